@@ -69,6 +69,7 @@ pub(crate) const VERIFY: &str = "SELECT key, version, at_ms, value_check, value 
 pub(crate) fn verify_entry(row: &Row) -> Result<(), RowError> {
     let (version, check): (i64, Option<&[u8]>) = (get_column(row, 1)?, get_column(row, 3)?);
     let value: Option<&[u8]> = get_column(row, 4)?;
+    // The first write gives version 1, and versions only grow.
     if version < 1 {
         return Err(corrupt_error(format!("its version is {version}")));
     }
@@ -149,6 +150,7 @@ pub(crate) async fn list_entries(
             page.entries.push((scope_of(row)?, entry));
         }
     }
+    // The extra row only tells that there is more; the cursor is the last entry that was given.
     let last = page.entries.last().filter(|_| rows.len() > limit);
     page.next = last.map(|(scope, entry)| EntryCursor {
         scope: scope.clone(),

@@ -67,6 +67,7 @@ const ATTEMPTS: usize = 10;
 /// that is somebody else's, an encoding other than UTF-8, and what the server refuses.
 pub async fn migrate(address: &str) -> Result<u32, Error> {
     let options = PostgresOptions {
+        // Statements run one after the other, so one connection is enough.
         connections: 1,
         ..PostgresOptions::default()
     };
@@ -111,6 +112,8 @@ pub(crate) async fn check_schema_version(server: &ConnectionPool) -> Result<(), 
     };
     let (format, needs, encoding) = read().map_err(|fault| fault.into_error(server.address()))?;
     check_encoding(&encoding, server)?;
+    // A newer format alone is no obstacle: what counts is the oldest version that the newer one
+    // still allows.
     check_needs(needs, server)?;
     match u32::try_from(format) {
         Ok(format) if format >= FORMAT => Ok(()),
@@ -274,6 +277,7 @@ async fn run_next_statement(client: &Client, server: &ConnectionPool) -> Result<
     let outcome = run_statement_in_transaction(client, server).await;
     let end = match &outcome {
         Ok(true) => "COMMIT",
+        // Also where nothing was left to do: the row's lock goes at once.
         _ => "ROLLBACK",
     };
     client.batch_execute(end).await?;
@@ -297,6 +301,7 @@ async fn run_statement_in_transaction(
     };
     let (format, done): (i32, i32) = (get_column(row, 0)?, get_column(row, 1)?);
     check_needs(get_column(row, 2)?, server)?;
+    // Read under the lock, so the number is that of the last process that had its turn.
     let Some(migration) = usize::try_from(format).ok().and_then(|n| MIGRATIONS.get(n)) else {
         return Ok(false);
     };

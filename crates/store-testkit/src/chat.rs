@@ -133,6 +133,7 @@ impl Chat {
     /// The nodes of a path.
     pub async fn path_nodes(&self, at: PathEnd) -> Vec<Arc<Node>> {
         let page = self.read_path(ReadRequest::whole_path(at)).await.unwrap();
+        // The whole path in one page, as it was asked for without a limit.
         assert_eq!(page.next, None);
         assert_eq!(page.depth, page.nodes.len() as u64);
         page.nodes
@@ -152,6 +153,8 @@ impl Chat {
         let got: Vec<NodeId> = path.iter().map(|node| node.id).collect();
         let wanted: Vec<NodeId> = words.iter().map(|word| node(word)).collect();
         assert_eq!(got, wanted, "{name} should be {words:?}");
+        // Depths and parents as well: the ids alone could be right on a path that is linked
+        // wrongly.
         let mut parent = None;
         for (depth, node) in (1..).zip(&path) {
             assert_eq!((node.depth, node.parent), (depth, parent), "{name}");
@@ -209,6 +212,7 @@ impl Chat {
     pub async fn event_kinds(&self) -> Vec<EventKind> {
         let events = self.store.list_events(&self.owner, &self.id, 0, usize::MAX);
         let events = events.await.unwrap();
+        // Numbered from 1 without a gap: readers go on after the last number that they know.
         for (seq, event) in (1..).zip(&events) {
             assert_eq!(event.seq, seq);
         }

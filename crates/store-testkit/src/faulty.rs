@@ -135,6 +135,8 @@ impl Faulty {
     }
 
     fn lock_log(&self) -> std::sync::MutexGuard<'_, CallLog> {
+        // A test that panics in another thread must not hide its own message behind a poisoned
+        // lock.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,9 +146,12 @@ impl Faulty {
         let fault = match self.plan {
             FaultPlan::Never => None,
             FaultPlan::At { call, fault } => {
+                // Over all methods: "the third call" is the third of any kind.
                 (log.calls.values().sum::<u64>() == call).then_some(fault)
             }
             FaultPlan::Seeded { chances } => {
+                // Drawn for every call, also where no fault follows, so that a seed always gives
+                // the same sequence.
                 let drawn = log.next_random() % 1000;
                 let before = u64::from(chances.before);
                 let after = before + u64::from(chances.after);
@@ -171,16 +176,20 @@ impl Faulty {
         let on_purpose = OnPurpose(method.name());
         match self.draw_fault(method) {
             None => call.await,
+            // The future was never polled, so nothing of it happened.
             Some(InjectedFault::Before) => Err(Error::Busy {
                 why: on_purpose.to_string(),
             }),
             Some(InjectedFault::After) => {
+                // A true error goes first: only what took effect can have an unknown outcome.
                 call.await?;
                 Err(Error::OutcomeUnknown {
                     source: Box::new(on_purpose),
                 })
             }
             Some(InjectedFault::Delay) => {
+                // Some rounds of the scheduler: enough for other tasks to come first, without a
+                // clock.
                 for _ in 0..16 {
                     tokio::task::yield_now().await;
                 }
@@ -382,6 +391,7 @@ impl Store for Faulty {
     }
 
     fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        // Signals do not fail: they promise nothing but a hint to look again.
         self.inner.event_signal(owner, id)
     }
 }

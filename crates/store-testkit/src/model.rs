@@ -103,6 +103,7 @@ pub struct EntryWrite {
 fn an_append() -> impl Strategy<Value = AppendOp> {
     (
         0_usize..8,
+        // Mostly at the tip or the true head; an old head often enough to open siblings.
         prop_oneof![2 => Just(None), 3 => Just(Some(0)), 1 => (1_usize..4).prop_map(Some)],
         prop_oneof![Just(OnMoved::Refuse), Just(OnMoved::Sibling)],
         prop_oneof![4 => Just(None), 1 => (0_u64..2).prop_map(Some)],
@@ -127,6 +128,7 @@ fn an_append() -> impl Strategy<Value = AppendOp> {
 
 fn an_entry() -> impl Strategy<Value = EntryWrite> {
     let value = prop::option::weighted(0.8, 0_u8..4);
+    // Seldom, since a refused value refuses the whole append and leaves nothing to compare.
     let stale = prop_oneof![3 => Just(false), 1 => Just(true)];
     (0_u8..3, value, stale).prop_map(|(key, value, stale)| EntryWrite { key, value, stale })
 }
@@ -189,10 +191,14 @@ where
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let config = Config {
         cases: if soak { dose.soak } else { dose.usual },
+        // Fixed, so that a failure comes again and two stores see the same sequences.
         rng_seed: RngSeed::Fixed(20_261_120),
+        // No file of failed cases: with a fixed seed it would only repeat them.
         failure_persistence: None,
         ..Config::default()
     };
+    // One thread: the operations of a case run one after the other, in the order in which they were
+    // drawn.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -262,12 +268,14 @@ async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
             fence: 0,
         }],
         active: "main".to_owned(),
+        // The creation of the conversation is an event itself.
         events: 1,
         ..Model::default()
     };
     for (n, op) in ops.iter().enumerate() {
         if matches!(op, Op::Reopen) {
             let (owner, id) = (chat.owner.clone(), chat.id.clone());
+            // Closed before it is opened again: a store on files may allow one opening at a time.
             drop(chat);
             let store = open().await;
             chat = Chat { store, owner, id };
@@ -321,6 +329,7 @@ impl Model {
                 number += 1;
             }
         }
+        // The counted number may be taken by a name that was given by hand.
         while taken(&format!("{from}-v{number}")) {
             number += 1;
         }
@@ -344,6 +353,8 @@ impl Model {
         let before = path.last().map(|last| self.nodes[*last].state.clone());
         let before = before.unwrap_or_default();
         let mut after = before.clone();
+        // Each node keeps a whole copy of its state: what a store shares between nodes is what is
+        // under test.
         for (key, value) in append.iter().flat_map(|append| &append.patch) {
             match value {
                 Some(value) => after.insert(*key, *value),
@@ -358,6 +369,7 @@ impl Model {
                 id: item.id,
                 json: item.json,
                 path: path.clone(),
+                // Items before `from` keep the old state, as the request says.
                 state: if n < from { &before } else { &after }.clone(),
             });
         }
@@ -473,7 +485,9 @@ impl Model {
         let put = |entry: &EntryWrite| {
             let (value, version) = self.entries.get(&entry.key).copied().unwrap_or_default();
             let expect = match (value, entry.stale) {
+                // A version that will come next, which nobody can have seen.
                 (_, true) => ExpectedVersion::Version(version + 1),
+                // A deleted value is absent, though its version is counted on.
                 (None, false) => ExpectedVersion::Absent,
                 (Some(_), false) => ExpectedVersion::Version(version),
             };
@@ -494,10 +508,13 @@ impl Model {
         let (branch, path) = (&self.branches[at], self.branches[at].path.clone());
         let words = self.next_node_names(append.count);
         let mut append = append.clone();
+        // The generator knows nothing of the number of items; beyond the last one the request would
+        // be invalid.
         append.from = append.from.min(append.count - 1);
         let expected = append
             .back
             .map(|back| path[..path.len().saturating_sub(back)].to_vec());
+        // Going back zero nodes is the head itself, and so is going back on an empty path.
         let moved = expected.as_ref().is_some_and(|expected| *expected != path);
         let stale = append.fence.is_some_and(|age| age > 0 && branch.fence > 0);
         let fence = append
@@ -523,6 +540,8 @@ impl Model {
             )
         };
         let result = chat.append_request(request.clone()).await;
+        // The checks stand in the store's order: fence, head, versions. The first that fails is the
+        // answer.
         if stale {
             return expect_outcome(&result, "stale_fence");
         }
@@ -538,6 +557,7 @@ impl Model {
             *value = entry.value;
             *version += 1;
         }
+        // One for the append, and below one more if it opened a branch.
         self.events += 1;
         if moved {
             let sibling = self.next_name(branch_name.as_str());
@@ -565,6 +585,7 @@ impl Model {
         else {
             return Ok(());
         };
+        // Zero stands for no base, so a new branch may begin at nothing.
         let base = (base % (self.nodes.len() + 1)).checked_sub(1);
         let from = self.branches[from % self.branches.len()].name.clone();
         let words = self.next_node_names(*count);
@@ -584,12 +605,14 @@ impl Model {
             path,
             fence: 0,
         });
+        // A branch without items is one event, with items it is two.
         self.events += 1 + u64::from(*count > 0);
         if *activate == Activation::Activate {
             self.active = opened;
             self.events += 1;
         }
         if *count > 0 {
+            // Without items there are no ids by which a repetition could be known.
             self.done.extend(result.ok().map(|done| (request, done)));
         }
         Ok(())
@@ -604,6 +627,7 @@ impl Model {
         let redacted = self.nodes.iter().filter(|node| *node.json == *TOMBSTONE);
         let redacted: Vec<NodeId> = redacted.map(|node| node.id).collect();
         if request.items.iter().any(|item| redacted.contains(&item.id)) {
+            // A redacted item cannot be compared with what is sent, so it is no repetition.
             return expect_outcome(&result, "id_conflict");
         }
         expect_outcome(&result, "ok")?;
@@ -620,6 +644,7 @@ impl Model {
     async fn compare_names(&self, chat: &Chat) -> Result<(), String> {
         let refs = chat.store.list_refs(&chat.owner, &chat.id).await;
         let refs = refs.map_err(|error| error.to_string())?;
+        // In the order of the store, which must be that of creation.
         let got: Vec<_> = refs
             .branches
             .iter()
@@ -666,6 +691,7 @@ impl Model {
             self.compare_path(chat, PathEnd::Node(node.id), &node.path)
                 .await?;
         }
+        // Deleted values are not listed, though the model keeps them for their versions.
         let list = ListEntries::in_scope(KeyScope::Conversation(chat.id.clone()), "");
         let kept = chat.store.list_entries(&chat.owner, list).await;
         let kept = kept.map_err(|error| error.to_string())?.entries;
@@ -703,6 +729,7 @@ impl Model {
         let wanted = path.iter().map(|n| &self.nodes[*n]);
         let wanted: Vec<_> = wanted.map(|node| (node.id, &*node.json)).collect();
         expect_equal("path", &got, &wanted)?;
+        // The last nodes alone as well: a store may read them in another way than the whole path.
         let tail = chat.read_path(ReadRequest::last_nodes(at.clone(), 3)).await;
         let tail = tail.map_err(|error| error.to_string())?.nodes;
         expect_equal(

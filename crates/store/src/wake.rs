@@ -41,6 +41,7 @@ impl StreamSignals {
         let mut listeners = self.lock_listeners();
         // Whether the conversation exists is not asked: a listener may come before the first write.
         let sender = listeners.entry(key.clone()).or_default();
+        // Under the lock, so that the entry cannot be removed between being made and being used.
         let changes = sender.subscribe();
         StreamSignal(Some(ListenerGuard {
             changes: Some(changes),
@@ -65,6 +66,8 @@ impl StreamSignals {
     /// Wakes all who wait for what `scope` says, when the result is dropped.
     #[must_use = "it wakes when it is dropped"]
     pub fn wake_scope(&self, scope: WakeScope) -> WakeOnDrop {
+        // Nothing is looked up yet: who listens is asked at the drop, so late listeners are woken
+        // too.
         WakeOnDrop {
             scope,
             signals: self.clone(),
@@ -72,6 +75,7 @@ impl StreamSignals {
     }
 
     fn lock_listeners(&self) -> MutexGuard<'_, Listeners> {
+        // Never held across code of others, so a poisoned map is still whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,6 +163,7 @@ impl StreamSignal {
         {
             return;
         }
+        // No sender is left, or there was none: no change can come any more.
         std::future::pending().await
     }
 

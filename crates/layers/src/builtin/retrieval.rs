@@ -102,6 +102,7 @@ impl Retrieval {
     /// The same, showing up to so many texts; at most 20.
     #[must_use]
     pub fn with_max_texts(mut self, texts: usize) -> Self {
+        // Cut, not refused: a builder method has no error, and the budget bounds the texts as well.
         self.max_texts = texts.min(MOST);
         self
     }
@@ -121,6 +122,8 @@ impl Retrieval {
         on_path: &BTreeSet<NodeId>,
         limit: usize,
     ) -> Result<Vec<RankedHit>, LayerError> {
+        // Only telling words: a question such as "what about it?" would match everything, so
+        // nothing is looked for.
         let query = search_terms(question).join(" ");
         if query.is_empty() {
             return Ok(Vec::new());
@@ -142,6 +145,8 @@ impl Retrieval {
             }
         });
         let mut candidates: Vec<RankedHit> = candidates.collect();
+        // `total_cmp`, since scores are floating point numbers; the newer of two equals comes
+        // first.
         candidates.sort_by(|a, b| {
             b.score
                 .total_cmp(&a.score)
@@ -163,6 +168,7 @@ impl Retrieval {
             return;
         };
         let texts = candidates.iter().map(|one| one.hit.text.as_str());
+        // The question goes along in the same call, as the first text.
         let texts: Vec<&str> = [question].into_iter().chain(texts).collect();
         let vectors = match embedder.embed_texts(&texts).await {
             // Without one vector per text it is not known which belongs to which.
@@ -172,6 +178,8 @@ impl Retrieval {
         };
         if let Some((question, vectors)) = vectors.split_first() {
             for (one, vector) in candidates.iter_mut().zip(vectors) {
+                // Half by words and half by meaning: an exact name must not lose to a text that is
+                // merely similar.
                 one.score = 0.5 * one.score + 0.5 * cosine_similarity(question, vector);
             }
         }
@@ -202,6 +210,8 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
             .sum()
     };
     let cosine = dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
+    // The sum stops at the shorter vector, and a zero vector divides by zero: neither is a
+    // similarity.
     if a.len() == b.len() && cosine.is_finite() {
         cosine
     } else {
@@ -230,6 +240,8 @@ fn search_terms(question: &str) -> Vec<String> {
             for text in split_unspaced_script(piece) {
                 let is_name = is_name(&text, first);
                 let common = COMMON.contains(&text.to_lowercase().as_str());
+                // Two letters of ASCII are rarely telling; in other scripts two characters can be a
+                // word.
                 let long = text.chars().count() >= 3 || !text.is_ascii();
                 let known = all
                     .iter()
@@ -250,7 +262,9 @@ fn search_terms(question: &str) -> Vec<String> {
 
 /// Splits a word of a script without spaces, such as Chinese, into pairs of characters.
 fn split_unspaced_script(piece: &str) -> Vec<String> {
+    // Bounded, since a piece without spaces may be a whole encoded file.
     let characters: Vec<char> = piece.chars().take(80).collect();
+    // From U+2E80 on come the scripts of East Asia, which put no spaces between words.
     if !characters.iter().any(|c| *c >= '\u{2e80}') {
         return vec![characters.into_iter().collect()];
     }
@@ -265,6 +279,8 @@ fn is_name(text: &str, begins: bool) -> bool {
     let inner = |c: char| c.is_ascii_digit() || "_#@/.-".contains(c);
     let capitals = text.chars().filter(|c| c.is_uppercase()).count();
     let begins_large = text.starts_with(char::is_uppercase);
+    // Digits and signs of identifiers, a capital that is not the first letter, or one that begins
+    // no sentence.
     text.contains(inner) || capitals > usize::from(begins_large) || (begins_large && !begins)
 }
 
@@ -275,6 +291,7 @@ fn hit_fields(found: &HistoryHit) -> [(&'static str, String); 4] {
         |_| "unknown".to_owned(),
         |at| at.strftime("%Y-%m-%d").to_string(),
     );
+    // By characters and not by bytes, so that no character is cut in half.
     let text = found.text.chars().take(CHARACTERS).collect();
     [
         ("conversation", found.conversation.to_string()),
@@ -307,6 +324,7 @@ impl Layer for Retrieval {
         if found.is_empty() {
             return Ok(Vec::new());
         }
+        // Said before the texts: a model would else take an old decision for the present state.
         let about = hint("Found in earlier conversations, best first. It may be out of date.");
         let found = found
             .iter()
@@ -344,6 +362,8 @@ impl Layer for Retrieval {
         let SearchHistoryArguments { query, limit } = parse_arguments(arguments)?;
         let limit = limit.unwrap_or(5).min(MOST);
         let found = self
+            // What is on the path is not left out here: the model asked, and the answer may be in
+            // this conversation.
             .find_texts(&query, context, &BTreeSet::new(), limit)
             .await?;
         let found: Vec<BTreeMap<&str, String>> = found

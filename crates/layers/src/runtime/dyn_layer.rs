@@ -148,6 +148,8 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
             why,
         };
         catch_panic(|| {
+            // Equal versions only: a newer one goes to the layer as well, which alone can say
+            // whether it reads it.
             let state: L::State = if version == self.spec.version {
                 serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?
             } else {
@@ -163,16 +165,20 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
 
     fn write_state(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError> {
         let state = downcast_state::<L>(state)?;
+        // The layer's own code runs here: a `Serialize` that panics must cost no more than this
+        // state.
         let bytes = catch_panic(|| serde_json::to_vec(state).map_err(LayerError::from_message))?;
         Ok(bytes.into())
     }
 
     fn clone_state(&self, state: &AnyState) -> Result<AnyState, LayerError> {
         let state = downcast_state::<L>(state)?;
+        // Hooks get this copy, so that one that fails has changed nothing.
         catch_panic(|| Ok(Box::new(state.clone()) as AnyState))
     }
 
     fn is_same_state(&self, one: &AnyState, other: &AnyState) -> bool {
+        // States of another type differ, so the caller goes on to write and gets the error there.
         let (Ok(one), Ok(other)) = (downcast_state::<L>(one), downcast_state::<L>(other)) else {
             return false;
         };

@@ -28,6 +28,8 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     run: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let spec = layer.spec();
+    // The kind of an error is known only at the end, so its field is declared empty and filled in
+    // below.
     let span = tracing::debug_span!(
         "contexture.layer",
         ctx.layer.id = spec.id.as_str(),
@@ -39,6 +41,7 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     let caught = AssertUnwindSafe(run)
         .catch_unwind()
         .instrument(span.clone());
+    // A timeout drops the future. What it had done to its copy of the state goes with it.
     let caught = match limit {
         None => Some(caught.await),
         Some(limit) => tokio::time::timeout(limit, caught).await.ok(),
@@ -75,6 +78,7 @@ impl HookRun {
         slot: &StateSlot,
         context: &HookContext,
     ) -> Option<Result<Self, LayerError>> {
+        // Without a state there is nothing to run on; the caller records that the hook was skipped.
         let copy = layer.clone_state(slot.ready_state()?);
         Some(copy.map(|state| Self {
             state,
@@ -137,6 +141,7 @@ pub(crate) fn hook_outcome<T>(
     };
     let (status, value) = match run {
         None => {
+            // Recorded, not left out: whoever looks at the outcomes sees every layer.
             let why = slot.missing_reason().to_owned();
             (HookStatus::Skipped { why }, None)
         }
@@ -179,6 +184,7 @@ impl Layers {
                 // What is stored stays as it is: a fresh state would overwrite what a newer version could still read.
                 SlotState::Broken(_) => None,
                 SlotState::Absent => {
+                    // Events of a layer that fails are dropped with its state.
                     let own_context = context.fork();
                     let run = run_with_timeout(layer, Hook::Init, layer.init(&own_context)).await;
                     Some(apply_first_state(
@@ -212,6 +218,8 @@ impl Layers {
             let given = items.clone();
             let run = attempt!(layer, slot, context, OnAppend, |state, own_context| layer
                 .on_append(state, given, own_context));
+            // No value means that the layer failed or was skipped: the items stay as the layer
+            // before left them.
             if let Some(changed) = hook_outcome(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
                 items = changed;
             }
@@ -233,6 +241,7 @@ impl Layers {
         let mut outcomes = Vec::new();
         let mut fixed: Option<Vec<Item>> = None;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
+            // A layer judges what will be stored, so it sees the corrections of those before it.
             let current = fixed.as_deref().unwrap_or(answer);
             let run = attempt!(layer, slot, context, AfterModel, |state, own_context| layer
                 .after_model(state, current, own_context));
@@ -274,7 +283,10 @@ impl Layers {
                     ToolGate::Deny(format!("it could not be checked: {error}"))
                 }
             };
+            // The stricter answer counts, whichever layer gave it; an approval outweighs only the
+            // absence of an opinion.
             gate = gate.and(answer);
+            // Nothing can undo a denial, so the layers behind need not be asked.
             if matches!(gate, ToolGate::Deny(_)) {
                 break;
             }
@@ -293,6 +305,8 @@ impl Layers {
         context: &HookContext,
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let each = self.iter().zip(&states.slots);
+        // Side by side: each layer changes only its own copy and none sees what another made of the
+        // items.
         let runs = join_all(each.map(async |(layer, slot)| {
             let mut attempt = match HookRun::new(layer, slot, context)? {
                 Ok(attempt) => attempt,
@@ -334,6 +348,7 @@ impl Layers {
             else {
                 continue;
             };
+            // Events are kept apart until the state is accepted, as for any other hook.
             let own_context = context.fork();
             let run =
                 run_with_timeout(layer, Hook::OnSpawn, layer.on_spawn(from, &own_context)).await;
@@ -355,6 +370,7 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
+            // A parent's layer without a state has nothing to tell its child's.
             let Some(from) = from.ready_state() else {
                 continue;
             };
@@ -383,6 +399,7 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut parent.slots).zip(&child.slots) {
+            // Nor has a child's layer without one anything to hand back.
             let Some(from) = from.ready_state() else {
                 continue;
             };
@@ -404,6 +421,8 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = attempt!(layer, slot, context, OnComplete, |state, own_context| layer
                 .on_complete(state, end, own_context));
+            // Not stopped by a failure: the run is over, and the other layers still have to be
+            // told.
             hook_outcome_or_log(layer, slot, Hook::OnComplete, run, &mut outcomes);
         }
         outcomes
@@ -413,6 +432,7 @@ impl Layers {
     pub async fn dispose(&self, states: &LayerStates) -> Vec<HookOutcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&states.slots).rev() {
+            // On the state itself and not on a copy: nothing is stored after this.
             let run = match slot.ready_state() {
                 None => None,
                 Some(state) => {
@@ -448,6 +468,8 @@ impl Layers {
                 LayerError::from_message(format!("no layer has a function {tool:?}")).into(),
             );
         };
+        // Before the state is copied: arguments of a model are often wrong, and the layer may rely
+        // on them.
         validate_against_schema(&function.input, arguments)
             .map_err(|why| FunctionError::Arguments { why })?;
         let run = attempt!(layer, slot, context, Function, |state, own_context| async {
@@ -486,6 +508,7 @@ fn apply_first_state(
     });
     match &applied {
         Ok(()) => context.merge_events(own_context),
+        // It has a state already, so the failure costs the new one only.
         Err(_) if slot.ready_state().is_some() => {}
         // Not asked again with every hook: the cause is unlikely to pass within the run.
         Err(error) => slot.current = SlotState::Broken(error.to_string()),

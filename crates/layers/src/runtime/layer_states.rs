@@ -64,6 +64,8 @@ impl StateSlot {
             None => SlotState::Absent,
             Some(stored) => match layer.read_state(stored.version, &stored.bytes) {
                 Ok(state) => SlotState::Ready(state, stored.clone()),
+                // Kept as broken, not as absent: an absent state would be made anew and stored over
+                // it.
                 Err(error) => SlotState::Broken(error.to_string()),
             },
         };
@@ -123,6 +125,7 @@ impl LayerStates {
         layers: impl Iterator<Item = &'a dyn DynLayer> + 'a,
     ) -> impl Iterator<Item = ChangedState> + 'a {
         self.slots.iter().zip(layers).filter_map(|(slot, layer)| {
+            // A broken or left out layer keeps what is stored.
             let SlotState::Ready(_, now) = &slot.current else {
                 return None;
             };
@@ -139,6 +142,7 @@ impl LayerStates {
     /// Marks all states as stored, after the store accepted them.
     pub fn mark_committed(&mut self) {
         for slot in &mut self.slots {
+            // Only what is ready can have been among the changed states.
             if let SlotState::Ready(_, now) = &slot.current {
                 slot.stored = Some(now.clone());
             }

@@ -30,7 +30,9 @@ impl Layers {
     /// [`LayersError`]: a duplicate id or tool name, an impossible budget, or an invalid schema.
     pub fn with_layer(mut self, layer: impl Layer) -> Result<Self, LayersError> {
         let held = LayerAdapter::new(layer);
+        // Before the list changes: a refused layer leaves no trace.
         self.validate_layer(&held)?;
+        // A list that is shared is copied first: whoever holds the other one sees no change.
         let list = Arc::make_mut(&mut self.list);
         let order = held.spec().order;
         // Behind all of the same order, so layers that do not care stay in the order in which they were added.
@@ -44,6 +46,8 @@ impl Layers {
         if self.find_by_id(id.as_str()).is_some() {
             return Err(LayersError::DuplicateId { id: id.clone() });
         }
+        // The least a layer needs cannot be more than it may take: such a budget could never be
+        // met.
         if let Some(max) = budget.max.filter(|max| budget.min > *max) {
             return Err(LayersError::BadBudget {
                 id: id.clone(),
@@ -113,6 +117,7 @@ impl Layers {
     pub fn tool_definitions(&self) -> Vec<ToolDefinition> {
         let offered = self
             .functions()
+            // Functions for programs stay callable; models are only not told of them.
             .filter(|(_, function)| function.offered == OfferedTo::Model);
         offered
             .map(|(_, function)| function.tool_definition())
@@ -162,6 +167,7 @@ impl Layers {
         for (layer, slot) in self.list.iter().zip(&mut states.slots) {
             // Shared states change under other conversations too; those on the tree belong to this path alone.
             if !layer.spec().scope.is_on_tree() {
+                // Read again from its bytes, as after loading: no in-memory value survives.
                 *slot = StateSlot::from_stored(layer.as_ref(), slot.stored.take());
             }
         }
@@ -216,6 +222,8 @@ impl Layers {
             .and_then(|state| layer.export_state(state))
             .map_err(|source| LayersError::Layer {
                 id: layer.spec().id.clone(),
+                // Exporting is no hook. Recall is the nearest one: it too reads a state without
+                // changing it.
                 hook: crate::Hook::Recall,
                 source,
             })

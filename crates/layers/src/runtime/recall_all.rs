@@ -59,6 +59,8 @@ impl Layers {
         });
         let answers = join_all(requests).await;
         let mut combined = CombinedRecall {
+            // Tools do not depend on the answers: a layer that fails keeps its functions, so the
+            // list of tools stays the same.
             tools: self.tool_definitions(),
             projection,
             ..CombinedRecall::default()
@@ -78,6 +80,7 @@ impl Layers {
                 }
                 combined.contributions.extend(added);
             } else if let Some(added) = cached_recall(layer, outcomes, || last.get(id, call.path)) {
+                // The layer failed: what it said last is better than a prompt that has lost a part.
                 combined.contributions.extend_from_slice(added);
             }
             if let Some(state) = slot.ready_state() {
@@ -113,6 +116,7 @@ impl Layers {
                 Some(state) => Some(run_recall(layer, state, call).await),
                 None => None,
             };
+            // Joined first and recorded afterwards, so that outcomes have the order of the list.
             (layer, slot, run)
         });
         let mut outcomes = Vec::new();
@@ -160,6 +164,7 @@ impl RecallOutput {
 
 async fn run_recall(layer: &dyn DynLayer, state: &AnyState, call: RecallInput<'_>) -> RecallOutput {
     let (spec, apart) = (layer.spec(), call.context.fork());
+    // Each layer gets its own specification and a context whose events count only if it succeeds.
     let call = RecallInput {
         spec,
         context: &apart,

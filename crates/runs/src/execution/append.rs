@@ -84,6 +84,7 @@ impl LiveRun {
             nodes: vec![node],
             items: Vec::new(),
         };
+        // Bounded: after too many conflicts in a row `retry_on_conflict` returns the error.
         while !self.try_append(&batch, changes.clone()).await? {}
         Ok(())
     }
@@ -100,6 +101,7 @@ impl LiveRun {
             let items = self.session.on_append(items.clone()).await?;
             let batch = place(self, items)?;
             if self.try_append(&batch, changes.clone()).await? {
+                // As layers left them, which is also how they are stored.
                 return Ok(batch.items);
             }
         }
@@ -113,10 +115,12 @@ impl LiveRun {
         changes: Vec<StateChange>,
     ) -> Result<bool, RunError> {
         let step = StepAppend {
+            // At the tip and not at a head: what others appended meanwhile may stand before this.
             at: AppendPoint::Tip {
                 branch: self.chat.branch(),
             },
             items: batch.nodes.clone(),
+            // Layers observe items and not nodes: these are the same content in their terms.
             said: batch.items.clone(),
             changes,
         };

@@ -119,10 +119,12 @@ impl LiveRun {
 
     /// What it spent, children included.
     pub(crate) fn usage(&self) -> RunUsage {
+        // A copy: side usage is kept by who asked, and only added up for the sum.
         let mut spent = self.usage;
         for by_source in self.side_usage().values() {
             spent.roll_up(by_source);
         }
+        // Time is not added up from parts: children run within the time of their parent.
         spent.elapsed = self.earlier_elapsed + self.resumed_at.elapsed();
         spent
     }
@@ -154,6 +156,7 @@ impl LiveRun {
             self.answer_texts.push(text.clone());
         }
         self.next_step = next;
+        // Stop conditions are asked by the loop, before anything follows from the answer.
         self.has_unchecked_answer = true;
     }
 
@@ -181,6 +184,7 @@ impl LiveRun {
     /// Loads the run's own state at the branch's head.
     pub(crate) async fn load_run_state(&self) -> Result<NodeState, RunError> {
         let request = StateRequest {
+            // Only this run's keys: the path may hold large states of layers.
             prefix: run_prefix(self.id),
             ..StateRequest::all_entries(PathEnd::Branch(self.chat.branch()))
         };

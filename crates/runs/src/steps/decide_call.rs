@@ -87,6 +87,8 @@ pub(crate) async fn decide_call(
             approval_reason,
             pending,
         } => {
+            // Layers are asked before a person, so nobody has to decide about a call that a layer
+            // denies.
             let gate = run.session.before_tool(&request).await;
             let denied_by_person = matches!(
                 run.resume_state.decision(call.node),
@@ -139,6 +141,8 @@ fn apply_gate(
             // A layer's reason is more telling than the policy's, which has none.
             why = Some(reason);
         }
+        // Told to the model together with the output; the call itself runs as if nothing had been
+        // said.
         ToolGate::Guide(text) => *guidance = text,
         // A layer may spare a person the policy's question, but it cannot overrule a person.
         ToolGate::Approve => asks = denied_by_person,
@@ -158,6 +162,8 @@ async fn request_approval(
     why: &str,
 ) -> ApprovalDecision {
     match run.resume_state.decision(node) {
+        // Decisions are nodes on the branch, so a resumed run finds what was decided before it
+        // died.
         Some(decision) => decision.clone(),
         None => {
             let decision = run.agent.approver.decide(request, why);
@@ -179,6 +185,7 @@ fn recover_started_tool(
     let PlannedAction::Tool(permit) = &planned else {
         return planned;
     };
+    // Without a marker the tool has certainly not begun, so it runs as for the first time.
     if !run.resume_state.has_started_tool(call.node) {
         return planned;
     }
@@ -188,6 +195,7 @@ fn recover_started_tool(
         Rerun::Ask => match run.resume_state.decision_since_start(call.node) {
             Some(ApprovalDecision::Allow) => planned,
             Some(ApprovalDecision::Deny { reason }) => PlannedAction::denied(reason.clone()),
+            // "Later", or nothing decided yet: both mean that a person still has to look.
             _ => PlannedAction::Wait,
         },
         Rerun::Unknown => PlannedAction::Answer(Err(ToolFailure::from_message(format_args!(
@@ -221,6 +229,8 @@ fn resolve_tool(run: &LiveRun, call: &UnansweredCall) -> CallTarget {
     match resolved {
         Err(failure) => CallTarget::Failed(failure),
         Ok(Resolution::Ask(pending)) => CallTarget::Reached {
+            // Only a placeholder: `approved_action` puts the permit in its place once the call is
+            // approved.
             planned: PlannedAction::Wait,
             request: pending.tool_request(),
             approval_reason: Some(String::new()),
@@ -242,6 +252,7 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
     let name = &call.call.name;
     let policy = run.agent.tools.policy();
     let verdict = policy.decide_name(&ToolId::flat(name)).verdict;
+    // Before the arguments are read: a denied call is answered the same however it was written.
     if verdict == PolicyVerdict::Deny {
         let why = format!("{name} is denied");
         return CallTarget::Failed(ToolFailure::Denied { why });

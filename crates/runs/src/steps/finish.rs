@@ -17,6 +17,7 @@ pub(crate) async fn finish_run(
     status: RunStatus,
     error: Option<&RunError>,
 ) -> Result<(), RunError> {
+    // Hooks first: what they change goes with the end node below, in one append.
     run.session.on_complete(&run_end(error)).await;
     run.session.dispose().await;
     // All state of the run goes with the end node, so the next run on the path inherits nothing of it.
@@ -39,6 +40,8 @@ pub(crate) async fn finish_run(
     let why = ended.why.clone();
     let step = run.run_step();
     let node = NewItem {
+        // The end node belongs to the run's last step, so that it is counted among the run's own
+        // nodes.
         run: Some(step.run),
         step: Some(step.step),
         ..ended.to_end_node(run.id)?
@@ -63,6 +66,7 @@ pub(crate) async fn finish_run(
 pub(crate) async fn store_waiting(run: &LiveRun, calls: &[NodeId]) -> Result<(), RunError> {
     let entry = RunEntry {
         status: RunStatus::Waiting,
+        // In the entry, so that lists show costs of a waiting run without reading its path.
         spent: Some(run.usage()),
         waiting: calls.iter().map(ToString::to_string).collect(),
         ..RunEntry::new(run.id, &run.record, &run.chat.branch())

@@ -22,6 +22,8 @@ pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), Engin
     let put = PutEntry {
         key: format!("{}{now:020}-{which}", inbox_prefix(&chat.branch())),
         value: Some(item.to_json().into_bytes().into()),
+        // A key that is taken would mean that another item is overwritten; the store refuses
+        // instead.
         expect: ExpectedVersion::Absent,
         at_ms: now,
     };
@@ -61,6 +63,8 @@ pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
         let put = PutEntry {
             key: entry.key,
             value: None,
+            // Removed whatever its version: the item is on the branch now, and another process may
+            // have removed it too.
             expect: ExpectedVersion::Any,
             at_ms: run.chat.engine().now_ms(),
         };

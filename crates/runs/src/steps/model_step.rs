@@ -48,6 +48,7 @@ impl StreamOutcome {
 /// Runs one model step. `refused` counts the answers that layers refused in a row.
 pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<(), RunError> {
     run.advance_to_step(run.step.saturating_add(1));
+    // After the step is counted: a compaction that this causes belongs to the new step.
     let call = compile_call(run).await?;
     run.notify_observer(|| RunEventKind::Asking {
         model: call.report.target.model.clone(),
@@ -78,6 +79,7 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
                 refused: refused + 1,
             }
         }
+        // The reason stands for the text of the answer: the caller should see why it ended here.
         AnswerVerdict::Stop { reason } => NextStep::End { text: reason },
         AnswerVerdict::Pass | AnswerVerdict::Fix(_) => {
             next_after_answer(run, &call, &recorded, items)
@@ -144,6 +146,7 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
         tools.push(sub_agent_tool(name, &agent.description));
     }
     let mut target = run.agent.target.clone();
+    // Sub-agents are not in the tool box, so they are added to the target's own tools.
     if !tools.is_empty() {
         target = target.add_tools(tools);
     }
@@ -176,6 +179,7 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
             payload: call.payload.to_json(),
         };
         let conversation = Some(run.chat.id().as_str());
+        // One record for each attempt: failed ones cost time and may cost tokens.
         let mut telemetry = ModelCall::begin(request.format, &request.model, conversation);
         let span = telemetry.span().clone();
         let streaming = stream_answer(run, request, &mut telemetry).instrument(span);
@@ -197,6 +201,7 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
                 };
                 let why = error.to_string();
                 run.notify_observer(|| RunEventKind::Retrying { attempt, why });
+                // The wait ends at once when the run is aborted.
                 run.abort
                     .run_until_aborted(tokio::time::sleep(wait))
                     .await?;
@@ -223,6 +228,7 @@ async fn stream_answer(
     loop {
         match run.abort.run_until_aborted(stream.next()).await {
             Err(cancelled) => {
+                // What arrived is kept, so that it can be stored and shown.
                 return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
             }
             Ok(Some(Ok(event))) => {
@@ -251,6 +257,7 @@ async fn store_partial_answer(
     loop {
         let options = RecordOptions {
             step: Some(run.run_step()),
+            // Half an answer would mislead the model in the next call.
             audience: Audience::USER,
             ..RecordOptions::default()
         };
@@ -273,11 +280,14 @@ async fn record_answer(
         ..options
     };
     let recorded = run.chat.record_with(call, body, options).await?;
+    // The limit is for conflicts in a row, and this append succeeded.
     run.append_conflicts = 0;
     let usage = recorded.usage.clone().unwrap_or_default();
     let catalogue = run.chat.engine().catalogue();
     let model = &call.report.target.model;
     let spent = model_call_usage(catalogue, model, &usage);
+    // Only after the append: an attempt that lost against another writer is repeated and must not
+    // count twice.
     run.usage.add(&spent);
     let (response, spent) = (recorded.response, run.usage());
     run.notify_observer(|| RunEventKind::Answered { response, spent });
@@ -287,6 +297,7 @@ async fn record_answer(
 /// Builds the message that tells the model why its answer was refused. Only models see it.
 fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
     let item = Item::Message(Message::text(Role::Developer, feedback));
+    // From the step: a repeated append names the same node again.
     let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
     NewItem {
         origin: Origin::Layer,
@@ -324,6 +335,7 @@ fn next_after_answer(
         false => NextStep::Run(UnansweredCalls {
             message: recorded.message.clone(),
             base: call.base(),
+            // Calls run in the step after their answer, also when a resumed run computes it again.
             step: run.step.saturating_add(1),
             calls,
         }),

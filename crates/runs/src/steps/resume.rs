@@ -42,6 +42,7 @@ pub(crate) async fn resume(
     let entry = RunEntry::load(chat, id).await?;
     let entry = entry.ok_or_else(|| no_open_run("no run of this id"))?;
     let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
+    // The entry knows the branch; the handle that was given may stand on any other.
     let on_branch = chat.for_branch(branch);
     let run = load_run(&on_branch, id, agent, Abort::new()).await?;
     if run.is_none() && entry.status.is_open() {
@@ -77,6 +78,7 @@ pub(crate) async fn load_run(
         .transpose()
         .map_err(|_| stored_state_error(id, "its base is no node id".to_owned()))?;
     let began_ms = record.began_ms;
+    // The record says where the run began, so only what came after is read.
     let path = RunPath::load(chat, id, base, began_ms).await?;
     let session = chat.layer_session(Some(record.run_scope(id))).await?;
     let side_usage = match state.loaded_value(&side_usage_key(id)?) {
@@ -140,6 +142,7 @@ fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Re
         NextStep::End { .. } => answer_texts(id, path.before_last_answer())?,
         NextStep::Ask { .. } | NextStep::Run(_) => answer_texts(id, nodes)?,
     };
+    // For stop conditions and for the caller, as they were when the earlier process saw the answer.
     run.last_text = run.answer_texts.last().cloned();
     run.set_next_step(next);
     // A step that began after the last answer proves that stop conditions were asked about that answer and did not hold.
@@ -155,6 +158,7 @@ fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Re
 /// Reads the toolkits that were loaded on this path.
 fn stored_toolkits(state: &NodeState) -> Result<LoadedToolkits, RunError> {
     let key = StateKey::new(LOADED_TOOLKITS_KEY).map_err(EngineError::from)?;
+    // Under a key without a run, so also what an earlier run on this path loaded.
     let loaded = state.loaded_value(&key);
     // Unreadable means not loaded: the model can load a toolkit again, so that is no reason to fail the run.
     Ok(loaded

@@ -19,6 +19,7 @@ use crate::steps::tool_step::run_calls;
 /// # Errors
 /// [`RunError`]. Only a failure of the store leaves the run open; any other error has ended it.
 pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
+    // A child that ended before its parent could store that: nothing is run again.
     if let Some(ended) = run.stored_end.clone() {
         return stored_outcome(run, ended);
     }
@@ -29,6 +30,7 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     if let Ok(turn) = &ended {
         span.record("ctx.run.status", turn.end.as_str());
     }
+    // Waiting is no failure, so only an error ends the operation as failed.
     operation.end(ended.as_ref().err().map(RunError::kind));
     ended
 }
@@ -68,6 +70,8 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
 fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
     let why = ended.why.unwrap_or_default();
     match ended.status {
+        // An end node says how a run ended, so the other two do not occur; they are no reason to
+        // fail.
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
             Ok(build_turn(run, TurnEnd::Completed))
         }
@@ -90,6 +94,8 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
         if run.value.is_some() && !matches!(run.next_step, NextStep::Run(_)) {
             return Ok(TurnEnd::Completed);
         }
+        // Before each step and not within one: work that was begun is stored, even if it goes over
+        // the budget a little.
         run.check_budget()?;
         match run.next_step.clone() {
             NextStep::Ask { refused } => {
@@ -122,6 +128,7 @@ fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),
         NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
     };
+    // Most agents have none; then the loop goes by calls and answers alone.
     let until = run.agent.stop_condition.as_ref()?;
     let spent = run.usage();
     let mut now = Snapshot::new(u64::from(run.step), &spent);

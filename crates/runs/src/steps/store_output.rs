@@ -24,6 +24,8 @@ pub(crate) async fn store_output(
 ) -> Result<(), RunError> {
     let items = vec![Item::FunctionCallOutput(output)];
     let place = |run: &LiveRun, items| Ok(batch_of_output(run, of, call, items));
+    // The observer is told after the append: it never hears of an output that a crash could still
+    // undo.
     let stored = run.append_items(items, changes, place).await?;
     notify_tool_done(run, call, &stored);
     Ok(())
@@ -49,6 +51,7 @@ pub(crate) async fn call_layer_function(
         };
         let output = append_guidance(function_call_output(&call.call.call_id, result), guidance);
         let items = vec![Item::FunctionCallOutput(output)];
+        // Within the loop, like the call: layers judge the output that will be stored.
         let items = run.session.on_append(items).await?;
         let batch = batch_of_output(run, of, call, items);
         if run.try_append(&batch, Vec::new()).await? {
@@ -69,6 +72,8 @@ fn batch_of_output(
     for item in items {
         match item {
             Item::FunctionCallOutput(own) if output.is_none() => output = Some(own),
+            // Anything else that a layer added, a second output included, comes after as an item of
+            // its own.
             item => behind.push(item),
         }
     }
@@ -82,6 +87,7 @@ fn batch_of_output(
         call_id: call.call.call_id.clone(),
         ..output.unwrap_or_else(withheld)
     };
+    // From the call's node: an append that is repeated after a crash finds its output stored.
     let first = output_node_id(run.id, call.node);
     let mut batch = AppendBatch::default();
     let items = std::iter::once(Item::FunctionCallOutput(output)).chain(behind);
@@ -130,6 +136,7 @@ pub(crate) fn append_guidance(
                 text.push_str("\n\n");
                 text.push_str(guidance);
             }
+            // A part of its own, so that pictures and files of the output stay as they are.
             Output::Parts(parts) => parts.push(Part::input_text(guidance)),
         }
     }

@@ -75,6 +75,7 @@ pub(crate) async fn join_child(
         ..
     }) = turn
     {
+        // A child that waits has not ended, so there is nothing to collect yet.
         return Ok(());
     }
     if run
@@ -115,6 +116,7 @@ pub(crate) async fn run_sub_agent(
         }
         Err(error) => return Err(error),
     };
+    // Boxed, since driving a child may come here again: a future cannot contain itself.
     let turn = Box::pin(drive(&mut child)).await;
     match turn {
         // The store failed, so the child stays open. An output now would be the last word on a call that is not finished.
@@ -151,6 +153,7 @@ async fn collect_child_result(
         usage: spent.tokens.into(),
     };
     run.session.on_return(&child.session, &end).await?;
+    // In memory now, in the tree with the change below; a resumed parent reads it from there.
     run.usage.roll_up(&spent);
     let put = StateChange::put_entry(
         child_key(run.id, child.id)?,
@@ -169,6 +172,7 @@ async fn open_child_run(
     task: &str,
 ) -> Result<LiveRun, RunError> {
     let depth = run.record.depth + 1;
+    // Before the branch is made, so a call that goes too deep leaves nothing behind.
     RunError::check_depth(depth as usize)?;
     let chat = open_child_branch(run, id, base).await?;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
@@ -225,6 +229,7 @@ async fn open_child_run(
 async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(), RunError> {
     let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
     let entry = ended.clone().apply_to_entry(entry);
+    // The process may have died between the end node and the entry, so the entry is written again.
     entry.store_entry(&run.chat, run.id).await?;
     let end = match ended.status {
         RunStatus::Aborted => RunEnd::Aborted {
@@ -235,6 +240,8 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
         },
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
     };
+    // Gives the layers the states they had when the child ended; the parent's `on_return` reads
+    // them.
     run.session.on_complete(&end).await;
     // States outside the tree were stored with the child's end already; the hook above would change them a second time.
     run.session.revert_shared_changes();
@@ -256,6 +263,7 @@ async fn open_child_branch(
     let new = NewBranch {
         base,
         label: BranchLabel::Named(branch.clone()),
+        // A child works aside: people go on to see the parent's branch.
         activate: Activation::Keep,
     };
     let (engine, owner) = (run.chat.engine(), run.chat.owner());

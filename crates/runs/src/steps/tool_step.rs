@@ -99,6 +99,7 @@ async fn execute_planned(
         guidance,
     } = plan;
     let node = call.node;
+    // Nothing starts for an answer that is known already, so observers are not told of a start.
     if !matches!(planned, PlannedAction::Answer(_) | PlannedAction::Wait) {
         let call = call.call.clone();
         run.notify_observer(|| RunEventKind::ToolStarted { node, call });
@@ -114,6 +115,7 @@ async fn execute_planned(
             return delegate_task(run, of, &call, &task, &guidance).await;
         }
         PlannedAction::Load(kit) => {
+            // In memory for the next call, and in the state of the path by the change below.
             run.loaded.mark_loaded(kit.clone());
             let change = loaded_toolkits_change(run)?;
             let text = format!("{kit} is loaded: its tools can be called now");
@@ -219,6 +221,7 @@ async fn store_result(
             finished.call.node,
         )?));
     }
+    // A tool may give the value that ends the run. A tool that failed never ends it.
     if let Ok(ToolOutput {
         completes: Some(value),
         ..
@@ -237,6 +240,7 @@ async fn store_start_markers(run: &mut LiveRun, plans: &[ToolPlan]) -> Result<()
     let mut changes = Vec::new();
     for plan in plans {
         if let PlannedAction::Tool(permit) = &plan.planned
+            // A tool that is safe to repeat needs no marker, which saves the append.
             && permit.rerun_policy() != Rerun::Again
         {
             let key = started_key(run.id, plan.call.node)?;

@@ -47,6 +47,7 @@ pub(crate) async fn find_unnamed_blobs(
         .map(|row| get_bytes(row, 0).map(BlobId::from_bytes));
     let mut blobs = blobs.collect::<Result<BTreeSet<BlobId>, RowError>>()?;
     for sql in [ITEMS, VALUES] {
+        // Nothing is left to look for, so the rest need not be read.
         if blobs.is_empty() {
             break;
         }
@@ -80,6 +81,7 @@ pub(crate) async fn remove_unnamed_blobs(
     request: CollectRequest,
 ) -> Result<Collected, RowError> {
     let conv = ConversationRow::load_for_update(tx, owner, id).await?;
+    // Any append is an event, and it may name a blob that the reader found unnamed.
     if conv.next_event != unnamed.next_event {
         let why = "the conversation was written to meanwhile".to_owned();
         return Err(Error::Busy { why }.into());
@@ -108,6 +110,7 @@ pub(crate) async fn remove_unnamed_blobs(
         if !is_due {
             collected.waiting += 1;
         } else if due.len() >= request.limit {
+            // Bounded: what is due beyond the limit is left for the next call.
             collected.more = true;
         } else {
             let size: i32 = get_column(row, 2)?;

@@ -194,6 +194,7 @@ pub(crate) async fn open_stream(
     for gone in ended.into_iter().take(surplus) {
         remove_stream(tx, key, gone);
     }
+    // The chunks of the old epoch go; the row is written over below.
     for old in &same {
         remove_chunks(tx, key, old.epoch);
     }
@@ -258,6 +259,7 @@ pub(crate) async fn finish_stream(
     finish: &FinishStream,
 ) -> Result<StreamRecord, RowError> {
     let (key, mut stream) = lock_stream(tx, owner, id, finish.claim.stream).await?;
+    // A repeated end is fine and writes nothing, so the time of the first one stays.
     if rules::check_stream_end(&stream, finish)? {
         stream.end = Some(finish.end.clone());
         stream.updated_ms = finish.at_ms;
@@ -339,6 +341,7 @@ pub(crate) async fn delete_stream(
     id: &ConversationId,
     stream: StreamId,
 ) -> Result<(), RowError> {
+    // Locked like any write, so that a chunk cannot be appended while the stream goes.
     let (key, stream) = lock_stream(tx, owner, id, stream).await?;
     remove_stream(tx, key, &stream);
     Ok(())
@@ -396,11 +399,15 @@ pub(crate) async fn verify_stream(
     let damaged =
         |place: String, why: &str| RowError::from(conv.damaged_error("stream", place, why));
     let whole = |why| damaged(format!("epoch {epoch}"), why);
+    // Column 10 is the conversation's next epoch. One that is not below it would be given out a
+    // second time.
     if epoch_no(epoch) >= get_column(row, 10)? {
         return Err(whole("its epoch was never given"));
     }
     let asked = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
     let mut rows = std::pin::pin!(tx.query_stream(CHUNKS, asked).await?);
+    // All chunks of the epoch are read, and must be exactly those from the first to the next that
+    // the record counts.
     let (mut next, mut size) = (stream.first, 0);
     while let Some(row) = rows.try_next().await? {
         let seq = u64::try_from(get_column::<i64>(&row, 0)?).unwrap_or(u64::MAX);

@@ -45,6 +45,7 @@ pub(super) async fn an_id_is_taken_once(store: Tested) {
             ..
         }
     ));
+    // A refused creation must not have reset what was there.
     chat.expect_path("main", &["a"]).await;
 }
 
@@ -75,6 +76,8 @@ pub(super) async fn a_record_names_its_last_event(store: Tested) {
     let updated = chat
         .store
         .update_conversation(&chat.owner, &chat.id, update);
+    // Taken before the update is polled, which is lazy until then: the update itself adds one
+    // event.
     let seen = chat.event_kinds().await.len() as u64 + 1;
     assert_eq!(updated.await.unwrap().events, seen);
     check().await;
@@ -91,6 +94,7 @@ pub(super) async fn ids_belong_to_owners(store: Tested) {
 
 pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
     let owner = Owner::local();
+    // Two share a time: the id decides between them, or a page could begin in the middle of equals.
     for (id, at) in [("c", 30), ("a", 20), ("b", 20), ("d", 10), ("e", 40)] {
         let new = NewConversation::new(ConversationId::new(id).unwrap(), at);
         store.create_conversation(&owner, new).await.unwrap();
@@ -107,6 +111,7 @@ pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
             ..ListConversations::default()
         };
         let page = store.list_conversations(&owner, list).await.unwrap();
+        // A page may be shorter than asked for. Only the missing cursor says that it was the last.
         assert!(page.conversations.len() <= 2);
         seen.extend(page.conversations.iter().map(|one| one.id.to_string()));
         after = page.next;
@@ -133,6 +138,7 @@ pub(super) async fn lists_can_be_of_one_resource(store: Tested) {
         };
         store.create_conversation(&owner, new).await.unwrap();
     }
+    // The empty name is a name that nobody has; it must not stand for "no resource".
     for (resource, expected) in [("u1", vec!["a", "d"]), ("u2", vec!["c"]), ("", vec![])] {
         let list = ListConversations {
             resource: Some(resource.to_owned()),
@@ -159,6 +165,8 @@ pub(super) async fn metadata_is_replaced_merged_and_removed(store: Tested) {
     let first = Metadata::from([("a".into(), raw("1")), ("b".into(), raw("2"))]);
     assert_eq!(update(MetadataChange::Replace(first.clone())).await, first);
     assert_eq!(update(MetadataChange::Keep).await, first);
+    // One of each kind: removed, replaced, added, and a removal of what is not there, which is no
+    // error.
     let merge = BTreeMap::from([
         ("a".into(), None),
         ("b".into(), Some(raw("3"))),
@@ -179,6 +187,7 @@ pub(super) async fn metadata_is_replaced_merged_and_removed(store: Tested) {
 }
 
 pub(super) async fn metadata_values_are_kept_as_written(store: Tested) {
+    // What a JSON library or a database column would round, reorder, merge or refuse.
     let values = [
         "12345678901234567890123",
         "1e400",
@@ -207,6 +216,7 @@ pub(super) async fn metadata_values_are_kept_as_written(store: Tested) {
 pub(super) async fn titles_come_and_go(store: Tested) {
     let chat = Chat::start(store).await;
     for title in [
+        // NUL cannot stand in a text column of PostgreSQL; a store has to find a way around that.
         Some("Ünïcode \u{0} \u{202e} title".to_owned()),
         Some(String::new()),
         None,
@@ -246,6 +256,7 @@ pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
             ..
         }
     ));
+    // The refused update must not have left its title.
     let record = chat
         .store
         .load_conversation(&chat.owner, &chat.id)
@@ -257,6 +268,7 @@ pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
 pub(super) async fn an_append_makes_it_recent(store: Tested) {
     let old = Chat::start_as(Arc::clone(&store), "ada", "old").await;
     let new = Chat::start_as(store, "ada", "new").await;
+    // Later than both creations, so that only the append can bring it to the front.
     let request = AppendRequest::new(Chat::at_tip("main"), vec![item("a")], NOW + 5);
     old.append_request(request).await.unwrap();
     let list = ListConversations::default();
@@ -274,6 +286,8 @@ pub(super) async fn deletion_takes_everything(store: Tested) {
     let gone = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
     let kept = Chat::start_as(store, "ada", "kept").await;
     gone.append_messages("main", &["a", "b"]).await;
+    // The same node id as in the other conversation: a deletion by node id alone would take this
+    // one too.
     kept.append_messages("main", &["a"]).await;
     gone.store
         .delete_conversation(&gone.owner, &gone.id)
@@ -298,6 +312,8 @@ pub(super) async fn a_deleted_id_starts_afresh(store: Tested) {
         .unwrap();
     let chat = Chat::start(chat.store).await;
     chat.expect_path("main", &[]).await;
+    // A node id of the deleted conversation: were it still known, this would be taken for a
+    // repetition.
     chat.append_messages("main", &["b"]).await;
     chat.expect_path("main", &["b"]).await;
     let events = chat

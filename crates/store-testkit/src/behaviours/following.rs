@@ -19,6 +19,8 @@ fn open_tail(chat: &Streaming, word: &str, from: Option<StreamCursor>, limit: us
     let options = TailOptions {
         from,
         limit,
+        // Without a timer a reader wakes by signals only: one that a store forgets leaves the test
+        // hanging.
         poll: None,
     };
     let Chat { store, owner, id } = &chat.0;
@@ -33,6 +35,8 @@ async fn read_all(mut tail: StreamTail) -> (Vec<String>, StreamEnd) {
         match tail.next().await.unwrap().unwrap() {
             TailEvent::Chunks { chunks, next } => {
                 assert!(!chunks.is_empty());
+                // Each page must begin where the one before ended, in the same epoch: that is what
+                // "no hole" means.
                 let begun = next.seq - chunks.len() as u64;
                 assert!(at.is_none_or(|at| at.seq == begun && at.epoch == next.epoch));
                 at = Some(next);
@@ -65,6 +69,8 @@ pub(super) async fn readers_see_all_of_a_running_stream(store: Tested) {
         return;
     };
     let claim = chat.claim_stream("s").await;
+    // From one chunk a page to more than there are, so that readers fall behind at different
+    // places.
     let readers: Vec<_> = [1, 2, 7, 1000]
         .map(|limit| tokio::spawn(read_all(open_tail(&chat, "s", None, limit))))
         .into();
@@ -86,6 +92,7 @@ pub(super) async fn each_change_wakes(store: Tested) {
     let claim = chat.claim_stream("s").await;
     let mut reader = open_tail(&chat, "s", None, 10);
     for n in 0..20 {
+        // The reader is polled first and finds nothing, so only the write after it can wake it.
         let (event, written) = tokio::join!(reader.next(), chat.append_chunks(claim, n, &["x"]));
         written.unwrap();
         assert!(matches!(event, Some(Ok(TailEvent::Chunks { .. }))));
@@ -110,6 +117,7 @@ pub(super) async fn a_reader_goes_on_at_every_chunk(store: Tested) {
     };
     write_numbers(&chat, claim, 5).await;
     let readers: Vec<_> = (0..=5)
+        // Two readers at each place: one must not take the other's wake.
         .flat_map(|seq| [seq, seq])
         .map(|seq| {
             (
@@ -154,6 +162,8 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         chat.append_chunks(claim, 0, &["a"]).await.unwrap();
         let mut reader = open_tail(&chat, "s", None, 10);
         reader.next().await.unwrap().unwrap();
+        // A second reader at the same place, which has never read from this store object's stream
+        // before.
         let mut behind = open_tail(&chat, "s", reader.cursor(), 10);
         let change = async {
             let Chat { store, owner, id } = &chat.0;
@@ -195,6 +205,7 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         if chat
             .0
             .store
+            // Some of the changes take the conversation away; the next round needs one.
             .load_conversation(&chat.0.owner, &chat.0.id)
             .await
             .is_err()
@@ -260,6 +271,7 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         ("2", 0),
         ("3", 4),
         ("4", 4),
+        // Eleven bytes are over the limit of ten, so this one is written at once with what waited.
         ("long enough", 6),
         ("6", 6),
     ] {
@@ -267,6 +279,7 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         assert_eq!(stored().await, wanted, "{word}");
     }
     let limits = &chat.0.store.limits().streams;
+    // Refused alone: it must not take the waiting chunks with it, nor block those that come later.
     let large = vec![0_u8; limits.chunk_bytes + 1];
     let refused = writer.push_chunk(large, NOW).await.unwrap_err();
     assert_eq!(refused.kind(), "limit");
@@ -311,6 +324,7 @@ pub(super) async fn a_dropped_writer_ends_nothing(store: Tested) {
     let claim = writer.claim();
     drop(writer);
     let left = chat.list_streams().await;
+    // Two were written as a full batch, the third was only gathered and is lost with the writer.
     assert_eq!((left[0].next, &left[0].end), (2, &None));
     chat.append_chunks(claim, 2, &["2"]).await.unwrap();
     chat.append_final_item(claim, "partial").await.unwrap();
@@ -369,6 +383,8 @@ pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) 
         for n in 0..100_u64 {
             let push = writer.push_chunk(n.to_string().into_bytes(), NOW);
             let pushed = if n % 3 == 0 {
+                // Polled once and dropped if it is not ready: a caller that gives up must not lose
+                // or double a chunk.
                 push.now_or_never().unwrap_or(Ok(()))
             } else {
                 push.await
@@ -380,6 +396,7 @@ pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) 
         while let Err(error) = writer.finish_stream(StreamEnd::Completed, NOW).await {
             assert!(error.is_retryable(), "seed {seed}: {error}");
         }
+        // Guards the test itself: with too few faults it would show nothing.
         assert!(faulty.fault_count() > 10, "seed {seed}");
         let (words, _) = read_all(open_tail(&chat, "s", None, 1000)).await;
         assert_eq!(words, number_texts(0..100), "seed {seed}");

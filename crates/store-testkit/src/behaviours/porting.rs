@@ -92,6 +92,7 @@ async fn rich_chat(store: Tested) -> Chat {
         )
     };
     chat.append_request(request).await.unwrap();
+    // More nodes than an export reads at a time.
     let many: Vec<NewItem> = (0..300).map(|n| item(&format!("number {n}"))).collect();
     chat.append_to_tip("main", many).await.unwrap();
     let change = StatePatch {
@@ -193,6 +194,7 @@ pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
         .redact_content(&chat.owner, &chat.id, redact)
         .await;
     assert_eq!(redacted.unwrap().nodes, 1);
+    // Only the answer whose base is the redacted node has seen it.
     records[2].inputs = ResponseInputs::Redacted;
     let text = export_text(&chat).await;
     let other = Chat {
@@ -326,6 +328,7 @@ pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
         .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
+    // The same id again in the same store, so the conversation has to go first.
     chat.store
         .delete_conversation(&chat.owner, &chat.id)
         .await

@@ -33,6 +33,7 @@ fn corpus_texts() -> Vec<(&'static str, &'static str)> {
 /// A message whose id is made from its name.
 fn named_item(name: &str, text: &str) -> NewItem {
     NewItem {
+        // The id from the name, not from the text: several names may have the same text.
         id: node(name),
         ..message_item(Role::User, text)
     }
@@ -151,6 +152,7 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
         return;
     };
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    // The generator has a fixed seed, so every store and every run sees the same queries.
     let queries = random_queries(if soak { 100_000 } else { 1000 });
     // Some of them are texts too.
     let hostile = queries.iter().take(100).enumerate();
@@ -172,11 +174,13 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
             .iter()
             .filter_map(|(node, text)| Some((rules::match_all(&query, text)?.score, *node)))
             .collect();
+        // All texts have one time, so equal scores are in the order of their ids.
         expected.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
         let got: Vec<_> = hits.iter().map(|hit| (hit.score, hit.node)).collect();
         assert_eq!(got, expected, "{text:?}");
         found += usize::from(!hits.is_empty());
     }
+    // Guards the test itself: comparing empty results would show nothing.
     assert!(found > 100, "only {found} queries find anything");
 }
 
@@ -190,6 +194,8 @@ fn any_of(chat: &Chat, query: &str) -> SearchRequest {
 /// The logarithm to the base 2 in sixteenths, by straight lines between powers.
 fn scaled_log2(count: usize) -> u32 {
     let whole = count.ilog2();
+    // Whole numbers only, written again here: the expected scores must not come from the code under
+    // test.
     let part = (16 * count) >> whole;
     16 * whole + u32::try_from(part).unwrap() - 16
 }
@@ -220,6 +226,8 @@ fn expected_scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u3
     let score = |text: &str| {
         let each = pieces.iter().zip(&counts).map(|(piece, count)| {
             let score = rules::match_all(piece, text).map_or(0, |found| found.score);
+            // The most frequent word keeps its score; each halving of the frequency adds once the
+            // score.
             score * (16 + scaled_log2(most.max(1)) - scaled_log2((*count).max(1))) / 16
         });
         each.sum()
@@ -244,6 +252,8 @@ pub(super) async fn any_word_matches_when_requested(store: Tested) {
             let Some(hit) = hits.iter().find(|hit| hit.node == node(name)) else {
                 continue;
             };
+            // Hits of equal score form one group, in the corpus' order: the table does not depend
+            // on ids.
             match names.iter_mut().find(|(score, _)| *score == hit.score) {
                 Some((_, names)) => names.push(name),
                 None => names.push((hit.score, vec![name])),
@@ -258,6 +268,7 @@ pub(super) async fn any_word_matches_when_requested(store: Tested) {
     let texts: Vec<(NodeId, String)> = texts.collect();
     let words = corpus.iter().flat_map(|(_, text)| text.split_whitespace());
     let words: Vec<&str> = words
+        // A quotation mark would join words to a phrase, which the expected scores do not know.
         .filter(|word| !word.contains(['"', '“', '”']))
         .collect();
     let mut runner = TestRunner::new_with_rng(
@@ -296,8 +307,10 @@ pub(super) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
     }
     let chat = Chat::start(store).await;
     let limits = chat.store.limits().search.clone();
+    // One text more than is looked at: a word that all of them have cannot be looked up whole.
     let count = limits.any_nodes + 1;
     let items = (0..count).map(|n| NewItem {
+        // Each has a time of its own, so the order among equal scores is known.
         created_ms: NOW + n as i64,
         ..named_item(&n.to_string(), &format!("word n{n} every{}", n % 2))
     });
@@ -327,6 +340,8 @@ pub(super) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
                 count / 2,
                 SearchCoverage::Whole,
             ),
+            // Only the frequent word is there, so it has to do the finding: the newest are looked
+            // at, and the page says so.
             ("word never", count - 1, count - 1, SearchCoverage::Newest),
             ("never", 0, 0, SearchCoverage::Whole),
         ] {
@@ -371,6 +386,7 @@ pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
     for (query, shown, matches) in [
         (
             "script dog",
+            // Nothing is escaped or marked up: whoever shows a snippet does that, from the places.
             "<script>alert(\"dog\")</script> & other <b>markup</b>",
             vec!["script", "dog", "script"],
         ),
@@ -424,8 +440,10 @@ pub(super) async fn what_was_said_is_found(store: Tested) {
     for (query, expected) in [
         ("read_file", vec!["call"]),
         ("zebra", vec!["call"]),
+        // The escape `\n` in the JSON is a line break and no letter: it must not join the words.
         ("nzebra", vec![]),
         ("cafe", vec!["output"]),
+        // Ids, kinds and names of fields are no words that anybody said.
         ("call-one", vec![]),
         ("note", vec![]),
         ("message", vec![]),
@@ -469,6 +487,7 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
         ..chat.clone()
     };
     about.append_messages("main", &["four x"]).await;
+    // The same conversation id of another owner: no scope may reach it.
     let stranger = Chat::start_as(store, "bob", "chat").await;
     stranger.append_messages("main", &["five x"]).await;
     let every = ["root x", "one x", "two x", "three x", "four x", "five x"];
@@ -496,6 +515,7 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
     for (scope, what) in [
         (path(branch_end("never")), EntityKind::Branch),
         (path(PathEnd::Node(node("never"))), EntityKind::Node),
+        // A node of another conversation of the same owner is unknown here.
         (path(PathEnd::Node(node("four x"))), EntityKind::Node),
         (
             SearchScope::Conversation("never".parse().unwrap()),
@@ -527,6 +547,7 @@ pub(super) async fn filters_bound_what_it_finds(store: Tested) {
     for (n, item) in (0..).zip(&mut items) {
         item.created_ms = NOW + n;
     }
+    // Shown to models only: people who search do not find it unless they ask for hidden content.
     items[2].audience = Audience {
         model: true,
         user: false,
@@ -571,6 +592,8 @@ pub(super) async fn pages_are_contiguous(store: Tested) {
     }
     let chat = Chat::start(store).await;
     let items = (0..50).map(|n| {
+        // Few scores and few times, so that pages end among equals, where a place must still be
+        // exact.
         let mut item = item(&format!("{} {n}", "x ".repeat(1 + n % 3)));
         item.created_ms = NOW + (n as i64) % 5;
         item
@@ -635,6 +658,7 @@ pub(super) async fn limits_have_names(store: Tested) {
     for (request, name) in [
         (search_all(&chat, &format!("{long}x")), "search_query_bytes"),
         (many(limits.hits + 1), "search_hits"),
+        // The largest number there is: a limit must be compared before it is added to.
         (many(usize::MAX), "search_hits"),
     ] {
         match find_with(&chat, request).await {
@@ -711,6 +735,8 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
             .map(|hit| hit.created_ms - oldest)
             .collect();
         assert!(
+            // Whether the hit at the place itself follows depends on how its node id compares with
+            // that of the cursor.
             times == [2, 1, 0] || times == [3, 2, 1, 0],
             "{:?}: {times:?}",
             whole.scope
@@ -750,6 +776,7 @@ pub(super) async fn what_is_removed_is_not_found(store: Tested) {
         .redact_content(&chat.owner, &chat.id, request)
         .await
         .unwrap();
+    // The text of the tombstone is not indexed either: it is nothing that anybody said.
     assert_eq!((count("secret").await, count("redacted").await), (3, 0));
     let deleted = chat.store.delete_conversation(&chat.owner, &other.id);
     deleted.await.unwrap();

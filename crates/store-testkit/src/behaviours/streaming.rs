@@ -33,6 +33,8 @@ pub(super) struct Streaming(pub(super) Chat);
 impl Streaming {
     /// `None` if the store keeps no streams.
     pub(super) async fn start(store: Tested) -> Option<Self> {
+        // Asked before the store moves into the chat. `None` makes a behaviour pass: streams are a
+        // capability that a backend may leave out.
         let kept = store.streams().is_some();
         let chat = Chat::start(store).await;
         kept.then_some(Self(chat))
@@ -62,6 +64,7 @@ impl Streaming {
             claim,
             seq,
             chunks: chunk_bytes(words),
+            // Another time than that of opening, so that records show which call set `updated_ms`.
             at_ms: NOW + 1,
         };
         let Chat { owner, id, .. } = &self.0;
@@ -135,6 +138,8 @@ impl Streaming {
         let (streams, stream) = (self.streams(), stream_id("s"));
         let claim = StreamClaim {
             stream,
+            // The first epoch of a conversation is 1, so the claim is right where one stream was
+            // opened.
             epoch: StreamEpoch(1),
         };
         match method {
@@ -179,6 +184,7 @@ fn failed_end(message: &str) -> StreamEnd {
 }
 
 fn expect_stale<T: std::fmt::Debug>(result: Result<T, Error>, held: StreamClaim, now: StreamClaim) {
+    // Both epochs are compared: a writer has to learn which claim is the good one.
     match result.unwrap_err() {
         Error::StaleEpoch {
             stream,
@@ -206,6 +212,7 @@ fn expect_no_stream<T: std::fmt::Debug>(result: Result<T, Error>) {
 pub(super) async fn write_everything(chat: &Streaming) {
     let Chat { owner, id, .. } = &chat.0;
     let open = || chat.streams().open_stream(owner, id, stream_id("s"), NOW);
+    // Opening again gives a new epoch, so the claim is taken from the call that succeeded.
     let claim = until_done(&[], open).await.unwrap().stream.claim();
     until_done(&[], || chat.append_chunks(claim, 0, &["a", "b"])).await;
     until_done(&[], || chat.call_method(Method::CancelStream)).await;
@@ -218,6 +225,8 @@ pub(super) async fn write_everything(chat: &Streaming) {
         Ok(())
     })
     .await;
+    // Only a deletion may answer "not found": after an unknown outcome it says that the stream is
+    // gone.
     until_done(&["not_found"], || chat.call_method(Method::DeleteStream)).await;
 }
 
@@ -229,7 +238,9 @@ pub(super) async fn an_unknown_stream_cannot_end(store: Tested) {
         epoch: StreamEpoch(1),
     };
     expect_no_stream(chat.append_request(final_append(claim, "a")).await);
+    // The item and the end of its stream are one transaction: neither is stored alone.
     chat.expect_path("main", &[]).await;
+    // An end without an item would take the chunks away and put nothing in their place.
     let empty = AppendRequest {
         items: Vec::new(),
         ..final_append(claim, "a")
@@ -247,6 +258,7 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
     let claim = opened.stream.claim();
     let wanted = StreamRecord::new(claim.stream, claim.epoch, NOW);
     assert_eq!(opened.stream, wanted);
+    // An empty chunk and one with NUL are chunks like others: a store must not drop or cut them.
     chat.append_chunks(claim, 0, &["a", "", "\0ü"])
         .await
         .unwrap();
@@ -255,6 +267,7 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
     assert_eq!((record.opened_ms, record.updated_ms), (NOW, NOW + 1));
     let all = ["a", "", "\0ü", "b", "c"];
     assert_eq!(chat.expect_chunks("s", &all).await, record);
+    // Position 5 is the end: a reader that has seen everything gets an empty page, not an error.
     for seq in 0..=5 {
         for limit in [0, 1, 2, usize::MAX] {
             let from = StreamCursor {
@@ -277,6 +290,8 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
             assert_eq!((page.next, page.end_if_complete()), (next, None));
         }
     }
+    // A position that no chunk has had yet comes from elsewhere: it is refused, since waiting there
+    // would hide the mistake.
     let beyond = chat.read_from(claim, 6).await.unwrap_err();
     assert!(
         matches!(beyond, Error::Invalid { what: "cursor", .. }),
@@ -297,6 +312,8 @@ pub(super) async fn reopening_fences_the_old_writer(store: Tested) {
     let new = opened.stream.claim();
     assert!(new.epoch > old.epoch);
     chat.expect_chunks("s", &[]).await;
+    // At every position, also those that the new writer has not reached: no chunk of the old one
+    // may fill a gap.
     for seq in 0..3 {
         expect_stale(chat.append_chunks(old, seq, &["ZOMBIE"]).await, old, new);
     }
@@ -309,6 +326,7 @@ pub(super) async fn reopening_fences_the_old_writer(store: Tested) {
     chat.0.expect_path("main", &[]).await;
     chat.append_chunks(new, 0, &["x", "y"]).await.unwrap();
     expect_stale(chat.append_chunks(old, 2, &["ZOMBIE"]).await, old, new);
+    // An epoch that was never given out is as wrong as an old one.
     let future = StreamClaim {
         epoch: StreamEpoch(u64::MAX),
         ..new
@@ -331,6 +349,8 @@ pub(super) async fn a_cursor_belongs_to_its_epoch(store: Tested) {
     chat.append_chunks(old, 0, &["a", "b"]).await.unwrap();
     let new = chat.claim_stream("s").await;
     chat.append_chunks(new, 0, &["c", "d", "e"]).await.unwrap();
+    // Positions before, at and beyond the old end. The epoch is judged first, whatever the new
+    // stream has at that place.
     for seq in [0, 2, 3, 9] {
         match chat.read_from(old, seq).await.unwrap_err() {
             Error::EpochChanged {
@@ -349,6 +369,8 @@ pub(super) async fn epochs_never_return(store: Tested) {
         return;
     };
     let mut newest = StreamEpoch(0);
+    // Epochs are counted for the conversation: a stream that is deleted and opened again must not
+    // fit old claims or cursors.
     let mut old: Option<StreamClaim> = None;
     for word in ["s", "s", "t", "s", "t", "t"] {
         let claim = chat.claim_stream(word).await;
@@ -395,10 +417,14 @@ pub(super) async fn a_repetition_changes_nothing(store: Tested) {
         }
         other => panic!("{other}"),
     };
+    // The first chunk equals what is stored and the second does not: the conflict names the exact
+    // position.
     let other = chat.append_chunks(claim, 1, &["b", "x", "d", "e"]).await;
     assert_eq!(conflict(other), (2, ChunkConflict::OtherBytes));
     let gap = chat.append_chunks(claim, 5, &["f"]).await;
     assert_eq!(conflict(gap), (5, ChunkConflict::Gap { next: 4 }));
+    // The end of this append would be beyond the range of numbers: it must be refused without an
+    // overflow.
     let far = chat.append_chunks(claim, u64::MAX, &["f", "g"]).await;
     assert_eq!(conflict(far), (u64::MAX, ChunkConflict::Gap { next: 4 }));
     let nothing = chat.append_chunks(claim, 4, &[]).await.unwrap_err();
@@ -422,6 +448,8 @@ pub(super) async fn an_end_is_an_end(store: Tested) {
             chat.append_chunks(claim, 0, &["a", "b"]).await.unwrap(),
             ended
         );
+        // Up to the stored end the answer is that the stream has ended. Beyond it there is a gap,
+        // which is the error whether the stream runs or not.
         for (seq, words) in [(2, &["c"][..]), (1, &["b", "c"]), (5, &["x"])] {
             let late = chat.append_chunks(claim, seq, words).await;
             if seq <= 2 {
@@ -451,6 +479,7 @@ pub(super) async fn a_writer_is_asked_to_stop(store: Tested) {
     let claim = chat.claim_stream("s").await;
     let record = chat.append_chunks(claim, 0, &["a"]).await.unwrap();
     assert!(!record.cancel_requested);
+    // Asking twice is asking once: two people may press the same button.
     for _ in 0..2 {
         let asked = chat.cancel_stream("s").await;
         assert!(asked.cancel_requested && asked.end.is_none());
@@ -463,6 +492,7 @@ pub(super) async fn a_writer_is_asked_to_stop(store: Tested) {
         .await
         .unwrap();
     assert_eq!(chat.cancel_stream("s").await, ended);
+    // The request was for the old writer, so a new one begins without it.
     let opened = chat.open_stream("s").await;
     assert!(!opened.stream.cancel_requested);
     assert_eq!(opened.before, Some(ended));
@@ -506,6 +536,8 @@ pub(super) async fn the_final_item_takes_the_chunks_with_it(store: Tested) {
         }
         other => panic!("{other}"),
     }
+    // Also positions whose chunks are gone: a repetition cannot be compared any more, and the end
+    // is the answer.
     for seq in 0..3 {
         let late = chat.append_chunks(claim, seq, &["late"]).await.unwrap_err();
         assert!(matches!(late, Error::StreamEnded { .. }), "{late}");
@@ -561,6 +593,7 @@ pub(super) async fn only_so_many_are_kept_after_their_end(store: Tested) {
         return;
     };
     let kept = chat.0.store.limits().streams.ended;
+    // Opened first and still running: the oldest of all, but only streams that ended make room.
     let mut running = chat.open_stream("running").await.stream;
     for n in 0..kept + 2 {
         let claim = chat.claim_stream(&n.to_string()).await;
@@ -569,6 +602,8 @@ pub(super) async fn only_so_many_are_kept_after_their_end(store: Tested) {
             .await
             .unwrap();
     }
+    // Surplus streams are removed when one is opened, so this call brings the number down to the
+    // limit.
     let last = chat.claim_stream("last").await;
     running = chat
         .append_chunks(running.claim(), 0, &["x"])
@@ -606,6 +641,8 @@ pub(super) async fn a_conversations_streams_go_with_it(store: Tested) {
             ..
         }
     ));
+    // The same id again: the new conversation must not find streams of the old one, nor accept a
+    // claim on them.
     let again = Streaming::start(Arc::clone(store)).await.unwrap();
     assert!(again.list_streams().await.is_empty());
     expect_no_stream(again.append_chunks(claim, 1, &["b"]).await);
@@ -633,6 +670,7 @@ pub(super) async fn redaction_removes_ended_streams(store: Tested) {
         let Chat { store, owner, id } = &chat.0;
         store.redact_content(owner, id, request)
     };
+    // A redaction that is refused changes nothing, so the streams stay as well.
     redact(vec![node("never")]).await.unwrap_err();
     assert_eq!(chat.list_streams().await.len(), 2);
     redact(vec![node("secret")]).await.unwrap();
@@ -644,6 +682,8 @@ pub(super) async fn streams_leave_the_tree_alone(store: Tested) {
         return;
     };
     chat.0.append_messages("main", &["a"]).await;
+    // The snapshot holds the tree and its counters. Chunks are no nodes until the final item is
+    // appended.
     let before = chat.0.snapshot_text().await;
     let claim = chat.claim_stream("s").await;
     chat.append_chunks(claim, 0, &["b"]).await.unwrap();
@@ -666,6 +706,8 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
             let claim = chat.claim_stream("s").await;
             let own = claim.epoch.0.to_string();
             for seq in 0..20 {
+                // The only error allowed: somebody opened later. Any other would be a chunk that is
+                // lost for no reason.
                 if let Err(error) = chat.append_chunks(claim, seq, &[&own]).await {
                     assert_eq!(error.kind(), "stale_epoch");
                     return (claim, seq);
@@ -678,6 +720,7 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
     for opener in openers.collect::<Vec<_>>() {
         claims.push(opener.await.unwrap());
     }
+    // The order of completion says nothing: the store's own order is that of the epochs.
     claims.sort_by_key(|(claim, _)| claim.epoch);
     assert!(claims.is_sorted_by(|(a, _), (b, _)| a.epoch < b.epoch));
     let (newest, written) = claims[claims.len() - 1];
@@ -712,6 +755,8 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     let next = 1 + limits.append_chunks as u64;
     let more = chat.append_chunks(claim, next, &many).await;
     over(more.unwrap_err(), "stream_append_chunks");
+    // One chunk of full size is stored already; the others bring the stream as near to its limit as
+    // whole chunks can.
     let rest = limits.bytes / limits.chunk_bytes - 1;
     let full = chat
         .append_chunks(claim, next, &vec![just; rest])
@@ -727,6 +772,7 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     let message = failed_end(&long[..=limits.message_bytes]);
     let finished = chat.finish_stream(claim, message).await;
     over(finished.unwrap_err(), "stream_message_bytes");
+    // Stream 0 runs already, so these bring the number exactly to the limit.
     for n in 1..limits.running {
         chat.claim_stream(&n.to_string()).await;
     }
@@ -738,5 +784,6 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     let claim = chat.claim_stream("0").await;
     let message = failed_end(&long[..limits.message_bytes]);
     chat.finish_stream(claim, message).await.unwrap();
+    // An end makes room at once: only running streams count against the limit.
     chat.claim_stream("more").await;
 }

@@ -230,8 +230,10 @@ impl<'a> Export<'a> {
             // Depth first: a path that waits for a source goes on as soon as the source is written.
             match self.paths.pop() {
                 Some(path) if path.next <= path.depth => return Ok(Some(path)),
+                // This path is written to its end; the one below it goes on.
                 Some(_) => {}
                 None => match self.ends.pop() {
+                    // Written already, as a part of another path.
                     Some(end) if self.known.contains(&end) => {}
                     Some(end) => return Ok(Some(self.begin_path(end).await?)),
                     None => return Ok(None),
@@ -244,6 +246,7 @@ impl<'a> Export<'a> {
     /// beginning, since no node is written before its parent.
     async fn begin_path(&self, end: NodeId) -> Result<PendingPath, Error> {
         let depth = self
+            // No nodes: only the depth of the path is wanted.
             .read_path(ReadRequest::last_nodes(PathEnd::Node(end), 0))
             .await?
             .depth;
@@ -323,6 +326,8 @@ impl<'a> Export<'a> {
                 self.paths.extend([path, first]);
                 return Ok(());
             }
+            // Only what differs from the parent: a whole state at each node would repeat itself in
+            // every line.
             let changes = self.diff_state(node.id, &path.root, &root).await?;
             // Before the node: an import stores lines as they come, and a node may not name what is
             // not there.
@@ -342,6 +347,7 @@ impl<'a> Export<'a> {
             path.root = root;
             path.next = node.depth + 1;
         }
+        // Put back also when it is at its end: `next_path` sees that and drops it.
         self.paths.push(path);
         Ok(())
     }
@@ -357,6 +363,7 @@ impl<'a> Export<'a> {
             limit: Some(NODES),
         };
         let nodes = self.read_path(request).await?.nodes;
+        // Side by side, so that the delays of a store over a network do not add up.
         let states = nodes
             .iter()
             .map(|node| self.read_state(node.id, StateValues::Skip));
@@ -372,6 +379,7 @@ impl<'a> Export<'a> {
         before: &StateRoot,
         now: &StateRoot,
     ) -> Result<Vec<StateLine>, Error> {
+        // Most nodes change no state; they are spared the reading of values.
         if before == now {
             return Ok(Vec::new());
         }
@@ -408,6 +416,8 @@ impl<'a> Export<'a> {
                 }) => continue,
                 Err(error) => return Err(error),
             };
+            // Only after it was read: what could not be read is tried again with the next node that
+            // names it.
             self.blobs.insert(id);
             self.write_line(&ExportLine::Blob(BlobLine { id, bytes }), lines)?;
         }
@@ -456,6 +466,7 @@ impl<'a> Export<'a> {
     ) -> Result<Option<EntryCursor>, Error> {
         let scope = KeyScope::Conversation(self.id.clone());
         let list = ListEntries {
+            // Few at a time, since each value may be as large as a value can be.
             limit: Some(ENTRIES),
             after,
             ..ListEntries::in_scope(scope, "")

@@ -141,6 +141,7 @@ impl<'a> Import<'a> {
     /// not there, an id that was there before, a limit, [`Error::AlreadyExists`] for a conversation
     /// that is there.
     pub async fn import_line(&mut self, line: &str) -> Result<(), ImportError> {
+        // Before anything can fail: errors name the line, counted from 1.
         self.number += 1;
         let taken = self.accept_line(line).await;
         match taken {
@@ -169,6 +170,7 @@ impl<'a> Import<'a> {
                 Err(source) => Err(self.roll_back(source.into()).await),
             };
         }
+        // The line that is missing is the one after the last.
         self.number += 1;
         let source = invalid_import("the text ends before the line `end`: it was cut off");
         Err(self.roll_back(source.into()).await)
@@ -176,6 +178,8 @@ impl<'a> Import<'a> {
 
     /// Takes back what was stored.
     async fn roll_back(&mut self, refused: RefusedLine) -> ImportError {
+        // Failed from here on: lines that come after are refused instead of building on what is
+        // deleted.
         let stage = std::mem::replace(&mut self.stage, ImportStage::Failed);
         if let ImportStage::Body(body) | ImportStage::End(body) = stage {
             // If this fails too, the next import of it begins by deleting it.
@@ -336,6 +340,8 @@ impl ImportBody {
                 store.delete_conversation(owner, &head.id).await?;
                 store.create_conversation(owner, new).await?;
             }
+            // Any other failure, and the conflict with a conversation that is not ours, goes to the
+            // caller.
             created => drop(created?),
         }
         let main = BranchName::main();
@@ -382,6 +388,7 @@ impl ImportBody {
         Err(invalid_import(if *owner == self.head.owner {
             format!("blob {} has other bytes", line.id)
         } else {
+            // The likely reason for other ids, and one that the caller can mend.
             let from = &self.head.owner;
             format!("ids of blobs are their owner's: import it as {from}, not as {owner}")
         }))
@@ -460,6 +467,8 @@ impl ImportBody {
                 activate: Activation::Keep,
             });
         } else if !line.state.is_empty() {
+            // A change of state applies from the first item of an append, so this node has to begin
+            // a new one.
             self.flush_items(store, owner).await?;
         }
         for entry in line.state {
@@ -502,6 +511,7 @@ impl ImportBody {
             meaning_hash: line.meaning_hash,
             created_ms: line.created_ms,
         };
+        // With its line, so that a refusal names the line and not the batch.
         self.waiting.push((number, item));
         // In batches, since each append is a commit; bounded, since they are in memory.
         if self.waiting.len() >= ITEMS.min(store.limits().append_items)
@@ -532,6 +542,7 @@ impl ImportBody {
         // Taken out before anything can fail, so that a refused batch is not appended again by the
         // next call.
         let waiting = std::mem::take(&mut self.waiting);
+        // Nothing waits: a state or a response stays for the node that it belongs to.
         let Some(first) = waiting.first().map(|(line, _)| *line) else {
             return Ok(());
         };
@@ -585,6 +596,7 @@ impl ImportBody {
             ..AppendRequest::new(at, items, self.head.updated_ms)
         };
         let appended = store.append_items(owner, &self.head.id, request).await?;
+        // A fresh conversation cannot know the node, so an earlier line has given it.
         if appended.replayed {
             return Err(invalid_import("the node was given before"));
         }
@@ -593,6 +605,8 @@ impl ImportBody {
             self.scaffolds.at = AppendPoint::Tip {
                 branch: self.scaffolds.now.clone(),
             };
+            // The first is active and cannot be deleted yet; the others are done with once they are
+            // left.
             if left != self.scaffolds.first {
                 self.change_ref(store, owner, RefChange::DeleteBranch(left))
                     .await?;
@@ -607,6 +621,8 @@ impl ImportBody {
         owner: &Owner,
         change: RefChange,
     ) -> Result<(), Error> {
+        // Scaffolding happens at the conversation's own last time, so the import's clock leaves no
+        // trace.
         let at_ms = self.head.updated_ms;
         store
             .change_ref(owner, &self.head.id, change, at_ms)
@@ -617,6 +633,8 @@ impl ImportBody {
     /// Sets the names, redacts what was redacted, and takes the mark away.
     async fn complete_import(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
         let id = self.head.id.clone();
+        // Before the names: a conversation that readers can find under its names shows nothing that
+        // was redacted.
         self.redact_nodes(store, owner).await?;
         // What was built on makes room, also for a branch of its name.
         let first = self.next_scaffold_name();
@@ -640,6 +658,8 @@ impl ImportBody {
             };
             store.change_ref(owner, &id, set, line.at_ms).await?;
         }
+        // Before the scaffold goes: the active branch cannot be deleted, and the scaffold still is
+        // it.
         let activate = RefChange::Activate(self.head.active.clone());
         self.change_ref(store, owner, activate).await?;
         if self.scaffolds.now != self.scaffolds.first {
@@ -658,6 +678,8 @@ impl ImportBody {
         let update = ConversationUpdate {
             title: TitleChange::Set(self.head.title.clone()),
             metadata: MetadataChange::Replace(metadata.collect::<Result<_, Error>>()?),
+            // The last change takes the mark away and sets the title: until here the import counts
+            // as incomplete.
             ..ConversationUpdate::new(self.head.updated_ms)
         };
         store.update_conversation(owner, &id, update).await?;
@@ -666,6 +688,7 @@ impl ImportBody {
 
     async fn redact_nodes(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
         let mut nodes = std::mem::take(&mut self.redacted);
+        // By time, since one request has one time for all its nodes.
         nodes.sort_unstable();
         let most = store.limits().redact_items.max(1);
         for same in nodes.chunk_by(|(one, _), (other, _)| one == other) {
@@ -680,6 +703,7 @@ impl ImportBody {
         }
         if self.redacted_values {
             let request = RedactRequest {
+                // All stand-ins are equal, so one hash removes them all.
                 values: vec![ContentHash::of(REDACTED)],
                 at_ms: self.head.updated_ms,
                 ..RedactRequest::default()

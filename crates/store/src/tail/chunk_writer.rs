@@ -99,6 +99,7 @@ impl ChunkWriter {
             batching: gather,
             signal,
             stream: opened.stream,
+            // A new epoch begins with an empty stream.
             seq: 0,
             waiting: Vec::new(),
             bytes: 0,
@@ -135,6 +136,7 @@ impl ChunkWriter {
         let chunk = chunk.into();
         let alone = AppendChunks {
             claim: self.claim(),
+            // Any number will do here: sizes are checked, not the place.
             seq: 0,
             chunks: vec![Arc::clone(&chunk)],
             at_ms,
@@ -194,6 +196,7 @@ impl ChunkWriter {
             bytes <= limits.bytes
         };
         let some = self.waiting.iter().take(limits.append_chunks.max(1));
+        // Each chunk was checked alone when it was taken, so the first one always fits.
         some.take_while(fits).cloned().collect()
     }
 
@@ -205,6 +208,7 @@ impl ChunkWriter {
     /// [`Error::StaleEpoch`]: somebody else writes the stream.
     pub async fn wait_for_cancellation(&mut self) -> Result<(), Error> {
         while !self.stream.cancel_requested {
+            // Nothing waits to be written, so there is no time to keep.
             let Some(due) = self.due else {
                 wait_or_poll(&mut self.signal, self.batching.poll).await;
                 self.refresh_record().await?;

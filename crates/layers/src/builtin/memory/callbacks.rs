@@ -121,6 +121,7 @@ impl MemoryCallbacks {
 
     pub(super) fn notify_watcher(&self, change: &NoteChange<'_>, context: &HookContext) {
         if let Some(see) = &self.watcher {
+            // Who only watches must not be able to fail the change it is told of.
             let seen = catch_panic(|| {
                 see(change, context);
                 Ok(())

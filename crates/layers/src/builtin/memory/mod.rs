@@ -185,6 +185,7 @@ impl Memory {
     }
 
     fn expire_notes(&self, notes: &mut Notes, at: NoteTime, context: &HookContext) {
+        // By key, so the order of the news is the same on every run.
         for (key, note) in notes.remove_expired(at) {
             let gone = json!({"key": key, "value": note.value});
             self.emit_event("memory:expired", &gone, context);
@@ -214,6 +215,7 @@ impl Memory {
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
         let at = self.note_time(notes, context);
+        // Copied before the edit, for the news and for the program's decision.
         let old = notes.get(&arguments.key).cloned();
         let edit = NoteUpdate {
             value: arguments.value,
@@ -224,6 +226,7 @@ impl Memory {
         let done = notes
             .upsert(&arguments.key, edit, at)
             .map_err(refused_error)?;
+        // A note that stays as it was is no news, and nothing to be decided.
         if let (EditResult::Created | EditResult::Updated, Some(note)) =
             (done, notes.get(&arguments.key))
         {
@@ -232,6 +235,8 @@ impl Memory {
                 note,
                 old: old.as_ref(),
             };
+            // After the edit: a refusal fails the function, and the runner then drops this copy of
+            // the notes.
             self.callbacks.check_change(&change, context)?;
             self.publish_change(&change, context);
         }
@@ -247,14 +252,17 @@ impl Memory {
         let old = notes.delete(key);
         if let Some(old) = &old {
             let change = NoteChange::Delete { key, old };
+            // Likewise on the copy: refused, the note is still there.
             self.callbacks.check_change(&change, context)?;
             self.publish_change(&change, context);
         }
+        // A note that was not there is no error: what the model wanted is so.
         encode_result(&json!({"key": key, "deleted": old.is_some()}))
     }
 
     /// A note as the model reads it.
     fn note_fragment(&self, NoteEntry { key, note }: NoteEntry<'_>) -> Fragment {
+        // The day is enough for the model, and changes the prompt less often than a time.
         let day = Timestamp::from_millisecond(note.updated_ms).ok();
         let day = day.map(|day| day.strftime("%Y-%m-%d").to_string());
         let fields = [
@@ -293,6 +301,8 @@ impl Layer for Memory {
             .iter_live(at)
             .map(|(key, note)| NoteEntry { key, note })
             .collect();
+        // Stable, so notes of equal importance stay in the order of their keys and the prompt does
+        // not change by itself.
         there.sort_by_key(|entry| std::cmp::Reverse(entry.note.importance));
         let shown = self.callbacks.select_notes(there, call);
         if shown.is_empty() {
@@ -313,8 +323,11 @@ impl Layer for Memory {
     ) -> Result<(), LayerError> {
         let mut at = self.note_time(notes, context);
         if seen.response.is_some() {
+            // The answer that is being recorded counts already: a note for one answer is gone after
+            // it.
             at.responses = at.responses.saturating_add(1);
             if !self.spec.scope.is_on_tree() {
+                // Off the tree no path counts the answers, so the notes do it themselves.
                 notes.set_answer_count(at.responses);
             }
         }
@@ -346,6 +359,7 @@ impl Layer for Memory {
                 allowed: allowed.iter().cloned().collect::<Vec<_>>().join(", "),
             }));
         }
+        // First, so that an expired note counts as absent for all three functions.
         self.expire_notes(notes, self.note_time(notes, context), context);
         match function {
             "create" => self.store_note(notes, arguments, context),

@@ -202,6 +202,7 @@ impl Note {
     const fn is_live(&self, at: NoteTime) -> bool {
         match self.expires {
             None => true,
+            // At the limit the note is over: a time to live of one shows it in one call.
             Some(Expiry::AtResponse(n)) => at.responses < n,
             Some(Expiry::AtMs(ms)) => at.now_ms < ms,
         }
@@ -215,6 +216,8 @@ impl Note {
 impl NoteTtl {
     const fn to_expiry(self, at: NoteTime) -> Option<Expiry> {
         match self {
+            // Saturating below: the largest number that a model may give must not wrap around into
+            // the past.
             Self::Never => None,
             Self::Responses(n) => Some(Expiry::AtResponse(at.responses.saturating_add(n))),
             Self::Ms(ms) => Some(Expiry::AtMs(at.now_ms.saturating_add_unsigned(ms))),

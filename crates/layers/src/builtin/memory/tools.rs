@@ -28,6 +28,8 @@ pub(super) struct TtlArgument(Option<u64>);
 fn deserialize_ttl<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<TtlArgument>, D::Error> {
+    // Called only if the field is there, so `null` becomes `Some(TtlArgument(None))` and absence
+    // stays `None`.
     Option::deserialize(deserializer).map(|ttl| Some(TtlArgument(ttl)))
 }
 
@@ -44,6 +46,8 @@ pub(super) fn memory_functions(
 ) -> Vec<FunctionSpec> {
     let mut key = json!({"type": "string", "description": "The note's name, short and lasting."});
     if let (Some(allowed), Some(key)) = (allowed, key.as_object_mut()) {
+        // In the schema for the model's sake: it sees beforehand which keys there are. The layer
+        // checks again when the function runs.
         key.insert("enum".to_owned(), json!(allowed));
     }
     let edit = json!({

@@ -87,9 +87,12 @@ impl SkillFileError {
 /// by links.
 pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String, SkillFileError> {
     let mut names: Vec<&str> = path.split('/').collect();
+    // Backslash and colon as well: on Windows they separate folders and name drives or streams.
     let fine = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['\0', '\\', ':']);
     let last = names.pop().filter(|_| names.len() < DEPTH);
     let Some(last) = last.filter(|last| names.iter().chain([last]).all(fine)) else {
+        // The path comes from a model, and the error goes into logs and prompts: only its beginning
+        // is shown.
         let path = path.chars().take(200).collect();
         return Err(SkillFileError::BadPath { path });
     };
@@ -111,6 +114,8 @@ pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String
 fn read_text(file: &File, name: &str, limit: u64) -> Result<String, SkillFileError> {
     let about = file.metadata().map_err(|error| file_error(name, &error))?;
     let name = name.to_owned();
+    // Asked of the open file, not of its name: what stood there when it was checked may have been
+    // exchanged.
     if !about.is_file() {
         return Err(SkillFileError::Kind {
             name,
@@ -119,6 +124,8 @@ fn read_text(file: &File, name: &str, limit: u64) -> Result<String, SkillFileErr
         });
     }
     let mut bytes = Vec::new();
+    // One byte more than allowed tells "too large" without reading the rest; the size may grow
+    // meanwhile.
     let read = file.take(limit + 1).read_to_end(&mut bytes);
     read.map_err(|error| file_error(&name, &error))?;
     if about.len() > limit || bytes.len() as u64 > limit {
@@ -187,6 +194,8 @@ mod place {
 
         pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
             Ok(self
+                // A pipe without a writer would block for ever, and a terminal could become the
+                // process's own.
                 .open_entry(name, OFlags::NONBLOCK | OFlags::NOCTTY)?
                 .into())
         }

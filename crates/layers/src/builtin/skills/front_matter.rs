@@ -61,6 +61,7 @@ pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError
                 list.iter().map(|text| AllowedTool::parse(text)).collect()
             }
         },
+        // The same skill must give the same prompt on every system, whatever its line ends.
         instructions: instructions.replace("\r\n", "\n").trim().to_owned(),
         folder: None,
     };
@@ -84,6 +85,7 @@ fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
     let mut to = from;
     for line in lines {
         let next = to + line.len();
+        // The first such line ends it; later ones are rules of the Markdown.
         if line.trim_end() == "---" {
             let yaml = text.get(from..to).unwrap_or_default();
             return Ok((yaml, text.get(next..).unwrap_or_default()));
@@ -144,6 +146,7 @@ impl FrontMatter<BTreeMap<String, Value>> {
     fn flatten_metadata(self) -> FrontMatter<BTreeMap<String, String>> {
         let text = |value: Value| match value {
             Value::String(text) => text,
+            // `Value` prints itself as JSON.
             other => other.to_string(),
         };
         let flat = |(key, value)| (key, text(value));

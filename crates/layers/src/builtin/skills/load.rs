@@ -136,6 +136,7 @@ impl SkillFolders {
             if !seen.insert((real, namespace)) {
                 continue;
             }
+            // A namespace becomes a part of the skills' names, so it follows the same rule.
             let named = namespace.as_deref().map_or(Ok(()), check_name);
             let names = named.and_then(|()| self.folder_names(folder, &mut loaded));
             let names = match names {
@@ -183,6 +184,7 @@ impl SkillFolders {
                 break;
             }
             let entry = entry.map_err(unreadable)?;
+            // Of the entry itself: a link is seen as a link and not as what it leads to.
             let kind = entry.file_type().map_err(unreadable)?;
             if kind.is_symlink() {
                 let error = SkillFileError::Kind {
@@ -218,10 +220,12 @@ impl SkillFolders {
         // that no link leads out of it.
         let read = |file: &str| read_below(folder, &format!("{name}/{file}"), BYTES);
         let text = match read("SKILL.md") {
+            // Some file systems ignore case, so files in the wild are written either way.
             Err(SkillFileError::Missing { .. }) => read("skill.md"),
             text => text,
         };
         let text = match text {
+            // A folder without either file is simply no skill, and no error.
             Err(SkillFileError::Missing { .. }) => return Ok(None),
             text => text?,
         };
@@ -253,6 +257,7 @@ impl SkillFolders {
             .skills
             .iter_mut()
             .find(|other| other.name == skill.name);
+        // Replaced in place: the list keeps the order in which names were first met.
         let lost = match other {
             None => {
                 loaded.skills.push(skill);
@@ -275,6 +280,7 @@ impl LoadedSkills {
             .iter()
             .map(|skill| skill.instructions.len())
             .sum();
+        // Reached already means that the next skill would be over the limit.
         let full = [
             ("skills", self.skills.len(), SKILLS),
             ("bytes of skills", bytes, ALL_BYTES),

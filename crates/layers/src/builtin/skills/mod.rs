@@ -133,6 +133,8 @@ impl Skills {
     pub fn new(skills: impl IntoIterator<Item = Skill>) -> Result<Self, SkillError> {
         let skills: Arc<[Skill]> = skills.into_iter().collect();
         for (at, skill) in skills.iter().enumerate() {
+            // Refused, not overridden: which of two a model gets must not depend on their order
+            // here.
             if skills.iter().take(at).any(|other| other.name == skill.name) {
                 let name = skill.name.clone();
                 return Err(SkillError::Twice { name });
@@ -194,6 +196,7 @@ impl Skills {
     fn require_skill(&self, name: &str) -> Result<&Skill, FunctionError> {
         self.find_skill(name).ok_or_else(|| {
             let there: Vec<&str> = self.skills.iter().map(|skill| &*skill.name).collect();
+            // At most fifty names: the text goes to the model, and there may be a thousand skills.
             let shown = there.get(..50).unwrap_or(&there).join(", ");
             FunctionError::Refused(format!("there is no skill {name:?}; there are: {shown}"))
         })
@@ -248,6 +251,8 @@ impl Skills {
             column: asked.column.unwrap_or(0),
             ..TextPosition::line_start(asked.line.unwrap_or(1))
         };
+        // Cut to the limit here too, so that the size of an answer does not hang on the schema
+        // alone.
         let lines = asked.lines.unwrap_or(LINES).min(LINES);
         let part = extract_excerpt(&text, from, lines, CHARACTERS);
         let next = part
@@ -390,6 +395,7 @@ impl Layer for Skills {
             "read_file" => self.read_file(parse_arguments(arguments)?).await,
             "activate" => {
                 self.activate_skill(state, parse_arguments(arguments)?, ActivatedBy::Program)?;
+                // A program gets no text: the instructions stand in the next call by themselves.
                 Ok(Raw::null())
             }
             "deactivate" => {

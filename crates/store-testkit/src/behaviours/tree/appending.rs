@@ -43,6 +43,7 @@ pub(in crate::behaviours) async fn at_the_head(store: Tested) {
 pub(in crate::behaviours) async fn a_moved_head_is_refused_and_nothing_stored(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
+    // The beginning, an older head, and a node that never was: all are simply not the head.
     for stale in [None, Some("a"), Some("never")] {
         let at = Chat::at_head("main", stale);
         let late = AppendRequest::new(at, vec![item("late")], NOW);
@@ -88,6 +89,7 @@ pub(in crate::behaviours) async fn a_moved_head_may_open_a_sibling(store: Tested
     assert_eq!((late.first, late.depth), (2, 2));
     chat.expect_path("main", &["a", "b"]).await;
     chat.expect_path("main-v2", &["a", "late"]).await;
+    // A sibling does not become active: it was opened by a race and by nobody's wish.
     assert!(chat.branch_record("main").await.active);
     let timely = chat
         .append_request(sibling(Some("b"), "timely"))
@@ -225,6 +227,7 @@ pub(in crate::behaviours) async fn an_unknown_branch_is_refused(store: Tested) {
 
 pub(in crate::behaviours) async fn an_unknown_base_is_refused(store: Tested) {
     let other = Chat::start_as(Arc::clone(&store), "ada", "other").await;
+    // A node of another conversation of the same owner is as unknown as one that never was.
     other.append_messages("main", &["elsewhere"]).await;
     let chat = Chat::start(store).await;
     for base in ["never", "elsewhere"] {
@@ -331,6 +334,7 @@ pub(in crate::behaviours) async fn every_field_comes_back(store: Tested) {
         answers: Some(node("call")),
         message_id: Some(MessageId::new("msg-1").unwrap()),
         run: Some(RunId::derive("t", &[b"run"])),
+        // Extreme and negative values find columns that are too narrow.
         step: Some(u32::MAX),
         response: Some(ResponseId::derive("t", &[b"response"])),
         origin: Origin::Tool,
@@ -362,6 +366,7 @@ pub(in crate::behaviours) async fn every_field_comes_back(store: Tested) {
     );
     assert_eq!(got.created_ms, -1);
     assert_eq!(path[0].effective_message_id(), node("call").to_string());
+    // Every kind once: each is stored as a number, and the numbers must be distinct.
     for (code, kind) in NodeKind::ALL.into_iter().enumerate() {
         let word = format!("kind {code}");
         chat.append_to_tip(

@@ -68,6 +68,8 @@ pub(in crate::behaviours) async fn names_never_outgrow_their_rule(store: Tested)
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
     let mut from = "main".to_owned();
+    // Each name is made from the one before, so that plain appending of suffixes would pass the
+    // limit of a name.
     for _ in 0..120 {
         from = chat.rewind(&from, "a", Activation::Keep).await;
     }
@@ -120,6 +122,7 @@ pub(in crate::behaviours) async fn alternating_growth_reads_back(store: Tested) 
         let own = (0..150).map(|n| format!("{name}{n}"));
         std::iter::once("root".to_owned()).chain(own).collect()
     };
+    // In turns, so that no branch's nodes are stored side by side.
     for n in 0..150 {
         for name in ["p", "q", "r"] {
             chat.append_messages(name, &[&format!("{name}{n}")]).await;
@@ -129,6 +132,8 @@ pub(in crate::behaviours) async fn alternating_growth_reads_back(store: Tested) 
         let words = words(name);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         chat.expect_path(name, &words).await;
+        // A sample of places: reading back from a node must give the same path as reading the
+        // branch.
         for (depth, word) in words.iter().enumerate().step_by(37) {
             let part = chat
                 .read_path(ReadRequest::last_nodes(PathEnd::Node(node(word)), 3))
@@ -161,6 +166,7 @@ pub(in crate::behaviours) async fn deletion_frees_the_name_only(store: Tested) {
             ..
         }
     ));
+    // The node is still found by its id: only the name is gone.
     let path = chat.path_nodes(PathEnd::Node(node("x"))).await;
     assert_eq!(path.len(), 2);
     // A replay onto it is still one, on no branch.
@@ -182,6 +188,7 @@ pub(in crate::behaviours) async fn the_active_branch_stays(store: Tested) {
         .await;
     assert!(matches!(error.unwrap_err(), Error::Invalid { .. }));
     let name = chat.rewind("main", "a", Activation::Activate).await;
+    // No longer active, it may go: even the first branch is not special.
     chat.change_ref(RefChange::DeleteBranch(branch("main")))
         .await
         .unwrap();
@@ -220,6 +227,7 @@ pub(in crate::behaviours) async fn unknown_names_are_not_found(store: Tested) {
             "{change:?}: {error}"
         );
     }
+    // None of the refused changes may have left a name.
     let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
     assert_eq!((refs.branches.len(), refs.checkpoints.len()), (1, 0));
 }
@@ -239,6 +247,7 @@ pub(in crate::behaviours) async fn checkpoints_are_set_moved_and_deleted(store: 
     };
     set("z: vor der Änderung", "b").await;
     set("a", "c").await;
+    // Set again under the same name: the checkpoint moves, there are not two.
     set("z: vor der Änderung", "a").await;
     let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
     let got: Vec<_> = refs
@@ -248,6 +257,7 @@ pub(in crate::behaviours) async fn checkpoints_are_set_moved_and_deleted(store: 
         .collect();
     assert_eq!(got, [("a", node("c")), ("z: vor der Änderung", node("a"))]);
     let name = CheckpointName::new("a").unwrap();
+    // A checkpoint names a node and not a branch, so growth does not move it.
     chat.append_messages("main", &["d"]).await;
     assert_eq!(
         chat.path_nodes(PathEnd::Checkpoint(name.clone()))
@@ -273,6 +283,7 @@ pub(in crate::behaviours) async fn checkpoints_are_set_moved_and_deleted(store: 
 pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
+    // Claimed, so that the fence can be seen to go along with the new name.
     chat.change_ref(RefChange::Claim(branch("main")))
         .await
         .unwrap();
@@ -302,6 +313,7 @@ pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Te
         ("main", "other", "not_found"),
         ("never", "trunk", "not_found"),
         ("trunk", &*side, "already_exists"),
+        // Its own name is taken as well, by itself.
         ("trunk", "trunk", "already_exists"),
     ] {
         let refused = chat.change_ref(rename(from, to)).await.unwrap_err();

@@ -11,6 +11,8 @@ type Tested = Arc<dyn Store>;
 
 pub(in crate::behaviours) async fn are_kept_as_they_are(store: Tested) {
     let chat = Chat::start(store).await;
+    // A store keeps text, it does not read it. So even what is no JSON comes back, and nothing is
+    // normalised.
     let texts = [
         "",
         " ",
@@ -72,7 +74,9 @@ fn incompressible_text(bytes: usize) -> String {
         if text.len() >= bytes {
             break;
         }
+        // The multiplication scatters the bits, so neighbouring numbers look unrelated.
         text.push_str(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string());
+        // Two bytes in UTF-8, so that a cut at a byte limit would show as broken text.
         text.push('ü');
     }
     text
@@ -80,6 +84,7 @@ fn incompressible_text(bytes: usize) -> String {
 
 pub(in crate::behaviours) async fn large_items(store: Tested) {
     let chat = Chat::start(store).await;
+    // Around common page sizes, beyond what fits into 16 bits, and beyond one mebibyte.
     let texts: Vec<String> = [4_000, 8_100, 8_200, 70_000, 1 << 20, 3 << 20]
         .map(incompressible_text)
         .into();
@@ -96,6 +101,7 @@ pub(in crate::behaviours) async fn large_items(store: Tested) {
 
 pub(in crate::behaviours) async fn large_blobs_and_values(store: Tested) {
     let chat = Chat::start(store).await;
+    // Nothing at all, both sides of a common page size, and the limit of one value.
     for bytes in [0, 1, 4_096, 4_097, 100_000, 1 << 20] {
         let value: Vec<u8> = incompressible_text(bytes)
             .into_bytes()

@@ -45,6 +45,7 @@ pub(in crate::behaviours) async fn a_stale_writer_is_refused_and_learns_it(store
     let second = claim_branch(&chat, "main").await;
     assert!(second > first);
     for word in ["late", "later"] {
+        // Also after the new writer has appended: the claim alone decides, not the place.
         let late = chat
             .append_request(fenced_append("main", word, first))
             .await;
@@ -70,6 +71,7 @@ pub(in crate::behaviours) async fn a_stale_writer_cannot_open_a_sibling(store: T
         .unwrap();
     let late = AppendRequest {
         at: Chat::at_head("main", None),
+        // A sibling would let an outdated writer go on after all, only elsewhere.
         on_moved: OnMoved::Sibling,
         ..fenced_append("main", "late", first)
     };
@@ -82,6 +84,7 @@ pub(in crate::behaviours) async fn a_claim_is_of_one_branch(store: Tested) {
     chat.append_messages("main", &["a"]).await;
     chat.rewind("main", "a", Activation::Keep).await;
     let main = claim_branch(&chat, "main").await;
+    // Claimed twice, so that its number differs from that of `main`.
     let (_, other) = (
         claim_branch(&chat, "main-v2").await,
         claim_branch(&chat, "main-v2").await,
@@ -101,6 +104,7 @@ pub(in crate::behaviours) async fn a_claim_is_of_one_branch(store: Tested) {
 
 pub(in crate::behaviours) async fn writers_without_a_claim_may_write(store: Tested) {
     let chat = Chat::start(store).await;
+    // A claim binds those who name one; people who append without one are not shut out.
     let fence = claim_branch(&chat, "main").await;
     chat.append_messages("main", &["a"]).await;
     chat.append_request(fenced_append("main", "b", fence))
@@ -132,6 +136,7 @@ pub(in crate::behaviours) async fn a_new_branch_has_no_writer(store: Tested) {
         at: AppendPoint::New(new_branch(None, label, Activation::Keep)),
         ..fenced_append("main", "a", fence)
     };
+    // Nobody can have claimed a branch that does not exist, so a fence there is a mistake.
     let error = chat.append_request(request).await.unwrap_err();
     assert!(matches!(error, Error::Invalid { what: "fence", .. }));
     assert_eq!(chat.branch_names().await, ["main"]);

@@ -15,6 +15,7 @@ type Tested = Arc<dyn Store>;
 pub(in crate::behaviours) async fn parts_and_pages(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["1", "2", "3"]).await;
+    // The path goes over a fork: its first part belongs to `main`, its second to the new branch.
     chat.rewind("main", "2", Activation::Keep).await;
     chat.append_messages("main-v2", &["4", "5", "6"]).await;
     let words = ["1", "2", "4", "5", "6"];
@@ -45,6 +46,7 @@ pub(in crate::behaviours) async fn parts_and_pages(store: Tested) {
         assert_eq!((got, page.next), (wanted, next), "{request:?}");
         assert_eq!((page.head, page.depth), (Some(node("6")), 5));
         if let Some(first) = page.nodes.first().filter(|first| first.depth > 1) {
+            // The parent is named even where it is not on the page, also across the fork.
             let before = words[usize::try_from(first.depth).unwrap() - 2];
             assert_eq!(first.parent, Some(node(before)), "{request:?}");
         }
@@ -90,10 +92,12 @@ pub(in crate::behaviours) async fn nodes_by_prefix(store: Tested) {
         Ok::<_, Error>(found[0].id)
     };
     assert_eq!(find("abce").await.unwrap(), id("abce"));
+    // People copy ids from anywhere: upper case is the same id.
     assert_eq!(find("ABCD2").await.unwrap(), id("abcd2"));
     assert_eq!(find("ffff").await.unwrap(), id("ffffffff"));
     assert_eq!(find(&id("abce").to_string()).await.unwrap(), id("abce"));
     match find("abcd").await.unwrap_err() {
+        // The candidates are named, so that the caller can ask for one of them.
         Error::Ambiguous { candidates, .. } => {
             let wanted = ["abcd1", "abcd2"].map(|hex| id(hex).to_string());
             assert_eq!(candidates, wanted);
@@ -104,6 +108,8 @@ pub(in crate::behaviours) async fn nodes_by_prefix(store: Tested) {
         find("abc0").await.unwrap_err(),
         Error::NotFound { .. }
     ));
+    // Too short, not hexadecimal, a pattern of SQL, too long, a quote: refused before a database
+    // sees them.
     for bad in ["", "abc", "nothex", "%%%%", &"a".repeat(33), "ab'cd"] {
         let error = find(bad).await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{bad}: {error}");
@@ -124,6 +130,7 @@ pub(in crate::behaviours) async fn nodes_by_message(store: Tested) {
     chat.append_to_tip("main", vec![answer("1"), answer("2")])
         .await
         .unwrap();
+    // The same message id on two branches: a query by message finds the nodes of both.
     chat.rewind("main", "question", Activation::Keep).await;
     chat.append_to_tip("main-v2", vec![answer("other")])
         .await
@@ -160,6 +167,7 @@ pub(in crate::behaviours) async fn nodes_by_message(store: Tested) {
 /// counters after each.
 async fn expect_counters(store: Tested, items: &[(NewItem, u64, u64)]) {
     let single = Chat::start_as(Arc::clone(&store), "ada", "single").await;
+    // Counters must not depend on how many appends brought the items.
     let batch = Chat::start_as(store, "ada", "batch").await;
     for (item, messages, turns) in items {
         let done = single
@@ -250,6 +258,7 @@ pub(in crate::behaviours) async fn paths_part_where_they_forked(store: Tested) {
     chat.append_messages("main-v2", &["x"]).await;
     let new = crate::chat::new_branch(
         None,
+        // A branch without a base: it shares nothing with the others, not even a first node.
         contexture_store::BranchLabel::Named(crate::chat::branch("apart")),
         Activation::Keep,
     );
@@ -292,6 +301,7 @@ pub(in crate::behaviours) async fn paths_part_where_they_forked(store: Tested) {
 
 pub(in crate::behaviours) async fn the_graph_has_each_node_once(store: Tested) {
     let chat = Chat::start(store).await;
+    // More than one page, so that the walk has to join pages without a gap or a double.
     let words: Vec<String> = (0..600).map(|n| n.to_string()).collect();
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
     chat.append_messages("main", &all).await;
@@ -304,6 +314,7 @@ pub(in crate::behaviours) async fn the_graph_has_each_node_once(store: Tested) {
     assert_eq!(graph.refs.branches.len(), 2);
     let mut seen = std::collections::BTreeSet::new();
     for node in &graph.nodes {
+        // Parents come first: whoever builds a tree from the list needs no second pass.
         assert!(node.parent.is_none_or(|parent| seen.contains(&parent)));
         assert!(seen.insert(node.id));
     }
@@ -362,6 +373,8 @@ pub(in crate::behaviours) async fn nodes_by_source_and_kind(store: Tested) {
     )
     .await
     .unwrap();
+    // Without its branch the copy is on no named path, and still has to be found: a redaction
+    // follows copies.
     chat.change_ref(RefChange::DeleteBranch(branch(&side)))
         .await
         .unwrap();
@@ -406,6 +419,7 @@ pub(in crate::behaviours) async fn two_paths_are_compared(store: Tested) {
     assert_eq!(next, None);
     let (_, sides, next) = compare(branch_end("main"), branch_end(&side), 2).await;
     assert_eq!(sides, (words(&["c", "d"]), words(&["x", "y"])));
+    // The cursor is a depth on the whole path: two shared nodes and two shown ones come before it.
     assert_eq!(next, Some(5));
     let (ancestor, sides, _) = compare(PathEnd::Node(node("b")), branch_end("main"), 10).await;
     assert_eq!(ancestor, Some(node("b")));

@@ -30,6 +30,7 @@ async fn redact_content(chat: &Chat, request: RedactRequest) -> Result<Redacted,
 
 pub(in crate::behaviours) async fn a_tombstone_keeps_shape_and_position(store: Tested) {
     let chat = Chat::start(store).await;
+    // What cannot be parsed must still be removable, or a broken item could never be redacted.
     let unreadable = raw_item("c", "a secret that is no JSON");
     let items = vec![
         item("a"),
@@ -55,6 +56,7 @@ pub(in crate::behaviours) async fn a_tombstone_keeps_shape_and_position(store: T
             assert!(Item::parse(&after.json).unwrap().is_tombstone());
         }
         assert_eq!(**after, expected);
+        // By id as well: the two ways of reading must agree.
         let alone = NodeQuery::Id(before.id);
         let alone = chat.store.find_nodes(&chat.owner, &chat.id, alone).await;
         assert_eq!(*alone.unwrap()[0], expected);
@@ -70,6 +72,7 @@ pub(in crate::behaviours) async fn twice_is_once(store: Tested) {
     redact_content(&chat, redact_request(&["a"])).await.unwrap();
     let (seen, events) = (chat.snapshot_text().await, chat.event_kinds().await);
     let again = RedactRequest {
+        // A later time, so that a store that redacts again would show it.
         at_ms: NOW + 9,
         ..redact_request(&["a"])
     };
@@ -124,6 +127,7 @@ pub(in crate::behaviours) async fn a_repeated_redacted_append_conflicts(store: T
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
     redact_content(&chat, redact_request(&["a"])).await.unwrap();
+    // The original bytes too: taking them for a repetition would confirm what the removed text was.
     for bytes in [item("a"), raw_item("a", "{}")] {
         let error = chat.append_to_tip("main", vec![bytes]).await.unwrap_err();
         assert!(
@@ -143,6 +147,7 @@ pub(in crate::behaviours) async fn a_repeated_redacted_append_conflicts(store: T
 
 pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {
     let chat = Chat::start(store).await;
+    // Stores may keep large values as blobs, so one of each size.
     let (small, large) = (b"a small secret".to_vec(), vec![b's'; 10_000]);
     let key = |name: &str| StateKey::new(name).unwrap();
     for (word, name, value) in [("a", "small", &small), ("b", "large", &large)] {
@@ -158,6 +163,7 @@ pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {
         values: vec![
             ContentHash::of(&small),
             ContentHash::of(&large),
+            // A value that is not there is passed over and not counted.
             ContentHash::of(b"x"),
         ],
         blobs: vec![blob, BlobId::of(&chat.owner, b"never")],
@@ -215,6 +221,7 @@ pub(in crate::behaviours) async fn provenance_is_followed(store: Tested) {
         let put = chat.store.put_blob(&chat.owner, &chat.id, Arc::from(bytes));
         put.await.unwrap()
     };
+    // One blob is named by the secret alone, the other also by a node that stays.
     let (own, shared) = (put(b"own").await, put(b"shared").await);
     let names = |word: &str, blobs: &[BlobId]| {
         let blobs: Vec<String> = blobs.iter().map(BlobId::to_string).collect();
@@ -252,6 +259,7 @@ pub(in crate::behaviours) async fn provenance_is_followed(store: Tested) {
             redact_request(&["secret", "sum", "copy", "side sum", "copy of copy"]).nodes;
         nodes.sort_unstable();
         assert_eq!(found.nodes, nodes, "from {from}");
+        // The shared blob stays: a node that is not redacted still shows it.
         assert_eq!(found.blobs, [own]);
     }
     let done = redact_content(&chat, redaction_closure(&chat, "copy").await)

@@ -19,6 +19,7 @@ fn user_items(words: &[&str]) -> Vec<NewItem> {
 fn expect_replay(first: &Appended, second: &Appended) {
     let expected = Appended {
         replayed: true,
+        // A repetition opens nothing, whatever the first call did.
         sibling: false,
         ..first.clone()
     };
@@ -28,6 +29,7 @@ fn expect_replay(first: &Appended, second: &Appended) {
 pub(in crate::behaviours) async fn a_repeated_append_is_a_replay(store: Tested) {
     let chat = Chat::start(store).await;
     let patch = StatePatch::put_entry(StateKey::new("k").unwrap(), 1, *b"v");
+    // With a patch and a blob: a repetition must not apply the one or store the other again.
     let request = AppendRequest {
         patch,
         blobs: vec![Arc::from(*b"blob")],
@@ -52,6 +54,7 @@ pub(in crate::behaviours) async fn after_the_head_has_moved(store: Tested) {
     let first = chat.append_request(request.clone()).await.unwrap();
     chat.append_messages("main", &["c"]).await;
     expect_replay(&first, &chat.append_request(request).await.unwrap());
+    // Also at the tip, where there is no head to compare: the ids alone tell a repetition.
     let again = chat.append_messages("main", &["c"]).await;
     assert!(again.replayed);
     chat.expect_path("main", &["a", "b", "c"]).await;
@@ -70,6 +73,7 @@ pub(in crate::behaviours) async fn of_a_new_branch(store: Tested) {
         let first = chat.append_request(request.clone()).await.unwrap();
         expect_replay(&first, &chat.append_request(request).await.unwrap());
     }
+    // One branch for each label: a repetition makes no second one, not even with an automatic name.
     assert_eq!(chat.branch_names().await, ["main", "main-v2", "x"]);
 }
 
@@ -98,6 +102,7 @@ pub(in crate::behaviours) async fn other_bytes_are_a_conflict(store: Tested) {
     // One space more is another item.
     let spaced = raw_item("b", &item("b").json.replacen('{', "{ ", 1));
     expect_conflict(&chat, vec![spaced.clone()], "b", IdConflict::OtherBytes).await;
+    // The error names the item that differs, not the first of the append.
     expect_conflict(&chat, vec![item("a"), spaced], "b", IdConflict::OtherBytes).await;
     chat.expect_path("main", &["a", "b"]).await;
     assert_eq!(
@@ -109,6 +114,8 @@ pub(in crate::behaviours) async fn other_bytes_are_a_conflict(store: Tested) {
 pub(in crate::behaviours) async fn a_part_is_a_conflict(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
+    // Half known, half new is no repetition: storing the rest would put it where nobody asked for
+    // it.
     let why = IdConflict::NotARepeat;
     expect_conflict(&chat, user_items(&["b", "c"]), "b", why).await;
     expect_conflict(&chat, user_items(&["c", "a"]), "a", why).await;
@@ -135,6 +142,7 @@ pub(in crate::behaviours) async fn ids_belong_to_conversations(store: Tested) {
     let one = Chat::start_as(Arc::clone(&store), "ada", "one").await;
     let two = Chat::start_as(store, "ada", "two").await;
     one.append_messages("main", &["a"]).await;
+    // The same node id with other bytes: a conflict if ids were global.
     let other = raw_item("a", "{\"type\":\"x:y\"}");
     assert!(
         !two.append_to_tip("main", vec![other])

@@ -22,6 +22,7 @@ fn response_record(word: &str, base: Option<&str>) -> ResponseRecord {
         status: ResponseStatus::Incomplete,
         model: Some("a-model é".to_owned()),
         usage: Some(r#"{"input_tokens":12}"#.into()),
+        // With NUL: inputs are bytes and no text.
         inputs: ResponseInputs::Recorded(format!("inputs of {word}\0").into_bytes().into()),
         ..ResponseRecord::new(response_id(word), base.map(node), NOW + 1)
     }
@@ -121,9 +122,11 @@ pub(in crate::behaviours) async fn are_stored_once_and_with_their_items(store: T
     // Neither left its items.
     assert_eq!(chat.snapshot_text().await, seen);
     let mut nothing = append_with_response("main", "c", Some("b"));
+    // Recorded inputs without a byte are refused: that nothing was recorded has a value of its own.
     nothing.response.as_mut().unwrap().inputs = ResponseInputs::Recorded(Arc::from([]));
     assert!(chat.append_request(nothing).await.is_err());
     let mut alone = append_with_response("main", "c", Some("b"));
+    // A record belongs to the items of its answer; without any it is refused.
     alone.items.clear();
     assert!(chat.append_request(alone).await.is_err());
     let mut huge = append_with_response("main", "c", Some("b"));
@@ -156,11 +159,13 @@ pub(in crate::behaviours) async fn a_redaction_takes_what_has_seen_it(store: Tes
     chat.append_request(append_with_response("main", "later", Some("d")))
         .await
         .unwrap();
+    // This branch leaves the path before the secret, so its answer has not seen it.
     let aside = chat.rewind("main", "early", Activation::Keep).await;
     chat.append_messages(&aside, &["e"]).await;
     chat.append_request(append_with_response(&aside, "aside", Some("e")))
         .await
         .unwrap();
+    // This one leaves the path behind the secret, so its answer has.
     let behind = chat.rewind("main", "d", Activation::Keep).await;
     chat.append_messages(&behind, &["f"]).await;
     chat.append_request(append_with_response(&behind, "behind", Some("f")))
@@ -202,10 +207,12 @@ pub(in crate::behaviours) async fn a_redacted_value_takes_all(store: Tested) {
         .append_request(append_with_response("main", "a", None))
         .await
         .unwrap();
+    // A value that is not there takes nothing with it.
     redact_content(&chat, &[], &[ContentHash::of(b"no value")]).await;
     assert!(has_inputs(&chat, "a").await);
     redact_content(&chat, &[], &[ContentHash::of(b"a secret value")]).await;
     assert!(!has_inputs(&chat, "a").await);
+    // A redaction stays within its conversation.
     assert!(has_inputs(&other, "a").await);
 }
 

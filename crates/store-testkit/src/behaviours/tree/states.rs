@@ -63,6 +63,7 @@ pub(in crate::behaviours) async fn rewind_with_the_head(store: Tested) {
         chat.state_values(PathEnd::Node(node("a"))).await,
         expected_state(&[("k", "1")])
     );
+    // From here on two branches have states of their own above a common one.
     chat.rewind("main", "a", Activation::Activate).await;
     assert_eq!(
         chat.state_values(branch_end("main-v2")).await,
@@ -99,6 +100,7 @@ pub(in crate::behaviours) async fn patches_can_start_late(store: Tested) {
             "{word}"
         );
     }
+    // Only one item, so position 1 does not exist.
     let error = append_with_changes(&chat, "main", &["e"], vec![put_change("k", "3")], 1)
         .await
         .unwrap_err();
@@ -121,6 +123,7 @@ pub(in crate::behaviours) async fn conditions_are_checked_against_the_current_he
             actual,
         } => {
             assert_eq!((at, expected), (state_key("k"), StateExpectation::Absent));
+            // The error says what is there, so that a caller need not read again to merge.
             assert_eq!(actual, Some(ContentHash::of(b"1")));
         }
         other => panic!("{other}"),
@@ -178,6 +181,7 @@ pub(in crate::behaviours) async fn removal_and_no_change(store: Tested) {
         chat.state_values(branch_end("main")).await,
         expected_state(&[("l", "1")])
     );
+    // Equal values and removals of what is not there leave the state as it is.
     let nothing = vec![
         put_change("l", "1"),
         StateChange::remove_entry(state_key("never")),
@@ -264,6 +268,7 @@ pub(in crate::behaviours) async fn patches_that_contradict_themselves(store: Tes
 
 pub(in crate::behaviours) async fn long_histories_stay_readable(store: Tested) {
     let chat = Chat::start(store).await;
+    // Five layers take turns: at each node every layer has the value of its last turn.
     let value = |n: usize, layer: usize| format!("{}", (n.saturating_sub(layer)) / 5);
     for n in 0..200 {
         let layer = n % 5;
