@@ -15,7 +15,7 @@ pub use open_responses::OpenResponses;
 /// One event, as clients of a protocol read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolEvent {
-    /// Its type; also the member `type` of [`ProtocolEvent::json_bytes`].
+    /// Its type; also the member `type` of [`ProtocolEvent::json`].
     pub name: &'static str,
     /// The event: a JSON object.
     pub json: Raw,
