@@ -45,7 +45,7 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Opens the database at `address`, `postgres://user:password@host:port/database`, with the
-    /// default options. It must have been [migrated](crate::schema).
+    /// default options. It must have been [migrated](crate::migrate).
     ///
     /// Options follow a question mark: `sslmode` (`disable`, `prefer` by default, `require`,
     /// `verify-ca`, `verify-full`), `sslrootcert` (a file of certificates; `system`, the default,

@@ -197,7 +197,7 @@ pub trait Store: KeyValues + fmt::Debug {
     /// One bounded step of erasing everything of an owner or a resource: conversations with all
     /// that hangs off them, what earlier deletions left, values. Unlike a deleted value, an erased
     /// one leaves no version behind. Call it until it says that nothing is left, or use
-    /// [`erase_all`](crate::queries).
+    /// [`erase_all`](crate::erase_all).
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
 
     /// The events after number `after` (0: from the first), at most `limit`, in order.

@@ -140,7 +140,7 @@ impl StreamTail {
     ///
     /// # Errors
     ///
-    /// Those of [`Streams::read_chunks`]. After one that [may pass](Error::is_retryable) the call
+    /// Those of [`Streams::read_chunks`](crate::Streams::read_chunks). After one that [may pass](Error::is_retryable) the call
     /// may be repeated, any other is the last event. [`Error::NotFound`] says that the stream was
     /// deleted; [`Error::EpochChanged`], that the answer begins anew: open another tail.
     pub async fn next(&mut self) -> Option<Result<TailEvent, Error>> {
