@@ -11,7 +11,7 @@ use crate::model::chunk::Dialect;
 use crate::model::format::Format;
 use crate::model::repair_rules::RepairRules;
 use crate::openai::{Chat, Responses};
-use crate::spec::FormatSpec;
+use crate::spec::{FormatHosts, FormatSpec};
 use crate::ui::Ui;
 
 impl Format {
@@ -33,6 +33,29 @@ impl Format {
             Self::Gemini => &Gemini,
             Self::Ui => &Ui,
             Self::Items => &Items,
+        }
+    }
+}
+
+impl Format {
+    /// Reports whether somebody offers a provider's models in the format, in one way or another. Providers go by their
+    /// names in the model catalogue.
+    ///
+    /// ```
+    /// use contexture_wire::Format;
+    ///
+    /// assert!(Format::Anthropic.is_offered_for("mistral"));
+    /// assert!(!Format::Anthropic.is_offered_for("google"));
+    /// ```
+    #[must_use]
+    pub fn is_offered_for(self, provider: &str) -> bool {
+        let native = Self::of_provider(provider);
+        // Providers whose first format is nobody's own are compatible hosts.
+        let is_host = native.spec().identity().catalogue_provider.is_none();
+        match self.spec().identity().hosts {
+            FormatHosts::Own => native == self,
+            FormatHosts::OwnAndCompatible => native == self || is_host,
+            FormatHosts::Any => true,
         }
     }
 }

@@ -1,18 +1,23 @@
 //! What is special about Gemini, and the format's own names.
 
-use contexture_ir::Transcript;
+use contexture_ir::{Fields, Transcript};
 
 use super::encode::Signing;
+use super::prompt_cache::{CACHE_KEY, OUTLINE, OVERHEAD, SEALED_MEMBERS};
 use super::stream::GeminiStream;
 use super::{encode, lift, request, response};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
+use crate::outline::visit_request;
 use crate::spec::{CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers};
 use crate::stream::StreamParser;
 
@@ -153,6 +158,44 @@ impl FormatSpec for Gemini {
 
     fn structure(&self) -> &'static Structure {
         &STRUCTURE
+    }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        let has = |name: &str| object.get(&[name]).is_some();
+        Evidence::seen(
+            has("contents") || has("candidates"),
+            Evidence::OWN_MEMBER + 2,
+            "an object with `contents` or `candidates`",
+        )
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        // UI messages have parts as well, but theirs have a `type`, which weighs more.
+        Evidence::seen(
+            messages.first()?.get(&["parts"]).is_some(),
+            Evidence::SHARED_MEMBER + 1,
+            "contents with `parts` that have no `type`",
+        )
+    }
+
+    fn overhead(&self) -> &'static Overhead {
+        &OVERHEAD
+    }
+
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CACHE_KEY
+    }
+
+    fn outline<'a>(
+        &self,
+        body: &Fields<'a>,
+        visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        visit_request(self, &OUTLINE, body, visitor)
+    }
+
+    fn sealed_members(&self) -> &'static [&'static str] {
+        SEALED_MEMBERS
     }
 
     fn http(&self) -> Option<&'static HttpProfile> {

@@ -3,19 +3,25 @@
 use contexture_ir::{Fields, Transcript};
 use serde_json::value::RawValue;
 
+use super::prompt_cache::{CACHE_KEY, OUTLINE};
 use super::stream::ChatStream;
-use super::{encode, lift, request, response};
+use super::{detect, encode, lift, request, response};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
+use crate::openai::shared::prompt_cache::OVERHEAD;
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, PROVIDER, carries_text,
 };
+use crate::outline::visit_request;
 use crate::spec::{
     CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
 };
@@ -119,6 +125,30 @@ impl FormatSpec for Chat {
 
     fn structure(&self) -> &'static Structure {
         &STRUCTURE
+    }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        detect::detect_object(object)
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        detect::detect_messages(messages)
+    }
+
+    fn overhead(&self) -> &'static Overhead {
+        &OVERHEAD
+    }
+
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CACHE_KEY
+    }
+
+    fn outline<'a>(
+        &self,
+        body: &Fields<'a>,
+        visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        visit_request(self, &OUTLINE, body, visitor)
     }
 
     fn markers(&self) -> Option<&'static dyn CacheMarkers> {

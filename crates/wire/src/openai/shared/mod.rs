@@ -4,6 +4,7 @@
 
 pub(in crate::openai) mod custom_tools;
 pub(in crate::openai) mod options;
+pub(in crate::openai) mod prompt_cache;
 
 use contexture_ir::{Error, Extra, Fields, Raw};
 
