@@ -4,6 +4,8 @@
 //! the trait and this file names the folders: together they would be a circle. The constructors that take a format
 //! ([`Dialect::of`], [`RepairRules::for_format`]) stand here for the same reason.
 
+use contexture_ir::Usage;
+
 use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
 use crate::items::Items;
@@ -58,6 +60,15 @@ impl Format {
             FormatHosts::Any => true,
         }
     }
+}
+
+/// Returns how many tokens an answer wrote to a provider's cache for the long time; `None` if its usage does not say,
+/// whatever format it came in.
+#[must_use]
+pub fn long_cache_write(usage: &Usage) -> Option<u64> {
+    // A usage carries the fields of the one format it was read from, so at most one format finds its own.
+    let mut formats = Format::ALL.into_iter();
+    formats.find_map(|format| format.spec().long_cache_write(usage))
 }
 
 impl Dialect {

@@ -15,7 +15,6 @@
 
 mod accumulator;
 mod anthropic;
-mod detect;
 mod document;
 mod formats;
 mod gemini;
@@ -33,8 +32,10 @@ mod turns;
 pub mod ui;
 
 pub use accumulator::Accumulator;
-pub use detect::{detect_messages, detect_object};
-pub use document::{lift, lower, lower_envelope, lower_run, prefix_loss_path};
+pub use document::{
+    detect_messages, detect_object, lift, lower, lower_envelope, lower_run, prefix_loss_path,
+};
+pub use formats::long_cache_write;
 pub use markers::{
     disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,
@@ -59,6 +60,7 @@ pub use model::repair_rules::{
     BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered,
 };
 pub use model::structure::Structure;
+pub use outline::find_member;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
 pub use spec::{
     CacheMarkers, CallPath, FormatHosts, FormatSpec, HeadPart, HttpProfile, Identity,

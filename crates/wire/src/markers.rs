@@ -103,14 +103,15 @@ pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Opti
 /// no mark by itself; nothing where there is no such order, or the request says something of it.
 #[must_use]
 pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> {
-    let name = quote_json(format.spec().markers()?.automatic_option()?);
+    let (name, value) = format.spec().markers()?.automatic_option()?;
+    let name = quote_json(name);
     // A mention anywhere is enough to leave the request as it is: its own word counts.
     if after.contains(&name) {
         return None;
     }
     // Appended as the last member, so that nothing before it moves.
     let open = after.trim_end().strip_suffix('}')?;
-    Some(format!(r#"{open},{name}:{{"mode":"explicit"}}}}"#))
+    Some(format!("{open},{name}:{value}}}"))
 }
 
 /// The member that is a mark; none where a format has none.
@@ -290,7 +291,7 @@ fn head_blocks<'a>(rules: &dyn CacheMarkers, text: &'a str, part: HeadPart) -> V
 fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -> Option<String> {
     let name = rules.field();
     let quoted = quote_json(name);
-    let mut cuts: Vec<Range<usize>> = Vec::new();
+    let mut ranges: Vec<Range<usize>> = Vec::new();
     for block in blocks {
         let Some(value) = Fields::parse(block.get())
             .ok()
@@ -299,37 +300,103 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
             continue;
         };
         if rules.is_own_block() {
-            cuts.push(cut_with_comma(text, slice_range(text, block.get()))?);
+            ranges.push(slice_range(text, block.get()));
             continue;
         }
         let value = slice_range(text, value.get());
         let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
         let start = before.trim_end().strip_suffix(&quoted)?.len();
-        cuts.push(cut_with_comma(text, start..value.end)?);
+        ranges.push(start..value.end);
     }
-    if cuts.is_empty() {
+    if ranges.is_empty() {
         return None;
     }
-    // Blocks of a result are listed before the result that holds them, so the cuts are not in the
+    // Blocks of a result are listed before the result that holds them, so the ranges are not in the
     // order of the text yet. They never overlap: a marker is a small object of its own.
-    cuts.sort_unstable_by_key(|cut| cut.start);
-    let mut out = text.to_owned();
-    // From the end, so that the positions of earlier cuts stay valid.
-    for cut in cuts.into_iter().rev() {
-        out.replace_range(cut, "");
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut out = String::with_capacity(text.len());
+    let mut end = 0;
+    for range in ranges {
+        let cut = with_comma(text, range, end)?;
+        out.push_str(text.get(end..cut.start)?);
+        end = cut.end;
     }
+    out.push_str(text.get(end..)?);
     Some(out)
 }
 
 /// A member or element with one of the two commas around it: the one before it, or, for a first one, the one after.
-fn cut_with_comma(text: &str, range: Range<usize>) -> Option<Range<usize>> {
-    let before = text.get(..range.start)?.trim_end();
+/// What stands before `done` is cut or copied already.
+fn with_comma(text: &str, range: Range<usize>, done: usize) -> Option<Range<usize>> {
+    let before = text.get(done..range.start)?.trim_end();
     Some(match before.strip_suffix(',') {
-        Some(before) => before.trim_end().len()..range.end,
+        Some(before) => done + before.trim_end().len()..range.end,
         None => {
             let after = text.get(range.end..)?.trim_start();
             let after = after.strip_prefix(',').unwrap_or(after);
-            before.len()..text.len() - after.len()
+            done + before.len()..text.len() - after.len()
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::samples::OwnBlocks;
+
+    const MARKER: &str = r#"{"cachePoint":{"type":"default"}}"#;
+
+    fn marked(blocks: &str) -> Option<String> {
+        let text = format!(r#"{{"role":"user","content":[{blocks}]}}"#);
+        let element: &RawValue = serde_json::from_str(&text).unwrap();
+        let edit = plan_element_marker(&OwnBlocks, &text, element, CacheTtl::Usual)?;
+        let edited = edit.apply_to(&text);
+        let blocks = edited.strip_prefix(r#"{"role":"user","content":["#)?;
+        Some(blocks.strip_suffix("]}")?.to_owned())
+    }
+
+    #[test]
+    fn own_block_marker_follows_last_block_that_can_carry() {
+        let (text, image) = (r#"{"text":"a"}"#, r#"{"image":{}}"#);
+        let both = format!("{text},{image}");
+        assert_eq!(marked(&both).unwrap(), format!("{text},{MARKER},{image}"));
+        let already = format!("{text},{MARKER}");
+        assert_eq!(marked(&already).unwrap(), already);
+        assert_eq!(marked(image), None);
+        assert_eq!(marked(MARKER), None);
+    }
+
+    #[test]
+    fn own_block_markers_are_removed_with_one_comma() {
+        let remove = |text: &str| {
+            let blocks: Vec<&RawValue> = serde_json::from_str(text).unwrap();
+            without_markers(&OwnBlocks, text, &blocks)
+        };
+        let text = r#"{"text":"a"}"#;
+        let cases = [
+            (
+                format!("[{text}, {MARKER} , {text}]"),
+                format!("[{text} , {text}]"),
+            ),
+            (format!("[{MARKER},{text},{MARKER}]"), format!("[{text}]")),
+            (format!("[{MARKER}  ,{MARKER},{text}]"), format!("[{text}]")),
+            (format!("[{MARKER}]"), "[]".to_owned()),
+        ];
+        for (with, without) in cases {
+            assert_eq!(remove(&with).unwrap(), without, "{with}");
+        }
+        assert_eq!(remove(&format!("[{text}]")), None);
+    }
+
+    #[test]
+    fn head_parts_are_found_below_other_members() {
+        let text = r#"{"toolConfig":{"tools":[{"text":"a"},{"cachePoint":{"type":"default"}}]}}"#;
+        let tools = head_blocks(&OwnBlocks, text, HeadPart::Tools);
+        let found: Vec<_> = tools
+            .iter()
+            .map(|tool| marker_ttl(&OwnBlocks, tool))
+            .collect();
+        assert_eq!(found, [None, Some(CacheTtl::Usual)]);
+        assert!(head_blocks(&OwnBlocks, text, HeadPart::System).is_empty());
+    }
 }

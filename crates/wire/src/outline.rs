@@ -48,9 +48,7 @@ struct BlockReader<'a, 'r> {
 
 impl<'a> BlockReader<'a, '_> {
     fn visit_tools(&mut self, body: &Fields<'a>) {
-        let mut paths = self.shape.tools.iter();
-        let Some((path, tools)) = paths.find_map(|path| Some((path, member_at(body, path)?)))
-        else {
+        let Some((path, tools)) = find_member(body, self.spec.tool_paths()) else {
             return;
         };
         let name = path.join(".");
@@ -205,6 +203,17 @@ fn plain_block<'a, 'f>(
     }
 }
 
+/// Returns the member of an object that stands at the first of some paths where there is one, with that path.
+#[must_use]
+pub fn find_member<'a>(
+    object: &Fields<'a>,
+    paths: &[&'static [&'static str]],
+) -> Option<(&'static [&'static str], &'a RawValue)> {
+    paths
+        .iter()
+        .find_map(|path| Some((*path, member_at(object, path)?)))
+}
+
 fn member_at<'a>(body: &Fields<'a>, path: &[&str]) -> Option<&'a RawValue> {
     let (first, rest) = path.split_first()?;
     let value = body.get(&[first])?;
@@ -216,4 +225,100 @@ fn member_at<'a>(body: &Fields<'a>, path: &[&str]) -> Option<&'a RawValue> {
 
 fn parse_array(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_ir::Transcript;
+
+    use super::*;
+    use crate::model::conversion::{Lifted, Lowered};
+    use crate::model::error::WireError;
+    use crate::model::format::Format;
+    use crate::spec::samples::OwnBlocks;
+    use crate::spec::{CacheMarkers, Identity, RequestMembers};
+
+    /// A format with markers as own blocks and tools below another member.
+    struct Sample;
+
+    impl FormatSpec for Sample {
+        fn format(&self) -> Format {
+            Format::Items
+        }
+
+        fn identity(&self) -> &'static Identity {
+            Format::Items.spec().identity()
+        }
+
+        fn parse(&self, json: &str) -> Result<Lifted, WireError> {
+            Format::Items.spec().parse(json)
+        }
+
+        fn encode_response(&self, response: &Transcript) -> Lowered {
+            Format::Items.spec().encode_response(response)
+        }
+
+        fn members(&self) -> Option<&'static RequestMembers> {
+            Format::Anthropic.spec().members()
+        }
+
+        fn tool_paths(&self) -> &'static [&'static [&'static str]] {
+            &[&["toolConfig", "tools"]]
+        }
+
+        fn markers(&self) -> Option<&'static dyn CacheMarkers> {
+            Some(&OwnBlocks)
+        }
+    }
+
+    const SHAPE: OutlineShape = OutlineShape {
+        expected: "messages",
+        leading_system: false,
+        text_history: None,
+        text_block: None,
+        beside: None,
+    };
+
+    type Visited = (RequestPart, String, Option<CacheTtl>);
+
+    #[derive(Default)]
+    struct Recorder(Vec<Visited>);
+
+    impl<'a> OutlineVisitor<'a> for Recorder {
+        fn visit_block(&mut self, block: OutlineBlock<'a, '_>) {
+            self.0.push((block.part, block.path, block.marker));
+        }
+    }
+
+    fn visit(json: &str) -> Result<Vec<Visited>, &'static str> {
+        let mut recorder = Recorder::default();
+        let body = Fields::parse(json).unwrap();
+        visit_request(&Sample, &SHAPE, &body, &mut recorder)?;
+        Ok(recorder.0)
+    }
+
+    #[test]
+    fn own_block_markers_belong_to_the_block_before() {
+        let marker = r#"{"cachePoint":{"type":"default"}}"#;
+        let blocks = visit(&format!(
+            r#"{{"messages":[{{"role":"user","content":[{marker},{{"text":"cachePoint"}},{marker},{{"text":"b"}}]}}],
+            "system":[{{"text":"s"}},{marker}],"toolConfig":{{"tools":[{{"toolSpec":{{}}}}]}}}}"#
+        ));
+        let block = |part, path: &str, marker| (part, path.to_owned(), marker);
+        let usual = Some(CacheTtl::Usual);
+        let expected = [
+            block(RequestPart::Tools, "toolConfig.tools[0]", None),
+            block(RequestPart::System, "system[0]", usual),
+            block(RequestPart::Messages, "messages[0].content[1]", usual),
+            block(RequestPart::Messages, "messages[0].content[3]", None),
+        ];
+        assert_eq!(blocks.unwrap(), expected);
+    }
+
+    #[test]
+    fn body_without_a_list_of_messages_is_refused() {
+        for json in [r#"{}"#, r#"{"messages":"a"}"#, r#"{"messages":[1]}"#] {
+            assert_eq!(visit(json), Err(SHAPE.expected), "{json}");
+        }
+    }
 }

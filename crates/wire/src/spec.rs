@@ -125,6 +125,11 @@ pub trait FormatSpec: Sync {
         None
     }
 
+    /// Returns the paths at which the array of tools may stand in a request; the first that does counts.
+    fn tool_paths(&self) -> &'static [&'static [&'static str]] {
+        &[&["tools"]]
+    }
+
     /// Returns the tokens that the format adds around the text it is given.
     fn overhead(&self) -> &'static Overhead {
         &Overhead::NONE
@@ -316,8 +321,8 @@ pub trait CacheMarkers: Sync {
         false
     }
 
-    /// Returns the member of a request by which the provider is told to set no markers by itself.
-    fn automatic_option(&self) -> Option<&'static str> {
+    /// Returns the member of a request by which the provider is told to set no markers by itself, with its value as JSON.
+    fn automatic_option(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 
@@ -347,4 +352,42 @@ pub enum HeadPart {
     Tools,
     /// The system prompt, where it does not stand among the messages.
     System,
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::*;
+
+    /// Rules of a provider whose marker is a block of its own behind the marked one.
+    #[derive(Debug)]
+    pub(crate) struct OwnBlocks;
+
+    impl CacheMarkers for OwnBlocks {
+        fn field(&self) -> &'static str {
+            "cachePoint"
+        }
+
+        fn value(&self, _ttl: CacheTtl) -> &'static str {
+            r#"{"type":"default"}"#
+        }
+
+        fn is_own_block(&self) -> bool {
+            true
+        }
+
+        fn content<'a>(&self, element: &Fields<'a>) -> Option<(&'a RawValue, &'static str)> {
+            Some((element.get(&["content"])?, ""))
+        }
+
+        fn can_carry(&self, _kind: &str, block: &Fields<'_>) -> bool {
+            block.get(&["text"]).is_some()
+        }
+
+        fn head_path(&self, part: HeadPart) -> &'static [&'static str] {
+            match part {
+                HeadPart::Tools => &["toolConfig", "tools"],
+                HeadPart::System => &["system"],
+            }
+        }
+    }
 }

@@ -17,21 +17,19 @@ const BLOCK_TYPES: &[&str] = &[
     "image",
 ];
 
+/// What was seen in a request.
+const REQUEST: &str = "an object with `messages` and `system`, `anthropic_version`, a Claude model or tools with `input_schema`";
+
 pub(super) fn detect_object(object: &Fields<'_>) -> Option<Evidence> {
     let has = |name: &str| object.get(&[name]).is_some();
-    let is_message = text_member(object, "type").as_deref() == Some("message");
-    Evidence::seen(
-        is_message && has("content"),
-        Evidence::SHARED_MEMBER - 2,
-        "an object of type `message` with `content`",
-    )
-    .or_else(|| {
-        Evidence::seen(
-            has("messages") && has_request_words(object),
-            Evidence::OWN_WORDS + 9,
-            "an object with `messages` and `system`, `anthropic_version`, a Claude model or tools with `input_schema`",
-        )
-    })
+    if has("content") && text_member(object, "type").as_deref() == Some("message") {
+        return Some(Evidence::new(
+            Evidence::SHARED_MEMBER - 2,
+            "an object of type `message` with `content`",
+        ));
+    }
+    let is_request = has("messages") && has_request_words(object);
+    is_request.then_some(Evidence::new(Evidence::OWN_WORDS + 9, REQUEST))
 }
 
 /// Whether a request uses words of this format, and none that contradict them whatever the model is called.
@@ -51,11 +49,10 @@ fn has_input_schema(request: &Fields<'_>) -> bool {
 
 pub(super) fn detect_messages(messages: &[Fields<'_>]) -> Option<Evidence> {
     let has_role = messages.first()?.get(&["role"]).is_some();
-    Evidence::seen(
-        has_role && messages.iter().any(has_own_blocks),
+    (has_role && messages.iter().any(has_own_blocks)).then_some(Evidence::new(
         Evidence::OWN_WORDS + 1,
         "messages with content blocks such as `tool_use` or `thinking`",
-    )
+    ))
 }
 
 fn has_own_blocks(message: &Fields<'_>) -> bool {

@@ -40,7 +40,6 @@ pub(super) const CACHE_KEY: CacheKeyRules = CacheKeyRules {
 };
 
 pub(super) const OUTLINE: OutlineShape = OutlineShape {
-    tools: &[&["tools"]],
     expected: "an array under `messages`",
     leading_system: false,
     text_history: None,

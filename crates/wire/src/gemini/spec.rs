@@ -162,20 +162,20 @@ impl FormatSpec for Gemini {
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
         let has = |name: &str| object.get(&[name]).is_some();
-        Evidence::seen(
-            has("contents") || has("candidates"),
+        let is_own = has("contents") || has("candidates");
+        is_own.then_some(Evidence::new(
             Evidence::OWN_MEMBER + 2,
             "an object with `contents` or `candidates`",
-        )
+        ))
     }
 
     fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
         // UI messages have parts as well, but theirs have a `type`, which weighs more.
-        Evidence::seen(
-            messages.first()?.get(&["parts"]).is_some(),
+        let has_parts = messages.first()?.get(&["parts"]).is_some();
+        has_parts.then_some(Evidence::new(
             Evidence::SHARED_MEMBER + 1,
             "contents with `parts` that have no `type`",
-        )
+        ))
     }
 
     fn overhead(&self) -> &'static Overhead {

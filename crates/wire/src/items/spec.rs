@@ -55,19 +55,17 @@ impl FormatSpec for Items {
     }
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
-        Evidence::seen(
-            object.get(&["items"]).is_some(),
+        object.get(&["items"]).is_some().then_some(Evidence::new(
             Evidence::OWN_MEMBER + 1,
             "an object with `items`",
-        )
+        ))
     }
 
     fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
-        Evidence::seen(
-            messages.iter().any(has_item_type),
+        messages.iter().any(has_item_type).then_some(Evidence::new(
             Evidence::SHARED_MEMBER,
             "an array of items: objects with an item's `type`",
-        )
+        ))
     }
 }
 

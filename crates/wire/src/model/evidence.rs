@@ -25,10 +25,10 @@ impl Evidence {
     /// The certainty of a shape that is only the most common one.
     pub const COMMON_SHAPE: u8 = 10;
 
-    /// Returns evidence of this certainty if the sign was seen.
+    /// Describes a sign.
     #[must_use]
-    pub fn seen(is_seen: bool, certainty: u8, text: &'static str) -> Option<Self> {
-        is_seen.then_some(Self { certainty, text })
+    pub const fn new(certainty: u8, text: &'static str) -> Self {
+        Self { certainty, text }
     }
 }
 

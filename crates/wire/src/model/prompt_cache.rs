@@ -192,8 +192,6 @@ pub enum BlockOverhead {
 /// How a format arranges the blocks of a request, beside what its members are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlineShape {
-    /// The paths of the array of tools; the first that stands in a request counts.
-    pub tools: &'static [&'static [&'static str]],
     /// What is expected where the history is missing or something else.
     pub expected: &'static str,
     /// Whether system messages that lead the history are the system prompt.

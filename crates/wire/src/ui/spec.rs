@@ -47,21 +47,21 @@ impl FormatSpec for Ui {
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
         let has = |name: &str| object.get(&[name]).is_some();
-        Evidence::seen(
-            has("role") && has("parts"),
+        (has("role") && has("parts")).then_some(Evidence::new(
             Evidence::SHARED_MEMBER - 1,
             "a message with `parts`",
-        )
+        ))
     }
 
     fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
         let first = messages.first()?;
         first.get(&["parts"])?;
         // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
-        Evidence::seen(
-            first.get(&["id"]).is_some() || messages.iter().any(has_typed_parts),
-            Evidence::OWN_MEMBER,
-            "messages with `parts` that have a `type`",
+        (first.get(&["id"]).is_some() || messages.iter().any(has_typed_parts)).then_some(
+            Evidence::new(
+                Evidence::OWN_MEMBER,
+                "messages with `parts` that have a `type`",
+            ),
         )
     }
 }

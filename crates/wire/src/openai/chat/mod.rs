@@ -18,13 +18,11 @@
 mod assistant_message;
 mod content;
 mod custom;
-mod detect;
 mod encode;
 mod message;
 mod message_boundary;
 mod parse_calls;
 mod part;
-mod prompt_cache;
 mod request;
 mod response;
 mod spec;

@@ -16,7 +16,6 @@ mod encode;
 mod encode_run;
 mod parse;
 mod part;
-mod prompt_cache;
 mod request;
 mod response;
 mod spec;

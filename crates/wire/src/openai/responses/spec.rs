@@ -3,7 +3,6 @@
 use contexture_ir::{Fields, Transcript};
 use serde_json::value::RawValue;
 
-use super::prompt_cache::{CACHE_KEY, OUTLINE};
 use super::stream::ResponsesStream;
 use super::{encode_run, lift, request, response};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
@@ -14,12 +13,15 @@ use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
-use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
+use crate::model::prompt_cache::{
+    CacheKeyRules, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
+};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
-use crate::openai::shared::prompt_cache::OVERHEAD;
+use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
-    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, PROVIDER, carries_text,
+    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
+    PROVIDER, carries_text,
 };
 use crate::outline::visit_request;
 use crate::spec::{
@@ -74,6 +76,36 @@ const MEMBERS: RequestMembers = RequestMembers {
 const PROFILE: HttpProfile = HttpProfile {
     path: CallPath::Fixed(&["responses"]),
     ..HTTP
+};
+
+/// What of a request belongs to the cached prefix.
+const CACHE_KEY: CacheKeyRules = CacheKeyRules {
+    settings: &[
+        PrefixSetting::new(
+            &["text", "format"],
+            RequestPart::Form,
+            "text_format_changed",
+        ),
+        PrefixSetting::new(
+            &["reasoning", "effort"],
+            RequestPart::Form,
+            "reasoning_effort_changed",
+        ),
+        PrefixSetting::new(
+            &["text", "verbosity"],
+            RequestPart::Form,
+            "verbosity_changed",
+        ),
+    ],
+    ..prompt_cache::CACHE_KEY
+};
+
+const OUTLINE: OutlineShape = OutlineShape {
+    expected: "an array or a text under `input`",
+    leading_system: false,
+    text_history: Some("user"),
+    text_block: None,
+    beside: None,
 };
 
 /// OpenAI Responses.
@@ -152,11 +184,10 @@ impl FormatSpec for Responses {
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
         let has = |name: &str| object.get(&[name]).is_some();
-        Evidence::seen(
-            has("input") || has("output"),
+        (has("input") || has("output")).then_some(Evidence::new(
             Evidence::SHARED_MEMBER,
             "an object with `input` or `output`",
-        )
+        ))
     }
 
     fn overhead(&self) -> &'static Overhead {
@@ -213,7 +244,7 @@ impl CacheMarkers for Responses {
         }
     }
 
-    fn automatic_option(&self) -> Option<&'static str> {
-        Some(CACHE_OPTIONS)
+    fn automatic_option(&self) -> Option<(&'static str, &'static str)> {
+        Some((CACHE_OPTIONS, NO_AUTOMATIC_MARKERS))
     }
 }
