@@ -10,16 +10,13 @@
 use contexture_catalogue::{CacheKind, ModelSpec};
 use contexture_ir::Fields;
 use contexture_tokens::TokenCounter;
-use contexture_wire::{Format, marker_field};
+use contexture_wire::{CacheKeyRules, Format, RequestPart, marker_field};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cost::Rates;
 use crate::markers::{CacheMarker, MarkerPolicy, active_markers, place_markers};
-use crate::outline::{
-    Outline, OutlineError, ParsedOutline, RequestPart, parse_outline, prefix_settings,
-    scope_members, setting_value,
-};
+use crate::outline::{Outline, OutlineError, ParsedOutline, parse_outline, setting_value};
 use crate::predict::CacheSimulator;
 use crate::rules::CacheRules;
 
@@ -262,7 +259,12 @@ fn first_difference(
         tool: (part == RequestPart::Tools)
             .then(|| tool_name(owner.texts.get(common).copied().unwrap_or_default()))
             .flatten(),
-        reason: change_reason(format, part, segment.map_or(0, |one| one.index), leaf.after),
+        reason: change_reason(
+            format.spec().cache_key(),
+            part,
+            segment.map_or(0, |one| one.index),
+            leaf.after,
+        ),
         byte,
         bytes,
         text_byte: slice_offset(second, leaf.after).map(|start| start + at),
@@ -284,22 +286,28 @@ fn scope_change(
     let own = |reading: &ParsedOutline<'_>, name: &str| {
         setting_value(&reading.fields, &[name]).to_owned()
     };
-    let all = scope_members(a.outline.format).iter().copied();
-    all.into_iter()
+    let scopes = a.outline.format.spec().cache_key().scopes.iter();
+    scopes
+        .copied()
         .find(|(name, _)| own(a, name) != own(b, name))
 }
 
-fn change_reason(format: Format, part: RequestPart, setting: usize, after: &str) -> &'static str {
-    let openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
-    match part {
-        RequestPart::Tools => "tools_changed",
-        RequestPart::Form | RequestPart::Settings => prefix_settings(format)
-            .get(setting)
-            .map_or("", |one| one.reason),
-        _ if openai && after.contains(r#""type":"compaction""#) => "context_compacted",
-        RequestPart::System | RequestPart::Messages if openai => "input_changed",
-        RequestPart::System => "system_changed",
-        RequestPart::Messages => "messages_changed",
+fn change_reason(
+    rules: &CacheKeyRules,
+    part: RequestPart,
+    setting: usize,
+    after: &str,
+) -> &'static str {
+    let compaction = rules.reasons.compaction;
+    let compacted = compaction.filter(|(sign, _)| after.contains(sign));
+    match (part, compacted) {
+        (RequestPart::Tools, _) => "tools_changed",
+        (RequestPart::Form | RequestPart::Settings, _) => {
+            rules.settings.get(setting).map_or("", |one| one.reason)
+        }
+        (_, Some((_, reason))) => reason,
+        (RequestPart::System, None) => rules.reasons.system,
+        (RequestPart::Messages, None) => rules.reasons.messages,
     }
 }
 

@@ -232,23 +232,14 @@ fn ensure_format_supported(spec: &ModelSpec, format: Format) -> Result<(), Catal
     if spec.provider.is_empty() {
         return Ok(());
     }
-    // The format a provider is known for; several also take Chat Completions.
-    let native = Format::of_provider(&spec.provider);
-    let taken = match format {
-        Format::Gemini => native == Format::Gemini,
-        Format::Anthropic | Format::OpenAiResponses => {
-            native == format || native == Format::OpenAiChat
-        }
-        Format::OpenAiChat | Format::Ui | Format::Items => true,
-    };
-    if taken {
+    if format.is_offered_for(&spec.provider) {
         return Ok(());
     }
     Err(CatalogueError::WrongProvider {
         model: spec.id.clone(),
         provider: spec.provider.clone(),
         format: format.as_str(),
-        native: native.as_str(),
+        native: Format::of_provider(&spec.provider).as_str(),
     })
 }
 
