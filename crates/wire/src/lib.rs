@@ -64,7 +64,7 @@ pub use outline::find_member;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
 pub use spec::{
     CacheMarkers, CallPath, FormatHosts, FormatSpec, HeadPart, HttpProfile, Identity,
-    RequestMembers,
+    OptionMembers, RequestMembers,
 };
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;

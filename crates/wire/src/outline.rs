@@ -116,15 +116,7 @@ impl<'a> BlockReader<'a, '_> {
             .and_then(parse_array)
             .filter(|blocks| !blocks.is_empty());
         let Some(blocks) = blocks else {
-            let is_text = value.is_some_and(|value| value.get().starts_with('"'));
-            let context = match self.shape.text_block.filter(|_| is_text) {
-                Some(block_type) => BlockContext::OneText {
-                    message,
-                    content,
-                    block_type,
-                },
-                None => BlockContext::Alone,
-            };
+            let context = self.text_context(message, value);
             self.visitor.visit_block(OutlineBlock {
                 context,
                 overhead: BlockOverhead::Message,
@@ -138,26 +130,39 @@ impl<'a> BlockReader<'a, '_> {
         let blocks = self.without_marker_blocks(blocks);
         let last = blocks.last().map(|(index, ..)| *index);
         for (order, (index, json, marker)) in blocks.into_iter().enumerate() {
-            let is_first = order == 0;
+            let (context, overhead) = match order {
+                0 => (
+                    BlockContext::FirstOf { message, content },
+                    BlockOverhead::Message,
+                ),
+                _ => (BlockContext::Alone, BlockOverhead::None),
+            };
+            let path = format!("{}.{content}[{index}]", whole.path);
             self.visitor.visit_block(OutlineBlock {
-                context: match is_first {
-                    true => BlockContext::FirstOf { message, content },
-                    false => BlockContext::Alone,
-                },
-                overhead: match is_first {
-                    true => BlockOverhead::Message,
-                    false => BlockOverhead::None,
-                },
+                context,
+                overhead,
                 // Calls that stand beside the content are billed with the last block.
                 beside: beside.filter(|_| Some(index) == last),
                 marker,
-                ..plain_block(
-                    whole.part,
-                    format!("{}.{content}[{index}]", whole.path),
-                    whole.index,
-                    json,
-                )
+                ..plain_block(whole.part, path, whole.index, json)
             });
+        }
+    }
+
+    /// What the cached form of a message without blocks has beside it.
+    fn text_context<'f>(
+        &self,
+        message: &'f Fields<'a>,
+        value: Option<&RawValue>,
+    ) -> BlockContext<'a, 'f> {
+        let is_text = value.is_some_and(|value| value.get().starts_with('"'));
+        match self.shape.text_block.filter(|_| is_text) {
+            Some(block_type) => BlockContext::OneText {
+                message,
+                content: self.content,
+                block_type,
+            },
+            None => BlockContext::Alone,
         }
     }
 

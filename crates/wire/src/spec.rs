@@ -125,6 +125,11 @@ pub trait FormatSpec: Sync {
         None
     }
 
+    /// Returns how the options of a request are spelled that a caller may also set as parameters.
+    fn option_members(&self) -> &'static OptionMembers {
+        &OptionMembers::SNAKE_CASE
+    }
+
     /// Returns the paths at which the array of tools may stand in a request; the first that does counts.
     fn tool_paths(&self) -> &'static [&'static [&'static str]] {
         &[&["tools"]]
@@ -209,6 +214,29 @@ impl Identity {
         };
         format.is_none_or(|format| format.starts_with(maker))
     }
+}
+
+/// How the options of a request are spelled that a caller may also set as parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionMembers {
+    /// The member that holds them; `None` where they are members of the request itself.
+    pub holder: Option<&'static str>,
+    /// The output limit, in all spellings.
+    pub output_limit: &'static [&'static str],
+    /// The temperature.
+    pub temperature: &'static str,
+    /// The share of the likeliest tokens that are sampled from.
+    pub top_p: &'static str,
+}
+
+impl OptionMembers {
+    /// The most common spelling.
+    pub const SNAKE_CASE: Self = Self {
+        holder: None,
+        output_limit: &["max_tokens"],
+        temperature: "temperature",
+        top_p: "top_p",
+    };
 }
 
 /// Which providers' models accept a format.

@@ -18,7 +18,9 @@ use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
 use crate::outline::visit_request;
-use crate::spec::{CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers};
+use crate::spec::{
+    CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers, RequestMembers,
+};
 use crate::stream::StreamParser;
 
 /// The format's name, also the key of its fields in `ctx:wire`.
@@ -69,6 +71,13 @@ const MEMBERS: RequestMembers = RequestMembers {
     usage: "usageMetadata",
     // A stream is asked for in the address.
     stream: &[],
+};
+
+const OPTIONS: OptionMembers = OptionMembers {
+    holder: Some("generationConfig"),
+    output_limit: &["maxOutputTokens"],
+    temperature: "temperature",
+    top_p: "topP",
 };
 
 const HTTP: HttpProfile = HttpProfile {
@@ -158,6 +167,10 @@ impl FormatSpec for Gemini {
 
     fn structure(&self) -> &'static Structure {
         &STRUCTURE
+    }
+
+    fn option_members(&self) -> &'static OptionMembers {
+        &OPTIONS
     }
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {

@@ -25,7 +25,8 @@ use crate::openai::shared::{
 };
 use crate::outline::visit_request;
 use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers,
+    RequestMembers,
 };
 use crate::stream::StreamParser;
 
@@ -67,6 +68,11 @@ const MEMBERS: RequestMembers = RequestMembers {
         ("stream", "true"),
         ("stream_options", r#"{"include_usage":true}"#),
     ],
+};
+
+const OPTIONS: OptionMembers = OptionMembers {
+    output_limit: &["max_tokens", "max_completion_tokens"],
+    ..OptionMembers::SNAKE_CASE
 };
 
 const PROFILE: HttpProfile = HttpProfile {
@@ -157,6 +163,10 @@ impl FormatSpec for Chat {
 
     fn structure(&self) -> &'static Structure {
         &STRUCTURE
+    }
+
+    fn option_members(&self) -> &'static OptionMembers {
+        &OPTIONS
     }
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {

@@ -25,7 +25,8 @@ use crate::openai::shared::{
 };
 use crate::outline::visit_request;
 use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers,
+    RequestMembers,
 };
 use crate::stream::StreamParser;
 
@@ -71,6 +72,11 @@ const MEMBERS: RequestMembers = RequestMembers {
     tool_choice: &["tool_choice", "function_call"],
     usage: "usage",
     stream: &[("stream", "true")],
+};
+
+const OPTIONS: OptionMembers = OptionMembers {
+    output_limit: &["max_output_tokens"],
+    ..OptionMembers::SNAKE_CASE
 };
 
 const PROFILE: HttpProfile = HttpProfile {
@@ -180,6 +186,10 @@ impl FormatSpec for Responses {
 
     fn structure(&self) -> &'static Structure {
         &STRUCTURE
+    }
+
+    fn option_members(&self) -> &'static OptionMembers {
+        &OPTIONS
     }
 
     fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
