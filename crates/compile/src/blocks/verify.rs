@@ -83,14 +83,8 @@ fn check_pinned_texts(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
 
 /// Whoever must speak first and last does.
 fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
-    if !sealed
-        .request
-        .dialect
-        .format
-        .spec()
-        .repair_rules()
-        .user_first
-    {
+    let spec = sealed.request.dialect.format.spec();
+    if !spec.repair_rules().user_first {
         return Ok(());
     }
     let pieces = sealed.blocks.iter().enumerate();

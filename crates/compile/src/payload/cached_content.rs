@@ -7,6 +7,7 @@ use contexture_ir::{ContentHash, Fields, quote_json};
 use contexture_prompt_cache::{CachedContent, ContentIgnored, Outline, setting_value};
 use contexture_wire::Format;
 
+use crate::blocks::Rope;
 use crate::contributions::{EnvelopeFields, push_member};
 use crate::payload::body::{Payload, SegmentPosition, system_names};
 
@@ -103,6 +104,11 @@ impl Payload {
         let [member, _] = names;
         let name = (member.to_owned(), quote_json(&content.name));
         edges.back.push(name);
+        Ok(self.shortened(&edges, elements))
+    }
+
+    /// The payload with other edges and fewer elements, which remembers the full one.
+    fn shortened(&self, edges: &EnvelopeFields, elements: Rope) -> Self {
         let mut payload = Self {
             head: Arc::clone(&self.head),
             before: edges.opening_text().into(),
@@ -112,7 +118,7 @@ impl Payload {
             full: Some(Arc::new(self.clone())),
         };
         payload.update_len();
-        Ok(payload)
+        payload
     }
 
     /// How many segments stand before the messages.
