@@ -139,10 +139,10 @@ fn format_name_line(code: &[Token]) -> Option<usize> {
     })
 }
 
+/// Any variant but those that are no provider's; constants are no variants.
 fn is_provider(name: &str) -> bool {
-    ["OpenAi", "Anthropic", "Gemini"]
-        .iter()
-        .any(|provider| name.starts_with(provider))
+    let is_variant = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+    is_variant && !["Ui", "Items"].contains(&name)
 }
 
 /// Fallible participles, and crates in which most functions have a name of one word.
