@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Fields, Raw};
-use contexture_wire::Envelope;
+use contexture_wire::{Envelope, Format, find_member};
 
 use crate::contributions::envelope_fields::{EnvelopeFields, Member, push_member};
 use crate::error::Refusal;
@@ -33,6 +33,7 @@ const OWNED: [&str; 10] = [
 /// The envelope with parameters laid over it.
 pub(crate) fn overlay_params(
     envelope: Envelope,
+    format: Format,
     params: &[(String, Raw)],
 ) -> Result<Envelope, Refusal> {
     if params.is_empty() {
@@ -40,7 +41,7 @@ pub(crate) fn overlay_params(
     }
     if let Some((name, _)) = params
         .iter()
-        .find(|(name, _)| OWNED.contains(&name.as_str()))
+        .find(|(name, value)| OWNED.contains(&name.as_str()) || sets_tools(format, name, value))
     {
         return Err(Refusal::BadParameter {
             name: name.clone(),
@@ -62,6 +63,18 @@ pub(crate) fn overlay_params(
         before: edges.opening_text(),
         after: edges.closing_text(),
         ..envelope
+    })
+}
+
+/// Whether a parameter holds the format's tools, where they stand below another member.
+fn sets_tools(format: Format, name: &str, value: &Raw) -> bool {
+    let mut paths = format.spec().tool_paths().iter();
+    paths.any(|path| match path {
+        [first, rest @ ..] if *first == name && !rest.is_empty() => {
+            let fields = value.fields();
+            fields.is_some_and(|fields| find_member(&fields, &[rest]).is_some())
+        }
+        _ => false,
     })
 }
 

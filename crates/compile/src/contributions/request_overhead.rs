@@ -90,10 +90,8 @@ impl RequestOverhead {
             },
             ..Transcript::default()
         };
-        overlay_params(
-            lower_envelope(&request.dialect, &transcript),
-            &request.params,
-        )
+        let envelope = lower_envelope(&request.dialect, &transcript);
+        overlay_params(envelope, request.dialect.format, &request.params)
     }
 
     /// The identity of the system prompt.
