@@ -56,27 +56,29 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
         }
     }
     if let Some(value) = fields.take_present(&["thinking"])? {
-        let raw = Raw::from(value);
-        let (budget, off) = parse_thinking(&raw);
-        if budget.is_some() {
-            options.reasoning.get_or_insert_default().budget_tokens = budget;
-        }
-        let spoken = options
-            .reasoning
-            .as_ref()
-            .is_some_and(|r| r.effort.is_some());
-        // `disabled` is read as the effort `none`, which other formats know, unless an effort was
-        // stated.
-        if off && !spoken {
-            options.reasoning.get_or_insert_default().effort = Some("none".to_owned());
-        }
-        let plain = encode_typed_thinking(options.reasoning.as_ref(), None, &mut Losses::default());
-        // Kept only if the typed options would not give it back.
-        if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
-            stored.set("thinking", raw);
-        }
+        read_thinking(Raw::from(value), &mut options, &mut stored);
     }
     Ok((options, stored))
+}
+
+/// Reads thinking into the options. It must come after the effort, which weighs more.
+fn read_thinking(raw: Raw, options: &mut RequestOptions, stored: &mut Extra) {
+    let (budget, off) = parse_thinking(&raw);
+    if budget.is_some() {
+        options.reasoning.get_or_insert_default().budget_tokens = budget;
+    }
+    let reasoning = options.reasoning.as_ref();
+    let has_effort = reasoning.is_some_and(|one| one.effort.is_some());
+    // `disabled` is read as the effort `none`, which other formats know, unless an effort was
+    // stated.
+    if off && !has_effort {
+        options.reasoning.get_or_insert_default().effort = Some("none".to_owned());
+    }
+    let plain = encode_typed_thinking(options.reasoning.as_ref(), None, &mut Losses::default());
+    // Kept only if the typed options would not give it back.
+    if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
+        stored.set("thinking", raw);
+    }
 }
 
 /// Whether two texts are the same JSON value.

@@ -220,14 +220,26 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
         let why = "the counts are kept, the provider's own account of them is not";
         losses.push("response.usage", LossKind::Field, why);
     }
-    let mut object = ObjectWriter::new();
     let own = usage.extra.wire_fields(FORMAT);
     // The provider's own account is written back whole: it has members that our counts have no
     // field for.
     if !own.is_empty() {
+        let mut object = ObjectWriter::new();
         object.extra_fields(&to_extras(own));
         return object.finish();
     }
+    if usage.input_tokens.is_none() || usage.output_tokens.is_none() {
+        losses.push(
+            "response.usage",
+            LossKind::Value,
+            "what the source does not count is zero",
+        );
+    }
+    encode_counts(usage)
+}
+
+/// Writes the counts as the provider would, input without what the cache read and wrote.
+fn encode_counts(usage: &Usage) -> String {
     let read = usage.cache_read_tokens.unwrap_or(0);
     let written = usage.cache_write_tokens.unwrap_or(0);
     let input = usage
@@ -236,13 +248,7 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
         .saturating_sub(read)
         .saturating_sub(written);
     let text = |count: Option<u64>| count.map(|count| count.to_string());
-    if usage.input_tokens.is_none() || usage.output_tokens.is_none() {
-        losses.push(
-            "response.usage",
-            LossKind::Value,
-            "what the source does not count is zero",
-        );
-    }
+    let mut object = ObjectWriter::new();
     object.raw("input_tokens", &input.to_string());
     object.raw_if_some(
         "cache_creation_input_tokens",

@@ -132,25 +132,8 @@ impl TranscriptParser {
             // they are stored apart.
             own = with_key_prefix(ANSWER, own).collect();
         }
-        // A message that has only calls needs no item of its own: its fields are stored on the
-        // first call.
-        let speaks = !parts.is_empty()
-            || calls.is_empty()
-            || !matches!(calls.first(), Some(Item::FunctionCall(_)));
         let mut items: Vec<Item> = thoughts.into_iter().map(Item::Reasoning).collect();
-        if speaks && (!parts.is_empty() || calls.is_empty() || !own.is_empty() || !hints.is_empty())
-        {
-            own.extend(hints);
-            items.push(Item::Message(Message {
-                extra: extra_from_wire(own),
-                ..Message::new(Role::Assistant, parts)
-            }));
-        } else if let Some(Item::FunctionCall(call)) = calls.first_mut() {
-            let mut wire = call.extra.wire_fields(NAME);
-            wire.extend(with_key_prefix(MESSAGE, own).collect());
-            wire.extend(hints);
-            call.extra.set_wire_fields(NAME, wire);
-        }
+        items.extend(message_item(parts, &mut calls, own, hints));
         items.extend(calls);
         self.mark_message_start(index, &mut items);
         for item in items {
@@ -359,4 +342,29 @@ fn parse_spoken_audio(fields: &mut Fields<'_>, parts: &mut Vec<Part>) -> Result<
         parts.push(Part::OutputText(TextPart { text, extra }));
     }
     Ok(())
+}
+
+/// The item of what a message of the model says. A message that has only calls needs none of its own: its fields are
+/// stored on the first call.
+fn message_item(
+    parts: Vec<Part>,
+    calls: &mut [Item],
+    mut own: Extra,
+    hints: Extra,
+) -> Option<Item> {
+    let needs_item = calls.is_empty() || !own.is_empty() || !hints.is_empty();
+    if !parts.is_empty() || needs_item && !matches!(calls.first(), Some(Item::FunctionCall(_))) {
+        own.extend(hints);
+        return Some(Item::Message(Message {
+            extra: extra_from_wire(own),
+            ..Message::new(Role::Assistant, parts)
+        }));
+    }
+    if let Some(Item::FunctionCall(call)) = calls.first_mut() {
+        let mut wire = call.extra.wire_fields(NAME);
+        wire.extend(with_key_prefix(MESSAGE, own).collect());
+        wire.extend(hints);
+        call.extra.set_wire_fields(NAME, wire);
+    }
+    None
 }

@@ -106,6 +106,17 @@ impl CallParser {
         if let Some(position) = position {
             wire.set("~index", position.into());
         }
+        self.parse_function_call((index, at), id, fields, wire)
+    }
+
+    /// Reads the call of a function, whose fields of this format are `wire` so far.
+    fn parse_function_call(
+        &mut self,
+        (index, at): (usize, usize),
+        id: Option<String>,
+        mut fields: Fields<'_>,
+        mut wire: Extra,
+    ) -> Result<Item, Error> {
         let function = fields.take_field(&["function"])?.ok_or(Error::Missing {
             path: String::new(),
             field: "function",
