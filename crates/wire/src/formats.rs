@@ -93,7 +93,19 @@ impl RepairRules {
 
 #[cfg(test)]
 mod tests {
+    use contexture_ir::Fields;
+
     use super::*;
+    use crate::model::overhead::Overhead;
+    use crate::model::prompt_cache::{OutlineBlock, OutlineVisitor};
+
+    struct NoBlocks;
+
+    impl<'a> OutlineVisitor<'a> for NoBlocks {
+        fn visit_block(&mut self, block: OutlineBlock<'a, '_>) {
+            unreachable!("an empty request has no {block:?}");
+        }
+    }
 
     #[test]
     fn every_format_is_described_by_its_own_spec() {
@@ -106,6 +118,16 @@ mod tests {
             assert_eq!(spec.http().is_some(), is_provider);
             assert_eq!(spec.members().is_some(), is_provider);
             assert_eq!(spec.stream().is_some(), is_provider);
+            // Defaults that say "none" are right only for what is never sent to a provider.
+            assert_eq!(*spec.overhead() != Overhead::NONE, is_provider);
+            let missing = spec.outline(&Fields::default(), &mut NoBlocks).unwrap_err();
+            let history = spec
+                .members()
+                .map(|members| format!("`{}`", members.history));
+            assert_eq!(
+                history.is_some_and(|name| missing.contains(&name)),
+                is_provider
+            );
             if let Some(provider) = spec.identity().catalogue_provider {
                 assert_eq!(Format::of_provider(provider), format);
             }
