@@ -10,7 +10,7 @@
 //! * [`cache_diff`] shows where two requests part, in the provider's own words for the reason.
 //!
 //! Everything here is a function of its arguments; time is a parameter. Facts of models come from the catalogue, facts of
-//! providers' caches are in [`CacheRules`].
+//! providers' caches are in [`CacheRules`], those of their formats in [`contexture_wire::CacheKeyRules`].
 //!
 //! Not here: decisions about a history, which are the compiler's, and calls to a provider.
 
