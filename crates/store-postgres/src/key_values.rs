@@ -1,6 +1,6 @@
 //! Values outside the tree as rows.
 
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::Owner;
 use contexture_store::{
     EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
 };
@@ -15,12 +15,8 @@ use crate::rows::conversation_row::ConversationRow;
 
 /// A scope's columns.
 fn scope_columns(scope: &KeyScope) -> (i16, Bytea) {
-    let (kind, name) = match scope {
-        KeyScope::Owner => (0, ""),
-        KeyScope::Resource(resource) => (1, resource.as_str()),
-        KeyScope::Conversation(id) => (2, id.as_str()),
-    };
-    (kind, Bytea::Text(name.into()))
+    let (kind, name) = rules::scope_columns(scope);
+    (kind.into(), Bytea::Text(name.into()))
 }
 
 /// A conversation must exist, and go on to exist while its values are written.
@@ -147,29 +143,21 @@ pub(crate) async fn list_entries(
     let mut page = EntryPage::default();
     for row in rows.iter().take(limit) {
         if let Some(entry) = decode_entry(row)? {
-            page.entries.push((scope_of(row)?, entry));
+            page.entries.push((decode_scope(row)?, entry));
         }
     }
     // The extra row only tells that there is more; the cursor is the last entry that was given.
-    let last = page.entries.last().filter(|_| rows.len() > limit);
-    page.next = last.map(|(scope, entry)| EntryCursor {
-        scope: scope.clone(),
-        key: entry.key.clone(),
-    });
+    if rows.len() > limit {
+        page.next = EntryCursor::after_last(&page.entries);
+    }
     Ok(page)
 }
 
-fn scope_of(row: &Row) -> Result<KeyScope, RowError> {
+fn decode_scope(row: &Row) -> Result<KeyScope, RowError> {
     let name = std::str::from_utf8(get_column(row, 6)?);
     let name = name.map_err(|_| corrupt_error("a scope is not UTF-8"))?;
-    Ok(match get_column::<i16>(row, 5)? {
-        0 => KeyScope::Owner,
-        1 => KeyScope::Resource(name.to_owned()),
-        _ => {
-            let id = ConversationId::new(name).map_err(|error| corrupt_error(error.to_string()))?;
-            KeyScope::Conversation(id)
-        }
-    })
+    let scope = rules::scope_from_columns(get_column::<i16>(row, 5)?.into(), name);
+    scope.map_err(|error| corrupt_error(error.to_string()))
 }
 
 /// The first bytes after all that begin with `prefix`. No byte of a text is 255.

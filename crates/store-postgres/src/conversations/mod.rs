@@ -188,10 +188,7 @@ pub(crate) async fn list_conversations(
         let rows = query_page(tx, owner, list, after.as_ref(), fetch).await?;
         for row in &rows {
             let record = decode_record(owner, row)?;
-            after = Some(ConversationCursor {
-                updated_ms: record.updated_ms,
-                id: record.id.clone(),
-            });
+            after = ConversationCursor::after_last(std::slice::from_ref(&record));
             let title = list.title.as_deref();
             if title.is_none_or(|text| rules::title_contains(record.title.as_deref(), text)) {
                 found.push(record);
@@ -201,16 +198,15 @@ pub(crate) async fn list_conversations(
             break;
         }
     }
-    let more = found.len() > limit;
-    // The row beyond the page only told that there is one.
-    found.truncate(limit);
-    let last = found.last().filter(|_| more);
+    let mut next = None;
+    if found.len() > limit {
+        // The rows beyond the page only told that there is a next one.
+        found.truncate(limit);
+        next = ConversationCursor::after_last(&found);
+    }
     Ok(ConversationPage {
-        next: last.map(|last| ConversationCursor {
-            updated_ms: last.updated_ms,
-            id: last.id.clone(),
-        }),
         conversations: found,
+        next,
     })
 }
 
@@ -251,12 +247,7 @@ async fn query_page(
 fn decode_record(owner: &Owner, row: &Row) -> Result<Conversation, RowError> {
     let id = ConversationId::new(get_column::<&str>(row, 0)?);
     let id = id.map_err(|error| corrupt_error(error.to_string()))?;
-    let damaged = |what, why: String| Error::Damaged {
-        conversation: id.clone(),
-        what,
-        position: "its record".to_owned(),
-        why,
-    };
+    let damaged = |what, why: String| Error::damaged(&id, what, "its record", why);
     let text = |index, what| -> Result<Option<String>, RowError> {
         let bytes: Option<&[u8]> = get_column(row, index)?;
         let text = bytes.map(std::str::from_utf8).transpose();

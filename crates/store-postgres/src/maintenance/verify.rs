@@ -143,13 +143,10 @@ pub(crate) fn unreadable_page(
         _ => "conversation",
     };
     let cause = std::error::Error::source(why).map(ToString::to_string);
+    let cause = cause.unwrap_or_else(|| why.to_string());
+    let position = "a place the server cannot read";
     VerifyPage {
-        findings: vec![Error::Damaged {
-            conversation: id.clone(),
-            what,
-            position: "a place the server cannot read".to_owned(),
-            why: cause.unwrap_or_else(|| why.to_string()),
-        }],
+        findings: vec![Error::damaged(id, what, position, cause)],
         checked: 0,
         next: (from.part < NAMES).then(|| start_of(from.part + 1)),
     }

@@ -434,16 +434,8 @@ async fn by_prefix(
         .iter()
         .map(|row| get_bytes(row, 0).map(NodeId::from_bytes));
     let ids = ids.collect::<Result<Vec<NodeId>, RowError>>()?;
-    match ids.as_slice() {
-        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
-        [id] => Ok(by_id(tx, conv, *id).await?.into_iter().collect()),
-        several => Err(Error::Ambiguous {
-            what: EntityKind::Node,
-            name: prefix.to_owned(),
-            candidates: several.iter().map(NodeId::to_string).collect(),
-        }
-        .into()),
-    }
+    let id = rules::select_by_prefix(prefix, &ids)?;
+    Ok(by_id(tx, conv, id).await?.into_iter().collect())
 }
 
 async fn by_message(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
     AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
+    StreamCursor, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
 };
 use futures_util::TryStreamExt as _;
 use futures_util::future::{try_join, try_join3};
@@ -51,18 +51,12 @@ fn decode_stream(row: &Row) -> Result<StreamRecord, RowError> {
     };
     let epoch: i32 = get_column(row, 1)?;
     let message: Option<&[u8]> = get_column(row, 9)?;
+    let message = message.map(|message| String::from_utf8_lossy(message).into_owned());
+    let end = rules::stream_end_from_columns(get_column::<i16>(row, 2)?.into(), message);
     Ok(StreamRecord {
         id: StreamId::from_bytes(get_bytes(row, 0)?),
         epoch: StreamEpoch(u64::try_from(epoch).unwrap_or(0)),
-        end: match get_column::<i16>(row, 2)? {
-            0 => None,
-            1 => Some(StreamEnd::Completed),
-            2 => Some(StreamEnd::Failed {
-                message: String::from_utf8_lossy(message.unwrap_or_default()).into_owned(),
-            }),
-            3 => Some(StreamEnd::Cancelled),
-            other => return Err(corrupt_error(format!("a stream's status is {other}"))),
-        },
+        end: end.map_err(|status| corrupt_error(format!("a stream's status is {status}")))?,
         cancel_requested: get_column(row, 3)?,
         first: count(4)?,
         next: count(5)?,
@@ -74,12 +68,7 @@ fn decode_stream(row: &Row) -> Result<StreamRecord, RowError> {
 
 /// Writes the row of a stream that is there or not.
 fn save_stream(tx: &mut Tx<'_>, key: [u8; 16], stream: &StreamRecord) {
-    let (status, message) = match &stream.end {
-        None => (0_i16, None),
-        Some(StreamEnd::Completed) => (1, None),
-        Some(StreamEnd::Failed { message }) => (2, Some(message)),
-        Some(StreamEnd::Cancelled) => (3, None),
-    };
+    let (status, message) = rules::stream_end_columns(stream.end.as_ref());
     tx.execute_on_commit(
         "INSERT INTO contexture.streams (conversation, stream, epoch, status, cancel, \
          first_chunk, next_chunk, size, opened_ms, updated_ms, message) \
@@ -91,14 +80,14 @@ fn save_stream(tx: &mut Tx<'_>, key: [u8; 16], stream: &StreamRecord) {
             key,
             stream.id,
             epoch_no(stream.epoch),
-            status,
+            i16::from(status),
             stream.cancel_requested,
             to_i64(stream.first),
             to_i64(stream.next),
             to_i64(stream.bytes),
             stream.opened_ms,
             stream.updated_ms,
-            message.map(|message| Bytea::Own(message.clone().into_bytes()))
+            message.map(|message| Bytea::Text(message.into()))
         ],
     );
 }
@@ -187,22 +176,21 @@ pub(crate) async fn open_stream(
         .iter()
         .map(decode_stream)
         .collect::<Result<Vec<_>, RowError>>()?;
-    let (same, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.id == stream);
-    let (ended, running): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.end.is_some());
-    rules::check_running(running.len(), limits)?;
-    let surplus = ended.len().saturating_sub(limits.ended);
-    for gone in ended.into_iter().take(surplus) {
+    let replaced = rules::plan_opening(all, stream, limits)?;
+    for gone in &replaced.surplus {
         remove_stream(tx, key, gone);
     }
     // The chunks of the old epoch go; the row is written over below.
-    for old in &same {
-        remove_chunks(tx, key, old.epoch);
+    if let Some(before) = &replaced.before {
+        remove_chunks(tx, key, before.epoch);
     }
     let epoch = StreamEpoch(u64::try_from(epoch).unwrap_or(0));
     let stream = StreamRecord::new(stream, epoch, at_ms);
     save_stream(tx, key, &stream);
-    let before = same.into_iter().next();
-    Ok(StreamOpened { stream, before })
+    Ok(StreamOpened {
+        stream,
+        before: replaced.before,
+    })
 }
 
 /// Appends chunks; `append` is within the limits of one call already.
@@ -259,10 +247,7 @@ pub(crate) async fn finish_stream(
     finish: &FinishStream,
 ) -> Result<StreamRecord, RowError> {
     let (key, mut stream) = lock_stream(tx, owner, id, finish.claim.stream).await?;
-    // A repeated end is fine and writes nothing, so the time of the first one stays.
-    if rules::check_stream_end(&stream, finish)? {
-        stream.end = Some(finish.end.clone());
-        stream.updated_ms = finish.at_ms;
+    if rules::finish_record(&mut stream, finish)? {
         save_stream(tx, key, &stream);
     }
     Ok(stream)
@@ -277,9 +262,7 @@ pub(crate) async fn cancel_stream(
     at_ms: i64,
 ) -> Result<StreamRecord, RowError> {
     let (key, mut stream) = lock_stream(tx, owner, id, stream).await?;
-    if stream.end.is_none() && !stream.cancel_requested {
-        stream.cancel_requested = true;
-        stream.updated_ms = at_ms;
+    if rules::cancel_record(&mut stream, at_ms) {
         save_stream(tx, key, &stream);
     }
     Ok(stream)
@@ -296,10 +279,7 @@ pub(crate) async fn complete_stream(
     let mut stream = require_stream(row, claim.stream)?;
     rules::check_claim(&stream, claim)?;
     remove_chunks(tx, conv.key, stream.epoch);
-    stream.first = stream.next;
-    stream.bytes = 0;
-    stream.end.get_or_insert(StreamEnd::Completed);
-    stream.updated_ms = at_ms;
+    rules::complete_record(&mut stream, at_ms);
     save_stream(tx, conv.key, &stream);
     Ok(())
 }
@@ -435,11 +415,9 @@ fn decode_chunks(
     seqs: std::ops::Range<u64>,
     rows: &[Row],
 ) -> Result<Vec<Arc<[u8]>>, RowError> {
-    let damaged = |seq: u64, why: &str| Error::Damaged {
-        conversation: id.clone(),
-        what: "stream",
-        position: format!("epoch {epoch} chunk {seq}"),
-        why: why.to_owned(),
+    let damaged = |seq: u64, why: &str| {
+        let position = format!("epoch {epoch} chunk {seq}");
+        Error::damaged(id, "stream", position, why)
     };
     let mut chunks = Vec::new();
     let mut rows = rows.iter();

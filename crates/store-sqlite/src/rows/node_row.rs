@@ -378,16 +378,8 @@ fn by_prefix(
         .query_map(params![conv.no, low, high], |row| row.get(0))?
         .map(|id| id.map(NodeId::from_bytes))
         .collect::<Result<Vec<NodeId>, _>>()?;
-    match ids.as_slice() {
-        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
-        [id] => find_nodes(conn, conv, &NodeQuery::Id(*id)),
-        several => Err(Error::Ambiguous {
-            what: EntityKind::Node,
-            name: prefix.to_owned(),
-            candidates: several.iter().map(NodeId::to_string).collect(),
-        }
-        .into()),
-    }
+    let id = rules::select_by_prefix(prefix, &ids)?;
+    find_nodes(conn, conv, &NodeQuery::Id(id))
 }
 
 fn by_message(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use contexture_ir::StreamId;
 use contexture_store::{
     AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
+    StreamCursor, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use twox_hash::XxHash3_64;
@@ -26,18 +26,10 @@ fn decode_stream(conv: &ConversationRow, row: &Row<'_>) -> Result<StreamRecord, 
         Ok(u64::try_from(count).unwrap_or_default())
     };
     let epoch = StreamEpoch(u64::from(row.get::<_, i64>(0)? as u32));
-    let end = match row.get(2)? {
-        0 => None,
-        1 => Some(StreamEnd::Completed),
-        2 => Some(StreamEnd::Failed {
-            message: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
-        }),
-        3 => Some(StreamEnd::Cancelled),
-        other => {
-            let why = format!("unknown status {other}");
-            return Err(conv.damaged_error("stream", epoch, why).into());
-        }
-    };
+    let message: Option<String> = row.get(9)?;
+    let end = rules::stream_end_from_columns(row.get(2)?, message).map_err(|status| {
+        conv.damaged_error("stream", epoch, format!("unknown status {status}"))
+    })?;
     Ok(StreamRecord {
         id: StreamId::from_bytes(row.get(1)?),
         epoch,
@@ -56,12 +48,7 @@ fn save_stream(
     conv: &ConversationRow,
     record: &StreamRecord,
 ) -> Result<(), RowError> {
-    let (status, message) = match &record.end {
-        None => (0, None),
-        Some(StreamEnd::Completed) => (1, None),
-        Some(StreamEnd::Failed { message }) => (2, Some(message)),
-        Some(StreamEnd::Cancelled) => (3, None),
-    };
+    let (status, message) = rules::stream_end_columns(record.end.as_ref());
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     conn.prepare_cached(&format!(
         // The key is the epoch, which is never given twice, so replacing can only hit the same
@@ -131,21 +118,16 @@ pub(crate) fn open_stream(
     at_ms: i64,
     limits: &StreamLimits,
 ) -> Result<StreamOpened, RowError> {
-    let (same, others): (Vec<_>, Vec<_>) = list_streams(conn, conv)?
-        .into_iter()
-        .partition(|one| one.id == stream);
-    let (ended, running): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.end.is_some());
-    // Streams of the same id do not count: they are replaced by the one that is opened.
-    rules::check_running(running.len(), limits)?;
-    // In the order of epochs, so the streams that were opened first go first.
-    let surplus = ended.len().saturating_sub(limits.ended);
-    for gone in same.iter().chain(ended.into_iter().take(surplus)) {
+    let replaced = rules::plan_opening(list_streams(conn, conv)?, stream, limits)?;
+    for gone in replaced.before.iter().chain(&replaced.surplus) {
         remove_stream(conn, conv, gone)?;
     }
     let stream = StreamRecord::new(stream, next_epoch(conn, conv)?, at_ms);
     save_stream(conn, conv, &stream)?;
-    let before = same.into_iter().next();
-    Ok(StreamOpened { stream, before })
+    Ok(StreamOpened {
+        stream,
+        before: replaced.before,
+    })
 }
 
 fn next_epoch(conn: &Connection, conv: &ConversationRow) -> Result<StreamEpoch, RowError> {
@@ -205,9 +187,7 @@ pub(crate) fn finish_stream(
     finish: &FinishStream,
 ) -> Result<StreamRecord, RowError> {
     let mut stream = find_stream(conn, conv, finish.claim.stream)?;
-    if rules::check_stream_end(&stream, finish)? {
-        stream.end = Some(finish.end.clone());
-        stream.updated_ms = finish.at_ms;
+    if rules::finish_record(&mut stream, finish)? {
         save_stream(conn, conv, &stream)?;
     }
     Ok(stream)
@@ -221,9 +201,7 @@ pub(crate) fn cancel_stream(
     at_ms: i64,
 ) -> Result<StreamRecord, RowError> {
     let mut stream = find_stream(conn, conv, stream)?;
-    if stream.end.is_none() && !stream.cancel_requested {
-        stream.cancel_requested = true;
-        stream.updated_ms = at_ms;
+    if rules::cancel_record(&mut stream, at_ms) {
         save_stream(conn, conv, &stream)?;
     }
     Ok(stream)
@@ -238,13 +216,8 @@ pub(crate) fn complete_stream(
 ) -> Result<(), RowError> {
     let mut stream = find_stream(conn, conv, claim.stream)?;
     rules::check_claim(&stream, claim)?;
-    // `first` moves to the end with them: a reader that is behind learns that the chunks are gone
-    // and reads the node instead.
     remove_chunks(conn, conv, &stream)?;
-    stream.first = stream.next;
-    stream.bytes = 0;
-    stream.end.get_or_insert(StreamEnd::Completed);
-    stream.updated_ms = at_ms;
+    rules::complete_record(&mut stream, at_ms);
     save_stream(conn, conv, &stream)
 }
 

@@ -145,6 +145,18 @@ pub struct ConversationCursor {
     pub id: ConversationId,
 }
 
+impl ConversationCursor {
+    /// The cursor of a page that ends with the last of these; `None` for an empty page.
+    #[must_use]
+    pub fn after_last(conversations: &[Conversation]) -> Option<Self> {
+        let last = conversations.last()?;
+        Some(Self {
+            updated_ms: last.updated_ms,
+            id: last.id.clone(),
+        })
+    }
+}
+
 /// A page of conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationPage {

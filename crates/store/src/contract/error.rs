@@ -389,6 +389,22 @@ impl Error {
         }
     }
 
+    /// [`Error::Damaged`] for `what` at `position` of a conversation.
+    #[must_use]
+    pub fn damaged(
+        conversation: &ConversationId,
+        what: &'static str,
+        position: impl fmt::Display,
+        why: impl Into<String>,
+    ) -> Self {
+        Self::Damaged {
+            conversation: conversation.clone(),
+            what,
+            position: position.to_string(),
+            why: why.into(),
+        }
+    }
+
     /// [`Error::Invalid`] for the argument `what`.
     #[must_use]
     pub fn invalid_argument(what: &'static str, why: impl Into<String>) -> Self {

@@ -80,6 +80,18 @@ pub struct EntryCursor {
     pub key: String,
 }
 
+impl EntryCursor {
+    /// The cursor of a page that ends with the last of these; `None` for an empty page.
+    #[must_use]
+    pub fn after_last(entries: &[(KeyScope, KeyValueEntry)]) -> Option<Self> {
+        let (scope, entry) = entries.last()?;
+        Some(Self {
+            scope: scope.clone(),
+            key: entry.key.clone(),
+        })
+    }
+}
+
 /// A page of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPage {

@@ -219,10 +219,10 @@ impl Store for MemoryStore {
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;
         all.truncate(limit);
-        let next = all.last().filter(|_| more).map(|last| ConversationCursor {
-            updated_ms: last.updated_ms,
-            id: last.id.clone(),
-        });
+        let next = match more {
+            true => ConversationCursor::after_last(&all),
+            false => None,
+        };
         Ok(ConversationPage {
             conversations: all,
             next,

@@ -226,48 +226,39 @@ impl NodeTree {
         };
         match query {
             NodeQuery::Id(id) => Ok(nodes(&[self.node_index(*id)?])),
-            NodeQuery::Prefix(prefix) => {
-                let (low, high) = rules::check_prefix(prefix)?;
-                let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
-                // People type prefixes; whatever is asked often has the whole id.
-                let mut found: Vec<_> = self
-                    .by_id
-                    .iter()
-                    .filter(|(id, _)| range.contains(id))
-                    .collect();
-                found.sort_unstable();
-                // Enough to show that a prefix is ambiguous; every backend names the same five.
-                found.truncate(5);
-                match found.as_slice() {
-                    [] => Err(Error::not_found(EntityKind::Node, prefix)),
-                    [(_, index)] => Ok(nodes(&[**index])),
-                    several => Err(Error::Ambiguous {
-                        what: EntityKind::Node,
-                        name: prefix.clone(),
-                        candidates: several.iter().map(|(id, _)| id.to_string()).collect(),
-                    }),
-                }
-            }
-            NodeQuery::Message(message) => {
-                let mut found = self.by_message.get(message).cloned().unwrap_or_default();
-                // A node without a message id is a message of its own.
-                let own = message.as_str().parse::<NodeId>().ok();
-                let own = own.and_then(|id| self.by_id.get(&id).copied());
-                found.extend(own.filter(|index| {
-                    self.stored_node(Some(*index))
-                        .is_some_and(|placed| placed.node.message_id.is_none())
-                }));
-                if found.is_empty() {
-                    return Err(Error::not_found(EntityKind::Message, message));
-                }
-                Ok(by_depth(nodes(&found)))
-            }
+            NodeQuery::Prefix(prefix) => Ok(nodes(&[self.find_by_prefix(prefix)?])),
+            NodeQuery::Message(message) => Ok(by_depth(nodes(&self.find_by_message(message)?))),
             NodeQuery::CopiesOf(source) => {
                 // An unknown source is an error and not an empty list.
                 self.node_index(*source)?;
                 Ok(self.filter_nodes(|node| node.copied_from == Some(*source)))
             }
             NodeQuery::Kind(kind) => Ok(self.filter_nodes(|node| node.kind == *kind)),
+        }
+    }
+
+    fn find_by_prefix(&self, prefix: &str) -> Result<usize, Error> {
+        let (low, high) = rules::check_prefix(prefix)?;
+        let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
+        // Every id is looked at: people type prefixes, programs have whole ids.
+        let ids = self.by_id.keys().copied();
+        let mut found: Vec<NodeId> = ids.filter(|id| range.contains(id)).collect();
+        found.sort_unstable();
+        self.node_index(rules::select_by_prefix(prefix, &found)?)
+    }
+
+    fn find_by_message(&self, message: &MessageId) -> Result<Vec<usize>, Error> {
+        let mut found = self.by_message.get(message).cloned().unwrap_or_default();
+        // A node without a message id is a message of its own.
+        let own = message.as_str().parse::<NodeId>().ok();
+        let own = own.and_then(|id| self.by_id.get(&id).copied());
+        found.extend(own.filter(|index| {
+            self.stored_node(Some(*index))
+                .is_some_and(|stored| stored.node.message_id.is_none())
+        }));
+        match found.is_empty() {
+            true => Err(Error::not_found(EntityKind::Message, message)),
+            false => Ok(found),
         }
     }
 
