@@ -26,23 +26,29 @@ const NUMBERS: usize = 17;
 const IDS: usize = 7;
 const MESSAGE_ID: usize = NUMBERS + IDS;
 
-/// Places in [`NodeColumns::numbers`].
+/// Indices into [`NodeColumns::numbers`].
 pub(crate) const SEGMENT: usize = 1;
 pub(crate) const DEPTH: usize = 2;
 pub(crate) const MESSAGES: usize = 3;
 pub(crate) const TURNS: usize = 4;
 pub(crate) const COMPACTED: usize = 5;
-const KIND: usize = 6;
+pub(crate) const KIND: usize = 6;
+pub(crate) const ORIGIN: usize = 7;
 pub(crate) const AUDIENCE: usize = 8;
 pub(crate) const ROOT_NO: usize = 9;
+pub(crate) const CREATED_MS: usize = 11;
 pub(crate) const CODEC: usize = 13;
 pub(crate) const KEY_ID: usize = 14;
+pub(crate) const STEP: usize = 15;
 pub(crate) const REDACTED_MS: usize = 16;
-/// Places in [`NodeColumns::ids`].
-const NODE_ID: usize = 0;
+/// Indices into [`NodeColumns::ids`].
+pub(crate) const NODE_ID: usize = 0;
 pub(crate) const CONTENT_HASH: usize = 1;
 pub(crate) const MEANING_HASH: usize = 2;
-const COPIED_FROM: usize = 4;
+pub(crate) const ANSWERS: usize = 3;
+pub(crate) const COPIED_FROM: usize = 4;
+pub(crate) const RUN: usize = 5;
+pub(crate) const RESPONSE: usize = 6;
 
 /// What is packed, in the order in which it is.
 const PACKED_NUMBERS: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15];

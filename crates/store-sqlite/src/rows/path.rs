@@ -28,6 +28,26 @@ pub(crate) struct Tip {
 }
 
 impl Tip {
+    /// The place after an item that was just inserted into a segment.
+    pub(crate) fn after_item(
+        segment: u32,
+        node: NodeId,
+        counters: &Counters,
+        root_no: u32,
+    ) -> Self {
+        Self {
+            position: NodePosition {
+                segment,
+                depth: small_counter(counters.depth),
+            },
+            node: Some(node),
+            messages: small_counter(counters.messages),
+            turns: small_counter(counters.turns),
+            compacted: small_counter(counters.compacted),
+            root_no,
+        }
+    }
+
     /// The counters of the path up to here.
     pub(crate) fn counters(&self) -> Counters {
         Counters {
@@ -37,6 +57,12 @@ impl Tip {
             compacted: u64::from(self.compacted),
         }
     }
+}
+
+/// Counters never pass the number of positions, which is a `u32`.
+pub(crate) fn small_counter(counter: u64) -> u32 {
+    debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
+    u32::try_from(counter).unwrap_or(u32::MAX)
 }
 
 /// A stretch of a path: the nodes of these depths lie at consecutive keys.

@@ -168,15 +168,10 @@ impl WriteThread {
         self.enqueue_call(CallScope::Alone, 0, f, path).await
     }
 
-    async fn enqueue_call<T: Send + 'static>(
-        &self,
-        scope: CallScope,
-        bytes: usize,
-        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
-        path: &Arc<PathBuf>,
-    ) -> Result<T, Error> {
-        // Counted before it is compared: two callers at once cannot both find the last room.
-        let bytes = bytes.saturating_add(CALL_BYTES);
+    /// Counts bytes as waiting, or refuses them where the queue is full.
+    fn reserve_bytes(&self, bytes: usize) -> Result<QueuedBytes, Error> {
+        // Counted before it is compared: two callers at once cannot both find the last room. A
+        // refusal drops the weight, which takes the bytes off again.
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let weight = QueuedBytes {
             bytes,
@@ -188,6 +183,17 @@ impl WriteThread {
                 why: format!("{before} bytes are waiting to be written"),
             });
         }
+        Ok(weight)
+    }
+
+    async fn enqueue_call<T: Send + 'static>(
+        &self,
+        scope: CallScope,
+        bytes: usize,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
+        path: &Arc<PathBuf>,
+    ) -> Result<T, Error> {
+        let weight = self.reserve_bytes(bytes.saturating_add(CALL_BYTES))?;
         let (answer, answered) = oneshot::channel();
         let path = Arc::clone(path);
         let run = Box::new(move |conn: Result<&Connection, Error>| {
