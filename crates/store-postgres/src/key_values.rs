@@ -94,6 +94,15 @@ pub(crate) async fn get_entry(
     row.map_or(Ok(None), |row| decode_entry(&row))
 }
 
+const LIST: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+     FROM contexture.key_values e WHERE owner = $1 \
+     AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
+     AND (scope_kind, scope, key) > ($4, $5, $6) \
+     AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
+     AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
+     WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
+     ORDER BY scope_kind, scope, key LIMIT $9";
+
 /// Values by scope and then by key. What belongs to a conversation that is being deleted is gone.
 pub(crate) async fn list_entries(
     tx: &Tx<'_>,
@@ -113,14 +122,7 @@ pub(crate) async fn list_entries(
         None => (-1, Bytea::Text("".into()), ""),
     };
     let rows = tx.query_rows(
-        "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
-         FROM contexture.key_values e WHERE owner = $1 \
-         AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
-         AND (scope_kind, scope, key) > ($4, $5, $6) \
-         AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
-         AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
-         WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
-         ORDER BY scope_kind, scope, key LIMIT $9",
+        LIST,
         params![
             owner.as_str(),
             kind,
@@ -133,20 +135,24 @@ pub(crate) async fn list_entries(
             fetch
         ],
     );
-    let see = async {
+    let scope = async {
         match &list.scope {
             Some(scope) => check_scope_exists(tx, owner, scope).await,
             None => Ok(()),
         }
     };
-    let ((), rows) = try_join(see, rows).await?;
+    let ((), rows) = try_join(scope, rows).await?;
+    decode_page(&rows, limit)
+}
+
+/// The page of at most `limit` values; a row more tells that there is a next one.
+fn decode_page(rows: &[Row], limit: usize) -> Result<EntryPage, RowError> {
     let mut page = EntryPage::default();
     for row in rows.iter().take(limit) {
         if let Some(entry) = decode_entry(row)? {
             page.entries.push((decode_scope(row)?, entry));
         }
     }
-    // The extra row only tells that there is more; the cursor is the last entry that was given.
     if rows.len() > limit {
         page.next = EntryCursor::after_last(&page.entries);
     }

@@ -64,7 +64,15 @@ pub(crate) async fn create_conversation(
     insert_rows(tx, key, owner, new)?;
     filter::save_attributes(tx, key, &new.metadata);
     branch::insert_branch(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
-    let mut conv = ConversationRow {
+    let mut conv = first_row(key, owner, new);
+    event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
+    conv.save(tx);
+    Ok(Ok(first_record(owner, new)))
+}
+
+/// The row of a conversation that has only its branch `main`.
+fn first_row(key: [u8; 16], owner: &Owner, new: &NewConversation) -> ConversationRow {
+    ConversationRow {
         key,
         owner: owner.clone(),
         id: new.id.clone(),
@@ -76,11 +84,13 @@ pub(crate) async fn create_conversation(
         next_branch: 2,
         next_root: 1,
         next_event: 1,
-        updated_ms: at_ms,
-    };
-    event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
-    conv.save(tx);
-    Ok(Ok(Conversation {
+        updated_ms: new.created_ms,
+    }
+}
+
+/// The record of a conversation that was just made; its creation is its first event.
+fn first_record(owner: &Owner, new: &NewConversation) -> Conversation {
+    Conversation {
         owner: owner.clone(),
         id: new.id.clone(),
         title: new.title.clone(),
@@ -92,9 +102,9 @@ pub(crate) async fn create_conversation(
         branches: 1,
         messages: 0,
         events: 1,
-        created_ms: at_ms,
-        updated_ms: at_ms,
-    }))
+        created_ms: new.created_ms,
+        updated_ms: new.created_ms,
+    }
 }
 
 /// Inserts the rows of a conversation: its counters, its details and its listing.

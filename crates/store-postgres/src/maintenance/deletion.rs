@@ -163,14 +163,14 @@ pub(crate) async fn delete_step(
             params![gone.owner.as_str(), gone.id.as_str()],
         )
         .await?;
-    let mut entries = 0;
     if still.is_none() {
         return Ok(DeletionStep {
-            entries,
+            entries: 0,
             more: false,
         });
     }
-    entries = tx
+    // First of all, since a new conversation of the same id would see them.
+    let entries = tx
         .execute(
             "DELETE FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 \
              AND scope = $2 AND key IN (SELECT key FROM contexture.key_values \
@@ -182,17 +182,10 @@ pub(crate) async fn delete_step(
             ],
         )
         .await?;
-    let mut more = entries >= STEP_LARGE.unsigned_abs();
-    // One table at a time until a statement reaches its limit, so that a step stays short whatever
-    // the conversation holds.
-    for (sql, limit) in TABLES {
-        if more {
-            break;
-        }
-        let removed = tx.execute(sql, params![gone.key, limit]).await?;
-        more = removed >= limit.unsigned_abs();
-    }
+    let more =
+        entries >= STEP_LARGE.unsigned_abs() || delete_conversation_rows(tx, gone.key).await?;
     if !more {
+        // The note goes with the step that finds nothing left, never earlier.
         tx.execute_on_commit(
             "DELETE FROM contexture.details WHERE conversation = $1",
             params![gone.key],
@@ -203,6 +196,18 @@ pub(crate) async fn delete_step(
         );
     }
     Ok(DeletionStep { entries, more })
+}
+
+/// Deletes rows of a conversation table by table; gives whether rows may be left.
+async fn delete_conversation_rows(tx: &mut Tx<'_>, key: [u8; 16]) -> Result<bool, RowError> {
+    // Until a statement reaches its limit, so that a step stays short whatever the conversation
+    // holds.
+    for (sql, limit) in TABLES {
+        if tx.execute(sql, params![key, limit]).await? >= limit.unsigned_abs() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// One step of erasing everything of an owner or a resource.

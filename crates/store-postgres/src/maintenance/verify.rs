@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::rules::{self, Counters};
-use contexture_store::{BlobId, Error, VerifyCursor, VerifyPage};
+use contexture_store::{BlobId, Error, Node, VerifyCursor, VerifyPage};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
@@ -259,29 +259,36 @@ impl PageVerifier<'_, '_> {
         if !get_column::<bool>(row, 26)? {
             return Err(damaged("its state is missing"));
         }
+        match self.index_damage(row, &node, is_indexed)? {
+            Some(why) => Err(damaged(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is wrong with a node's row in the index of texts.
+    fn index_damage(
+        &self,
+        row: &Row,
+        node: &Node,
+        is_indexed: bool,
+    ) -> Result<Option<&'static str>, RowError> {
         let rule: Option<i32> = get_column(row, 27)?;
         if node.redacted_ms.is_some() {
-            return match rule {
-                None => Ok(()),
-                Some(_) => Err(damaged("it is redacted, and search still has its words")),
-            };
+            return Ok(rule.map(|_| "it is redacted, and search still has its words"));
         }
         if rule != Some(RULE) {
-            return match is_indexed {
-                true => Err(damaged("search does not find it")),
-                false => Ok(()),
-            };
+            // A conversation that is still to be indexed may lack rows, or have those of an older
+            // rule.
+            return Ok(is_indexed.then_some("search does not find it"));
         }
-        let found: Vec<&str> = get_column(row, 29)?;
+        let stored: Vec<&str> = get_column(row, 29)?;
         let text = index::terms_of(&node.json);
         let scopes = index::scope_terms(&self.conv);
         let wanted = scopes.iter().map(String::as_str).chain(text.split(' '));
         let wanted: BTreeSet<&str> = wanted.filter(|term| !term.is_empty()).collect();
-        if found.into_iter().collect::<BTreeSet<&str>>() != wanted || !get_column::<bool>(row, 28)?
-        {
-            return Err(damaged("search has other words of it"));
-        }
-        Ok(())
+        let agrees = stored.into_iter().collect::<BTreeSet<&str>>() == wanted
+            && get_column::<bool>(row, 28)?;
+        Ok((!agrees).then_some("search has other words of it"))
     }
 
     async fn check_segments(&mut self, after: i64) -> Result<Option<i64>, RowError> {
@@ -420,59 +427,59 @@ impl PageVerifier<'_, '_> {
     async fn check_refs(&mut self) -> Result<(), RowError> {
         let conv = &self.conv;
         let (owner, id) = (conv.owner.as_str(), conv.id.as_str());
-        let said = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
+        let recorded = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
         let (branches, checkpoints, strays, sums) = try_join4(
             self.tx.query_rows(BRANCH_ROWS, params![conv.key]),
             self.tx.query_rows(CHECKPOINT_ROWS, params![conv.key]),
             self.tx.query_rows(streams::STRAYS, params![conv.key]),
-            self.tx.query_rows(SUMS, said),
+            self.tx.query_rows(SUMS, recorded),
         )
         .await?;
-        let counted = [("nodes", conv.nodes), ("branches", conv.branches)];
-        for row in &branches {
-            let name: &str = get_column(row, 0)?;
-            // Null where the head or the segment is not there at all.
-            let agrees = get_column::<Option<bool>>(row, 1)?.unwrap_or(false);
-            let extends = get_column::<Option<bool>>(row, 2)?.unwrap_or(false);
-            let sound = match (agrees, extends) {
-                (true, true) => Ok(()),
-                (false, _) => Err("it does not agree with its head"),
-                (true, false) => Err("the segment it extends is not its own"),
-            };
-            self.record_damage(sound, "branch", name)?;
-        }
+        self.check_branches(&branches)?;
         for row in &checkpoints {
-            let sound = match get_column(row, 1)? {
-                true => Ok(()),
-                false => Err("its node is missing"),
-            };
-            self.record_damage(sound, "checkpoint", get_column(row, 0)?)?;
+            let found = expect_true(get_column(row, 1)?, "its node is missing");
+            self.record_damage(found, "checkpoint", get_column(row, 0)?)?;
         }
         for row in &strays {
             let place = format!("epoch {}", get_column::<i32>(row, 0)?);
             self.record_damage(Err("its chunks are of no stream"), "stream", &place)?;
         }
-        let Some(row) = sums.first() else {
-            return Ok(());
-        };
-        for (index, (what, said)) in counted.into_iter().enumerate() {
-            let there: i64 = get_column(row, index)?;
-            let why = format!("{there} {what} are there, and {said} are counted");
-            let sound = match there == i64::from(said) {
-                true => Ok(()),
-                false => Err(why.as_str()),
+        match sums.first() {
+            Some(row) => self.check_sums(row),
+            None => Ok(()),
+        }
+    }
+
+    fn check_branches(&mut self, rows: &[Row]) -> Result<(), RowError> {
+        for row in rows {
+            // Null where the head or the segment is not there at all.
+            let agrees = get_column::<Option<bool>>(row, 1)?.unwrap_or(false);
+            let extends = get_column::<Option<bool>>(row, 2)?.unwrap_or(false);
+            let found = match (agrees, extends) {
+                (true, true) => Ok(()),
+                (false, _) => Err("it does not agree with its head"),
+                (true, false) => Err("the segment it extends is not its own"),
             };
-            self.record_damage(sound, "conversation", what)?;
+            self.record_damage(found, "branch", get_column(row, 0)?)?;
+        }
+        Ok(())
+    }
+
+    /// Compares what the conversation says of itself with the row of [`SUMS`].
+    fn check_sums(&mut self, row: &Row) -> Result<(), RowError> {
+        let recorded = [("nodes", self.conv.nodes), ("branches", self.conv.branches)];
+        for (index, (what, recorded)) in recorded.into_iter().enumerate() {
+            let stored: i64 = get_column(row, index)?;
+            let why = format!("{stored} {what} are there, and {recorded} are counted");
+            let found = expect_true(stored == i64::from(recorded), &why);
+            self.record_damage(found, "conversation", what)?;
         }
         for (index, what, why) in [
             (2, "its branches", "the active branch is missing"),
             (3, "its listing", "it is not listed, or not as it is"),
         ] {
-            let sound = match get_column(row, index)? {
-                true => Ok(()),
-                false => Err(why),
-            };
-            self.record_damage(sound, "conversation", what)?;
+            let found = expect_true(get_column(row, index)?, why);
+            self.record_damage(found, "conversation", what)?;
         }
         Ok(())
     }
@@ -493,5 +500,12 @@ impl PageVerifier<'_, '_> {
             Some(row) if rows.len() as i64 == page => Ok(Some(get_column::<i32>(row, 0)?.into())),
             _ => Ok(None),
         }
+    }
+}
+
+fn expect_true(holds: bool, why: &str) -> Result<(), &str> {
+    match holds {
+        true => Ok(()),
+        false => Err(why),
     }
 }

@@ -344,17 +344,7 @@ pub(crate) async fn change_ref(
         RefChange::SetCheckpoint { name, node } => {
             set_checkpoint(tx, conv, name, *node, at_ms).await?
         }
-        RefChange::DeleteCheckpoint(name) => {
-            checkpoint_node(tx, conv.key, name).await?;
-            tx.execute_on_commit(
-                "DELETE FROM contexture.checkpoints WHERE conversation = $1 AND name = $2",
-                params![conv.key, name.as_str()],
-            );
-            let checkpoint = name.clone();
-            let kind = EventKind::CheckpointDeleted { checkpoint };
-            event::record_event(tx, conv, at_ms, &kind);
-            RefChanged::Deleted
-        }
+        RefChange::DeleteCheckpoint(name) => delete_checkpoint(tx, conv, name, at_ms).await?,
         // The enum may grow before this backend does.
         other => {
             return Err(
@@ -456,4 +446,22 @@ async fn set_checkpoint(
     };
     event::record_event(tx, conv, at_ms, &kind);
     Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
+}
+
+async fn delete_checkpoint(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    name: &CheckpointName,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    // Looked up only to refuse a name that is not there.
+    checkpoint_node(tx, conv.key, name).await?;
+    tx.execute_on_commit(
+        "DELETE FROM contexture.checkpoints WHERE conversation = $1 AND name = $2",
+        params![conv.key, name.as_str()],
+    );
+    let checkpoint = name.clone();
+    let kind = EventKind::CheckpointDeleted { checkpoint };
+    event::record_event(tx, conv, at_ms, &kind);
+    Ok(RefChanged::Deleted)
 }

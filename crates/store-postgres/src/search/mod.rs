@@ -218,29 +218,9 @@ async fn propose_nodes(
     request: &SearchRequest,
     ranking: &Ranking,
 ) -> Result<Vec<ProposedNode>, RowError> {
-    // Filters are columns of the index rows, so that what is filtered out does not count against
-    // the limit of examined nodes.
-    let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
-    let audience = match request.hidden {
-        HiddenContent::LeaveOut => SHOWN,
-        HiddenContent::Include => 0,
-    };
-    let limit = i64::try_from(ranking.node_limit()).unwrap_or(i64::MAX);
-    let alternatives = ranking.index_alternatives();
-    let asked = |scope: &str| -> Vec<Param> {
-        params![
-            match_expression(scope, &alternatives),
-            kinds.clone().collect::<Vec<i16>>(),
-            audience,
-            request.since_ms,
-            request.before_ms,
-            // One more than is judged tells that older matches were left out.
-            limit.saturating_add(1)
-        ]
-    };
     match area {
         SearchArea::Conversation(conv, path) => {
-            let mut params = asked(&conversation_term(conv.key));
+            let mut params = match_params(&conversation_term(conv.key), request, ranking);
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
             let rows = tx.query_rows(IN_CONVERSATION, params).await?;
@@ -250,7 +230,7 @@ async fn propose_nodes(
             places.collect()
         }
         SearchArea::Owner(resource) => {
-            let mut params = asked(&owner_term(owner));
+            let mut params = match_params(&owner_term(owner), request, ranking);
             params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
             let rows = tx.query_rows(OF_OWNER, params).await?;
             let places = rows.iter().map(|row| {
@@ -260,6 +240,27 @@ async fn propose_nodes(
             places.collect()
         }
     }
+}
+
+/// Parameters 1 to 6 of [`IN_CONVERSATION`] and [`OF_OWNER`].
+fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking) -> Vec<Param> {
+    // Filters are columns of the index rows, so that what is filtered out does not count against
+    // the limit of examined nodes.
+    let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
+    let audience = match request.hidden {
+        HiddenContent::LeaveOut => SHOWN,
+        HiddenContent::Include => 0,
+    };
+    let limit = i64::try_from(ranking.node_limit()).unwrap_or(i64::MAX);
+    params![
+        match_expression(scope, &ranking.index_alternatives()),
+        kinds.collect::<Vec<i16>>(),
+        audience,
+        request.since_ms,
+        request.before_ms,
+        // One more than is judged tells that older matches were left out.
+        limit.saturating_add(1)
+    ]
 }
 
 fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<ProposedNode, RowError> {

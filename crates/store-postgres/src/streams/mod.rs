@@ -222,6 +222,14 @@ pub(crate) async fn append_chunks(
     if new.is_empty() {
         return Ok(stream);
     }
+    insert_chunks(tx, key, &mut stream, new);
+    stream.updated_ms = append.at_ms;
+    save_stream(tx, key, &stream);
+    Ok(stream)
+}
+
+/// Inserts chunks at the end of a stream and counts them in its record, which is still to be saved.
+fn insert_chunks(tx: &mut Tx<'_>, key: [u8; 16], stream: &mut StreamRecord, new: &[Arc<[u8]>]) {
     let (mut seqs, mut checks) = (Vec::new(), Vec::new());
     for chunk in new {
         seqs.push(to_i64(stream.next));
@@ -229,14 +237,11 @@ pub(crate) async fn append_chunks(
         stream.next += 1;
         stream.bytes += chunk.len() as u64;
     }
-    stream.updated_ms = append.at_ms;
     tx.execute_on_commit(
         "INSERT INTO contexture.stream_chunks (conversation, epoch, seq, chunk_check, chunk) \
          SELECT $1, $2, new.* FROM unnest($3, $4, $5) AS new",
         params![key, epoch_no(stream.epoch), seqs, checks, new.to_vec()],
     );
-    save_stream(tx, key, &stream);
-    Ok(stream)
 }
 
 /// Ends a stream.
