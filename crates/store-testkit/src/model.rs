@@ -386,99 +386,114 @@ impl Model {
             Op::Append(append) => self.apply_append(chat, append).await,
             Op::Open { .. } => self.apply_open(chat, op).await,
             Op::Repeat(n) => self.apply_repeat(chat, *n).await,
-            Op::Conflict(n) if !self.nodes.is_empty() => {
+            Op::Activate(n) => self.apply_activate(chat, n % self.branches.len()).await,
+            Op::Delete(n) => self.apply_delete(chat, n % self.branches.len()).await,
+            Op::Rename { branch, to } => {
+                let n = branch % self.branches.len();
+                self.apply_rename(chat, n, format!("other-v{to}")).await
+            }
+            Op::Claim(n) => self.apply_claim(chat, n % self.branches.len()).await,
+            Op::Unset(c) => self.apply_unset(chat, checkpoint_name(*c)).await,
+            // What names a node does nothing as long as there is none.
+            Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) if self.nodes.is_empty() => Ok(()),
+            Op::Conflict(n) => {
                 let n = n % self.nodes.len();
                 let items = vec![raw_item(&format!("node {n}"), "other")];
                 expect_outcome(&chat.append_to_tip("main", items).await, "id_conflict")
             }
-            Op::Activate(n) => {
-                let branch = self.branches[n % self.branches.len()].name.clone();
-                let changed = chat
-                    .change_ref(RefChange::Activate(parse_branch_name(&branch)))
-                    .await;
-                self.active = branch;
-                self.events += 1;
-                expect_outcome(&changed, "ok")
-            }
-            Op::Delete(n) => {
-                let n = n % self.branches.len();
-                let branch = self.branches[n].name.clone();
-                let changed = chat
-                    .change_ref(RefChange::DeleteBranch(parse_branch_name(&branch)))
-                    .await;
-                if branch == self.active {
-                    return expect_outcome(&changed, "invalid");
-                }
-                self.branches.remove(n);
-                self.events += 1;
-                expect_outcome(&changed, "ok")
-            }
-            Op::Rename { branch, to } => {
-                let n = branch % self.branches.len();
-                let from = self.branches[n].name.clone();
-                let to = format!("other-v{to}");
-                let taken = self.branches.iter().any(|branch| branch.name == to);
-                let change = RefChange::RenameBranch {
-                    from: parse_branch_name(&from),
-                    to: parse_branch_name(&to),
-                };
-                let changed = chat.change_ref(change).await;
-                if taken {
-                    return expect_outcome(&changed, "already_exists");
-                }
-                self.branches[n].name = to.clone();
-                if self.active == from {
-                    self.active = to;
-                }
-                self.events += 1;
-                expect_outcome(&changed, "ok")
-            }
-            Op::Redact(n) if !self.nodes.is_empty() => {
-                let n = n % self.nodes.len();
-                let node = &mut self.nodes[n];
-                let fresh = *node.json != *TOMBSTONE;
-                node.json = TOMBSTONE.into();
-                self.events += u64::from(fresh);
-                let request = RedactRequest {
-                    nodes: vec![node.id],
-                    ..RedactRequest::default()
-                };
-                let redacted = chat
-                    .store
-                    .redact_content(&chat.owner, &chat.id, request)
-                    .await;
-                let count = redacted.as_ref().map_or(0, |done| done.nodes);
-                expect_equal("redacted", &count, &u64::from(fresh))
-            }
-            Op::Claim(n) => {
-                let n = n % self.branches.len();
-                let branch = &mut self.branches[n];
-                branch.fence += 1;
-                self.events += 1;
-                let claim = RefChange::Claim(parse_branch_name(&branch.name));
-                expect_outcome(&chat.change_ref(claim).await, "ok")
-            }
-            Op::Set {
-                checkpoint: c,
-                node,
-            } if !self.nodes.is_empty() => {
+            Op::Redact(n) => self.apply_redact(chat, n % self.nodes.len()).await,
+            Op::Set { checkpoint, node } => {
                 let node = node % self.nodes.len();
-                let name = checkpoint_name(*c);
-                self.checkpoints.insert(name.to_string(), node);
-                self.events += 1;
-                let node = self.nodes[node].id;
-                let set = RefChange::SetCheckpoint { name, node };
-                expect_outcome(&chat.change_ref(set).await, "ok")
+                self.apply_set(chat, checkpoint_name(*checkpoint), node)
+                    .await
             }
-            Op::Unset(c) => {
-                let name = checkpoint_name(*c);
-                let known = self.checkpoints.remove(name.as_str()).is_some();
-                self.events += u64::from(known);
-                let changed = chat.change_ref(RefChange::DeleteCheckpoint(name)).await;
-                expect_outcome(&changed, if known { "ok" } else { "not_found" })
-            }
-            Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) | Op::Reopen => Ok(()),
+            Op::Reopen => Ok(()),
         }
+    }
+
+    async fn apply_activate(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let branch = self.branches[n].name.clone();
+        let activate = RefChange::Activate(parse_branch_name(&branch));
+        let changed = chat.change_ref(activate).await;
+        self.active = branch;
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_delete(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let branch = self.branches[n].name.clone();
+        let delete = RefChange::DeleteBranch(parse_branch_name(&branch));
+        let changed = chat.change_ref(delete).await;
+        if branch == self.active {
+            return expect_outcome(&changed, "invalid");
+        }
+        self.branches.remove(n);
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_rename(&mut self, chat: &Chat, n: usize, to: String) -> Result<(), String> {
+        let from = self.branches[n].name.clone();
+        let taken = self.branches.iter().any(|branch| branch.name == to);
+        let change = RefChange::RenameBranch {
+            from: parse_branch_name(&from),
+            to: parse_branch_name(&to),
+        };
+        let changed = chat.change_ref(change).await;
+        if taken {
+            return expect_outcome(&changed, "already_exists");
+        }
+        self.branches[n].name = to.clone();
+        if self.active == from {
+            self.active = to;
+        }
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_claim(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let branch = &mut self.branches[n];
+        branch.fence += 1;
+        self.events += 1;
+        let claim = RefChange::Claim(parse_branch_name(&branch.name));
+        expect_outcome(&chat.change_ref(claim).await, "ok")
+    }
+
+    async fn apply_redact(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let node = &mut self.nodes[n];
+        let fresh = *node.json != *TOMBSTONE;
+        node.json = TOMBSTONE.into();
+        self.events += u64::from(fresh);
+        let request = RedactRequest {
+            nodes: vec![node.id],
+            ..RedactRequest::default()
+        };
+        let redacted = chat
+            .store
+            .redact_content(&chat.owner, &chat.id, request)
+            .await;
+        let count = redacted.as_ref().map_or(0, |done| done.nodes);
+        expect_equal("redacted", &count, &u64::from(fresh))
+    }
+
+    async fn apply_set(
+        &mut self,
+        chat: &Chat,
+        name: CheckpointName,
+        node: usize,
+    ) -> Result<(), String> {
+        self.checkpoints.insert(name.to_string(), node);
+        self.events += 1;
+        let node = self.nodes[node].id;
+        let set = RefChange::SetCheckpoint { name, node };
+        expect_outcome(&chat.change_ref(set).await, "ok")
+    }
+
+    async fn apply_unset(&mut self, chat: &Chat, name: CheckpointName) -> Result<(), String> {
+        let known = self.checkpoints.remove(name.as_str()).is_some();
+        self.events += u64::from(known);
+        let changed = chat.change_ref(RefChange::DeleteCheckpoint(name)).await;
+        expect_outcome(&changed, if known { "ok" } else { "not_found" })
     }
 
     fn entry_writes(&self, chat: &Chat, append: &AppendOp) -> Vec<(KeyScope, PutEntry)> {

@@ -220,8 +220,8 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
     );
 }
 
-pub(super) async fn events_tell_everything_in_order(store: Tested) {
-    let chat = Chat::start(store).await;
+/// Writes of every kind; [`events_of_writes`] are their events.
+async fn write_all_kinds(chat: &Chat) {
     chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "a", Activation::Activate).await;
     chat.change_ref(RefChange::Claim(branch("main-v2")))
@@ -239,7 +239,7 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         node: node("b"),
     };
     chat.change_ref(set).await.unwrap();
-    chat.change_ref(RefChange::DeleteCheckpoint(name.clone()))
+    chat.change_ref(RefChange::DeleteCheckpoint(name))
         .await
         .unwrap();
     let update = ConversationUpdate::new(NOW + 1);
@@ -247,8 +247,12 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         .update_conversation(&chat.owner, &chat.id, update)
         .await
         .unwrap();
+}
+
+fn events_of_writes() -> [EventKind; 10] {
     let (main, v2) = (branch("main"), branch("main-v2"));
-    let wanted = [
+    let name = CheckpointName::new("ü").unwrap();
+    [
         EventKind::Created,
         EventKind::Appended {
             branch: main.clone(),
@@ -272,7 +276,12 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         },
         EventKind::CheckpointDeleted { checkpoint: name },
         EventKind::Updated,
-    ];
+    ]
+}
+
+pub(super) async fn events_tell_everything_in_order(store: Tested) {
+    let chat = Chat::start(store).await;
+    write_all_kinds(&chat).await;
     let since = async |after, limit| {
         chat.store
             .list_events(&chat.owner, &chat.id, after, limit)
@@ -281,7 +290,7 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
     };
     let all = since(0, 100).await;
     let kinds: Vec<EventKind> = all.iter().map(|event| event.kind.clone()).collect();
-    assert_eq!(kinds, wanted);
+    assert_eq!(kinds, events_of_writes());
     assert!(all.iter().zip(1..).all(|(event, seq)| event.seq == seq));
     assert_eq!((all[0].at_ms, all[9].at_ms), (NOW, NOW + 1));
     assert_eq!(since(3, 2).await, all[3..5]);
