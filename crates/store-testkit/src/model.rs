@@ -261,17 +261,7 @@ async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
     let new = NewConversation::new(chat.id.clone(), NOW);
     let made = chat.store.create_conversation(&chat.owner, new).await;
     made.map_err(|error| error.to_string())?;
-    let mut model = Model {
-        branches: vec![ModelBranch {
-            name: "main".to_owned(),
-            path: Vec::new(),
-            fence: 0,
-        }],
-        active: "main".to_owned(),
-        // The creation of the conversation is an event itself.
-        events: 1,
-        ..Model::default()
-    };
+    let mut model = Model::new();
     for (n, op) in ops.iter().enumerate() {
         if matches!(op, Op::Reopen) {
             let (owner, id) = (chat.owner.clone(), chat.id.clone());
@@ -319,6 +309,21 @@ fn checkpoint_name(number: usize) -> CheckpointName {
 }
 
 impl Model {
+    /// A conversation that was just made.
+    fn new() -> Self {
+        Self {
+            branches: vec![ModelBranch {
+                name: "main".to_owned(),
+                path: Vec::new(),
+                fence: 0,
+            }],
+            active: "main".to_owned(),
+            // The creation of the conversation is an event itself.
+            events: 1,
+            ..Self::default()
+        }
+    }
+
     /// The name that 002's formula gives.
     fn next_name(&self, from: &str) -> String {
         let taken = |name: &str| self.branches.iter().any(|branch| branch.name == name);
@@ -518,9 +523,21 @@ impl Model {
         put.map(|put| (scope(), put)).collect()
     }
 
+    /// The tip of a branch, or a head that is expected on it.
+    fn append_point(&self, branch: &BranchName, expected: Option<&[usize]>) -> AppendPoint {
+        let branch = branch.clone();
+        match expected {
+            None => AppendPoint::Tip { branch },
+            Some(path) => AppendPoint::Head {
+                branch,
+                head: path.last().map(|last| self.nodes[*last].id),
+            },
+        }
+    }
+
     async fn apply_append(&mut self, chat: &Chat, append: &AppendOp) -> Result<(), String> {
-        let at = append.branch % self.branches.len();
-        let (branch, path) = (&self.branches[at], self.branches[at].path.clone());
+        let n = append.branch % self.branches.len();
+        let (branch, path) = (&self.branches[n], self.branches[n].path.clone());
         let words = self.next_node_names(append.count);
         let mut append = append.clone();
         // The generator knows nothing of the number of items; beyond the last one the request would
@@ -536,37 +553,20 @@ impl Model {
             .fence
             .map(|age| Fence(branch.fence.saturating_sub(age)));
         let branch_name = parse_branch_name(&branch.name);
+        let at = self.append_point(&branch_name, expected.as_deref());
         let request = AppendRequest {
             on_moved: append.on_moved,
             fence,
             patch: state_patch(&append),
             entries: self.entry_writes(chat, &append),
-            ..self.append_request(
-                match &expected {
-                    None => AppendPoint::Tip {
-                        branch: branch_name.clone(),
-                    },
-                    Some(expected) => AppendPoint::Head {
-                        branch: branch_name.clone(),
-                        head: expected.last().map(|last| self.nodes[*last].id),
-                    },
-                },
-                &words,
-            )
+            ..self.append_request(at, &words)
         };
         let result = chat.append_request(request.clone()).await;
-        // The checks stand in the store's order: fence, head, versions. The first that fails is the
-        // answer.
-        if stale {
-            return expect_outcome(&result, "stale_fence");
+        let wanted = expected_append_outcome(&append, stale, moved);
+        expect_outcome(&result, wanted)?;
+        if wanted != "ok" {
+            return Ok(());
         }
-        if moved && append.on_moved == OnMoved::Refuse {
-            return expect_outcome(&result, "head_moved");
-        }
-        if append.entry.as_ref().is_some_and(|entry| entry.stale) {
-            return expect_outcome(&result, "version_conflict");
-        }
-        expect_outcome(&result, "ok")?;
         if let Some(entry) = &append.entry {
             let (value, version) = self.entries.entry(entry.key).or_default();
             *value = entry.value;
@@ -584,7 +584,7 @@ impl Model {
                 fence: 0,
             });
         } else {
-            self.branches[at].path = self.add_nodes(&words, &path, Some(&append));
+            self.branches[n].path = self.add_nodes(&words, &path, Some(&append));
         }
         self.done.extend(result.ok().map(|done| (request, done)));
         Ok(())
@@ -765,6 +765,20 @@ impl Model {
             .map(|(key, value)| (format!("layer {key}"), value.to_string()))
             .collect();
         expect_equal("state", &got, &wanted)
+    }
+}
+
+/// What a store answers to an append whose fence is stale, or whose head has moved.
+fn expected_append_outcome(append: &AppendOp, stale: bool, moved: bool) -> &'static str {
+    // In the store's order: fence, head, versions. The first check that fails is the answer.
+    if stale {
+        "stale_fence"
+    } else if moved && append.on_moved == OnMoved::Refuse {
+        "head_moved"
+    } else if append.entry.as_ref().is_some_and(|entry| entry.stale) {
+        "version_conflict"
+    } else {
+        "ok"
     }
 }
 

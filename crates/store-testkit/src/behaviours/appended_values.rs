@@ -69,12 +69,8 @@ pub(super) async fn entries_come_with_their_nodes(store: Tested) {
             .collect()
     };
     let mut first = all(Some("1"), ExpectedVersion::Absent);
-    first.push(scoped_put(
-        KeyScope::Owner,
-        "a",
-        Some("a"),
-        ExpectedVersion::Any,
-    ));
+    let any = ExpectedVersion::Any;
+    first.push(scoped_put(KeyScope::Owner, "a", Some("a"), any));
     let done = chat
         .append_request(append_with_entries(Chat::at_tip("main"), "a", first))
         .await;
@@ -85,12 +81,8 @@ pub(super) async fn entries_come_with_their_nodes(store: Tested) {
             expected_value("1", 1)
         );
     }
-    let (scope, alone) = scoped_put(
-        resource_scope(),
-        "k",
-        Some("2"),
-        ExpectedVersion::Version(1),
-    );
+    let version = ExpectedVersion::Version(1);
+    let (scope, alone) = scoped_put(resource_scope(), "k", Some("2"), version);
     let alone = chat.store.put_entry(&chat.owner, &scope, alone).await;
     assert_eq!(alone.unwrap(), 2);
     replace_entries(&chat).await;
@@ -125,12 +117,8 @@ async fn replace_entries(chat: &Chat) {
 
 pub(super) async fn a_conflict_stores_nothing(store: Tested) {
     let chat = Chat::start(store).await;
-    let first = vec![scoped_put(
-        resource_scope(),
-        "k",
-        Some("1"),
-        ExpectedVersion::Absent,
-    )];
+    let absent = ExpectedVersion::Absent;
+    let first = vec![scoped_put(resource_scope(), "k", Some("1"), absent)];
     chat.append_request(append_with_entries(Chat::at_tip("main"), "a", first))
         .await
         .unwrap();
@@ -265,12 +253,8 @@ pub(super) async fn a_repetition_changes_no_value(store: Tested) {
         );
     }
     // Also where somebody has written meanwhile: nothing goes back.
-    let (scope, later) = scoped_put(
-        resource_scope(),
-        "k",
-        Some("2"),
-        ExpectedVersion::Version(1),
-    );
+    let version = ExpectedVersion::Version(1);
+    let (scope, later) = scoped_put(resource_scope(), "k", Some("2"), version);
     let later = chat.store.put_entry(&chat.owner, &scope, later).await;
     assert_eq!(later.unwrap(), 2);
     assert!(chat.append_request(request).await.unwrap().replayed);
@@ -433,7 +417,11 @@ async fn expect_refused_entries(chat: &Chat) {
         refused.to_string().contains("of the conversation other"),
         "{refused}"
     );
-    // Nothing would tell whether they are written.
+    expect_no_items_refused(chat).await;
+}
+
+/// Without items nothing would tell whether the entries are written.
+async fn expect_no_items_refused(chat: &Chat) {
     let empty = AppendRequest {
         items: Vec::new(),
         ..append_with_entries(
@@ -443,7 +431,7 @@ async fn expect_refused_entries(chat: &Chat) {
                 Activation::Keep,
             )),
             "a",
-            vec![any("k", "x")],
+            vec![any_put("k", "x")],
         )
     };
     let refused = chat.append_request(empty).await.unwrap_err();

@@ -177,15 +177,10 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
             assert_eq!(outcome_name(other.unwrap()), wanted, "{what}");
             assert!(reader.next().await.is_none() && behind.next().await.is_none());
         }
-        if chat
-            .0
-            .store
+        let Chat { store, owner, id } = &chat.0;
+        if store.load_conversation(owner, id).await.is_err() {
             // Some of the changes take the conversation away; the next round needs one.
-            .load_conversation(&chat.0.owner, &chat.0.id)
-            .await
-            .is_err()
-        {
-            Chat::start(Arc::clone(&chat.0.store)).await;
+            Chat::start(Arc::clone(store)).await;
         }
     }
 }
