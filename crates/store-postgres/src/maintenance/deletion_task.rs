@@ -73,7 +73,7 @@ impl Drop for WakeTaskOnDrop {
 }
 
 /// Removes the rows of all conversations that are out of sight.
-pub(crate) async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
+async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
     while let Some(gone) = find_pending(server).await? {
         delete_rows(server, &gone).await?;
     }

@@ -96,19 +96,6 @@ impl PostgresStore {
         })
     }
 
-    /// Removes the rows of conversations whose deletion was interrupted, and waits for it. The
-    /// store does the same by itself after opening; a conversation of the same id that is made
-    /// meanwhile waits for its own.
-    ///
-    /// Readers do not see these rows.
-    ///
-    /// # Errors
-    ///
-    /// The server's; what was removed stays removed.
-    pub async fn finish_deletions(&self) -> Result<(), Error> {
-        deletion_task::finish_deletions(&self.server).await
-    }
-
     /// Where the database is: host, port and name.
     #[must_use]
     pub fn address(&self) -> &Path {
