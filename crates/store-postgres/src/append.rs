@@ -180,11 +180,11 @@ async fn named_branch(
 /// The nodes that the request names: those it makes, if they are stored already, and those it
 /// refers to.
 fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
-    let named = request.items.iter();
-    let named = named.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
-    let named: BTreeSet<NodeId> = named.flatten().collect();
+    let ids = request.items.iter();
+    let ids = ids.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
+    let ids: BTreeSet<NodeId> = ids.flatten().collect();
     // Sorted and without duplicates: one array parameter, one statement for all of them.
-    named.into_iter().collect()
+    ids.into_iter().collect()
 }
 
 async fn replay_result(

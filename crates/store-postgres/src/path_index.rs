@@ -97,18 +97,18 @@ pub(crate) async fn put_paths(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-    kept: u32,
+    version: u32,
     marks: &[PathMark],
 ) -> Result<(), RowError> {
     let conv = ConversationRow::load_for_update(tx, owner, id).await?;
-    let named = marks.iter().map(|mark| mark.node).collect();
-    let known = node_row::find_existing_nodes(tx, conv.key, named).await?;
-    if let Some(mark) = marks.iter().find(|mark| !known.contains_key(&mark.node)) {
+    let ids = marks.iter().map(|mark| mark.node).collect();
+    let existing = node_row::find_existing_nodes(tx, conv.key, ids).await?;
+    if let Some(mark) = marks.iter().find(|mark| !existing.contains_key(&mark.node)) {
         return Err(Error::not_found(EntityKind::Node, mark.node).into());
     }
     tx.execute_on_commit(
         "DELETE FROM contexture.path_index WHERE conversation = $1 AND version <> $2",
-        params![conv.key, version_number(kept)],
+        params![conv.key, version_number(version)],
     );
     add_marks(tx, &conv, marks);
     Ok(())

@@ -228,22 +228,22 @@ fn messages_on_path(
     items: &[NewItem],
     end: NodePosition,
 ) -> Result<BTreeSet<MessageId>, RowError> {
-    let asked: BTreeSet<&MessageId> = items
+    let message_ids: BTreeSet<&MessageId> = items
         .iter()
         .filter_map(|item| item.message_id.as_ref())
         .collect();
-    let mut found = BTreeSet::new();
-    for id in asked {
+    let mut on_path = BTreeSet::new();
+    for id in message_ids {
         // Newest first: a message that goes on usually has its last node just before the head, so
         // the first look mostly decides.
         for position in node_row::seen_positions(conn, conv.no, id)? {
             if is_on_path(conn, conv.no, end, position)? {
-                found.insert(id.clone());
+                on_path.insert(id.clone());
                 break;
             }
         }
     }
-    Ok(found)
+    Ok(on_path)
 }
 
 /// Writes what was decided.
@@ -347,8 +347,8 @@ fn insert_items(
             true => root_before,
             false => decided.root_no,
         };
-        let left = request.items.len() - index;
-        let seq = next_seq(conn, conv, row, left)?;
+        let remaining = request.items.len() - index;
+        let seq = next_seq(conn, conv, row, remaining)?;
         let slot = NodeSlot {
             seq,
             segment: row.segment,
@@ -367,15 +367,15 @@ fn insert_items(
 }
 
 /// The key of the branch's next node; opens a segment if the branch has none or it is full.
-/// `left`: how many nodes are still to come.
+/// `remaining`: how many nodes are still to come.
 fn next_seq(
     conn: &Connection,
     conv: &mut ConversationRow,
     row: &mut BranchRow,
-    left: usize,
+    remaining: usize,
 ) -> Result<u32, RowError> {
     if row.segment == 0 || row.next_seq == row.end_seq {
-        let wanted = u32::try_from(left)
+        let wanted = u32::try_from(remaining)
             .unwrap_or(MAX_CAPACITY)
             .checked_next_power_of_two()
             .unwrap_or(MAX_CAPACITY)

@@ -66,9 +66,9 @@ pub(crate) fn find_path_hashes(
     let conversation = query.conversation.as_ref().map(ConversationId::as_str);
     let each = i64::try_from(query.each).unwrap_or(i64::MAX);
     for hash in &query.hashes {
-        let (of, version) = (owner.as_str(), query.version);
+        let (owner, version) = (owner.as_str(), query.version);
         let mut rows =
-            statement.query(params![of, version, hash.as_bytes(), conversation, each])?;
+            statement.query(params![owner, version, hash.as_bytes(), conversation, each])?;
         while let Some(row) = rows.next()? {
             let (no, id): (u32, String) = (row.get(0)?, row.get(1)?);
             let at = NodePosition {

@@ -45,20 +45,20 @@ pub(crate) async fn create_conversation(
     new: &NewConversation,
 ) -> Result<Result<Conversation, PendingDeletion>, RowError> {
     let key = ConversationKey::of(owner, &new.id).into_bytes();
-    let taken = tx.query_row(
+    let existing = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1",
         params![key],
     );
     // Both before anything is written: a conversation of the id may be there, or the rows of a
     // deleted one, which a new one would inherit.
-    let (taken, gone) = try_join(taken, deletion::of_id(tx, owner, &new.id)).await?;
-    if taken.is_some() {
+    let (existing, pending) = try_join(existing, deletion::of_id(tx, owner, &new.id)).await?;
+    if existing.is_some() {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
     // The caller removes the rows of the earlier one in transactions of their own and comes again;
     // done here, it would hold a lock for as long as that takes.
-    if let Some(gone) = gone {
-        return Ok(Err(gone));
+    if let Some(pending) = pending {
+        return Ok(Err(pending));
     }
     let at_ms = new.created_ms;
     insert_rows(tx, key, owner, new)?;

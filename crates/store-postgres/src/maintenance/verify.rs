@@ -164,8 +164,8 @@ fn id_order_key(id: [u8; 16]) -> i64 {
     (u128::from_be_bytes(id) >> 64) as u64 as i64 ^ i64::MIN
 }
 
-fn id_from(place: i64) -> [u8; 16] {
-    (u128::from((place ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
+fn id_from(order_key: i64) -> [u8; 16] {
+    (u128::from((order_key ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
 }
 
 struct PageVerifier<'a, 'env> {
@@ -210,9 +210,9 @@ impl PageVerifier<'_, '_> {
                 segment: get_column(&row, 0)?,
                 depth: get_column(&row, 1)?,
             };
-            let place = format!("depth {} of segment {}", position.depth, position.segment);
-            let sound = self.check_node(&row, &place, is_indexed);
-            self.record_result(sound, "node", &place)?;
+            let location = format!("depth {} of segment {}", position.depth, position.segment);
+            let sound = self.check_node(&row, &location, is_indexed);
+            self.record_result(sound, "node", &location)?;
             count += 1;
             last = i64::from(position.segment) << 32 | i64::from(position.depth.cast_unsigned());
         }
@@ -229,11 +229,11 @@ impl PageVerifier<'_, '_> {
         row.map_or(Ok(false), |row| Ok(get_column::<i32>(&row, 0)? == RULE))
     }
 
-    fn check_node(&self, row: &Row, place: &str, is_indexed: bool) -> Result<(), RowError> {
+    fn check_node(&self, row: &Row, location: &str, is_indexed: bool) -> Result<(), RowError> {
         let damaged =
-            |why: &str| -> RowError { self.conv.damaged_error("node", place, why).into() };
+            |why: &str| -> RowError { self.conv.damaged_error("node", location, why).into() };
         let node = node_row::decode_or(
-            |_, why| self.conv.damaged_error("node", place, why),
+            |_, why| self.conv.damaged_error("node", location, why),
             row,
             None,
         )?;
@@ -296,25 +296,25 @@ impl PageVerifier<'_, '_> {
         let params = params![self.conv.key, after, PAGE];
         let rows = self.tx.query_rows(SEGMENT_ROWS, params).await?;
         for row in &rows {
-            let place = format!("segment {}", get_column::<i32>(row, 0)?);
-            let sound = self.check_segment(row, &place);
-            self.record_result(sound, "segment", &place)?;
+            let location = format!("segment {}", get_column::<i32>(row, 0)?);
+            let sound = self.check_segment(row, &location);
+            self.record_result(sound, "segment", &location)?;
         }
         self.last_row_key(&rows, PAGE)
     }
 
-    fn check_segment(&self, row: &Row, place: &str) -> Result<(), RowError> {
+    fn check_segment(&self, row: &Row, location: &str) -> Result<(), RowError> {
         let damaged =
-            |why: &str| -> RowError { self.conv.damaged_error("segment", place, why).into() };
-        let line = SegmentLineage::from_row(row, 1, get_column(row, 0)?)?;
-        let Some(before) = line.parent_position() else {
+            |why: &str| -> RowError { self.conv.damaged_error("segment", location, why).into() };
+        let lineage = SegmentLineage::from_row(row, 1, get_column(row, 0)?)?;
+        let Some(before) = lineage.parent_position() else {
             return Ok(());
         };
         if !get_column::<bool>(row, 7)? {
             return Err(damaged("the node it follows is missing"));
         }
-        let behind = SegmentLineage::from_row(row, 4, before.segment)?;
-        if line != behind.child_lineage(before) {
+        let parent = SegmentLineage::from_row(row, 4, before.segment)?;
+        if lineage != parent.child_lineage(before) {
             return Err(damaged("it does not go on where it leaves another"));
         }
         Ok(())
@@ -347,9 +347,9 @@ impl PageVerifier<'_, '_> {
         let stored = state::load_values(self.tx, &self.conv, wanted).await?;
         for (key, entry) in &root {
             if !stored.contains_key(&entry.hash) {
-                let place = format!("{key} of root {number}");
+                let location = format!("{key} of root {number}");
                 let why = "its value is missing or damaged";
-                return Err(self.conv.damaged_error("state", place, why).into());
+                return Err(self.conv.damaged_error("state", location, why).into());
             }
             sound.insert(entry.hash);
         }
@@ -401,8 +401,8 @@ impl PageVerifier<'_, '_> {
         let params = params![self.conv.owner.as_str(), scope];
         let mut rows = std::pin::pin!(tx.query_stream(key_values::VERIFY, params).await?);
         while let Some(row) = rows.try_next().await? {
-            let place = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
-            self.record_result(key_values::verify_entry(&row), "value", &place)?;
+            let location = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
+            self.record_result(key_values::verify_entry(&row), "value", &location)?;
         }
         Ok(None)
     }
@@ -441,8 +441,8 @@ impl PageVerifier<'_, '_> {
             self.record_damage(found, "checkpoint", get_column(row, 0)?)?;
         }
         for row in &strays {
-            let place = format!("epoch {}", get_column::<i32>(row, 0)?);
-            self.record_damage(Err("its chunks are of no stream"), "stream", &place)?;
+            let location = format!("epoch {}", get_column::<i32>(row, 0)?);
+            self.record_damage(Err("its chunks are of no stream"), "stream", &location)?;
         }
         match sums.first() {
             Some(row) => self.check_sums(row),
@@ -488,10 +488,10 @@ impl PageVerifier<'_, '_> {
         &mut self,
         sound: Result<(), &str>,
         what: &'static str,
-        place: &str,
+        location: &str,
     ) -> Result<(), RowError> {
-        let sound = sound.map_err(|why| self.conv.damaged_error(what, place, why).into());
-        self.record_result(sound, what, place)
+        let sound = sound.map_err(|why| self.conv.damaged_error(what, location, why).into());
+        self.record_result(sound, what, location)
     }
 
     /// The number in the last row's first column, if there may be more rows.

@@ -224,20 +224,20 @@ pub(crate) async fn resolve_label(
     };
     // The formula is asked again and again, until all that it asks is known.
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let mut taken: BTreeMap<BranchName, bool> = BTreeMap::new();
+    let mut existing: BTreeMap<BranchName, bool> = BTreeMap::new();
     loop {
-        let asked = rules::automatic_name(
+        let proposal = rules::automatic_name(
             from,
             |base| {
                 let known = counts.get(base).copied();
                 known.ok_or_else(|| NameQuestion::Count(base.to_owned()))
             },
             |name| {
-                let known = taken.get(name).copied();
+                let known = existing.get(name).copied();
                 known.ok_or_else(|| NameQuestion::Exists(name.clone()))
             },
         );
-        match asked {
+        match proposal {
             Ok(name) => return Ok(name),
             Err(NameQuestion::Count(base)) => {
                 let count = count_like(tx, key, &base).await?;
@@ -245,7 +245,7 @@ pub(crate) async fn resolve_label(
             }
             Err(NameQuestion::Exists(name)) => {
                 let is_taken = has_branch(tx, key, &name).await?;
-                taken.insert(name, is_taken);
+                existing.insert(name, is_taken);
             }
         }
     }

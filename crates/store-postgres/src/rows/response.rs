@@ -21,11 +21,11 @@ pub(crate) async fn insert_response(
     conv: &ConversationRow,
     record: &ResponseRecord,
 ) -> Result<(), RowError> {
-    let known = tx.query_row(
+    let existing = tx.query_row(
         "SELECT true FROM contexture.responses WHERE conversation = $1 AND response_id = $2",
         params![conv.key, record.id],
     );
-    if known.await?.is_some() {
+    if existing.await?.is_some() {
         return Err(Error::already_exists(EntityKind::Response, record.id).into());
     }
     if let Some(base) = record.base {
@@ -136,7 +136,7 @@ pub(crate) async fn remove_inputs(
     let Some(first) = nodes.iter().map(|at| at.depth).min() else {
         return Ok(());
     };
-    let places: Vec<(i32, i32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
+    let positions: Vec<(i32, i32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
     let mut gone: Vec<ResponseId> = Vec::new();
     // What is on one segment shares its path.
     for answers in load_answers_with_inputs(tx, conv, first).await?.values() {
@@ -146,7 +146,7 @@ pub(crate) async fn remove_inputs(
         let tip: Tip = node_row::load_tip(tx, conv.key, *base).await?;
         let path = tip.load_stretches(tx, conv.key, 1).await?;
         let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
-        if let Some(affected) = first_on_path(&path, &places) {
+        if let Some(affected) = first_on_path(&path, &positions) {
             let later = answers.iter().filter(|(depth, _, _)| *depth >= affected);
             gone.extend(later.map(|(_, _, response)| *response));
         }

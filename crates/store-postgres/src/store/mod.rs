@@ -40,7 +40,7 @@ pub struct PostgresStore {
     pub(crate) server: Arc<ConnectionPool>,
     pub(crate) limits: Limits,
     pub(crate) signals: StreamSignals,
-    tidy: DeletionTask,
+    deletions: DeletionTask,
 }
 
 impl PostgresStore {
@@ -84,15 +84,15 @@ impl PostgresStore {
         // change it under another.
         schema::check_schema_version(&server).await?;
         // Started asleep; without pending deletions no connection is taken for it.
-        let tidy = DeletionTask::start(Arc::clone(&server));
+        let deletions = DeletionTask::start(Arc::clone(&server));
         if deletion_task::find_pending(&server).await?.is_some() {
-            tidy.wake();
+            deletions.wake();
         }
         Ok(Self {
             server,
             limits: options.limits,
             signals: StreamSignals::default(),
-            tidy,
+            deletions,
         })
     }
 
@@ -122,15 +122,15 @@ impl Store for PostgresStore {
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
         loop {
-            let made = self
+            let created = self
                 .server
                 .run_transaction(Access::Write, |tx| {
                     Box::pin(conversations::create_conversation(tx, owner, &new))
                 })
                 .await?;
-            match made {
-                Ok(made) => return Ok(made),
-                Err(earlier) => deletion_task::delete_rows(&self.server, &earlier).await?,
+            match created {
+                Ok(created) => return Ok(created),
+                Err(pending) => deletion_task::delete_rows(&self.server, &pending).await?,
             }
         }
     }
@@ -183,19 +183,19 @@ impl Store for PostgresStore {
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
         // Also if the answer is lost or nobody waits for it any more.
-        let unfinished = self.tidy.wake_on_drop();
-        let marked = self.server.run_transaction(Access::Write, |tx| {
+        let unfinished = self.deletions.wake_on_drop();
+        let hidden = self.server.run_transaction(Access::Write, |tx| {
             Box::pin(deletion::mark_deleted(tx, owner, id))
         });
-        let gone = match marked.await {
+        let pending = match hidden.await {
             Err(error @ Error::NotFound { .. }) => {
                 unfinished.disarm();
                 return Err(error);
             }
-            gone => gone?,
+            pending => pending?,
         };
         drop(wake);
-        deletion_task::delete_rows(&self.server, &gone).await?;
+        deletion_task::delete_rows(&self.server, &pending).await?;
         unfinished.disarm();
         Ok(())
     }

@@ -114,12 +114,12 @@ async fn lock_conversation_shared(
 ) -> Result<(), RowError> {
     // FOR KEY SHARE: it keeps the conversation from being deleted, and does not wait for appends,
     // which update the row without its key.
-    let kept = tx.query_row(
+    let row = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1 FOR KEY SHARE",
         params![key],
     );
     let none = || Error::not_found(EntityKind::Conversation, id);
-    kept.await?.map(drop).ok_or_else(|| none().into())
+    row.await?.map(drop).ok_or_else(|| none().into())
 }
 
 /// The stream, for writing: other writes to it wait until the end of this transaction.
@@ -203,7 +203,7 @@ pub(crate) async fn append_chunks(
 ) -> Result<StreamRecord, RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
     let end = append.seq.saturating_add(append.chunks.len() as u64);
-    let known = tx.query_rows(
+    let stored = tx.query_rows(
         CHUNKS,
         params![
             key,
@@ -212,13 +212,13 @@ pub(crate) async fn append_chunks(
             to_i64(end)
         ],
     );
-    let held = lock_stream(tx, owner, id, append.claim.stream);
-    let ((_, mut stream), rows) = try_join(held, known).await?;
+    let locked = lock_stream(tx, owner, id, append.claim.stream);
+    let ((_, mut stream), rows) = try_join(locked, stored).await?;
     rules::check_claim(&stream, append.claim)?;
     let range = rules::stored_chunk_range(&stream, append);
-    let known = decode_chunks(id, stream.epoch, range, &rows)?;
-    let known = rules::check_chunk_append(&stream, append, &known, limits)?;
-    let new = append.chunks.get(known..).unwrap_or_default();
+    let stored = decode_chunks(id, stream.epoch, range, &rows)?;
+    let stored = rules::check_chunk_append(&stream, append, &stored, limits)?;
+    let new = append.chunks.get(stored..).unwrap_or_default();
     if new.is_empty() {
         return Ok(stream);
     }
@@ -382,34 +382,34 @@ pub(crate) async fn verify_stream(
     let stream = decode_stream(row)?;
     let epoch = stream.epoch;
     let damaged =
-        |place: String, why: &str| RowError::from(conv.damaged_error("stream", place, why));
-    let whole = |why| damaged(format!("epoch {epoch}"), why);
+        |location: String, why: &str| RowError::from(conv.damaged_error("stream", location, why));
+    let damaged_stream = |why| damaged(format!("epoch {epoch}"), why);
     // Column 10 is the conversation's next epoch. One that is not below it would be given out a
     // second time.
     if epoch_no(epoch) >= get_column(row, 10)? {
-        return Err(whole("its epoch was never given"));
+        return Err(damaged_stream("its epoch was never given"));
     }
-    let asked = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
-    let mut rows = std::pin::pin!(tx.query_stream(CHUNKS, asked).await?);
+    let params = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
+    let mut rows = std::pin::pin!(tx.query_stream(CHUNKS, params).await?);
     // All chunks of the epoch are read, and must be exactly those from the first to the next that
     // the record counts.
     let (mut next, mut size) = (stream.first, 0);
     while let Some(row) = rows.try_next().await? {
         let seq = u64::try_from(get_column::<i64>(&row, 0)?).unwrap_or(u64::MAX);
         let chunk: &[u8] = get_column(&row, 2)?;
-        let place = |seq: u64| format!("epoch {epoch} chunk {seq}");
+        let location = |seq: u64| format!("epoch {epoch} chunk {seq}");
         if seq != next {
-            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+            return Err(damaged(location(next.min(seq)), "missing, or one too many"));
         }
         if get_bytes(&row, 1)? != chunk_checksum(seq, chunk) {
-            return Err(damaged(place(seq), "its bytes do not match their check"));
+            return Err(damaged(location(seq), "its bytes do not match their check"));
         }
         next += 1;
         size += chunk.len() as u64;
     }
     match next == stream.next && size == stream.bytes {
         true => Ok(()),
-        false => Err(whole("its chunks are not those that are counted")),
+        false => Err(damaged_stream("its chunks are not those that are counted")),
     }
 }
 

@@ -24,10 +24,10 @@ pub(crate) fn create_conversation(
     owner: &Owner,
     new: &NewConversation,
 ) -> Result<Conversation, RowError> {
-    let taken = conn
+    let exists = conn
         .prepare_cached("SELECT 1 FROM conversations WHERE owner = ? AND id = ?")?
         .exists([owner.as_str(), new.id.as_str()])?;
-    if taken {
+    if exists {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
     // Values in the scope of the earlier conversation are found by its id, so a new one would see

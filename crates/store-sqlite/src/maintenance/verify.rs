@@ -157,13 +157,13 @@ impl PageVerifier<'_> {
         let (conn, no) = (self.conn, self.conv.no);
         let id: i64 = row.get(0)?;
         let Some((columns, check)) = NodeColumns::from_row(row)? else {
-            let place = format!("row {}", id as u32);
+            let location = format!("row {}", id as u32);
             let why = "the packed columns are damaged";
-            return Err(self.conv.damaged_error("node", place, why).into());
+            return Err(self.conv.damaged_error("node", location, why).into());
         };
         let position = columns.position();
-        let place = format!("depth {} (row {})", position.depth, id as u32);
-        let damaged = |why: &str| self.conv.damaged_error("node", &place, why);
+        let location = format!("depth {} (row {})", position.depth, id as u32);
+        let damaged = |why: &str| self.conv.damaged_error("node", &location, why);
         let node = node_row::decode_or(damaged, &columns, check, None)?;
         if ContentHash::of(node.json.as_bytes()) != node.content_hash {
             return Err(damaged("its item is not what its hash says").into());
@@ -179,11 +179,11 @@ impl PageVerifier<'_> {
             Some(_) => {}
         }
         let root = columns.small_number(node_columns::ROOT_NO);
-        let known = root == 0
+        let has_root = root == 0
             || conn
                 .prepare_cached("SELECT 1 FROM roots WHERE id = ?")?
                 .exists([packed_key(no, root)])?;
-        if !known {
+        if !has_root {
             return Err(damaged("its state is missing").into());
         }
         if !index::is_indexed(conn, reach, id, &node)? {
@@ -213,20 +213,24 @@ impl PageVerifier<'_> {
     fn check_roots(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let to = key_range(self.conv.no).1;
         let sql = "SELECT id FROM roots WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
-        let sound = std::cell::RefCell::new(BTreeSet::new());
+        let verified = std::cell::RefCell::new(BTreeSet::new());
         self.check_rows(sql, (after, to), "state", |check, row| {
             let number = row.get::<_, i64>(0)? as u32;
             let root = state::load_root(check.conn, check.conv, number)?.root;
             for (key, entry) in &root {
-                if sound.borrow().contains(&entry.hash) {
+                if verified.borrow().contains(&entry.hash) {
                     continue;
                 }
-                let place = format!("{key} of root {number}");
+                let location = format!("{key} of root {number}");
                 let damaged = || {
-                    (check.conv).damaged_error("state", &place, "its value is missing or damaged")
+                    (check.conv).damaged_error(
+                        "state",
+                        &location,
+                        "its value is missing or damaged",
+                    )
                 };
                 state::load_value(check.conn, check.conv, &entry.hash, damaged)?;
-                sound.borrow_mut().insert(entry.hash);
+                verified.borrow_mut().insert(entry.hash);
             }
             Ok(())
         })

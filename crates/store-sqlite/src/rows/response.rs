@@ -18,11 +18,11 @@ pub(crate) fn insert_response(
     conv: &ConversationRow,
     record: &ResponseRecord,
 ) -> Result<(), RowError> {
-    let known: Option<i64> = conn
+    let existing: Option<i64> = conn
         .prepare_cached("SELECT id FROM responses WHERE id >> 32 = ? AND response_id = ?")?
         .query_row(params![conv.no, record.id.as_bytes()], |row| row.get(0))
         .optional()?;
-    if known.is_some() {
+    if existing.is_some() {
         return Err(Error::already_exists(EntityKind::Response, record.id).into());
     }
     if let Some(base) = record.base {
@@ -131,7 +131,7 @@ pub(crate) fn remove_inputs(
     if nodes.is_empty() {
         return Ok(());
     }
-    let places: Vec<(u32, u32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
+    let positions: Vec<(u32, u32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
     let (first, last) = key_range(conv.no);
     let rows = conn
         .prepare_cached(
@@ -153,10 +153,10 @@ pub(crate) fn remove_inputs(
         let depth = rows.iter().map(|(depth, _)| *depth).max().unwrap_or(0);
         let path = load_stretches(conn, conv.no, NodePosition { segment, depth }, 1, depth)?;
         let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
-        let Some(seen) = first_on_path(&path, &places) else {
+        let Some(first_affected) = first_on_path(&path, &positions) else {
             continue;
         };
-        for (_, row) in rows.iter().filter(|(depth, _)| *depth >= seen) {
+        for (_, row) in rows.iter().filter(|(depth, _)| *depth >= first_affected) {
             conn.prepare_cached("UPDATE responses SET codec = 0, inputs = x'' WHERE id = ?")?
                 .execute([row])?;
         }

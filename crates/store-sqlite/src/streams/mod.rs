@@ -152,14 +152,14 @@ pub(crate) fn append_chunks(
     let mut stream = find_stream(conn, conv, append.claim.stream)?;
     // A repeated call carries chunks that are stored already. They are compared, so that a
     // repetition is told from a second writer.
-    let known = load_chunks(
+    let stored = load_chunks(
         conn,
         conv,
         &stream,
         rules::stored_chunk_range(&stream, append),
     )?;
-    let known = rules::check_chunk_append(&stream, append, &known, limits)?;
-    let new = append.chunks.get(known..).unwrap_or_default();
+    let stored = rules::check_chunk_append(&stream, append, &stored, limits)?;
+    let new = append.chunks.get(stored..).unwrap_or_default();
     if new.is_empty() {
         return Ok(stream);
     }
@@ -311,15 +311,15 @@ pub(crate) fn verify_stream(
 ) -> Result<(), RowError> {
     let stream = decode_stream(conv, row)?;
     let damaged =
-        |place: String, why: &str| RowError::from(conv.damaged_error("stream", place, why));
-    let whole = |why| damaged(format!("epoch {}", stream.epoch), why);
-    let given: u32 = conn
+        |location: String, why: &str| RowError::from(conv.damaged_error("stream", location, why));
+    let damaged_stream = |why| damaged(format!("epoch {}", stream.epoch), why);
+    let next_epoch: u32 = conn
         .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
         .query_row([conv.no], |row| row.get(0))?;
     // An epoch that was never given would be given again one day and bring two streams under one
     // key.
-    if epoch_no(stream.epoch) >= given {
-        return Err(whole("its epoch was never given"));
+    if epoch_no(stream.epoch) >= next_epoch {
+        return Err(damaged_stream("its epoch was never given"));
     }
     let mut statement = conn.prepare_cached(
         "SELECT seq, chunk_check, chunk FROM stream_chunks \
@@ -330,19 +330,19 @@ pub(crate) fn verify_stream(
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?;
         let seq = u64::try_from(seq).unwrap_or(u64::MAX);
-        let place = |seq: u64| format!("epoch {} chunk {seq}", stream.epoch);
+        let location = |seq: u64| format!("epoch {} chunk {seq}", stream.epoch);
         if seq != next {
-            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+            return Err(damaged(location(next.min(seq)), "missing, or one too many"));
         }
         let chunk = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
         if row.get::<_, [u8; 8]>(1)? != chunk_checksum(&stream, seq, chunk) {
-            return Err(damaged(place(seq), "its bytes do not match their check"));
+            return Err(damaged(location(seq), "its bytes do not match their check"));
         }
         next += 1;
         bytes += chunk.len() as u64;
     }
     if next != stream.next || bytes != stream.bytes {
-        return Err(whole("its chunks are not those that are counted"));
+        return Err(damaged_stream("its chunks are not those that are counted"));
     }
     Ok(())
 }
@@ -378,8 +378,8 @@ fn load_chunks(
         return Ok(chunks);
     }
     let damaged = |seq: u64, why: &str| {
-        let place = format!("epoch {} chunk {seq}", stream.epoch);
-        RowError::from(conv.damaged_error("stream", place, why))
+        let location = format!("epoch {} chunk {seq}", stream.epoch);
+        RowError::from(conv.damaged_error("stream", location, why))
     };
     let bound = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(CHUNKS)?;

@@ -166,18 +166,18 @@ impl NodeTree {
 
     pub(super) fn counters_of(&self, index: Option<usize>) -> Counters {
         self.stored_node(index)
-            .map_or_else(Counters::default, |placed| (&*placed.node).into())
+            .map_or_else(Counters::default, |stored| (&*stored.node).into())
     }
 
     /// The node at `depth` on the path to `end`.
     pub(super) fn ancestor_at_depth(&self, end: Option<usize>, depth: u64) -> Option<usize> {
         let mut index = end?;
         loop {
-            let placed = self.arena.get(index)?;
-            if placed.node.depth <= depth {
-                return (placed.node.depth == depth).then_some(index);
+            let stored = self.arena.get(index)?;
+            if stored.node.depth <= depth {
+                return (stored.node.depth == depth).then_some(index);
             }
-            index = placed.parent?;
+            index = stored.parent?;
         }
     }
 
@@ -203,16 +203,16 @@ impl NodeTree {
         // From the end towards the beginning, since a node knows only its parent; turned round
         // afterwards.
         let mut index = self.ancestor_at_depth(end, extent.to.min(depth));
-        while let Some(placed) = self.stored_node(index) {
-            if placed.node.depth < extent.from {
+        while let Some(stored) = self.stored_node(index) {
+            if stored.node.depth < extent.from {
                 break;
             }
-            nodes.push(Arc::clone(&placed.node));
-            index = placed.parent;
+            nodes.push(Arc::clone(&stored.node));
+            index = stored.parent;
         }
         nodes.reverse();
         Ok(PathPage {
-            head: self.stored_node(end).map(|placed| placed.node.id),
+            head: self.stored_node(end).map(|stored| stored.node.id),
             depth,
             nodes,
             next: extent.next,
@@ -221,8 +221,8 @@ impl NodeTree {
 
     pub(super) fn find_nodes(&self, query: &NodeQuery) -> Result<Vec<Arc<Node>>, Error> {
         let nodes = |indices: &[usize]| -> Vec<Arc<Node>> {
-            let placed = indices.iter().filter_map(|index| self.arena.get(*index));
-            placed.map(|placed| Arc::clone(&placed.node)).collect()
+            let stored = indices.iter().filter_map(|index| self.arena.get(*index));
+            stored.map(|stored| Arc::clone(&stored.node)).collect()
         };
         match query {
             NodeQuery::Id(id) => Ok(nodes(&[self.node_index(*id)?])),
@@ -263,13 +263,13 @@ impl NodeTree {
     }
 
     fn filter_nodes(&self, which: impl Fn(&Node) -> bool) -> Vec<Arc<Node>> {
-        let nodes = self.arena.iter().map(|placed| &placed.node);
+        let nodes = self.arena.iter().map(|stored| &stored.node);
         by_depth(nodes.filter(|node| which(node)).cloned().collect())
     }
 
     pub(super) fn read_state(&self, request: &StateRequest) -> Result<NodeState, Error> {
         let end = self.resolve_end(&request.at)?;
-        let number = self.stored_node(end).map_or(0, |placed| placed.root);
+        let number = self.stored_node(end).map_or(0, |stored| stored.root);
         let root: StateRoot = self
             .roots
             .get(number)
@@ -303,7 +303,7 @@ impl NodeTree {
         let counters = self.counters_of(named.head);
         Branch {
             name: named.name.clone(),
-            head: self.stored_node(named.head).map(|placed| placed.node.id),
+            head: self.stored_node(named.head).map(|stored| stored.node.id),
             nodes: counters.depth,
             messages: counters.messages,
             turns: counters.turns,
@@ -342,9 +342,9 @@ impl NodeTree {
                 if self.record.active == from {
                     self.record.active = to.clone();
                 }
-                let shown = self.branch_result(&to);
+                let result = self.branch_result(&to);
                 self.record_event(at_ms, EventKind::BranchRenamed { from, to });
-                shown
+                result
             }
             RefChange::DeleteBranch(name) => {
                 self.branch_mut(&name)?;
@@ -378,8 +378,8 @@ impl NodeTree {
                 Ok(RefChanged::Checkpoint(checkpoint))
             }
             RefChange::DeleteCheckpoint(name) => {
-                let gone = self.checkpoints.remove(&name);
-                gone.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, &name))?;
+                let removed = self.checkpoints.remove(&name);
+                removed.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, &name))?;
                 self.record_event(at_ms, EventKind::CheckpointDeleted { checkpoint: name });
                 Ok(RefChanged::Deleted)
             }
