@@ -1,6 +1,6 @@
 //! The path index as rows: which node has a path of which hash.
 //!
-//! Not here: the calls of the contract (`finding`).
+//! Not here: the calls of the contract (`store`).
 
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, PathHash};
 use contexture_store::{EntityKind, Error, PathMark, PathMatch, PathQuery};
@@ -12,7 +12,7 @@ use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row;
 
-/// The places of some hashes, each looked up by its key: heads first, then the conversations that were
+/// The nodes of some hashes, each looked up by its key: heads first, then the conversations that were
 /// written to last.
 const PLACES: &str = "SELECT asked.hash, p.id, p.node_id, p.depth, p.heads \
      FROM unnest($1) WITH ORDINALITY AS asked (hash, place) \
@@ -58,7 +58,7 @@ fn version_number(version: u32) -> i32 {
     i32::try_from(version).unwrap_or(i32::MAX)
 }
 
-/// The places of some hashes.
+/// The nodes of some hashes.
 pub(crate) async fn find_path_hashes(
     tx: &Tx<'_>,
     owner: &Owner,

@@ -17,7 +17,7 @@ use crate::connection::tls::Tls;
 use crate::connection::transaction::Tx;
 use crate::options::PostgresOptions;
 
-/// How often a call is tried in all.
+/// Attempts of one call, the first included.
 const ATTEMPTS: usize = 5;
 
 /// What a transaction does.
@@ -25,10 +25,10 @@ const ATTEMPTS: usize = 5;
 pub(crate) enum Access {
     /// Reads, at one instant.
     Read,
-    /// Writes; doing it again after it may have been done would do something else.
+    /// Writes, and may not run twice: the second run would do something else.
     Write,
-    /// Writes; doing it again after it was done changes nothing.
-    WriteAgain,
+    /// Writes, and may run twice: the second run changes nothing.
+    WriteIdempotent,
 }
 
 /// The connections to a database.
@@ -158,7 +158,7 @@ impl ConnectionPool {
         })?;
         let begin = match access {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Access::Write | Access::WriteAgain => &self.begin_write,
+            Access::Write | Access::WriteIdempotent => &self.begin_write,
         };
         let client = Arc::new(client);
         let mut tx = Tx::new(Arc::clone(&client));

@@ -73,7 +73,7 @@ pub(crate) async fn find_unnamed_blobs(
     })
 }
 
-/// Removes what has been unnamed for long enough, and takes down since when the others are.
+/// Removes blobs that have been unnamed for the grace period, and marks the others as unnamed.
 pub(crate) async fn remove_unnamed_blobs(
     tx: &mut Tx<'_>,
     owner: &Owner,

@@ -16,7 +16,7 @@ use crate::rows::conversation_row::ConversationRow;
 /// What one step removes at most: rows, and of tables whose rows are large.
 const STEP_ROWS: i64 = 1000;
 const STEP_LARGE: i64 = 50;
-/// Conversations that one step takes out of sight.
+/// Conversations that one step hides.
 const STEP_CONVERSATIONS: i64 = 100;
 
 macro_rules! some_of {
@@ -77,7 +77,7 @@ pub(crate) struct DeletionStep {
     pub(crate) more: bool,
 }
 
-/// Takes a conversation out of sight.
+/// Hides a conversation from readers.
 pub(crate) async fn mark_deleted(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -93,7 +93,7 @@ pub(crate) async fn mark_deleted(
     })
 }
 
-/// Takes locked conversations out of sight.
+/// Hides locked conversations from readers.
 fn mark_rows(tx: &mut Tx<'_>, owner: &Owner, ids: Vec<String>, keys: Vec<[u8; 16]>) {
     tx.execute_on_commit(
         // Noted in the transaction that hides it: a crash in between cannot leave rows that nothing

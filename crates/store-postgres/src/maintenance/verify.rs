@@ -3,7 +3,7 @@
 //! Each damage is a finding with its place, and the check goes on behind it. A page is read at one
 //! instant. What the server cannot read is a finding of the part it stands in.
 //!
-//! Not here: repairing (what is damaged is in a backup), and the server's own files (`medium`).
+//! Not here: repairing (what is damaged is in a backup), and the server's own files (`vacuum`).
 
 use std::collections::BTreeSet;
 
@@ -175,7 +175,7 @@ struct PageVerifier<'a, 'env> {
 }
 
 impl PageVerifier<'_, '_> {
-    /// Takes down what is damaged; what else went wrong ends the check.
+    /// Records damage as a finding; any other error ends the check.
     fn record_result(
         &mut self,
         result: Result<(), RowError>,

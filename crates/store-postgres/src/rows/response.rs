@@ -70,7 +70,7 @@ pub(crate) const VERIFY: &str = concat!(
      ORDER BY r.response_id LIMIT $3"
 );
 
-/// Whether a record can be read, and what it was computed from is there.
+/// Checks that a record can be read and that the node it was computed from exists.
 pub(crate) fn verify_response(conv: &ConversationRow, row: &Row) -> Result<(), RowError> {
     let record = decode_response(conv, row)?;
     match (get_column(row, 7)?, record.base) {
@@ -127,7 +127,7 @@ fn decode_response(conv: &ConversationRow, row: &Row) -> Result<ResponseRecord, 
     })
 }
 
-/// Takes the inputs of the answers that have seen a node at one of these positions.
+/// Removes the inputs of the responses whose path has a node at one of these positions.
 pub(crate) async fn remove_inputs(
     tx: &mut Tx<'_>,
     conv: &ConversationRow,
@@ -192,7 +192,7 @@ async fn load_answers_with_inputs(
     Ok(by_segment)
 }
 
-/// Takes the inputs of all answers of a conversation.
+/// Removes the inputs of all responses of a conversation.
 pub(crate) fn remove_all_inputs(tx: &mut Tx<'_>, conv: &ConversationRow) {
     tx.execute_on_commit(
         "UPDATE contexture.responses SET inputs = '' \

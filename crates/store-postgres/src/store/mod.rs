@@ -212,7 +212,7 @@ impl Store for PostgresStore {
         // Without items nothing would tell a repetition.
         let access = match request.items.is_empty() {
             true => Access::Write,
-            false => Access::WriteAgain,
+            false => Access::WriteIdempotent,
         };
         self.server
             .run_transaction(access, |tx| {
@@ -298,7 +298,7 @@ impl Store for PostgresStore {
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
         self.server
-            .run_transaction(Access::WriteAgain, |tx| {
+            .run_transaction(Access::WriteIdempotent, |tx| {
                 Box::pin(blob::put_blob(tx, owner, id, &bytes))
             })
             .await

@@ -49,7 +49,7 @@ impl PostgresStore {
             while let Some(after) = next {
                 // Indexing a node again gives the same row, so a step whose outcome is unknown may
                 // simply run again.
-                let step = self.server.run_transaction(Access::WriteAgain, |tx| {
+                let step = self.server.run_transaction(Access::WriteIdempotent, |tx| {
                     Box::pin(index::index_step(tx, conversation, after))
                 });
                 next = match step.await {

@@ -101,7 +101,7 @@ fn collect_blob_names(
     Ok(names)
 }
 
-/// Removes what has been unnamed for long enough, and takes down since when the others are.
+/// Removes blobs that have been unnamed for the grace period, and marks the others as unnamed.
 pub(crate) fn remove_unnamed_blobs(
     conn: &Connection,
     conv: &ConversationRow,

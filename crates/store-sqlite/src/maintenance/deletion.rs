@@ -15,7 +15,7 @@ use crate::rows::path::key_range;
 /// What one step removes at most: rows, and about so many bytes of content.
 const STEP_ROWS: usize = 1000;
 const STEP_BYTES: i64 = 8 << 20;
-/// Conversations that one step takes out of sight.
+/// Conversations that one step hides.
 const STEP_CONVERSATIONS: u32 = 100;
 
 /// Tables whose keys begin with the conversation's number, and the size of a row's content.
@@ -57,7 +57,7 @@ pub(crate) struct DeletionStep {
     pub(crate) more: bool,
 }
 
-/// Takes a conversation out of sight; gives its number.
+/// Hides a conversation from readers; gives its number.
 pub(crate) fn mark_deleted(
     conn: &Connection,
     owner: &Owner,
@@ -172,8 +172,8 @@ pub(crate) fn erase_step(
             more: true,
         });
     }
-    // Conversations are taken out of sight first and their rows removed by later steps: what was to
-    // be erased is unreadable as early as possible.
+    // Conversations are hidden first and their rows removed by later steps: what was to be erased is
+    // unreadable as early as possible.
     let conversations = mark_some(conn, owner, scope)?;
     if conversations > 0 {
         return Ok(Erased {

@@ -82,7 +82,7 @@ struct PageVerifier<'a> {
 }
 
 impl PageVerifier<'_> {
-    /// Takes down what is damaged; what else went wrong ends the check.
+    /// Records damage as a finding; any other error ends the check.
     fn record_result(
         &mut self,
         result: Result<(), RowError>,

@@ -119,7 +119,7 @@ impl<'a> NodeColumns<'a> {
         rest.is_empty().then_some((columns, check))
     }
 
-    /// Where the node stands.
+    /// The position of the node.
     pub(crate) fn position(&self) -> NodePosition {
         NodePosition {
             segment: self.small_number(SEGMENT),

@@ -70,7 +70,7 @@ pub(crate) const VERIFY: &str = concat!(
     " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
 );
 
-/// Whether a record can be read, and what it was computed from is there.
+/// Checks that a record can be read and that the node it was computed from exists.
 pub(crate) fn verify_response(
     conn: &Connection,
     conv: &ConversationRow,
@@ -122,7 +122,7 @@ fn decode_response(conv: &ConversationRow, row: &Row<'_>) -> Result<ResponseReco
     })
 }
 
-/// Takes the inputs of the answers that have seen a node at one of these positions.
+/// Removes the inputs of the responses whose path has a node at one of these positions.
 pub(crate) fn remove_inputs(
     conn: &Connection,
     conv: &ConversationRow,
@@ -164,7 +164,7 @@ pub(crate) fn remove_inputs(
     Ok(())
 }
 
-/// Takes the inputs of all answers of a conversation.
+/// Removes the inputs of all responses of a conversation.
 pub(crate) fn remove_all_inputs(conn: &Connection, conv: &ConversationRow) -> Result<(), RowError> {
     conn.prepare_cached(
         "UPDATE responses SET codec = 0, inputs = x'' WHERE id BETWEEN ? AND ? \

@@ -1,16 +1,16 @@
 //! The write lock queue: makes the processes that write to one file take turns.
 //!
-//! SQLite lets one process write at a time and keeps no queue: whoever waits asks again after a
+//! SQLite lets one process write at a time and keeps no queue: a process that waits polls after a
 //! pause. A process that has much to write finds the database free each time, since it alone comes
 //! back at once, and on a busy machine the others starve.
 //!
-//! So there is a queue beside the database, the lock of an empty file that ends in `-turn`. Whoever
-//! wants to write takes that lock, asks until the database is free, and gives the lock back as soon
-//! as the transaction has begun. The operating system gives it to whoever has waited longest, and
-//! who has just written stands behind them.
+//! So there is a queue beside the database: the lock of an empty file that ends in `-turn`. A process
+//! that wants to write takes that lock, polls until the database is free, and releases the lock as
+//! soon as the transaction has begun. The operating system gives it to the process that has waited
+//! longest, and the one that has just written queues up behind the others.
 //!
 //! What is not here: safety, which is SQLite's own lock. Where the file cannot be made or locked,
-//! or somebody does not know of it, everybody just asks.
+//! or a process of an older version does not use it, processes just poll.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-/// How long whoever is first in the queue pauses before it asks again.
+/// How long the first process in the queue pauses between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// One process's part in taking turns.

@@ -97,7 +97,7 @@ impl EntryCursor {
 pub struct EntryPage {
     /// By scope (the owner's, resources by name, conversations by id), then by key.
     pub entries: Vec<(KeyScope, KeyValueEntry)>,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page; `None`: this is the last.
     pub next: Option<EntryCursor>,
 }
 

@@ -99,7 +99,7 @@ pub struct VerifyPage {
     pub findings: Vec<Error>,
     /// Rows that were checked.
     pub checked: u64,
-    /// Where to go on; `None`: the conversation is checked.
+    /// The cursor of the next page; `None`: the check is complete.
     pub next: Option<VerifyCursor>,
 }
 

@@ -137,7 +137,7 @@ pub struct StreamRecord {
     pub epoch: StreamEpoch,
     /// How it ended; `None`: it is running.
     pub end: Option<StreamEnd>,
-    /// Whether somebody asked the writer to stop.
+    /// Whether the writer was asked to stop.
     pub cancel_requested: bool,
     /// The number of the first stored chunk: 0, or `next` once the chunks were removed.
     pub first: u64,
@@ -239,7 +239,7 @@ impl ReadChunks {
 pub struct ChunkPage {
     /// The chunks, in order.
     pub chunks: Vec<Arc<[u8]>>,
-    /// Where to go on.
+    /// The cursor after the last of the chunks.
     pub next: StreamCursor,
     /// The stream.
     pub stream: StreamRecord,

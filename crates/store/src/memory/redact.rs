@@ -45,7 +45,7 @@ impl NodeTree {
         Ok(done)
     }
 
-    /// Takes the inputs of the answers that have seen one of these nodes, or of all.
+    /// Removes the inputs of the responses whose path has one of these nodes, or of all.
     fn remove_inputs(&mut self, nodes: &[usize], all: bool) {
         let mut responses = std::mem::take(&mut self.responses);
         for response in responses.values_mut() {

@@ -37,7 +37,7 @@ pub(super) struct NodeTree {
     pub(super) streams: StreamLogs,
 }
 
-/// A node, where it stands and what state it has.
+/// A node with its parent and its state.
 #[derive(Debug)]
 pub(super) struct StoredNode {
     pub(super) node: Arc<Node>,
