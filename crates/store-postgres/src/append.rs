@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_store::rules::{self, AppendTarget, BranchFacts, Counters};
 use contexture_store::{
     AppendPoint, AppendRequest, Appended, BlobId, EntityKind, Error, EventKind, Limits, NewBranch,
@@ -25,7 +25,32 @@ use crate::streams;
 /// Where the items go.
 enum ResolvedTarget {
     Extend(BranchRow),
-    Open { new: NewBranch, sibling: bool },
+    Open {
+        name: BranchName,
+        tip: Tip,
+        new: NewBranch,
+        sibling: bool,
+    },
+}
+
+impl ResolvedTarget {
+    fn tip(&self) -> &Tip {
+        match self {
+            Self::Extend(row) => &row.tip,
+            Self::Open { tip, .. } => tip,
+        }
+    }
+}
+
+/// What [`write_append`] writes, once the rules have let it pass.
+struct DecidedAppend<'a> {
+    request: &'a AppendRequest,
+    /// Of each item, for the index of texts.
+    terms: &'a [String],
+    /// After each item.
+    counters: &'a [Counters],
+    /// The state after the patch.
+    root_no: i32,
 }
 
 /// Appends; `request` is within the limits already, `terms` are those of its items.
@@ -52,20 +77,10 @@ pub(crate) async fn append_items(
     if rules::detect_replay(&request.items, &stored)? {
         return replay_result(tx, &conv, request).await;
     }
-    let target = resolve_target(request, row)?;
-    let (name, tip) = match &target {
-        ResolvedTarget::Extend(row) => (row.name.clone(), row.tip.clone()),
-        ResolvedTarget::Open { new, .. } => {
-            try_join(
-                branch::resolve_label(tx, key, &new.label),
-                branch::base_tip(tx, key, new),
-            )
-            .await?
-        }
-    };
-    // The second flight asks for what depends on the place. Nothing is written yet, so a refusal
+    let target = resolve_target(tx, key, request, row).await?;
+    // The second flight asks for what depends on the target. Nothing is written yet, so a refusal
     // has nothing to roll back.
-    let (counters, root) = prepare_append(tx, &conv, request, &known, &tip).await?;
+    let (counters, root) = prepare_append(tx, &conv, request, &known, target.tip()).await?;
     // The patch is merged into the root at the head as it is now, not as the caller saw it: two
     // appends that change different keys both keep their changes.
     let merged = rules::merge_patch(&root.root, &request.patch, limits)?;
@@ -73,37 +88,48 @@ pub(crate) async fn append_items(
         Some(merged) => state::store_root(tx, &mut conv, &root, merged)?,
         // A patch that changes nothing makes no root, so a repeated write of equal values costs no
         // row.
-        None => tip.root_no,
+        None => target.tip().root_no,
     };
+    let decided = DecidedAppend {
+        request,
+        terms,
+        counters: &counters,
+        root_no,
+    };
+    write_append(tx, &mut conv, &decided, target).await
+}
+
+/// Writes what was decided.
+async fn write_append(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    decided: &DecidedAppend<'_>,
+    target: ResolvedTarget,
+) -> Result<Appended, RowError> {
+    let request = decided.request;
     if let Some(record) = &request.response {
-        response::insert_response(tx, &conv, record).await?;
+        response::insert_response(tx, conv, record).await?;
     }
     let blobs = request.blobs.iter();
     let blobs = blobs
-        .map(|bytes| blob::insert_blob(tx, &conv, bytes))
+        .map(|bytes| blob::insert_blob(tx, conv, bytes))
         .collect();
-    let (row, sibling) = match target {
-        ResolvedTarget::Extend(row) => (row, false),
-        ResolvedTarget::Open { new, sibling } => (
-            branch::create_branch(tx, &mut conv, name, tip, &new, request.at_ms)?,
-            sibling,
-        ),
-    };
+    let (row, sibling) = open_target(tx, conv, target, request.at_ms)?;
     if let Some(claim) = request.ends_stream {
-        streams::complete_stream(tx, &conv, claim, request.at_ms).await?;
+        streams::complete_stream(tx, conv, claim, request.at_ms).await?;
     }
     // Values are rows of the owner, not of this conversation, so they have locks of their own. They
     // are taken last, to be held for as short as possible.
-    let versions = key_values::put_all(tx, owner, &request.entries).await?;
+    let versions = key_values::put_all(tx, &conv.owner, &request.entries).await?;
     let before = row.tip.position.depth;
-    let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
+    let row = write_items(tx, conv, decided, row)?;
     let after = NodePosition {
         segment: row.segment,
         depth: before,
     };
     // In the same transaction as the nodes: a search that follows an acknowledged append finds it.
-    index::index_items(tx, &conv, after, request, terms);
-    path_index::add_marks(tx, &conv, &request.paths);
+    index::index_items(tx, conv, after, request, decided.terms);
+    path_index::add_marks(tx, conv, &request.paths);
     // The row was locked by the first statement; nobody else has given out numbers from it
     // meanwhile.
     conv.save(tx);
@@ -114,6 +140,27 @@ pub(crate) async fn append_items(
         versions,
         ..append_result(request, &row.tip)
     })
+}
+
+/// Gives the branch to extend, and whether it is a sibling; creates it if it is new.
+fn open_target(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    target: ResolvedTarget,
+    at_ms: i64,
+) -> Result<(BranchRow, bool), RowError> {
+    match target {
+        ResolvedTarget::Extend(row) => Ok((row, false)),
+        ResolvedTarget::Open {
+            name,
+            tip,
+            new,
+            sibling,
+        } => {
+            let row = branch::create_branch(tx, conv, name, tip, &new, at_ms)?;
+            Ok((row, sibling))
+        }
+    }
 }
 
 /// The branch that the request names, if there is one.
@@ -133,11 +180,11 @@ async fn named_branch(
 /// The nodes that the request names: those it makes, if they are stored already, and those it
 /// refers to.
 fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
-    let named = request.items.iter();
-    let named = named.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
-    let named: BTreeSet<NodeId> = named.flatten().collect();
+    let ids = request.items.iter();
+    let ids = ids.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
+    let ids: BTreeSet<NodeId> = ids.flatten().collect();
     // Sorted and without duplicates: one array parameter, one statement for all of them.
-    named.into_iter().collect()
+    ids.into_iter().collect()
 }
 
 async fn replay_result(
@@ -193,7 +240,9 @@ fn append_result(request: &AppendRequest, tip: &Tip) -> Appended {
     }
 }
 
-fn resolve_target(
+async fn resolve_target(
+    tx: &Tx<'_>,
+    key: [u8; 16],
     request: &AppendRequest,
     row: Option<BranchRow>,
 ) -> Result<ResolvedTarget, RowError> {
@@ -201,20 +250,28 @@ fn resolve_target(
         head: row.tip.node,
         fence: row.fence,
     });
-    Ok(match (rules::append_target(request, facts)?, row) {
-        (AppendTarget::Extend, Some(row)) => ResolvedTarget::Extend(row),
+    let (new, sibling) = match (rules::append_target(request, facts)?, row) {
+        (AppendTarget::Extend, Some(row)) => return Ok(ResolvedTarget::Extend(row)),
         // Cannot happen: the rules extend only a branch whose facts they were given. An error keeps
         // this free of panics.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
-        (AppendTarget::Open(new), _) => ResolvedTarget::Open {
-            new,
-            sibling: false,
-        },
-        (AppendTarget::Sibling(new), _) => ResolvedTarget::Open { new, sibling: true },
+        (AppendTarget::Open(new), _) => (new, false),
+        (AppendTarget::Sibling(new), _) => (new, true),
+    };
+    let (name, tip) = try_join(
+        branch::resolve_label(tx, key, &new.label),
+        branch::base_tip(tx, key, &new),
+    )
+    .await?;
+    Ok(ResolvedTarget::Open {
+        name,
+        tip,
+        new,
+        sibling,
     })
 }
 
-/// What depends on the place: whether references hold, the counters after each item, the state.
+/// What depends on the target: whether references hold, the counters after each item, the state.
 async fn prepare_append(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -286,11 +343,15 @@ fn check_references(
 fn write_items(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
-    request: &AppendRequest,
+    decided: &DecidedAppend<'_>,
     mut row: BranchRow,
-    root_no: i32,
-    counters: &[Counters],
 ) -> Result<BranchRow, RowError> {
+    let DecidedAppend {
+        request,
+        counters,
+        root_no,
+        ..
+    } = *decided;
     let (Some(last), Some(end)) = (request.items.last(), counters.last()) else {
         return Ok(row);
     };
@@ -323,12 +384,23 @@ fn write_items(
         root_no,
         line: row.tip.line,
     };
+    move_head(tx, conv, request, &row, last.id);
+    Ok(row)
+}
+
+/// Saves the head that the items moved; the conversation's row is to be saved afterwards.
+fn move_head(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    request: &AppendRequest,
+    row: &BranchRow,
+    head: NodeId,
+) {
     let kind = EventKind::Appended {
         branch: row.name.clone(),
-        head: last.id,
+        head,
         count: request.items.len() as u64,
     };
     event::record_event(tx, conv, request.at_ms, &kind);
-    branch::save_head(tx, conv.key, &row);
-    Ok(row)
+    branch::save_head(tx, conv.key, row);
 }

@@ -1,6 +1,6 @@
 //! Values outside the tree as rows.
 
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::Owner;
 use contexture_store::{
     EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
 };
@@ -15,12 +15,8 @@ use crate::rows::conversation_row::ConversationRow;
 
 /// A scope's columns.
 fn scope_columns(scope: &KeyScope) -> (i16, Bytea) {
-    let (kind, name) = match scope {
-        KeyScope::Owner => (0, ""),
-        KeyScope::Resource(resource) => (1, resource.as_str()),
-        KeyScope::Conversation(id) => (2, id.as_str()),
-    };
-    (kind, Bytea::Text(name.into()))
+    let (kind, name) = rules::scope_columns(scope);
+    (kind.into(), Bytea::Text(name.into()))
 }
 
 /// A conversation must exist, and go on to exist while its values are written.
@@ -98,6 +94,15 @@ pub(crate) async fn get_entry(
     row.map_or(Ok(None), |row| decode_entry(&row))
 }
 
+const LIST: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+     FROM contexture.key_values e WHERE owner = $1 \
+     AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
+     AND (scope_kind, scope, key) > ($4, $5, $6) \
+     AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
+     AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
+     WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
+     ORDER BY scope_kind, scope, key LIMIT $9";
+
 /// Values by scope and then by key. What belongs to a conversation that is being deleted is gone.
 pub(crate) async fn list_entries(
     tx: &Tx<'_>,
@@ -117,14 +122,7 @@ pub(crate) async fn list_entries(
         None => (-1, Bytea::Text("".into()), ""),
     };
     let rows = tx.query_rows(
-        "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
-         FROM contexture.key_values e WHERE owner = $1 \
-         AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
-         AND (scope_kind, scope, key) > ($4, $5, $6) \
-         AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
-         AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
-         WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
-         ORDER BY scope_kind, scope, key LIMIT $9",
+        LIST,
         params![
             owner.as_str(),
             kind,
@@ -137,39 +135,35 @@ pub(crate) async fn list_entries(
             fetch
         ],
     );
-    let see = async {
+    let scope = async {
         match &list.scope {
             Some(scope) => check_scope_exists(tx, owner, scope).await,
             None => Ok(()),
         }
     };
-    let ((), rows) = try_join(see, rows).await?;
+    let ((), rows) = try_join(scope, rows).await?;
+    decode_page(&rows, limit)
+}
+
+/// The page of at most `limit` values; a row more tells that there is a next one.
+fn decode_page(rows: &[Row], limit: usize) -> Result<EntryPage, RowError> {
     let mut page = EntryPage::default();
     for row in rows.iter().take(limit) {
         if let Some(entry) = decode_entry(row)? {
-            page.entries.push((scope_of(row)?, entry));
+            page.entries.push((decode_scope(row)?, entry));
         }
     }
-    // The extra row only tells that there is more; the cursor is the last entry that was given.
-    let last = page.entries.last().filter(|_| rows.len() > limit);
-    page.next = last.map(|(scope, entry)| EntryCursor {
-        scope: scope.clone(),
-        key: entry.key.clone(),
-    });
+    if rows.len() > limit {
+        page.next = EntryCursor::after_last(&page.entries);
+    }
     Ok(page)
 }
 
-fn scope_of(row: &Row) -> Result<KeyScope, RowError> {
+fn decode_scope(row: &Row) -> Result<KeyScope, RowError> {
     let name = std::str::from_utf8(get_column(row, 6)?);
     let name = name.map_err(|_| corrupt_error("a scope is not UTF-8"))?;
-    Ok(match get_column::<i16>(row, 5)? {
-        0 => KeyScope::Owner,
-        1 => KeyScope::Resource(name.to_owned()),
-        _ => {
-            let id = ConversationId::new(name).map_err(|error| corrupt_error(error.to_string()))?;
-            KeyScope::Conversation(id)
-        }
-    })
+    let scope = rules::scope_from_columns(get_column::<i16>(row, 5)?.into(), name);
+    scope.map_err(|error| corrupt_error(error.to_string()))
 }
 
 /// The first bytes after all that begin with `prefix`. No byte of a text is 255.

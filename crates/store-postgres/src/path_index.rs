@@ -1,6 +1,6 @@
 //! The path index as rows: which node has a path of which hash.
 //!
-//! Not here: the calls of the contract (`finding`).
+//! Not here: the calls of the contract (`store`).
 
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, PathHash};
 use contexture_store::{EntityKind, Error, PathMark, PathMatch, PathQuery};
@@ -12,7 +12,7 @@ use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row;
 
-/// The places of some hashes, each looked up by its key: heads first, then the conversations that were
+/// The nodes of some hashes, each looked up by its key: heads first, then the conversations that were
 /// written to last.
 const PLACES: &str = "SELECT asked.hash, p.id, p.node_id, p.depth, p.heads \
      FROM unnest($1) WITH ORDINALITY AS asked (hash, place) \
@@ -58,7 +58,7 @@ fn version_number(version: u32) -> i32 {
     i32::try_from(version).unwrap_or(i32::MAX)
 }
 
-/// The places of some hashes.
+/// The nodes of some hashes.
 pub(crate) async fn find_path_hashes(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -97,18 +97,18 @@ pub(crate) async fn put_paths(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-    kept: u32,
+    version: u32,
     marks: &[PathMark],
 ) -> Result<(), RowError> {
     let conv = ConversationRow::load_for_update(tx, owner, id).await?;
-    let named = marks.iter().map(|mark| mark.node).collect();
-    let known = node_row::find_existing_nodes(tx, conv.key, named).await?;
-    if let Some(mark) = marks.iter().find(|mark| !known.contains_key(&mark.node)) {
+    let ids = marks.iter().map(|mark| mark.node).collect();
+    let existing = node_row::find_existing_nodes(tx, conv.key, ids).await?;
+    if let Some(mark) = marks.iter().find(|mark| !existing.contains_key(&mark.node)) {
         return Err(Error::not_found(EntityKind::Node, mark.node).into());
     }
     tx.execute_on_commit(
         "DELETE FROM contexture.path_index WHERE conversation = $1 AND version <> $2",
-        params![conv.key, version_number(kept)],
+        params![conv.key, version_number(version)],
     );
     add_marks(tx, &conv, marks);
     Ok(())

@@ -181,9 +181,9 @@ fn check_encoding(encoding: &str, server: &ConnectionPool) -> Result<(), Error> 
 /// Makes the schema and its one row, if they are not there.
 async fn create_schema_if_missing(client: &Client, server: &ConnectionPool) -> Result<(), Error> {
     let as_seen = |fault: RowError| fault.into_error(server.address());
-    let mut left = ATTEMPTS;
+    let mut attempts = ATTEMPTS;
     loop {
-        left -= 1;
+        attempts -= 1;
         let found = inspect_schema(client).await.map_err(as_seen)?;
         check_encoding(&found.encoding, server)?;
         if found.is_begun {
@@ -198,7 +198,7 @@ async fn create_schema_if_missing(client: &Client, server: &ConnectionPool) -> R
         }
         match create_schema(client, found.has_schema).await {
             // Another was faster: "if not exists" looks, and then does not look again.
-            Err(error) if left > 0 && is_there_already(&error) => {}
+            Err(error) if attempts > 0 && is_there_already(&error) => {}
             Err(error) => return Err(from_postgres(error, server.address())),
             Ok(()) => return Ok(()),
         }
@@ -228,12 +228,12 @@ async fn inspect_schema(client: &Client) -> Result<SchemaState, RowError> {
     let Some(row) = rows.first() else {
         return Err(crate::connection::error::corrupt_error("no answer"));
     };
-    let there = |index| -> Result<bool, RowError> { Ok(get_column::<i64>(row, index)? > 0) };
+    let exists = |index| -> Result<bool, RowError> { Ok(get_column::<i64>(row, index)? > 0) };
     Ok(SchemaState {
         encoding: get_column(row, 0)?,
-        has_schema: there(1)?,
-        is_foreign: there(2)? && !there(3)?,
-        is_begun: there(3)?,
+        has_schema: exists(1)?,
+        is_foreign: exists(2)? && !exists(3)?,
+        is_begun: exists(3)?,
     })
 }
 

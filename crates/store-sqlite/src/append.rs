@@ -6,7 +6,7 @@ use contexture_ir::{BranchName, MessageId};
 use contexture_store::rules::{self, AppendTarget, BranchFacts, Counters};
 use contexture_store::{
     AppendPoint, AppendRequest, Appended, BlobId, EntityKind, Error, EventKind, Limits, NewBranch,
-    NewItem,
+    NewItem, StatePatch,
 };
 use rusqlite::Connection;
 
@@ -15,8 +15,8 @@ use crate::key_values;
 use crate::path_index;
 use crate::refs::branch::{self, BranchRow};
 use crate::rows::conversation_row::{ConversationRow, next_number};
-use crate::rows::node_row::{self, NodeSlot, small_counter};
-use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::rows::node_row::{self, NodeSlot};
+use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path, packed_key, small_counter};
 use crate::rows::{blob, event, response, state};
 use crate::search::index;
 use crate::streams;
@@ -74,22 +74,47 @@ pub(crate) fn append_items(
         &request.items,
         messages_on_path(conn, conv, &request.items, tip.position)?,
     );
-    let root_no = if request.patch.is_empty() {
-        tip.root_no
-    } else {
-        // The patch is merged into the root at the head as it is now, not as the caller saw it: two
-        // appends that change different keys both keep their changes.
-        let loaded = state::load_root(conn, conv, tip.root_no)?;
-        match rules::merge_patch(&loaded.root, &request.patch, limits)? {
-            Some(merged) => {
-                state::store_root(conn, conv, tip.root_no, loaded.since_whole, &merged)?
-            }
-            // A patch that changes nothing makes no root, so a repeated write of equal values costs
-            // no row.
-            None => tip.root_no,
-        }
+    let root_no = apply_patch(conn, conv, &request.patch, tip.root_no, limits)?;
+    let decided = DecidedAppend {
+        request,
+        terms,
+        counters: &counters,
+        root_no,
     };
-    write_append(conn, conv, request, terms, target, root_no, &counters)
+    write_append(conn, conv, &decided, target)
+}
+
+/// What [`write_append`] writes, once the rules have let it pass.
+struct DecidedAppend<'a> {
+    request: &'a AppendRequest,
+    /// Of each item, for the index of texts.
+    terms: &'a [String],
+    /// After each item.
+    counters: &'a [Counters],
+    /// The state after the patch.
+    root_no: u32,
+}
+
+/// Merges a patch into the root at the head; gives the number of the root after it.
+fn apply_patch(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    patch: &StatePatch,
+    root_no: u32,
+    limits: &Limits,
+) -> Result<u32, RowError> {
+    if patch.is_empty() {
+        return Ok(root_no);
+    }
+    // Into the root at the head as it is now, not as the caller saw it: two appends that change
+    // different keys both keep their changes.
+    let loaded = state::load_root(conn, conv, root_no)?;
+    match rules::merge_patch(&loaded.root, patch, limits)? {
+        Some(merged) => state::store_root(conn, conv, root_no, loaded.since_whole, &merged),
+        // A patch that changes nothing makes no root, so a repeated write of equal values costs no
+        // row.
+        None => Ok(root_no),
+    }
 }
 
 fn replay_result(
@@ -203,34 +228,32 @@ fn messages_on_path(
     items: &[NewItem],
     end: NodePosition,
 ) -> Result<BTreeSet<MessageId>, RowError> {
-    let asked: BTreeSet<&MessageId> = items
+    let message_ids: BTreeSet<&MessageId> = items
         .iter()
         .filter_map(|item| item.message_id.as_ref())
         .collect();
-    let mut found = BTreeSet::new();
-    for id in asked {
+    let mut on_path = BTreeSet::new();
+    for id in message_ids {
         // Newest first: a message that goes on usually has its last node just before the head, so
         // the first look mostly decides.
         for position in node_row::seen_positions(conn, conv.no, id)? {
             if is_on_path(conn, conv.no, end, position)? {
-                found.insert(id.clone());
+                on_path.insert(id.clone());
                 break;
             }
         }
     }
-    Ok(found)
+    Ok(on_path)
 }
 
 /// Writes what was decided.
 fn write_append(
     conn: &Connection,
     conv: &mut ConversationRow,
-    request: &AppendRequest,
-    terms: &[String],
+    decided: &DecidedAppend<'_>,
     target: ResolvedTarget,
-    root_no: u32,
-    counters: &[Counters],
 ) -> Result<Appended, RowError> {
+    let request = decided.request;
     // Responses and blobs come before the nodes that name them, so that no reader of a node ever
     // finds a name without what it names.
     if let Some(record) = &request.response {
@@ -239,19 +262,8 @@ fn write_append(
     for bytes in &request.blobs {
         blob::put_blob(conn, conv, bytes)?;
     }
-    let (mut row, sibling) = match target {
-        ResolvedTarget::Extend(row) => (row, false),
-        ResolvedTarget::Open {
-            name,
-            tip,
-            new,
-            sibling,
-        } => (
-            branch::create_branch(conn, conv, name, tip, &new, request.at_ms)?,
-            sibling,
-        ),
-    };
-    insert_items(conn, conv, request, terms, &mut row, root_no, counters)?;
+    let (mut row, sibling) = open_target(conn, conv, target, request.at_ms)?;
+    insert_items(conn, conv, decided, &mut row)?;
     // In the same transaction as the node: a reader sees the running answer or the finished one,
     // never both and never neither.
     if let Some(claim) = request.ends_stream {
@@ -260,20 +272,7 @@ fn write_append(
     let entries = request.entries.iter();
     let versions = entries.map(|(scope, put)| key_values::put_entry(conn, &conv.owner, scope, put));
     let versions = versions.collect::<Result<Vec<_>, _>>()?;
-    // An append may only open a branch or write values; then no head moves and there is nothing to
-    // tell readers of the path.
-    if let (Some(head), false) = (row.tip.node, request.items.is_empty()) {
-        let kind = EventKind::Appended {
-            branch: row.name.clone(),
-            head,
-            count: request.items.len() as u64,
-        };
-        event::record_event(conn, conv, request.at_ms, &kind)?;
-        branch::save_head(conn, conv.no, &row)?;
-    }
-    conv.nodes = conv
-        .nodes
-        .saturating_add(small_counter(request.items.len() as u64));
+    move_head(conn, conv, request, &row)?;
     conv.save(conn)?;
     Ok(Appended {
         versions,
@@ -281,32 +280,75 @@ fn write_append(
     })
 }
 
+/// Gives the branch to extend, and whether it is a sibling; creates it if it is new.
+fn open_target(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    target: ResolvedTarget,
+    at_ms: i64,
+) -> Result<(BranchRow, bool), RowError> {
+    match target {
+        ResolvedTarget::Extend(row) => Ok((row, false)),
+        ResolvedTarget::Open {
+            name,
+            tip,
+            new,
+            sibling,
+        } => {
+            let row = branch::create_branch(conn, conv, name, tip, &new, at_ms)?;
+            Ok((row, sibling))
+        }
+    }
+}
+
+/// Saves the head that the items moved and counts them; the conversation's row is to be saved
+/// afterwards.
+fn move_head(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    request: &AppendRequest,
+    row: &BranchRow,
+) -> Result<(), RowError> {
+    let count = request.items.len() as u64;
+    // An append may only open a branch: then no head moves, and readers of the path have nothing to
+    // learn.
+    let (Some(head), 1..) = (row.tip.node, count) else {
+        return Ok(());
+    };
+    let kind = EventKind::Appended {
+        branch: row.name.clone(),
+        head,
+        count,
+    };
+    event::record_event(conn, conv, request.at_ms, &kind)?;
+    conv.nodes = conv.nodes.saturating_add(small_counter(count));
+    branch::save_head(conn, conv.no, row)
+}
+
 /// Inserts the items after the head of `row`, with their terms and marks, and moves the head in
 /// `row`; the row is still to be saved.
 fn insert_items(
     conn: &Connection,
     conv: &mut ConversationRow,
-    request: &AppendRequest,
-    terms: &[String],
+    decided: &DecidedAppend<'_>,
     row: &mut BranchRow,
-    root_no: u32,
-    counters: &[Counters],
 ) -> Result<(), RowError> {
+    let request = decided.request;
     let root_before = row.tip.root_no;
     // Read once for all items: the writer is the only one that moves it, and it is this thread.
     let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
-    let items = request.items.iter().zip(terms).zip(counters);
+    let items = request.items.iter().zip(decided.terms);
+    let items = items.zip(decided.counters);
     for (index, ((item, terms), counters)) in items.enumerate() {
         // Items before `from` keep the state that was there before them: a rewind to such a node
         // must not see changes that came later.
-        let root_no = if index < request.patch.from {
-            root_before
-        } else {
-            root_no
+        let root_no = match index < request.patch.from {
+            true => root_before,
+            false => decided.root_no,
         };
-        let left = request.items.len() - index;
-        let seq = next_seq(conn, conv, row, left)?;
+        let remaining = request.items.len() - index;
+        let seq = next_seq(conn, conv, row, remaining)?;
         let slot = NodeSlot {
             seq,
             segment: row.segment,
@@ -316,17 +358,7 @@ fn insert_items(
         };
         node_row::insert_node(conn, conv.no, &slot, item)?;
         index::index_node(conn, &reach, conv.no, seq, terms)?;
-        row.tip = Tip {
-            position: NodePosition {
-                segment: row.segment,
-                depth: small_counter(counters.depth),
-            },
-            node: Some(item.id),
-            messages: small_counter(counters.messages),
-            turns: small_counter(counters.turns),
-            compacted: small_counter(counters.compacted),
-            root_no,
-        };
+        row.tip = Tip::after_item(row.segment, item.id, counters, root_no);
         if let Some(marks) = marks.get(&item.id) {
             path_index::add_marks(conn, conv, marks, row.tip.position)?;
         }
@@ -335,15 +367,15 @@ fn insert_items(
 }
 
 /// The key of the branch's next node; opens a segment if the branch has none or it is full.
-/// `left`: how many nodes are still to come.
+/// `remaining`: how many nodes are still to come.
 fn next_seq(
     conn: &Connection,
     conv: &mut ConversationRow,
     row: &mut BranchRow,
-    left: usize,
+    remaining: usize,
 ) -> Result<u32, RowError> {
     if row.segment == 0 || row.next_seq == row.end_seq {
-        let wanted = u32::try_from(left)
+        let wanted = u32::try_from(remaining)
             .unwrap_or(MAX_CAPACITY)
             .checked_next_power_of_two()
             .unwrap_or(MAX_CAPACITY)
@@ -378,8 +410,5 @@ fn next_seq(
 fn segment_capacity(conn: &Connection, conversation: u32, segment: u32) -> Result<u32, RowError> {
     Ok(conn
         .prepare_cached("SELECT capacity FROM segments WHERE id = ?")?
-        .query_row(
-            [crate::rows::path::packed_key(conversation, segment)],
-            |row| row.get(0),
-        )?)
+        .query_row([packed_key(conversation, segment)], |row| row.get(0))?)
 }

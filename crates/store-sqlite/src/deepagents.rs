@@ -197,13 +197,13 @@ fn file_uri(path: &Path) -> Result<String, Error> {
             other => address.push_str(&format!("%{other:02x}")),
         }
     }
-    let beside = |end: &str| {
+    let has_sibling_file = |end: &str| {
         let mut name = full.clone().into_os_string();
         name.push(end);
         PathBuf::from(name).exists()
     };
-    let open_elsewhere = beside("-wal") || beside("-journal");
-    address.push_str(if open_elsewhere {
+    let is_open_elsewhere = has_sibling_file("-wal") || has_sibling_file("-journal");
+    address.push_str(if is_open_elsewhere {
         "?mode=ro"
     } else {
         "?mode=ro&immutable=1"

@@ -1,6 +1,6 @@
 //! Values outside the tree as rows.
 
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::Owner;
 use contexture_store::{
     EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
 };
@@ -9,15 +9,6 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::error::{RowError, corrupt_error};
 use crate::rows::blob::row_checksum;
 use crate::rows::conversation_row::ConversationRow;
-
-/// A scope's columns.
-fn scope_columns(scope: &KeyScope) -> (u8, &str) {
-    match scope {
-        KeyScope::Owner => (0, ""),
-        KeyScope::Resource(resource) => (1, resource),
-        KeyScope::Conversation(id) => (2, id.as_str()),
-    }
-}
 
 /// A scope's columns; a conversation must exist.
 fn load_scope_columns<'a>(
@@ -28,7 +19,7 @@ fn load_scope_columns<'a>(
     if let KeyScope::Conversation(id) = scope {
         ConversationRow::load(conn, owner, id)?;
     }
-    Ok(scope_columns(scope))
+    Ok(rules::scope_columns(scope))
 }
 
 const SELECT: &str = "SELECT key, version, at_ms, value_check, value FROM key_values \
@@ -79,67 +70,99 @@ pub(crate) const LIST_ALL: &str = "SELECT key, version, at_ms, value_check, valu
      (SELECT 1 FROM conversations c WHERE c.owner = e.owner AND c.id = e.scope)) \
      ORDER BY scope_kind, scope, key";
 
+/// Which rows of [`LIST_ALL`] a page takes.
+struct ListRange<'a> {
+    only: Option<ScopeColumns<'a>>,
+    cursor: Option<(ScopeColumns<'a>, &'a str)>,
+    prefix: &'a str,
+}
+
+/// A scope's columns; pairs of them are in the order of [`LIST_ALL`].
+type ScopeColumns<'a> = (u8, &'a str);
+
+/// What a page does with a row.
+#[derive(PartialEq, Eq)]
+enum RowAction {
+    Take,
+    Skip,
+    /// Nothing after it belongs to the list either.
+    Stop,
+}
+
+impl<'a> ListRange<'a> {
+    fn new(conn: &Connection, owner: &Owner, list: &'a ListEntries) -> Result<Self, RowError> {
+        let only = list.scope.as_ref();
+        let only = only.map(|scope| load_scope_columns(conn, owner, scope));
+        // The cursor's conversation need not exist any more: the cursor is only a position in the order.
+        let cursor = list.after.as_ref();
+        Ok(Self {
+            only: only.transpose()?,
+            cursor: cursor.map(|after| (rules::scope_columns(&after.scope), after.key.as_str())),
+            prefix: &list.prefix,
+        })
+    }
+
+    /// The scope and key from which rows are read: the later of the cursor and the scope's first.
+    fn start(&self) -> (ScopeColumns<'a>, &'a str) {
+        let first = self.only.map(|only| (only, self.prefix));
+        let start = [first, self.cursor].into_iter().flatten().max();
+        start.unwrap_or(((0, ""), ""))
+    }
+
+    fn action(&self, scope: ScopeColumns<'_>, key: &str) -> RowAction {
+        if self.only.is_some_and(|only| only != scope) {
+            return RowAction::Stop;
+        }
+        // Read again, since a range begins with its start; the page before ended with it.
+        if self.cursor.is_some_and(|cursor| cursor == (scope, key)) {
+            return RowAction::Skip;
+        }
+        if key.starts_with(self.prefix) {
+            return RowAction::Take;
+        }
+        // Within one scope the keys of a prefix lie together, over several scopes they do not.
+        match self.only {
+            Some(_) => RowAction::Stop,
+            None => RowAction::Skip,
+        }
+    }
+}
+
 /// Values by scope and then by key.
 pub(crate) fn list_entries(
     conn: &Connection,
     owner: &Owner,
     list: &ListEntries,
 ) -> Result<EntryPage, RowError> {
-    let only = list.scope.as_ref();
-    let only = only
-        .map(|scope| load_scope_columns(conn, owner, scope))
-        .transpose()?;
-    // The cursor's conversation need not exist any more: the cursor is only a place in the order.
-    let cursor = list
-        .after
-        .as_ref()
-        .map(|at| (scope_columns(&at.scope), at.key.as_str()));
-    let ((kind, scope), key) = [only.map(|only| (only, list.prefix.as_str())), cursor]
-        .into_iter()
-        .flatten()
-        .max()
-        .unwrap_or(((0, ""), ""));
+    let range = ListRange::new(conn, owner, list)?;
+    let ((kind, scope), key) = range.start();
     let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
     let mut statement = conn.prepare_cached(LIST_ALL)?;
     let mut rows = statement.query(params![owner.as_str(), kind, scope, key])?;
     let mut page = EntryPage::default();
     while let Some(row) = rows.next()? {
-        let at: (u8, String) = (row.get(5)?, row.get(6)?);
-        let at_key: String = row.get(0)?;
-        if only.is_some_and(|only| only != (at.0, at.1.as_str())) {
-            break;
+        let (kind, scope): (u8, String) = (row.get(5)?, row.get(6)?);
+        let key: String = row.get(0)?;
+        match range.action((kind, &scope), &key) {
+            RowAction::Stop => break,
+            RowAction::Skip => continue,
+            RowAction::Take => {}
         }
-        let passed = cursor.is_some_and(|cursor| cursor == ((at.0, at.1.as_str()), &*at_key));
-        if passed || !at_key.starts_with(&list.prefix) {
-            if only.is_some() && !passed {
-                break;
-            }
-            continue;
-        }
+        // One row more than the page tells that there is a next one.
         if page.entries.len() == limit {
-            page.next = page.entries.last().map(|(scope, entry)| EntryCursor {
-                scope: scope.clone(),
-                key: entry.key.clone(),
-            });
+            page.next = EntryCursor::after_last(&page.entries);
             break;
         }
         if let Some(entry) = decode_entry(row)? {
-            page.entries.push((scope_of(at)?, entry));
+            page.entries
+                .push((decode_scope(kind.into(), &scope)?, entry));
         }
     }
     Ok(page)
 }
 
-fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, RowError> {
-    Ok(match kind {
-        0 => KeyScope::Owner,
-        1 => KeyScope::Resource(scope),
-        _ => {
-            let id =
-                ConversationId::new(&scope).map_err(|error| corrupt_error(error.to_string()))?;
-            KeyScope::Conversation(id)
-        }
-    })
+fn decode_scope(kind: i64, name: &str) -> Result<KeyScope, RowError> {
+    rules::scope_from_columns(kind, name).map_err(|error| corrupt_error(error.to_string()))
 }
 
 /// The columns [`verify_entry`] looks at.

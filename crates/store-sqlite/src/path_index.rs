@@ -1,6 +1,6 @@
 //! The path index as rows: which node has a path of which hash.
 //!
-//! Not here: the calls of the contract (`finding`).
+//! Not here: the calls of the contract (`store`).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row;
 use crate::rows::path::NodePosition;
 
-/// The places of a hash: heads first, then the conversations that were written to last.
+/// The nodes of a hash: heads first, then the conversations that were written to last.
 pub(crate) const PLACES: &str = "SELECT c.no, c.id, p.segment, p.depth, \
      EXISTS (SELECT 1 FROM branches b \
      WHERE b.id >> 32 = p.conversation_no \
@@ -55,7 +55,7 @@ pub(crate) fn add_marks(
     Ok(())
 }
 
-/// The places of some hashes.
+/// The nodes of some hashes.
 pub(crate) fn find_path_hashes(
     conn: &Connection,
     owner: &Owner,
@@ -66,9 +66,9 @@ pub(crate) fn find_path_hashes(
     let conversation = query.conversation.as_ref().map(ConversationId::as_str);
     let each = i64::try_from(query.each).unwrap_or(i64::MAX);
     for hash in &query.hashes {
-        let (of, version) = (owner.as_str(), query.version);
+        let (owner, version) = (owner.as_str(), query.version);
         let mut rows =
-            statement.query(params![of, version, hash.as_bytes(), conversation, each])?;
+            statement.query(params![owner, version, hash.as_bytes(), conversation, each])?;
         while let Some(row) = rows.next()? {
             let (no, id): (u32, String) = (row.get(0)?, row.get(1)?);
             let at = NodePosition {

@@ -188,13 +188,13 @@ impl Method {
 
     /// Whether it belongs to [`PathIndex`](contexture_store::PathIndex), which a store may not have.
     #[must_use]
-    pub const fn is_of_paths(self) -> bool {
+    pub(crate) const fn is_of_paths(self) -> bool {
         matches!(self, Self::FindPathHashes | Self::PutPaths)
     }
 
     /// Whether it belongs to [`Streams`](contexture_store::Streams), which a store may not have.
     #[must_use]
-    pub const fn is_of_streams(self) -> bool {
+    pub(crate) const fn is_of_streams(self) -> bool {
         matches!(
             self,
             Self::OpenStream
@@ -210,7 +210,7 @@ impl Method {
     /// Whether it belongs to [`Maintenance`](contexture_store::Maintenance), which a store may not
     /// have.
     #[must_use]
-    pub const fn is_of_maintenance(self) -> bool {
+    pub(crate) const fn is_of_maintenance(self) -> bool {
         matches!(
             self,
             Self::VerifyPage

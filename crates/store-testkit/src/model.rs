@@ -11,14 +11,16 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, Appended, BranchLabel, Error, ExpectedVersion, Fence,
-    KeyScope, ListEntries, NewBranch, NewConversation, OnMoved, PathEnd, PutEntry, ReadRequest,
-    RedactRequest, RefChange, StateChange, StateKey, StatePatch, Store,
+    KeyScope, NewBranch, NewConversation, OnMoved, PutEntry, RedactRequest, RefChange, StateChange,
+    StateKey, StatePatch, Store,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
 use crate::chat::{Chat, NOW, item, raw_item};
+
+mod compare;
 
 /// One operation. Numbers choose among what exists when it runs, modulo how much there is.
 #[derive(Clone, Debug)]
@@ -261,17 +263,7 @@ async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
     let new = NewConversation::new(chat.id.clone(), NOW);
     let made = chat.store.create_conversation(&chat.owner, new).await;
     made.map_err(|error| error.to_string())?;
-    let mut model = Model {
-        branches: vec![ModelBranch {
-            name: "main".to_owned(),
-            path: Vec::new(),
-            fence: 0,
-        }],
-        active: "main".to_owned(),
-        // The creation of the conversation is an event itself.
-        events: 1,
-        ..Model::default()
-    };
+    let mut model = Model::new();
     for (n, op) in ops.iter().enumerate() {
         if matches!(op, Op::Reopen) {
             let (owner, id) = (chat.owner.clone(), chat.id.clone());
@@ -319,6 +311,21 @@ fn checkpoint_name(number: usize) -> CheckpointName {
 }
 
 impl Model {
+    /// A conversation that was just made.
+    fn new() -> Self {
+        Self {
+            branches: vec![ModelBranch {
+                name: "main".to_owned(),
+                path: Vec::new(),
+                fence: 0,
+            }],
+            active: "main".to_owned(),
+            // The creation of the conversation is an event itself.
+            events: 1,
+            ..Self::default()
+        }
+    }
+
     /// The name that 002's formula gives.
     fn next_name(&self, from: &str) -> String {
         let taken = |name: &str| self.branches.iter().any(|branch| branch.name == name);
@@ -386,99 +393,114 @@ impl Model {
             Op::Append(append) => self.apply_append(chat, append).await,
             Op::Open { .. } => self.apply_open(chat, op).await,
             Op::Repeat(n) => self.apply_repeat(chat, *n).await,
-            Op::Conflict(n) if !self.nodes.is_empty() => {
+            Op::Activate(n) => self.apply_activate(chat, n % self.branches.len()).await,
+            Op::Delete(n) => self.apply_delete(chat, n % self.branches.len()).await,
+            Op::Rename { branch, to } => {
+                let n = branch % self.branches.len();
+                self.apply_rename(chat, n, format!("other-v{to}")).await
+            }
+            Op::Claim(n) => self.apply_claim(chat, n % self.branches.len()).await,
+            Op::Unset(c) => self.apply_unset(chat, checkpoint_name(*c)).await,
+            // What names a node does nothing as long as there is none.
+            Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) if self.nodes.is_empty() => Ok(()),
+            Op::Conflict(n) => {
                 let n = n % self.nodes.len();
                 let items = vec![raw_item(&format!("node {n}"), "other")];
                 expect_outcome(&chat.append_to_tip("main", items).await, "id_conflict")
             }
-            Op::Activate(n) => {
-                let branch = self.branches[n % self.branches.len()].name.clone();
-                let changed = chat
-                    .change_ref(RefChange::Activate(parse_branch_name(&branch)))
-                    .await;
-                self.active = branch;
-                self.events += 1;
-                expect_outcome(&changed, "ok")
-            }
-            Op::Delete(n) => {
-                let n = n % self.branches.len();
-                let branch = self.branches[n].name.clone();
-                let changed = chat
-                    .change_ref(RefChange::DeleteBranch(parse_branch_name(&branch)))
-                    .await;
-                if branch == self.active {
-                    return expect_outcome(&changed, "invalid");
-                }
-                self.branches.remove(n);
-                self.events += 1;
-                expect_outcome(&changed, "ok")
-            }
-            Op::Rename { branch, to } => {
-                let n = branch % self.branches.len();
-                let from = self.branches[n].name.clone();
-                let to = format!("other-v{to}");
-                let taken = self.branches.iter().any(|branch| branch.name == to);
-                let change = RefChange::RenameBranch {
-                    from: parse_branch_name(&from),
-                    to: parse_branch_name(&to),
-                };
-                let changed = chat.change_ref(change).await;
-                if taken {
-                    return expect_outcome(&changed, "already_exists");
-                }
-                self.branches[n].name = to.clone();
-                if self.active == from {
-                    self.active = to;
-                }
-                self.events += 1;
-                expect_outcome(&changed, "ok")
-            }
-            Op::Redact(n) if !self.nodes.is_empty() => {
-                let n = n % self.nodes.len();
-                let node = &mut self.nodes[n];
-                let fresh = *node.json != *TOMBSTONE;
-                node.json = TOMBSTONE.into();
-                self.events += u64::from(fresh);
-                let request = RedactRequest {
-                    nodes: vec![node.id],
-                    ..RedactRequest::default()
-                };
-                let redacted = chat
-                    .store
-                    .redact_content(&chat.owner, &chat.id, request)
-                    .await;
-                let count = redacted.as_ref().map_or(0, |done| done.nodes);
-                expect_equal("redacted", &count, &u64::from(fresh))
-            }
-            Op::Claim(n) => {
-                let n = n % self.branches.len();
-                let branch = &mut self.branches[n];
-                branch.fence += 1;
-                self.events += 1;
-                let claim = RefChange::Claim(parse_branch_name(&branch.name));
-                expect_outcome(&chat.change_ref(claim).await, "ok")
-            }
-            Op::Set {
-                checkpoint: c,
-                node,
-            } if !self.nodes.is_empty() => {
+            Op::Redact(n) => self.apply_redact(chat, n % self.nodes.len()).await,
+            Op::Set { checkpoint, node } => {
                 let node = node % self.nodes.len();
-                let name = checkpoint_name(*c);
-                self.checkpoints.insert(name.to_string(), node);
-                self.events += 1;
-                let node = self.nodes[node].id;
-                let set = RefChange::SetCheckpoint { name, node };
-                expect_outcome(&chat.change_ref(set).await, "ok")
+                self.apply_set(chat, checkpoint_name(*checkpoint), node)
+                    .await
             }
-            Op::Unset(c) => {
-                let name = checkpoint_name(*c);
-                let known = self.checkpoints.remove(name.as_str()).is_some();
-                self.events += u64::from(known);
-                let changed = chat.change_ref(RefChange::DeleteCheckpoint(name)).await;
-                expect_outcome(&changed, if known { "ok" } else { "not_found" })
-            }
-            Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) | Op::Reopen => Ok(()),
+            Op::Reopen => Ok(()),
         }
+    }
+
+    async fn apply_activate(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let branch = self.branches[n].name.clone();
+        let activate = RefChange::Activate(parse_branch_name(&branch));
+        let changed = chat.change_ref(activate).await;
+        self.active = branch;
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_delete(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let branch = self.branches[n].name.clone();
+        let delete = RefChange::DeleteBranch(parse_branch_name(&branch));
+        let changed = chat.change_ref(delete).await;
+        if branch == self.active {
+            return expect_outcome(&changed, "invalid");
+        }
+        self.branches.remove(n);
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_rename(&mut self, chat: &Chat, n: usize, to: String) -> Result<(), String> {
+        let from = self.branches[n].name.clone();
+        let taken = self.branches.iter().any(|branch| branch.name == to);
+        let change = RefChange::RenameBranch {
+            from: parse_branch_name(&from),
+            to: parse_branch_name(&to),
+        };
+        let changed = chat.change_ref(change).await;
+        if taken {
+            return expect_outcome(&changed, "already_exists");
+        }
+        self.branches[n].name = to.clone();
+        if self.active == from {
+            self.active = to;
+        }
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_claim(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let branch = &mut self.branches[n];
+        branch.fence += 1;
+        self.events += 1;
+        let claim = RefChange::Claim(parse_branch_name(&branch.name));
+        expect_outcome(&chat.change_ref(claim).await, "ok")
+    }
+
+    async fn apply_redact(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        let node = &mut self.nodes[n];
+        let fresh = *node.json != *TOMBSTONE;
+        node.json = TOMBSTONE.into();
+        self.events += u64::from(fresh);
+        let request = RedactRequest {
+            nodes: vec![node.id],
+            ..RedactRequest::default()
+        };
+        let redacted = chat
+            .store
+            .redact_content(&chat.owner, &chat.id, request)
+            .await;
+        let count = redacted.as_ref().map_or(0, |done| done.nodes);
+        expect_equal("redacted", &count, &u64::from(fresh))
+    }
+
+    async fn apply_set(
+        &mut self,
+        chat: &Chat,
+        name: CheckpointName,
+        node: usize,
+    ) -> Result<(), String> {
+        self.checkpoints.insert(name.to_string(), node);
+        self.events += 1;
+        let node = self.nodes[node].id;
+        let set = RefChange::SetCheckpoint { name, node };
+        expect_outcome(&chat.change_ref(set).await, "ok")
+    }
+
+    async fn apply_unset(&mut self, chat: &Chat, name: CheckpointName) -> Result<(), String> {
+        let known = self.checkpoints.remove(name.as_str()).is_some();
+        self.events += u64::from(known);
+        let changed = chat.change_ref(RefChange::DeleteCheckpoint(name)).await;
+        expect_outcome(&changed, if known { "ok" } else { "not_found" })
     }
 
     fn entry_writes(&self, chat: &Chat, append: &AppendOp) -> Vec<(KeyScope, PutEntry)> {
@@ -503,9 +525,21 @@ impl Model {
         put.map(|put| (scope(), put)).collect()
     }
 
+    /// The tip of a branch, or a head that is expected on it.
+    fn append_point(&self, branch: &BranchName, expected: Option<&[usize]>) -> AppendPoint {
+        let branch = branch.clone();
+        match expected {
+            None => AppendPoint::Tip { branch },
+            Some(path) => AppendPoint::Head {
+                branch,
+                head: path.last().map(|last| self.nodes[*last].id),
+            },
+        }
+    }
+
     async fn apply_append(&mut self, chat: &Chat, append: &AppendOp) -> Result<(), String> {
-        let at = append.branch % self.branches.len();
-        let (branch, path) = (&self.branches[at], self.branches[at].path.clone());
+        let n = append.branch % self.branches.len();
+        let (branch, path) = (&self.branches[n], self.branches[n].path.clone());
         let words = self.next_node_names(append.count);
         let mut append = append.clone();
         // The generator knows nothing of the number of items; beyond the last one the request would
@@ -521,37 +555,20 @@ impl Model {
             .fence
             .map(|age| Fence(branch.fence.saturating_sub(age)));
         let branch_name = parse_branch_name(&branch.name);
+        let at = self.append_point(&branch_name, expected.as_deref());
         let request = AppendRequest {
             on_moved: append.on_moved,
             fence,
             patch: state_patch(&append),
             entries: self.entry_writes(chat, &append),
-            ..self.append_request(
-                match &expected {
-                    None => AppendPoint::Tip {
-                        branch: branch_name.clone(),
-                    },
-                    Some(expected) => AppendPoint::Head {
-                        branch: branch_name.clone(),
-                        head: expected.last().map(|last| self.nodes[*last].id),
-                    },
-                },
-                &words,
-            )
+            ..self.append_request(at, &words)
         };
         let result = chat.append_request(request.clone()).await;
-        // The checks stand in the store's order: fence, head, versions. The first that fails is the
-        // answer.
-        if stale {
-            return expect_outcome(&result, "stale_fence");
+        let wanted = expected_append_outcome(&append, stale, moved);
+        expect_outcome(&result, wanted)?;
+        if wanted != "ok" {
+            return Ok(());
         }
-        if moved && append.on_moved == OnMoved::Refuse {
-            return expect_outcome(&result, "head_moved");
-        }
-        if append.entry.as_ref().is_some_and(|entry| entry.stale) {
-            return expect_outcome(&result, "version_conflict");
-        }
-        expect_outcome(&result, "ok")?;
         if let Some(entry) = &append.entry {
             let (value, version) = self.entries.entry(entry.key).or_default();
             *value = entry.value;
@@ -569,7 +586,7 @@ impl Model {
                 fence: 0,
             });
         } else {
-            self.branches[at].path = self.add_nodes(&words, &path, Some(&append));
+            self.branches[n].path = self.add_nodes(&words, &path, Some(&append));
         }
         self.done.extend(result.ok().map(|done| (request, done)));
         Ok(())
@@ -639,117 +656,19 @@ impl Model {
         }
         Err(format!("first {first:?}, again {again:?}"))
     }
+}
 
-    /// Whether all names are where they must be.
-    async fn compare_names(&self, chat: &Chat) -> Result<(), String> {
-        let refs = chat.store.list_refs(&chat.owner, &chat.id).await;
-        let refs = refs.map_err(|error| error.to_string())?;
-        // In the order of the store, which must be that of creation.
-        let got: Vec<_> = refs
-            .branches
-            .iter()
-            .map(|branch| {
-                (
-                    branch.name.as_str(),
-                    branch.nodes,
-                    branch.active,
-                    branch.fence.0,
-                )
-            })
-            .collect();
-        let wanted: Vec<_> = self
-            .branches
-            .iter()
-            .map(|branch| {
-                let active = branch.name == self.active;
-                (
-                    branch.name.as_str(),
-                    branch.path.len() as u64,
-                    active,
-                    branch.fence,
-                )
-            })
-            .collect();
-        expect_equal("branches", &got, &wanted)?;
-        let got = refs.checkpoints.iter();
-        let got: Vec<_> = got.map(|c| (c.name.to_string(), c.node)).collect();
-        let wanted = self.checkpoints.iter();
-        let wanted: Vec<_> = wanted
-            .map(|(c, n)| (c.clone(), self.nodes[*n].id))
-            .collect();
-        expect_equal("checkpoints", &got, &wanted)
-    }
-
-    /// Whether everything else that can be seen is as it must be.
-    async fn compare_contents(&self, chat: &Chat) -> Result<(), String> {
-        for branch in &self.branches {
-            let at = PathEnd::Branch(parse_branch_name(&branch.name));
-            self.compare_path(chat, at, &branch.path).await?;
-        }
-        for node in self.checkpoints.values() {
-            let node = &self.nodes[*node];
-            self.compare_path(chat, PathEnd::Node(node.id), &node.path)
-                .await?;
-        }
-        // Deleted values are not listed, though the model keeps them for their versions.
-        let list = ListEntries::in_scope(KeyScope::Conversation(chat.id.clone()), "");
-        let kept = chat.store.list_entries(&chat.owner, list).await;
-        let kept = kept.map_err(|error| error.to_string())?.entries;
-        let got = kept.iter().map(|(_, entry)| {
-            let value = entry.value.first().copied();
-            (entry.key.clone(), (value, entry.version))
-        });
-        let wanted = self
-            .entries
-            .iter()
-            .filter(|(_, (value, _))| value.is_some());
-        let wanted: Vec<_> = wanted
-            .map(|(key, entry)| (key.to_string(), *entry))
-            .collect();
-        expect_equal("values", &got.collect::<Vec<_>>(), &wanted)?;
-        let record = chat.store.load_conversation(&chat.owner, &chat.id).await;
-        let record = record.map_err(|error| error.to_string())?;
-        expect_equal("nodes", &record.nodes, &(self.nodes.len() as u64))?;
-        let events = chat
-            .store
-            .list_events(&chat.owner, &chat.id, 0, usize::MAX)
-            .await;
-        let events = events.map_err(|error| error.to_string())?;
-        expect_equal("events", &(events.len() as u64), &self.events)
-    }
-
-    async fn compare_path(&self, chat: &Chat, at: PathEnd, path: &[usize]) -> Result<(), String> {
-        let page = chat.read_path(ReadRequest::whole_path(at.clone())).await;
-        let page = page.map_err(|error| error.to_string())?;
-        let got: Vec<_> = page
-            .nodes
-            .iter()
-            .map(|node| (node.id, &*node.json))
-            .collect();
-        let wanted = path.iter().map(|n| &self.nodes[*n]);
-        let wanted: Vec<_> = wanted.map(|node| (node.id, &*node.json)).collect();
-        expect_equal("path", &got, &wanted)?;
-        // The last nodes alone as well: a store may read them in another way than the whole path.
-        let tail = chat.read_path(ReadRequest::last_nodes(at.clone(), 3)).await;
-        let tail = tail.map_err(|error| error.to_string())?.nodes;
-        expect_equal(
-            "tail",
-            &tail[..],
-            &page.nodes[page.nodes.len().saturating_sub(3)..],
-        )?;
-        let got: Vec<(String, String)> = chat
-            .state_values(at)
-            .await
-            .into_iter()
-            .map(|(key, _, value)| (key, value))
-            .collect();
-        let state = path.last().map(|last| &self.nodes[*last].state);
-        let wanted: Vec<(String, String)> = state
-            .into_iter()
-            .flatten()
-            .map(|(key, value)| (format!("layer {key}"), value.to_string()))
-            .collect();
-        expect_equal("state", &got, &wanted)
+/// What a store answers to an append whose fence is stale, or whose head has moved.
+fn expected_append_outcome(append: &AppendOp, stale: bool, moved: bool) -> &'static str {
+    // In the store's order: fence, head, versions. The first check that fails is the answer.
+    if stale {
+        "stale_fence"
+    } else if moved && append.on_moved == OnMoved::Refuse {
+        "head_moved"
+    } else if append.entry.as_ref().is_some_and(|entry| entry.stale) {
+        "version_conflict"
+    } else {
+        "ok"
     }
 }
 

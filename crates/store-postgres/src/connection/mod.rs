@@ -14,7 +14,7 @@
 //! Errors: a serialisation failure, a deadlock, or a connection that broke before the commit was
 //! sent has changed nothing, and the transaction runs again. A connection that broke after it leaves
 //! the outcome unknown; only calls that recognise their repetition run again then
-//! ([`Access::WriteAgain`](pool::Access::WriteAgain)).
+//! ([`Access::WriteIdempotent`](pool::Access::WriteIdempotent)).
 //!
 //! Error texts never hold the user or the password of an address, whatever the driver says.
 //!

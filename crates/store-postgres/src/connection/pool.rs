@@ -17,7 +17,7 @@ use crate::connection::tls::Tls;
 use crate::connection::transaction::Tx;
 use crate::options::PostgresOptions;
 
-/// How often a call is tried in all.
+/// Attempts of one call, the first included.
 const ATTEMPTS: usize = 5;
 
 /// What a transaction does.
@@ -25,10 +25,10 @@ const ATTEMPTS: usize = 5;
 pub(crate) enum Access {
     /// Reads, at one instant.
     Read,
-    /// Writes; doing it again after it may have been done would do something else.
+    /// Writes, and may not run twice: the second run would do something else.
     Write,
-    /// Writes; doing it again after it was done changes nothing.
-    WriteAgain,
+    /// Writes, and may run twice: the second run changes nothing.
+    WriteIdempotent,
 }
 
 /// The connections to a database.
@@ -41,7 +41,7 @@ pub(crate) struct ConnectionPool {
 /// An attempt that failed.
 struct FailedAttempt {
     error: Error,
-    weight: FailureEffect,
+    effect: FailureEffect,
     /// Whether it was the contract that refused: then nothing else can be wrong.
     refused: bool,
     /// Whether the commit was sent.
@@ -109,17 +109,17 @@ impl ConnectionPool {
         W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
     {
         let mut in_doubt = false;
-        let mut left = ATTEMPTS;
+        let mut attempts = ATTEMPTS;
         loop {
-            left -= 1;
-            let broken = match self.attempt_transaction(access, &work).await {
+            attempts -= 1;
+            let failed = match self.attempt_transaction(access, &work).await {
                 Ok(value) => return Ok(value),
-                Err(broken) => broken,
+                Err(failed) => failed,
             };
             // Once a commit may have arrived, a later failure of another kind does not take the
             // doubt away.
-            in_doubt |= broken.sent && broken.weight == FailureEffect::Lost;
-            let again = match broken.weight {
+            in_doubt |= failed.sent && failed.effect == FailureEffect::Lost;
+            let should_retry = match failed.effect {
                 FailureEffect::Final => false,
                 // The server has refused the transaction, so nothing of it was done.
                 FailureEffect::Collision => true,
@@ -127,17 +127,17 @@ impl ConnectionPool {
                 // that recognise their repetition.
                 FailureEffect::Lost => !in_doubt || access != Access::Write,
             };
-            if again && left > 0 {
+            if should_retry && attempts > 0 {
                 continue;
             }
             // A refusal by the contract after a doubtful commit is an answer: the call was judged
             // against what is stored now.
-            if in_doubt && !broken.refused {
+            if in_doubt && !failed.refused {
                 return Err(Error::OutcomeUnknown {
-                    source: Box::new(broken.error),
+                    source: Box::new(failed.error),
                 });
             }
-            return Err(broken.error);
+            return Err(failed.error);
         }
     }
 
@@ -152,13 +152,13 @@ impl ConnectionPool {
     {
         let client = self.get_client().await.map_err(|error| FailedAttempt {
             error,
-            weight: FailureEffect::Final,
+            effect: FailureEffect::Final,
             refused: false,
             sent: false,
         })?;
         let begin = match access {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Access::Write | Access::WriteAgain => &self.begin_write,
+            Access::Write | Access::WriteIdempotent => &self.begin_write,
         };
         let client = Arc::new(client);
         let mut tx = Tx::new(Arc::clone(&client));
@@ -178,7 +178,7 @@ impl ConnectionPool {
 
     fn failed_attempt(&self, fault: RowError, sent: bool) -> FailedAttempt {
         FailedAttempt {
-            weight: fault.failure_effect(),
+            effect: fault.failure_effect(),
             refused: matches!(fault, RowError::Store(_)),
             error: fault.into_error(&self.address),
             sent,

@@ -45,26 +45,34 @@ pub(crate) async fn create_conversation(
     new: &NewConversation,
 ) -> Result<Result<Conversation, PendingDeletion>, RowError> {
     let key = ConversationKey::of(owner, &new.id).into_bytes();
-    let taken = tx.query_row(
+    let existing = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1",
         params![key],
     );
     // Both before anything is written: a conversation of the id may be there, or the rows of a
     // deleted one, which a new one would inherit.
-    let (taken, gone) = try_join(taken, deletion::of_id(tx, owner, &new.id)).await?;
-    if taken.is_some() {
+    let (existing, pending) = try_join(existing, deletion::of_id(tx, owner, &new.id)).await?;
+    if existing.is_some() {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
     // The caller removes the rows of the earlier one in transactions of their own and comes again;
     // done here, it would hold a lock for as long as that takes.
-    if let Some(gone) = gone {
-        return Ok(Err(gone));
+    if let Some(pending) = pending {
+        return Ok(Err(pending));
     }
     let at_ms = new.created_ms;
     insert_rows(tx, key, owner, new)?;
     filter::save_attributes(tx, key, &new.metadata);
     branch::insert_branch(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
-    let mut conv = ConversationRow {
+    let mut conv = first_row(key, owner, new);
+    event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
+    conv.save(tx);
+    Ok(Ok(first_record(owner, new)))
+}
+
+/// The row of a conversation that has only its branch `main`.
+fn first_row(key: [u8; 16], owner: &Owner, new: &NewConversation) -> ConversationRow {
+    ConversationRow {
         key,
         owner: owner.clone(),
         id: new.id.clone(),
@@ -76,11 +84,13 @@ pub(crate) async fn create_conversation(
         next_branch: 2,
         next_root: 1,
         next_event: 1,
-        updated_ms: at_ms,
-    };
-    event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
-    conv.save(tx);
-    Ok(Ok(Conversation {
+        updated_ms: new.created_ms,
+    }
+}
+
+/// The record of a conversation that was just made; its creation is its first event.
+fn first_record(owner: &Owner, new: &NewConversation) -> Conversation {
+    Conversation {
         owner: owner.clone(),
         id: new.id.clone(),
         title: new.title.clone(),
@@ -92,9 +102,9 @@ pub(crate) async fn create_conversation(
         branches: 1,
         messages: 0,
         events: 1,
-        created_ms: at_ms,
-        updated_ms: at_ms,
-    }))
+        created_ms: new.created_ms,
+        updated_ms: new.created_ms,
+    }
 }
 
 /// Inserts the rows of a conversation: its counters, its details and its listing.
@@ -188,10 +198,7 @@ pub(crate) async fn list_conversations(
         let rows = query_page(tx, owner, list, after.as_ref(), fetch).await?;
         for row in &rows {
             let record = decode_record(owner, row)?;
-            after = Some(ConversationCursor {
-                updated_ms: record.updated_ms,
-                id: record.id.clone(),
-            });
+            after = ConversationCursor::after_last(std::slice::from_ref(&record));
             let title = list.title.as_deref();
             if title.is_none_or(|text| rules::title_contains(record.title.as_deref(), text)) {
                 found.push(record);
@@ -201,16 +208,15 @@ pub(crate) async fn list_conversations(
             break;
         }
     }
-    let more = found.len() > limit;
-    // The row beyond the page only told that there is one.
-    found.truncate(limit);
-    let last = found.last().filter(|_| more);
+    let mut next = None;
+    if found.len() > limit {
+        // The rows beyond the page only told that there is a next one.
+        found.truncate(limit);
+        next = ConversationCursor::after_last(&found);
+    }
     Ok(ConversationPage {
-        next: last.map(|last| ConversationCursor {
-            updated_ms: last.updated_ms,
-            id: last.id.clone(),
-        }),
         conversations: found,
+        next,
     })
 }
 
@@ -251,12 +257,7 @@ async fn query_page(
 fn decode_record(owner: &Owner, row: &Row) -> Result<Conversation, RowError> {
     let id = ConversationId::new(get_column::<&str>(row, 0)?);
     let id = id.map_err(|error| corrupt_error(error.to_string()))?;
-    let damaged = |what, why: String| Error::Damaged {
-        conversation: id.clone(),
-        what,
-        position: "its record".to_owned(),
-        why,
-    };
+    let damaged = |what, why: String| Error::damaged(&id, what, "its record", why);
     let text = |index, what| -> Result<Option<String>, RowError> {
         let bytes: Option<&[u8]> = get_column(row, index)?;
         let text = bytes.map(std::str::from_utf8).transpose();

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use contexture_ir::{ContentHash, ConversationId, Owner};
 use contexture_store::{BlobId, CollectRequest, Collected, Error};
 use futures_util::TryStreamExt as _;
+use tokio_postgres::Row;
 
 use crate::connection::error::RowError;
 use crate::connection::params::{get_bytes, get_column, params};
@@ -72,7 +73,7 @@ pub(crate) async fn find_unnamed_blobs(
     })
 }
 
-/// Removes what has been unnamed for long enough, and takes down since when the others are.
+/// Removes blobs that have been unnamed for the grace period, and marks the others as unnamed.
 pub(crate) async fn remove_unnamed_blobs(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -95,37 +96,52 @@ pub(crate) async fn remove_unnamed_blobs(
             params![key, Vec::from_iter(unnamed.blobs.iter().copied())],
         )
         .await?;
-    let mut collected = Collected::default();
-    let (mut due, mut seen) = (Vec::new(), Vec::new());
-    for row in &rows {
+    let sorted = sort_by_age(&rows, request)?;
+    tx.execute_on_commit(
+        "UPDATE contexture.blobs SET unnamed_ms = $3 WHERE conversation = $1 AND blob_id = ANY ($2)",
+        params![key, sorted.unmarked, request.now_ms],
+    );
+    tx.execute_on_commit(
+        "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
+        params![key, sorted.due],
+    );
+    Ok(sorted.collected)
+}
+
+/// Unnamed blobs by what is to be done with them.
+#[derive(Default)]
+struct SortedBlobs {
+    collected: Collected,
+    /// To be removed.
+    due: Vec<BlobId>,
+    /// To be marked with the time since which they are unnamed.
+    unmarked: Vec<BlobId>,
+}
+
+fn sort_by_age(rows: &[Row], request: CollectRequest) -> Result<SortedBlobs, RowError> {
+    let mut sorted = SortedBlobs::default();
+    let collected = &mut sorted.collected;
+    for row in rows {
         let blob = BlobId::from_bytes(get_bytes(row, 0)?);
         // A clock was set back: the time begins anew.
         let since: Option<i64> = get_column(row, 1)?;
         let since = since.filter(|since| *since <= request.now_ms);
         if since.is_none() {
-            seen.push(blob);
+            sorted.unmarked.push(blob);
         }
         let is_due =
             since.is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms);
         if !is_due {
             collected.waiting += 1;
-        } else if due.len() >= request.limit {
+        } else if sorted.due.len() >= request.limit {
             // Bounded: what is due beyond the limit is left for the next call.
             collected.more = true;
         } else {
             let size: i32 = get_column(row, 2)?;
             collected.blobs.count += 1;
             collected.blobs.bytes += u64::try_from(size).unwrap_or(0);
-            due.push(blob);
+            sorted.due.push(blob);
         }
     }
-    tx.execute_on_commit(
-        "UPDATE contexture.blobs SET unnamed_ms = $3 WHERE conversation = $1 AND blob_id = ANY ($2)",
-        params![key, seen, request.now_ms],
-    );
-    tx.execute_on_commit(
-        "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
-        params![key, due],
-    );
-    Ok(collected)
+    Ok(sorted)
 }

@@ -16,7 +16,7 @@ use crate::rows::conversation_row::ConversationRow;
 /// What one step removes at most: rows, and of tables whose rows are large.
 const STEP_ROWS: i64 = 1000;
 const STEP_LARGE: i64 = 50;
-/// Conversations that one step takes out of sight.
+/// Conversations that one step hides.
 const STEP_CONVERSATIONS: i64 = 100;
 
 macro_rules! some_of {
@@ -77,7 +77,7 @@ pub(crate) struct DeletionStep {
     pub(crate) more: bool,
 }
 
-/// Takes a conversation out of sight.
+/// Hides a conversation from readers.
 pub(crate) async fn mark_deleted(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -93,7 +93,7 @@ pub(crate) async fn mark_deleted(
     })
 }
 
-/// Takes locked conversations out of sight.
+/// Hides locked conversations from readers.
 fn mark_rows(tx: &mut Tx<'_>, owner: &Owner, ids: Vec<String>, keys: Vec<[u8; 16]>) {
     tx.execute_on_commit(
         // Noted in the transaction that hides it: a crash in between cannot leave rows that nothing
@@ -163,14 +163,14 @@ pub(crate) async fn delete_step(
             params![gone.owner.as_str(), gone.id.as_str()],
         )
         .await?;
-    let mut entries = 0;
     if still.is_none() {
         return Ok(DeletionStep {
-            entries,
+            entries: 0,
             more: false,
         });
     }
-    entries = tx
+    // First of all, since a new conversation of the same id would see them.
+    let entries = tx
         .execute(
             "DELETE FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 \
              AND scope = $2 AND key IN (SELECT key FROM contexture.key_values \
@@ -182,17 +182,10 @@ pub(crate) async fn delete_step(
             ],
         )
         .await?;
-    let mut more = entries >= STEP_LARGE.unsigned_abs();
-    // One table at a time until a statement reaches its limit, so that a step stays short whatever
-    // the conversation holds.
-    for (sql, limit) in TABLES {
-        if more {
-            break;
-        }
-        let removed = tx.execute(sql, params![gone.key, limit]).await?;
-        more = removed >= limit.unsigned_abs();
-    }
+    let more =
+        entries >= STEP_LARGE.unsigned_abs() || delete_conversation_rows(tx, gone.key).await?;
     if !more {
+        // The note goes with the step that finds nothing left, never earlier.
         tx.execute_on_commit(
             "DELETE FROM contexture.details WHERE conversation = $1",
             params![gone.key],
@@ -203,6 +196,18 @@ pub(crate) async fn delete_step(
         );
     }
     Ok(DeletionStep { entries, more })
+}
+
+/// Deletes rows of a conversation table by table; gives whether rows may be left.
+async fn delete_conversation_rows(tx: &mut Tx<'_>, key: [u8; 16]) -> Result<bool, RowError> {
+    // Until a statement reaches its limit, so that a step stays short whatever the conversation
+    // holds.
+    for (sql, limit) in TABLES {
+        if tx.execute(sql, params![key, limit]).await? >= limit.unsigned_abs() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// One step of erasing everything of an owner or a resource.

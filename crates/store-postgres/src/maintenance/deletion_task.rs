@@ -72,8 +72,8 @@ impl Drop for WakeTaskOnDrop {
     }
 }
 
-/// Removes the rows of all conversations that are out of sight.
-pub(crate) async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
+/// Removes the rows of all conversations that are hidden.
+async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
     while let Some(gone) = find_pending(server).await? {
         delete_rows(server, &gone).await?;
     }
@@ -91,13 +91,13 @@ pub(crate) async fn find_pending(
         .await
 }
 
-/// Removes the rows of a conversation that is out of sight.
+/// Removes the rows of a conversation that is hidden.
 pub(crate) async fn delete_rows(
     server: &ConnectionPool,
     gone: &PendingDeletion,
 ) -> Result<(), Error> {
     let step = || {
-        server.run_transaction(Access::WriteAgain, |tx| {
+        server.run_transaction(Access::WriteIdempotent, |tx| {
             Box::pin(deletion::delete_step(tx, gone))
         })
     };

@@ -40,11 +40,11 @@ const SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigi
 /// What the server finds wrong with the tables' files.
 pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>, Error> {
     let client = server.get_client().await?;
-    let at = ServerSession {
+    let session = ServerSession {
         client: &client,
         server,
     };
-    let schemas: Vec<String> = at.query_column(AMCHECK, Vec::new()).await?;
+    let schemas: Vec<String> = session.query_column(AMCHECK, Vec::new()).await?;
     let Some(schema) = schemas.first() else {
         return Err(Error::NotOffered {
             what: "a check of the medium without PostgreSQL's extension amcheck",
@@ -53,34 +53,8 @@ pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>
         });
     };
     let mut lines = Vec::new();
-    for relation in at.list_relations().await? {
-        let name = format!("contexture.{}", relation.name);
-        let sql = match relation.is_index {
-            true => format!("SELECT {schema}.bt_index_check($1::regclass, true)::text"),
-            false => format!(
-                "SELECT format('block %s, item %s: %s', blkno, offnum, msg) \
-                 FROM {schema}.verify_heapam($1::regclass, check_toast => true)"
-            ),
-        };
-        match at
-            .query_column::<Option<String>>(&sql, params![name.as_str()])
-            .await
-        {
-            Ok(found) => {
-                let found = found.into_iter().flatten().filter(|line| !line.is_empty());
-                lines.extend(found.map(|line| format!("{name}: {line}")));
-            }
-            // A table that it cannot go through to the end.
-            Err(Error::Storage {
-                fault: StorageFault::Corrupt,
-                source,
-                ..
-            }) => {
-                let why = source.map_or_else(String::new, |source| error_cause_text(&*source));
-                lines.push(format!("{name}: {why}"));
-            }
-            Err(error) => return Err(error),
-        }
+    for relation in session.list_relations().await? {
+        lines.extend(session.verify_relation(schema, &relation).await?);
         if lines.len() >= LINES {
             lines.truncate(LINES);
             break;
@@ -92,12 +66,12 @@ pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>
 /// Has the server tidy up the tables, one by one.
 pub(crate) async fn compact_storage(server: &ConnectionPool) -> Result<Compacted, Error> {
     let client = server.get_client().await?;
-    let at = ServerSession {
+    let session = ServerSession {
         client: &client,
         server,
     };
-    let before = at.measure_size().await?;
-    for relation in at.list_relations().await? {
+    let before = session.measure_size().await?;
+    for relation in session.list_relations().await? {
         if !relation.is_index {
             // Names of ours need no quotes.
             let sql = format!("VACUUM contexture.{}", relation.name);
@@ -105,7 +79,7 @@ pub(crate) async fn compact_storage(server: &ConnectionPool) -> Result<Compacted
             done.map_err(|error| from_postgres(error, server.address()))?;
         }
     }
-    let after = at.measure_size().await?;
+    let after = session.measure_size().await?;
     Ok(Compacted { before, after })
 }
 
@@ -135,6 +109,39 @@ impl ServerSession<'_> {
         column
             .collect::<Result<Vec<T>, RowError>>()
             .map_err(|fault| self.to_error(fault))
+    }
+
+    /// What amcheck, whose functions are in `schema`, finds wrong with one table or index.
+    async fn verify_relation(
+        &self,
+        schema: &str,
+        relation: &Relation,
+    ) -> Result<Vec<String>, Error> {
+        let name = format!("contexture.{}", relation.name);
+        let sql = match relation.is_index {
+            true => format!("SELECT {schema}.bt_index_check($1::regclass, true)::text"),
+            false => format!(
+                "SELECT format('block %s, item %s: %s', blkno, offnum, msg) \
+                 FROM {schema}.verify_heapam($1::regclass, check_toast => true)"
+            ),
+        };
+        let found = self.query_column::<Option<String>>(&sql, params![name.as_str()]);
+        match found.await {
+            Ok(found) => {
+                let found = found.into_iter().flatten().filter(|line| !line.is_empty());
+                Ok(found.map(|line| format!("{name}: {line}")).collect())
+            }
+            // Damage so bad that amcheck cannot go through to the end.
+            Err(Error::Storage {
+                fault: StorageFault::Corrupt,
+                source,
+                ..
+            }) => {
+                let why = source.map_or_else(String::new, |source| error_cause_text(&*source));
+                Ok(vec![format!("{name}: {why}")])
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn list_relations(&self) -> Result<Vec<Relation>, Error> {

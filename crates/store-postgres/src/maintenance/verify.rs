@@ -3,13 +3,13 @@
 //! Each damage is a finding with its place, and the check goes on behind it. A page is read at one
 //! instant. What the server cannot read is a finding of the part it stands in.
 //!
-//! Not here: repairing (what is damaged is in a backup), and the server's own files (`medium`).
+//! Not here: repairing (what is damaged is in a backup), and the server's own files (`vacuum`).
 
 use std::collections::BTreeSet;
 
 use contexture_ir::{ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::rules::{self, Counters};
-use contexture_store::{BlobId, Error, VerifyCursor, VerifyPage};
+use contexture_store::{BlobId, Error, Node, VerifyCursor, VerifyPage};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
@@ -143,13 +143,10 @@ pub(crate) fn unreadable_page(
         _ => "conversation",
     };
     let cause = std::error::Error::source(why).map(ToString::to_string);
+    let cause = cause.unwrap_or_else(|| why.to_string());
+    let position = "a place the server cannot read";
     VerifyPage {
-        findings: vec![Error::Damaged {
-            conversation: id.clone(),
-            what,
-            position: "a place the server cannot read".to_owned(),
-            why: cause.unwrap_or_else(|| why.to_string()),
-        }],
+        findings: vec![Error::damaged(id, what, position, cause)],
         checked: 0,
         next: (from.part < NAMES).then(|| start_of(from.part + 1)),
     }
@@ -167,8 +164,8 @@ fn id_order_key(id: [u8; 16]) -> i64 {
     (u128::from_be_bytes(id) >> 64) as u64 as i64 ^ i64::MIN
 }
 
-fn id_from(place: i64) -> [u8; 16] {
-    (u128::from((place ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
+fn id_from(order_key: i64) -> [u8; 16] {
+    (u128::from((order_key ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
 }
 
 struct PageVerifier<'a, 'env> {
@@ -178,7 +175,7 @@ struct PageVerifier<'a, 'env> {
 }
 
 impl PageVerifier<'_, '_> {
-    /// Takes down what is damaged; what else went wrong ends the check.
+    /// Records damage as a finding; any other error ends the check.
     fn record_result(
         &mut self,
         result: Result<(), RowError>,
@@ -213,9 +210,9 @@ impl PageVerifier<'_, '_> {
                 segment: get_column(&row, 0)?,
                 depth: get_column(&row, 1)?,
             };
-            let place = format!("depth {} of segment {}", position.depth, position.segment);
-            let sound = self.check_node(&row, &place, is_indexed);
-            self.record_result(sound, "node", &place)?;
+            let location = format!("depth {} of segment {}", position.depth, position.segment);
+            let sound = self.check_node(&row, &location, is_indexed);
+            self.record_result(sound, "node", &location)?;
             count += 1;
             last = i64::from(position.segment) << 32 | i64::from(position.depth.cast_unsigned());
         }
@@ -232,11 +229,11 @@ impl PageVerifier<'_, '_> {
         row.map_or(Ok(false), |row| Ok(get_column::<i32>(&row, 0)? == RULE))
     }
 
-    fn check_node(&self, row: &Row, place: &str, is_indexed: bool) -> Result<(), RowError> {
+    fn check_node(&self, row: &Row, location: &str, is_indexed: bool) -> Result<(), RowError> {
         let damaged =
-            |why: &str| -> RowError { self.conv.damaged_error("node", place, why).into() };
+            |why: &str| -> RowError { self.conv.damaged_error("node", location, why).into() };
         let node = node_row::decode_or(
-            |_, why| self.conv.damaged_error("node", place, why),
+            |_, why| self.conv.damaged_error("node", location, why),
             row,
             None,
         )?;
@@ -262,29 +259,36 @@ impl PageVerifier<'_, '_> {
         if !get_column::<bool>(row, 26)? {
             return Err(damaged("its state is missing"));
         }
+        match self.index_damage(row, &node, is_indexed)? {
+            Some(why) => Err(damaged(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is wrong with a node's row in the index of texts.
+    fn index_damage(
+        &self,
+        row: &Row,
+        node: &Node,
+        is_indexed: bool,
+    ) -> Result<Option<&'static str>, RowError> {
         let rule: Option<i32> = get_column(row, 27)?;
         if node.redacted_ms.is_some() {
-            return match rule {
-                None => Ok(()),
-                Some(_) => Err(damaged("it is redacted, and search still has its words")),
-            };
+            return Ok(rule.map(|_| "it is redacted, and search still has its words"));
         }
         if rule != Some(RULE) {
-            return match is_indexed {
-                true => Err(damaged("search does not find it")),
-                false => Ok(()),
-            };
+            // A conversation that is still to be indexed may lack rows, or have those of an older
+            // rule.
+            return Ok(is_indexed.then_some("search does not find it"));
         }
-        let found: Vec<&str> = get_column(row, 29)?;
+        let stored: Vec<&str> = get_column(row, 29)?;
         let text = index::terms_of(&node.json);
         let scopes = index::scope_terms(&self.conv);
         let wanted = scopes.iter().map(String::as_str).chain(text.split(' '));
         let wanted: BTreeSet<&str> = wanted.filter(|term| !term.is_empty()).collect();
-        if found.into_iter().collect::<BTreeSet<&str>>() != wanted || !get_column::<bool>(row, 28)?
-        {
-            return Err(damaged("search has other words of it"));
-        }
-        Ok(())
+        let agrees = stored.into_iter().collect::<BTreeSet<&str>>() == wanted
+            && get_column::<bool>(row, 28)?;
+        Ok((!agrees).then_some("search has other words of it"))
     }
 
     async fn check_segments(&mut self, after: i64) -> Result<Option<i64>, RowError> {
@@ -292,25 +296,25 @@ impl PageVerifier<'_, '_> {
         let params = params![self.conv.key, after, PAGE];
         let rows = self.tx.query_rows(SEGMENT_ROWS, params).await?;
         for row in &rows {
-            let place = format!("segment {}", get_column::<i32>(row, 0)?);
-            let sound = self.check_segment(row, &place);
-            self.record_result(sound, "segment", &place)?;
+            let location = format!("segment {}", get_column::<i32>(row, 0)?);
+            let sound = self.check_segment(row, &location);
+            self.record_result(sound, "segment", &location)?;
         }
         self.last_row_key(&rows, PAGE)
     }
 
-    fn check_segment(&self, row: &Row, place: &str) -> Result<(), RowError> {
+    fn check_segment(&self, row: &Row, location: &str) -> Result<(), RowError> {
         let damaged =
-            |why: &str| -> RowError { self.conv.damaged_error("segment", place, why).into() };
-        let line = SegmentLineage::from_row(row, 1, get_column(row, 0)?)?;
-        let Some(before) = line.parent_position() else {
+            |why: &str| -> RowError { self.conv.damaged_error("segment", location, why).into() };
+        let lineage = SegmentLineage::from_row(row, 1, get_column(row, 0)?)?;
+        let Some(before) = lineage.parent_position() else {
             return Ok(());
         };
         if !get_column::<bool>(row, 7)? {
             return Err(damaged("the node it follows is missing"));
         }
-        let behind = SegmentLineage::from_row(row, 4, before.segment)?;
-        if line != behind.child_lineage(before) {
+        let parent = SegmentLineage::from_row(row, 4, before.segment)?;
+        if lineage != parent.child_lineage(before) {
             return Err(damaged("it does not go on where it leaves another"));
         }
         Ok(())
@@ -343,9 +347,9 @@ impl PageVerifier<'_, '_> {
         let stored = state::load_values(self.tx, &self.conv, wanted).await?;
         for (key, entry) in &root {
             if !stored.contains_key(&entry.hash) {
-                let place = format!("{key} of root {number}");
+                let location = format!("{key} of root {number}");
                 let why = "its value is missing or damaged";
-                return Err(self.conv.damaged_error("state", place, why).into());
+                return Err(self.conv.damaged_error("state", location, why).into());
             }
             sound.insert(entry.hash);
         }
@@ -397,8 +401,8 @@ impl PageVerifier<'_, '_> {
         let params = params![self.conv.owner.as_str(), scope];
         let mut rows = std::pin::pin!(tx.query_stream(key_values::VERIFY, params).await?);
         while let Some(row) = rows.try_next().await? {
-            let place = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
-            self.record_result(key_values::verify_entry(&row), "value", &place)?;
+            let location = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
+            self.record_result(key_values::verify_entry(&row), "value", &location)?;
         }
         Ok(None)
     }
@@ -423,59 +427,59 @@ impl PageVerifier<'_, '_> {
     async fn check_refs(&mut self) -> Result<(), RowError> {
         let conv = &self.conv;
         let (owner, id) = (conv.owner.as_str(), conv.id.as_str());
-        let said = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
+        let recorded = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
         let (branches, checkpoints, strays, sums) = try_join4(
             self.tx.query_rows(BRANCH_ROWS, params![conv.key]),
             self.tx.query_rows(CHECKPOINT_ROWS, params![conv.key]),
             self.tx.query_rows(streams::STRAYS, params![conv.key]),
-            self.tx.query_rows(SUMS, said),
+            self.tx.query_rows(SUMS, recorded),
         )
         .await?;
-        let counted = [("nodes", conv.nodes), ("branches", conv.branches)];
-        for row in &branches {
-            let name: &str = get_column(row, 0)?;
+        self.check_branches(&branches)?;
+        for row in &checkpoints {
+            let found = expect_true(get_column(row, 1)?, "its node is missing");
+            self.record_damage(found, "checkpoint", get_column(row, 0)?)?;
+        }
+        for row in &strays {
+            let location = format!("epoch {}", get_column::<i32>(row, 0)?);
+            self.record_damage(Err("its chunks are of no stream"), "stream", &location)?;
+        }
+        match sums.first() {
+            Some(row) => self.check_sums(row),
+            None => Ok(()),
+        }
+    }
+
+    fn check_branches(&mut self, rows: &[Row]) -> Result<(), RowError> {
+        for row in rows {
             // Null where the head or the segment is not there at all.
             let agrees = get_column::<Option<bool>>(row, 1)?.unwrap_or(false);
             let extends = get_column::<Option<bool>>(row, 2)?.unwrap_or(false);
-            let sound = match (agrees, extends) {
+            let found = match (agrees, extends) {
                 (true, true) => Ok(()),
                 (false, _) => Err("it does not agree with its head"),
                 (true, false) => Err("the segment it extends is not its own"),
             };
-            self.record_damage(sound, "branch", name)?;
+            self.record_damage(found, "branch", get_column(row, 0)?)?;
         }
-        for row in &checkpoints {
-            let sound = match get_column(row, 1)? {
-                true => Ok(()),
-                false => Err("its node is missing"),
-            };
-            self.record_damage(sound, "checkpoint", get_column(row, 0)?)?;
-        }
-        for row in &strays {
-            let place = format!("epoch {}", get_column::<i32>(row, 0)?);
-            self.record_damage(Err("its chunks are of no stream"), "stream", &place)?;
-        }
-        let Some(row) = sums.first() else {
-            return Ok(());
-        };
-        for (index, (what, said)) in counted.into_iter().enumerate() {
-            let there: i64 = get_column(row, index)?;
-            let why = format!("{there} {what} are there, and {said} are counted");
-            let sound = match there == i64::from(said) {
-                true => Ok(()),
-                false => Err(why.as_str()),
-            };
-            self.record_damage(sound, "conversation", what)?;
+        Ok(())
+    }
+
+    /// Compares what the conversation says of itself with the row of [`SUMS`].
+    fn check_sums(&mut self, row: &Row) -> Result<(), RowError> {
+        let recorded = [("nodes", self.conv.nodes), ("branches", self.conv.branches)];
+        for (index, (what, recorded)) in recorded.into_iter().enumerate() {
+            let stored: i64 = get_column(row, index)?;
+            let why = format!("{stored} {what} are there, and {recorded} are counted");
+            let found = expect_true(stored == i64::from(recorded), &why);
+            self.record_damage(found, "conversation", what)?;
         }
         for (index, what, why) in [
             (2, "its branches", "the active branch is missing"),
             (3, "its listing", "it is not listed, or not as it is"),
         ] {
-            let sound = match get_column(row, index)? {
-                true => Ok(()),
-                false => Err(why),
-            };
-            self.record_damage(sound, "conversation", what)?;
+            let found = expect_true(get_column(row, index)?, why);
+            self.record_damage(found, "conversation", what)?;
         }
         Ok(())
     }
@@ -484,10 +488,10 @@ impl PageVerifier<'_, '_> {
         &mut self,
         sound: Result<(), &str>,
         what: &'static str,
-        place: &str,
+        location: &str,
     ) -> Result<(), RowError> {
-        let sound = sound.map_err(|why| self.conv.damaged_error(what, place, why).into());
-        self.record_result(sound, what, place)
+        let sound = sound.map_err(|why| self.conv.damaged_error(what, location, why).into());
+        self.record_result(sound, what, location)
     }
 
     /// The number in the last row's first column, if there may be more rows.
@@ -496,5 +500,12 @@ impl PageVerifier<'_, '_> {
             Some(row) if rows.len() as i64 == page => Ok(Some(get_column::<i32>(row, 0)?.into())),
             _ => Ok(None),
         }
+    }
+}
+
+fn expect_true(holds: bool, why: &str) -> Result<(), &str> {
+    match holds {
+        true => Ok(()),
+        false => Err(why),
     }
 }

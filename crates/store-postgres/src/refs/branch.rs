@@ -224,20 +224,20 @@ pub(crate) async fn resolve_label(
     };
     // The formula is asked again and again, until all that it asks is known.
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let mut taken: BTreeMap<BranchName, bool> = BTreeMap::new();
+    let mut existing: BTreeMap<BranchName, bool> = BTreeMap::new();
     loop {
-        let asked = rules::automatic_name(
+        let proposal = rules::automatic_name(
             from,
             |base| {
                 let known = counts.get(base).copied();
                 known.ok_or_else(|| NameQuestion::Count(base.to_owned()))
             },
             |name| {
-                let known = taken.get(name).copied();
+                let known = existing.get(name).copied();
                 known.ok_or_else(|| NameQuestion::Exists(name.clone()))
             },
         );
-        match asked {
+        match proposal {
             Ok(name) => return Ok(name),
             Err(NameQuestion::Count(base)) => {
                 let count = count_like(tx, key, &base).await?;
@@ -245,7 +245,7 @@ pub(crate) async fn resolve_label(
             }
             Err(NameQuestion::Exists(name)) => {
                 let is_taken = has_branch(tx, key, &name).await?;
-                taken.insert(name, is_taken);
+                existing.insert(name, is_taken);
             }
         }
     }
@@ -344,17 +344,7 @@ pub(crate) async fn change_ref(
         RefChange::SetCheckpoint { name, node } => {
             set_checkpoint(tx, conv, name, *node, at_ms).await?
         }
-        RefChange::DeleteCheckpoint(name) => {
-            checkpoint_node(tx, conv.key, name).await?;
-            tx.execute_on_commit(
-                "DELETE FROM contexture.checkpoints WHERE conversation = $1 AND name = $2",
-                params![conv.key, name.as_str()],
-            );
-            let checkpoint = name.clone();
-            let kind = EventKind::CheckpointDeleted { checkpoint };
-            event::record_event(tx, conv, at_ms, &kind);
-            RefChanged::Deleted
-        }
+        RefChange::DeleteCheckpoint(name) => delete_checkpoint(tx, conv, name, at_ms).await?,
         // The enum may grow before this backend does.
         other => {
             return Err(
@@ -456,4 +446,22 @@ async fn set_checkpoint(
     };
     event::record_event(tx, conv, at_ms, &kind);
     Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
+}
+
+async fn delete_checkpoint(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    name: &CheckpointName,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    // Looked up only to refuse a name that is not there.
+    checkpoint_node(tx, conv.key, name).await?;
+    tx.execute_on_commit(
+        "DELETE FROM contexture.checkpoints WHERE conversation = $1 AND name = $2",
+        params![conv.key, name.as_str()],
+    );
+    let checkpoint = name.clone();
+    let kind = EventKind::CheckpointDeleted { checkpoint };
+    event::record_event(tx, conv, at_ms, &kind);
+    Ok(RefChanged::Deleted)
 }

@@ -11,15 +11,14 @@ use crate::connection::params::{get_column, params};
 use crate::connection::transaction::Tx;
 
 /// A conversation's key: what all its rows begin with. It follows from owner and id, so every
-/// statement can name it without asking first, and a stranger's statement names another.
+/// statement can name it without a query first, and a statement of another owner names another key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConversationKey([u8; 16]);
 
 impl ConversationKey {
     pub(crate) fn of(owner: &Owner, id: &ConversationId) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("contexture 2026 conversation key");
-        // Neither may hold a zero byte.
-        // A separator that neither can hold: "ab" + "c" and "a" + "bc" must be two keys.
+        // With a separator that neither can hold: "ab" + "c" and "a" + "bc" must be two keys.
         for part in [owner.as_str(), "\0", id.as_str()] {
             hasher.update(part.as_bytes());
         }
@@ -144,12 +143,7 @@ impl ConversationRow {
         position: impl fmt::Display,
         why: impl Into<String>,
     ) -> Error {
-        Error::Damaged {
-            conversation: self.id.clone(),
-            what,
-            position: position.to_string(),
-            why: why.into(),
-        }
+        Error::damaged(&self.id, what, position, why)
     }
 }
 

@@ -87,6 +87,16 @@ pub(crate) struct NodeSlots<'a> {
     pub(crate) from: usize,
 }
 
+const INSERT: &str = "INSERT INTO contexture.nodes (conversation, segment, fence, item_version, codec, \
+     depth, messages, turns, compacted, root_no, step, created_ms, kind, origin, \
+     audience, node_id, content_hash, meaning_hash, answers, copied_from, run, response, \
+     message_id, item) \
+     SELECT $1, $2, $3, 1, 0, added.* FROM unnest($4, $5, $6, $7, $8, $9, $10, $11, $12, \
+     $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) AS added";
+
+/// An item with its index in the append and the counters after it.
+type IndexedItem<'a> = (usize, (&'a NewItem, &'a Counters));
+
 /// Inserts nodes.
 pub(crate) fn insert_nodes(
     tx: &mut Tx<'_>,
@@ -94,66 +104,58 @@ pub(crate) fn insert_nodes(
     slots: &NodeSlots<'_>,
     items: &[NewItem],
 ) {
-    let fence = slots.fence.map(fence_number);
-    let rows: Vec<(usize, (&NewItem, &Counters))> =
-        items.iter().zip(slots.counters).enumerate().collect();
+    let rows: Vec<IndexedItem<'_>> = items.iter().zip(slots.counters).enumerate().collect();
+    // Bounded: a statement of any size would be one message of any size.
     for batch in rows.chunks(BATCH) {
-        macro_rules! column {
-            (|$item:ident| $value:expr) => {
-                batch
-                    .iter()
-                    .map(|(_, ($item, _))| $value)
-                    .collect::<Vec<_>>()
-            };
-        }
-        macro_rules! counter {
-            ($name:ident) => {
-                batch
-                    .iter()
-                    .map(|(_, (_, counters))| small_counter(counters.$name))
-                    .collect::<Vec<i32>>()
-            };
-        }
-        let root = |index: usize| match index < slots.from {
-            true => slots.roots.0,
-            false => slots.roots.1,
-        };
-        tx.execute_on_commit(
-            "INSERT INTO contexture.nodes (conversation, segment, fence, item_version, codec, \
-             depth, messages, turns, compacted, root_no, step, created_ms, kind, origin, \
-             audience, node_id, content_hash, meaning_hash, answers, copied_from, run, response, \
-             message_id, item) \
-             SELECT $1, $2, $3, 1, 0, added.* FROM unnest($4, $5, $6, $7, $8, $9, $10, $11, $12, \
-             $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) AS added",
-            params![
-                key,
-                slots.segment,
-                fence,
-                counter!(depth),
-                counter!(messages),
-                counter!(turns),
-                counter!(compacted),
-                batch
-                    .iter()
-                    .map(|(index, _)| root(*index))
-                    .collect::<Vec<i32>>(),
-                column!(|item| item.step.map(u32::cast_signed)),
-                column!(|item| item.created_ms),
-                column!(|item| i16::from(item.kind.code())),
-                column!(|item| i16::from(item.origin.code())),
-                column!(|item| i16::from(item.audience.code())),
-                column!(|item| item.id),
-                column!(|item| ContentHash::of(item.json.as_bytes())),
-                column!(|item| item.meaning_hash),
-                column!(|item| item.answers),
-                column!(|item| item.copied_from),
-                column!(|item| item.run),
-                column!(|item| item.response),
-                column!(|item| item.message_id.as_ref().map(|id| id.as_str().to_owned())),
-                column!(|item| Arc::clone(&item.json)),
-            ],
-        );
+        insert_batch(tx, key, slots, batch);
     }
+}
+
+/// Inserts some nodes in one statement, each column an array.
+fn insert_batch(tx: &mut Tx<'_>, key: [u8; 16], slots: &NodeSlots<'_>, batch: &[IndexedItem<'_>]) {
+    let roots = batch.iter().map(|(index, _)| match *index < slots.from {
+        true => slots.roots.0,
+        false => slots.roots.1,
+    });
+    tx.execute_on_commit(
+        INSERT,
+        params![
+            key,
+            slots.segment,
+            slots.fence.map(fence_number),
+            counter_column(batch, |counters| counters.depth),
+            counter_column(batch, |counters| counters.messages),
+            counter_column(batch, |counters| counters.turns),
+            counter_column(batch, |counters| counters.compacted),
+            roots.collect::<Vec<i32>>(),
+            item_column(batch, |item| item.step.map(u32::cast_signed)),
+            item_column(batch, |item| item.created_ms),
+            item_column(batch, |item| i16::from(item.kind.code())),
+            item_column(batch, |item| i16::from(item.origin.code())),
+            item_column(batch, |item| i16::from(item.audience.code())),
+            item_column(batch, |item| item.id),
+            item_column(batch, |item| ContentHash::of(item.json.as_bytes())),
+            item_column(batch, |item| item.meaning_hash),
+            item_column(batch, |item| item.answers),
+            item_column(batch, |item| item.copied_from),
+            item_column(batch, |item| item.run),
+            item_column(batch, |item| item.response),
+            item_column(batch, |item| item
+                .message_id
+                .as_ref()
+                .map(|id| id.as_str().to_owned())),
+            item_column(batch, |item| Arc::clone(&item.json)),
+        ],
+    );
+}
+
+fn item_column<T>(batch: &[IndexedItem<'_>], of: impl Fn(&NewItem) -> T) -> Vec<T> {
+    batch.iter().map(|(_, (item, _))| of(item)).collect()
+}
+
+fn counter_column(batch: &[IndexedItem<'_>], of: impl Fn(&Counters) -> u64) -> Vec<i32> {
+    let counters = batch.iter().map(|(_, (_, counters))| of(counters));
+    counters.map(small_counter).collect()
 }
 
 /// Counters never pass the number of positions, which is below 2³¹.
@@ -310,6 +312,7 @@ pub(crate) async fn read_path(
     })
 }
 
+/// Reads the nodes of these depths, oldest first; at least one is asked for.
 async fn scan_path(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -329,6 +332,24 @@ async fn scan_path(
     }
     path.retain(|stretch| stretch.from <= stretch.to);
     path.reverse();
+    let (parent, mut nodes) = try_join(
+        id_by_position(tx, conv, before),
+        scan_stretches(tx, conv, &path, from),
+    )
+    .await?;
+    if let Some(first) = nodes.first_mut() {
+        first.parent = parent;
+    }
+    Ok(nodes.into_iter().map(Arc::new).collect())
+}
+
+/// Reads the nodes of stretches that begin at depth `from`; the first one has no parent yet.
+async fn scan_stretches(
+    tx: &Tx<'_>,
+    conv: &ConversationRow,
+    path: &[Stretch],
+    from: i32,
+) -> Result<Vec<Node>, RowError> {
     let column = |of: fn(&Stretch) -> i32| path.iter().map(of).collect::<Vec<i32>>();
     let params = params![
         conv.key,
@@ -336,28 +357,21 @@ async fn scan_path(
         column(|stretch| stretch.from),
         column(|stretch| stretch.to),
     ];
-    let nodes = async {
-        let mut rows = std::pin::pin!(tx.query_stream(SCAN, params).await?);
-        let count = usize::try_from(from.abs_diff(to)).unwrap_or(0);
-        let mut nodes: Vec<Node> = Vec::with_capacity(count.saturating_add(1));
-        while let Some(row) = rows.try_next().await? {
-            let before = nodes.last().map(|node| (node.id, node.depth));
-            let node = decode_node(conv, &row, before.map(|(id, _)| id))?;
-            if node.depth != before.map_or(from.unsigned_abs().into(), |(_, depth)| depth + 1) {
-                let position = format!("depth {}", node.depth);
-                return Err(conv
-                    .damaged_error("node", position, "it stands elsewhere")
-                    .into());
-            }
-            nodes.push(node);
+    let mut rows = std::pin::pin!(tx.query_stream(SCAN, params).await?);
+    let mut nodes: Vec<Node> = Vec::new();
+    while let Some(row) = rows.try_next().await? {
+        let before = nodes.last().map(|node| (node.id, node.depth));
+        let node = decode_node(conv, &row, before.map(|(id, _)| id))?;
+        // A row that is missing in between would make the next one the child of a wrong node.
+        if node.depth != before.map_or(from.unsigned_abs().into(), |(_, depth)| depth + 1) {
+            let position = format!("depth {}", node.depth);
+            return Err(conv
+                .damaged_error("node", position, "it stands elsewhere")
+                .into());
         }
-        Ok(nodes)
-    };
-    let (parent, mut nodes) = try_join(id_by_position(tx, conv, before), nodes).await?;
-    if let Some(first) = nodes.first_mut() {
-        first.parent = parent;
+        nodes.push(node);
     }
-    Ok(nodes.into_iter().map(Arc::new).collect())
+    Ok(nodes)
 }
 
 async fn id_by_position(
@@ -434,16 +448,8 @@ async fn by_prefix(
         .iter()
         .map(|row| get_bytes(row, 0).map(NodeId::from_bytes));
     let ids = ids.collect::<Result<Vec<NodeId>, RowError>>()?;
-    match ids.as_slice() {
-        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
-        [id] => Ok(by_id(tx, conv, *id).await?.into_iter().collect()),
-        several => Err(Error::Ambiguous {
-            what: EntityKind::Node,
-            name: prefix.to_owned(),
-            candidates: several.iter().map(NodeId::to_string).collect(),
-        }
-        .into()),
-    }
+    let id = rules::select_by_prefix(prefix, &ids)?;
+    Ok(by_id(tx, conv, id).await?.into_iter().collect())
 }
 
 async fn by_message(
@@ -519,15 +525,7 @@ pub(crate) fn decode_or(
     let code = |index| -> Result<Option<u8>, RowError> {
         Ok(u8::try_from(get_column::<i16>(row, index)?).ok())
     };
-    let item: &[u8] = get_column(row, 19)?;
-    let content_hash = ContentHash::from_bytes(get_bytes(row, 12)?);
-    if ContentHash::of(item) != content_hash {
-        return Err(damaged("the item's bytes do not match their hash").into());
-    }
-    if get_column::<i16>(row, 9)? != CODEC_PLAIN {
-        return Err(damaged("the item's bytes have an unknown codec").into());
-    }
-    let json = std::str::from_utf8(item).map_err(|_| damaged("the item is not UTF-8"))?;
+    let (json, content_hash) = decode_item(row, damaged)?;
     let message_id: Option<&str> = get_column(row, 18)?;
     let message_id = message_id.map(MessageId::new).transpose();
     let step: Option<i32> = get_column(row, 10)?;
@@ -560,4 +558,21 @@ pub(crate) fn decode_or(
         redacted_ms: get_column(row, 20)?,
     };
     Ok(node)
+}
+
+/// Reads the item of a row and its hash.
+fn decode_item(
+    row: &Row,
+    damaged: impl Fn(&str) -> Error,
+) -> Result<(&str, ContentHash), RowError> {
+    let item: &[u8] = get_column(row, 19)?;
+    let content_hash = ContentHash::from_bytes(get_bytes(row, 12)?);
+    if ContentHash::of(item) != content_hash {
+        return Err(damaged("the item's bytes do not match their hash").into());
+    }
+    if get_column::<i16>(row, 9)? != CODEC_PLAIN {
+        return Err(damaged("the item's bytes have an unknown codec").into());
+    }
+    let json = std::str::from_utf8(item).map_err(|_| damaged("the item is not UTF-8"))?;
+    Ok((json, content_hash))
 }

@@ -29,7 +29,8 @@ pub(crate) struct SegmentLineage {
     ancestors: Vec<NodePosition>,
 }
 
-/// A place that nodes can follow: a head, a node, or the emptiness before the first.
+/// A position that nodes can follow, with what they inherit: a head, any node, or the beginning of an
+/// empty path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tip {
     pub(crate) position: NodePosition,

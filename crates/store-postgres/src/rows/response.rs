@@ -21,11 +21,11 @@ pub(crate) async fn insert_response(
     conv: &ConversationRow,
     record: &ResponseRecord,
 ) -> Result<(), RowError> {
-    let known = tx.query_row(
+    let existing = tx.query_row(
         "SELECT true FROM contexture.responses WHERE conversation = $1 AND response_id = $2",
         params![conv.key, record.id],
     );
-    if known.await?.is_some() {
+    if existing.await?.is_some() {
         return Err(Error::already_exists(EntityKind::Response, record.id).into());
     }
     if let Some(base) = record.base {
@@ -70,7 +70,7 @@ pub(crate) const VERIFY: &str = concat!(
      ORDER BY r.response_id LIMIT $3"
 );
 
-/// Whether a record can be read, and what it was computed from is there.
+/// Checks that a record can be read and that the node it was computed from exists.
 pub(crate) fn verify_response(conv: &ConversationRow, row: &Row) -> Result<(), RowError> {
     let record = decode_response(conv, row)?;
     match (get_column(row, 7)?, record.base) {
@@ -127,7 +127,7 @@ fn decode_response(conv: &ConversationRow, row: &Row) -> Result<ResponseRecord, 
     })
 }
 
-/// Takes the inputs of the answers that have seen a node at one of these positions.
+/// Removes the inputs of the responses whose path has a node at one of these positions.
 pub(crate) async fn remove_inputs(
     tx: &mut Tx<'_>,
     conv: &ConversationRow,
@@ -136,39 +136,18 @@ pub(crate) async fn remove_inputs(
     let Some(first) = nodes.iter().map(|at| at.depth).min() else {
         return Ok(());
     };
-    let places: Vec<(i32, i32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
-    let rows = tx
-        .query_rows(
-            "SELECT r.base_node, r.response_id, n.segment, n.depth FROM contexture.responses r \
-             JOIN contexture.nodes n ON n.conversation = r.conversation AND n.node_id = r.base_node \
-             WHERE r.conversation = $1 AND length(r.inputs) > 0 AND n.depth >= $2",
-            params![conv.key, first],
-        )
-        .await?;
-    // What is on one segment shares its path.
-    let mut by_segment: BTreeMap<i32, Vec<(i32, NodeId, ResponseId)>> = BTreeMap::new();
-    for row in &rows {
-        let (base, response) = (get_bytes(row, 0)?, get_bytes(row, 1)?);
-        let seen = (
-            get_column(row, 3)?,
-            NodeId::from_bytes(base),
-            ResponseId::from_bytes(response),
-        );
-        by_segment
-            .entry(get_column(row, 2)?)
-            .or_default()
-            .push(seen);
-    }
+    let positions: Vec<(i32, i32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
     let mut gone: Vec<ResponseId> = Vec::new();
-    for rows in by_segment.values() {
-        let Some((_, base, _)) = rows.iter().max_by_key(|(depth, _, _)| *depth) else {
+    // What is on one segment shares its path.
+    for answers in load_answers_with_inputs(tx, conv, first).await?.values() {
+        let Some((_, base, _)) = answers.iter().max_by_key(|(depth, _, _)| *depth) else {
             continue;
         };
         let tip: Tip = node_row::load_tip(tx, conv.key, *base).await?;
         let path = tip.load_stretches(tx, conv.key, 1).await?;
         let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
-        if let Some(seen) = first_on_path(&path, &places) {
-            let later = rows.iter().filter(|(depth, _, _)| *depth >= seen);
+        if let Some(affected) = first_on_path(&path, &positions) {
+            let later = answers.iter().filter(|(depth, _, _)| *depth >= affected);
             gone.extend(later.map(|(_, _, response)| *response));
         }
     }
@@ -182,7 +161,38 @@ pub(crate) async fn remove_inputs(
     Ok(())
 }
 
-/// Takes the inputs of all answers of a conversation.
+/// The depth of an answer's base, the base, and the answer.
+type AnswerBase = (i32, NodeId, ResponseId);
+
+/// Answers whose inputs are there and whose base is at this depth or below, by its segment.
+async fn load_answers_with_inputs(
+    tx: &Tx<'_>,
+    conv: &ConversationRow,
+    from_depth: i32,
+) -> Result<BTreeMap<i32, Vec<AnswerBase>>, RowError> {
+    let rows = tx
+        .query_rows(
+            "SELECT r.base_node, r.response_id, n.segment, n.depth FROM contexture.responses r \
+             JOIN contexture.nodes n ON n.conversation = r.conversation AND n.node_id = r.base_node \
+             WHERE r.conversation = $1 AND length(r.inputs) > 0 AND n.depth >= $2",
+            params![conv.key, from_depth],
+        )
+        .await?;
+    let mut by_segment: BTreeMap<i32, Vec<AnswerBase>> = BTreeMap::new();
+    for row in &rows {
+        let (base, response) = (get_bytes(row, 0)?, get_bytes(row, 1)?);
+        let answer = (
+            get_column(row, 3)?,
+            NodeId::from_bytes(base),
+            ResponseId::from_bytes(response),
+        );
+        let segment = get_column(row, 2)?;
+        by_segment.entry(segment).or_default().push(answer);
+    }
+    Ok(by_segment)
+}
+
+/// Removes the inputs of all responses of a conversation.
 pub(crate) fn remove_all_inputs(tx: &mut Tx<'_>, conv: &ConversationRow) {
     tx.execute_on_commit(
         "UPDATE contexture.responses SET inputs = '' \

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use contexture_ir::ContentHash;
 use contexture_store::rules::{Merged, decode_root, encode_root};
 use contexture_store::{NodeState, StateRequest, StateRoot, StateValues};
+use tokio_postgres::Row;
 
 use crate::connection::error::RowError;
 use crate::connection::params::{get_bytes, get_column, params};
@@ -31,23 +32,31 @@ pub(crate) async fn load_root(
     if root_no == 0 {
         return Ok(LoadedRoot::default());
     }
-    // Between the two may stand differences that lead to other roots; they are few.
-    let rows = tx
-        .query_rows(
-            "SELECT r.root_no, r.base, r.whole_no, r.since_whole, r.body_check, r.body \
-             FROM contexture.roots wanted JOIN contexture.roots r \
-             ON r.conversation = wanted.conversation AND r.whole_no = wanted.whole_no \
-             AND r.root_no BETWEEN wanted.whole_no AND wanted.root_no \
-             WHERE wanted.conversation = $1 AND wanted.root_no = $2 ORDER BY r.root_no DESC",
-            params![conv.key, root_no],
-        )
-        .await?;
+    let rows = tx.query_rows(CHAIN, params![conv.key, root_no]).await?;
+    decode_chain(conv, root_no, &rows)
+}
+
+/// The records from a root back to the last whole one. Between the two may be differences that lead
+/// to other roots; they are few.
+const CHAIN: &str = "SELECT r.root_no, r.base, r.whole_no, r.since_whole, r.body_check, r.body \
+     FROM contexture.roots wanted JOIN contexture.roots r \
+     ON r.conversation = wanted.conversation AND r.whole_no = wanted.whole_no \
+     AND r.root_no BETWEEN wanted.whole_no AND wanted.root_no \
+     WHERE wanted.conversation = $1 AND wanted.root_no = $2 ORDER BY r.root_no DESC";
+
+/// Builds a root from the rows of [`CHAIN`].
+fn decode_chain(
+    conv: &ConversationRow,
+    root_no: i32,
+    rows: &[Row],
+) -> Result<LoadedRoot, RowError> {
     let mut records: Vec<&[u8]> = Vec::with_capacity(rows.len());
     let mut whole = None;
     let mut next = Some(root_no);
-    for row in &rows {
+    for row in rows {
         let number: i32 = get_column(row, 0)?;
         if next != Some(number) {
+            // On the way to another root.
             continue;
         }
         let body: &[u8] = get_column(row, 5)?;

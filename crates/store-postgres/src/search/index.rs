@@ -195,23 +195,23 @@ pub(crate) async fn find_unindexed(
             ],
         )
         .await?;
-    let named = rows.iter().map(|row| {
+    let conversations = rows.iter().map(|row| {
         let (owner, id) = (get_column::<&str>(row, 0)?, get_column::<&str>(row, 1)?);
         Ok(UnindexedConversation {
             owner: Owner::new(owner).map_err(|error| corrupt_error(error.to_string()))?,
             id: ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))?,
         })
     });
-    named.collect()
+    conversations.collect()
 }
 
 /// Indexes some of the nodes behind `after` that have no terms yet; gives where to go on.
 pub(crate) async fn index_step(
     tx: &mut Tx<'_>,
-    behind: &UnindexedConversation,
+    conversation: &UnindexedConversation,
     after: NodePosition,
 ) -> Result<Option<NodePosition>, RowError> {
-    let UnindexedConversation { owner, id } = behind;
+    let UnindexedConversation { owner, id } = conversation;
     let key = ConversationKey::of(owner, id).into_bytes();
     let (conv, entries) = try_join(
         // Locked, so that an append and this step do not both index the same node.
@@ -239,8 +239,8 @@ async fn load_missing_entries(
     key: [u8; 16],
     after: NodePosition,
 ) -> Result<Vec<IndexEntry>, RowError> {
-    let asked = params![key, after.segment, after.depth, RULE, STEP_NODES];
-    let mut rows = std::pin::pin!(tx.query_stream(MISSING, asked).await?);
+    let params = params![key, after.segment, after.depth, RULE, STEP_NODES];
+    let mut rows = std::pin::pin!(tx.query_stream(MISSING, params).await?);
     let mut entries = Vec::new();
     let mut bytes = 0;
     // Streamed, so that a page of large items is not all in memory before the limit is noticed.

@@ -116,12 +116,12 @@ pub(crate) async fn search_nodes(
         SearchScope::Conversation(id) => (Some(id), None),
         SearchScope::Path { conversation, .. } => (Some(conversation), None),
     };
-    let behind = find_unindexed(tx, Some(owner), id, resource);
-    let (area, behind) = try_join(resolve_scope(tx, owner, &request.scope), behind).await?;
+    let unindexed = find_unindexed(tx, Some(owner), id, resource);
+    let (area, unindexed) = try_join(resolve_scope(tx, owner, &request.scope), unindexed).await?;
     // A search never answers from half an index: what is missing is indexed first, by the caller,
     // in transactions that may write.
-    if !behind.is_empty() {
-        return Ok(Err(behind));
+    if !unindexed.is_empty() {
+        return Ok(Err(unindexed));
     }
     let mut ranking = Ranking::new(request.clone(), limits);
     let counts = count_alternatives(tx, owner, &area, &ranking).await?;
@@ -129,8 +129,8 @@ pub(crate) async fn search_nodes(
     if !ranking.index_alternatives().is_empty() {
         // All within one REPEATABLE READ transaction: counts, proposals and nodes are of one
         // instant.
-        let places = propose_nodes(tx, owner, &area, request, &ranking).await?;
-        examine_nodes(tx, &places, &mut ranking).await?;
+        let proposed = propose_nodes(tx, owner, &area, request, &ranking).await?;
+        examine_nodes(tx, &proposed, &mut ranking).await?;
     }
     Ok(Ok(ranking.into_page()))
 }
@@ -168,20 +168,20 @@ async fn count_alternatives(
     // Counting stops at the limit: above it a term is frequent, and how frequent does not change
     // the order.
     let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
-    let asked = |scope: &str| {
+    let query_params = |scope: &str| {
         let each = alternatives.iter();
         let each = each.map(|one| match_expression(scope, std::slice::from_ref(one)));
         params![each.collect::<Vec<String>>(), most]
     };
     let (sql, params) = match area {
         SearchArea::Conversation(conv, path) => {
-            let mut params = asked(&conversation_term(conv.key));
+            let mut params = query_params(&conversation_term(conv.key));
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
             (COUNT_IN_CONVERSATION, params)
         }
         SearchArea::Owner(resource) => {
-            let mut params = asked(&owner_term(owner));
+            let mut params = query_params(&owner_term(owner));
             params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
             (COUNT_OF_OWNER, params)
         }
@@ -218,6 +218,32 @@ async fn propose_nodes(
     request: &SearchRequest,
     ranking: &Ranking,
 ) -> Result<Vec<ProposedNode>, RowError> {
+    match area {
+        SearchArea::Conversation(conv, path) => {
+            let mut params = match_params(&conversation_term(conv.key), request, ranking);
+            params.push(Param::new(conv.key));
+            params.extend(path_params(path.as_deref()));
+            let rows = tx.query_rows(IN_CONVERSATION, params).await?;
+            let proposed = rows
+                .iter()
+                .map(|row| decode_proposed_node(row, conv.id.clone()));
+            proposed.collect()
+        }
+        SearchArea::Owner(resource) => {
+            let mut params = match_params(&owner_term(owner), request, ranking);
+            params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
+            let rows = tx.query_rows(OF_OWNER, params).await?;
+            let proposed = rows.iter().map(|row| {
+                let id = ConversationId::new(get_column::<&str>(row, 3)?);
+                decode_proposed_node(row, id.map_err(|error| corrupt_error(error.to_string()))?)
+            });
+            proposed.collect()
+        }
+    }
+}
+
+/// Parameters 1 to 6 of [`IN_CONVERSATION`] and [`OF_OWNER`].
+fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking) -> Vec<Param> {
     // Filters are columns of the index rows, so that what is filtered out does not count against
     // the limit of examined nodes.
     let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
@@ -226,40 +252,15 @@ async fn propose_nodes(
         HiddenContent::Include => 0,
     };
     let limit = i64::try_from(ranking.node_limit()).unwrap_or(i64::MAX);
-    let alternatives = ranking.index_alternatives();
-    let asked = |scope: &str| -> Vec<Param> {
-        params![
-            match_expression(scope, &alternatives),
-            kinds.clone().collect::<Vec<i16>>(),
-            audience,
-            request.since_ms,
-            request.before_ms,
-            // One more than is judged tells that older matches were left out.
-            limit.saturating_add(1)
-        ]
-    };
-    match area {
-        SearchArea::Conversation(conv, path) => {
-            let mut params = asked(&conversation_term(conv.key));
-            params.push(Param::new(conv.key));
-            params.extend(path_params(path.as_deref()));
-            let rows = tx.query_rows(IN_CONVERSATION, params).await?;
-            let places = rows
-                .iter()
-                .map(|row| decode_proposed_node(row, conv.id.clone()));
-            places.collect()
-        }
-        SearchArea::Owner(resource) => {
-            let mut params = asked(&owner_term(owner));
-            params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
-            let rows = tx.query_rows(OF_OWNER, params).await?;
-            let places = rows.iter().map(|row| {
-                let id = ConversationId::new(get_column::<&str>(row, 3)?);
-                decode_proposed_node(row, id.map_err(|error| corrupt_error(error.to_string()))?)
-            });
-            places.collect()
-        }
-    }
+    params![
+        match_expression(scope, &ranking.index_alternatives()),
+        kinds.collect::<Vec<i16>>(),
+        audience,
+        request.since_ms,
+        request.before_ms,
+        // One more than is judged tells that older matches were left out.
+        limit.saturating_add(1)
+    ]
 }
 
 fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<ProposedNode, RowError> {
@@ -293,11 +294,11 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
 /// told.
 async fn examine_nodes(
     tx: &Tx<'_>,
-    places: &[ProposedNode],
+    proposed: &[ProposedNode],
     ranking: &mut Ranking,
 ) -> Result<(), RowError> {
     // In batches, since the ranking mostly has enough after the first.
-    for batch in places.chunks(BATCH) {
+    for batch in proposed.chunks(BATCH) {
         macro_rules! column {
             (|$place:ident| $value:expr) => {
                 batch.iter().map(|$place| $value).collect::<Vec<_>>()

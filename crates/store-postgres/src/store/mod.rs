@@ -40,7 +40,7 @@ pub struct PostgresStore {
     pub(crate) server: Arc<ConnectionPool>,
     pub(crate) limits: Limits,
     pub(crate) signals: StreamSignals,
-    tidy: DeletionTask,
+    deletions: DeletionTask,
 }
 
 impl PostgresStore {
@@ -84,29 +84,16 @@ impl PostgresStore {
         // change it under another.
         schema::check_schema_version(&server).await?;
         // Started asleep; without pending deletions no connection is taken for it.
-        let tidy = DeletionTask::start(Arc::clone(&server));
+        let deletions = DeletionTask::start(Arc::clone(&server));
         if deletion_task::find_pending(&server).await?.is_some() {
-            tidy.wake();
+            deletions.wake();
         }
         Ok(Self {
             server,
             limits: options.limits,
             signals: StreamSignals::default(),
-            tidy,
+            deletions,
         })
-    }
-
-    /// Removes the rows of conversations whose deletion was interrupted, and waits for it. The
-    /// store does the same by itself after opening; a conversation of the same id that is made
-    /// meanwhile waits for its own.
-    ///
-    /// Readers do not see these rows.
-    ///
-    /// # Errors
-    ///
-    /// The server's; what was removed stays removed.
-    pub async fn finish_deletions(&self) -> Result<(), Error> {
-        deletion_task::finish_deletions(&self.server).await
     }
 
     /// Where the database is: host, port and name.
@@ -135,15 +122,15 @@ impl Store for PostgresStore {
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
         loop {
-            let made = self
+            let created = self
                 .server
                 .run_transaction(Access::Write, |tx| {
                     Box::pin(conversations::create_conversation(tx, owner, &new))
                 })
                 .await?;
-            match made {
-                Ok(made) => return Ok(made),
-                Err(earlier) => deletion_task::delete_rows(&self.server, &earlier).await?,
+            match created {
+                Ok(created) => return Ok(created),
+                Err(pending) => deletion_task::delete_rows(&self.server, &pending).await?,
             }
         }
     }
@@ -196,19 +183,19 @@ impl Store for PostgresStore {
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
         // Also if the answer is lost or nobody waits for it any more.
-        let unfinished = self.tidy.wake_on_drop();
-        let marked = self.server.run_transaction(Access::Write, |tx| {
+        let unfinished = self.deletions.wake_on_drop();
+        let hidden = self.server.run_transaction(Access::Write, |tx| {
             Box::pin(deletion::mark_deleted(tx, owner, id))
         });
-        let gone = match marked.await {
+        let pending = match hidden.await {
             Err(error @ Error::NotFound { .. }) => {
                 unfinished.disarm();
                 return Err(error);
             }
-            gone => gone?,
+            pending => pending?,
         };
         drop(wake);
-        deletion_task::delete_rows(&self.server, &gone).await?;
+        deletion_task::delete_rows(&self.server, &pending).await?;
         unfinished.disarm();
         Ok(())
     }
@@ -225,7 +212,7 @@ impl Store for PostgresStore {
         // Without items nothing would tell a repetition.
         let access = match request.items.is_empty() {
             true => Access::Write,
-            false => Access::WriteAgain,
+            false => Access::WriteIdempotent,
         };
         self.server
             .run_transaction(access, |tx| {
@@ -311,7 +298,7 @@ impl Store for PostgresStore {
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
         self.server
-            .run_transaction(Access::WriteAgain, |tx| {
+            .run_transaction(Access::WriteIdempotent, |tx| {
                 Box::pin(blob::put_blob(tx, owner, id, &bytes))
             })
             .await

@@ -28,29 +28,29 @@ impl PostgresStore {
     /// The server's; what was indexed stays indexed.
     pub async fn index_texts(&self) -> Result<(), Error> {
         loop {
-            let behind = self
+            let unindexed = self
                 .server
                 .run_transaction(Access::Read, |tx| {
                     Box::pin(index::find_unindexed(tx, None, None, None))
                 })
                 .await?;
-            if behind.is_empty() {
+            if unindexed.is_empty() {
                 return Ok(());
             }
-            self.catch_up(&behind).await?;
+            self.catch_up(&unindexed).await?;
         }
     }
 
-    async fn catch_up(&self, behind: &[UnindexedConversation]) -> Result<(), Error> {
+    async fn catch_up(&self, unindexed: &[UnindexedConversation]) -> Result<(), Error> {
         // One conversation after the other: a step locks its row, and appends to it wait for a step
         // at most.
-        for one in behind {
+        for conversation in unindexed {
             let mut next = Some(NodePosition::default());
             while let Some(after) = next {
                 // Indexing a node again gives the same row, so a step whose outcome is unknown may
                 // simply run again.
-                let step = self.server.run_transaction(Access::WriteAgain, |tx| {
-                    Box::pin(index::index_step(tx, one, after))
+                let step = self.server.run_transaction(Access::WriteIdempotent, |tx| {
+                    Box::pin(index::index_step(tx, conversation, after))
                 });
                 next = match step.await {
                     // Deleted meanwhile.
@@ -81,7 +81,7 @@ impl Search for PostgresStore {
                 .await?;
             match found {
                 Ok(page) => return Ok(page),
-                Err(behind) => self.catch_up(&behind).await?,
+                Err(unindexed) => self.catch_up(&unindexed).await?,
             }
         }
     }

@@ -43,7 +43,7 @@ impl Streams for PostgresStore {
         let _wake = self.signals.wake_stream(owner, id, append.claim.stream);
         let limits = &self.limits.streams;
         self.server
-            .run_transaction(Access::WriteAgain, |tx| {
+            .run_transaction(Access::WriteIdempotent, |tx| {
                 Box::pin(streams::append_chunks(tx, owner, id, &append, limits))
             })
             .await
@@ -58,7 +58,7 @@ impl Streams for PostgresStore {
         rules::check_finish(&finish, &self.limits.streams)?;
         let _wake = self.signals.wake_stream(owner, id, finish.claim.stream);
         self.server
-            .run_transaction(Access::WriteAgain, |tx| {
+            .run_transaction(Access::WriteIdempotent, |tx| {
                 Box::pin(streams::finish_stream(tx, owner, id, &finish))
             })
             .await
@@ -73,7 +73,7 @@ impl Streams for PostgresStore {
     ) -> Result<StreamRecord, Error> {
         let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
-            .run_transaction(Access::WriteAgain, |tx| {
+            .run_transaction(Access::WriteIdempotent, |tx| {
                 Box::pin(streams::cancel_stream(tx, owner, id, stream, at_ms))
             })
             .await

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
     AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
+    StreamCursor, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
 };
 use futures_util::TryStreamExt as _;
 use futures_util::future::{try_join, try_join3};
@@ -51,18 +51,12 @@ fn decode_stream(row: &Row) -> Result<StreamRecord, RowError> {
     };
     let epoch: i32 = get_column(row, 1)?;
     let message: Option<&[u8]> = get_column(row, 9)?;
+    let message = message.map(|message| String::from_utf8_lossy(message).into_owned());
+    let end = rules::stream_end_from_columns(get_column::<i16>(row, 2)?.into(), message);
     Ok(StreamRecord {
         id: StreamId::from_bytes(get_bytes(row, 0)?),
         epoch: StreamEpoch(u64::try_from(epoch).unwrap_or(0)),
-        end: match get_column::<i16>(row, 2)? {
-            0 => None,
-            1 => Some(StreamEnd::Completed),
-            2 => Some(StreamEnd::Failed {
-                message: String::from_utf8_lossy(message.unwrap_or_default()).into_owned(),
-            }),
-            3 => Some(StreamEnd::Cancelled),
-            other => return Err(corrupt_error(format!("a stream's status is {other}"))),
-        },
+        end: end.map_err(|status| corrupt_error(format!("a stream's status is {status}")))?,
         cancel_requested: get_column(row, 3)?,
         first: count(4)?,
         next: count(5)?,
@@ -74,12 +68,7 @@ fn decode_stream(row: &Row) -> Result<StreamRecord, RowError> {
 
 /// Writes the row of a stream that is there or not.
 fn save_stream(tx: &mut Tx<'_>, key: [u8; 16], stream: &StreamRecord) {
-    let (status, message) = match &stream.end {
-        None => (0_i16, None),
-        Some(StreamEnd::Completed) => (1, None),
-        Some(StreamEnd::Failed { message }) => (2, Some(message)),
-        Some(StreamEnd::Cancelled) => (3, None),
-    };
+    let (status, message) = rules::stream_end_columns(stream.end.as_ref());
     tx.execute_on_commit(
         "INSERT INTO contexture.streams (conversation, stream, epoch, status, cancel, \
          first_chunk, next_chunk, size, opened_ms, updated_ms, message) \
@@ -91,14 +80,14 @@ fn save_stream(tx: &mut Tx<'_>, key: [u8; 16], stream: &StreamRecord) {
             key,
             stream.id,
             epoch_no(stream.epoch),
-            status,
+            i16::from(status),
             stream.cancel_requested,
             to_i64(stream.first),
             to_i64(stream.next),
             to_i64(stream.bytes),
             stream.opened_ms,
             stream.updated_ms,
-            message.map(|message| Bytea::Own(message.clone().into_bytes()))
+            message.map(|message| Bytea::Text(message.into()))
         ],
     );
 }
@@ -125,12 +114,12 @@ async fn lock_conversation_shared(
 ) -> Result<(), RowError> {
     // FOR KEY SHARE: it keeps the conversation from being deleted, and does not wait for appends,
     // which update the row without its key.
-    let kept = tx.query_row(
+    let row = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1 FOR KEY SHARE",
         params![key],
     );
     let none = || Error::not_found(EntityKind::Conversation, id);
-    kept.await?.map(drop).ok_or_else(|| none().into())
+    row.await?.map(drop).ok_or_else(|| none().into())
 }
 
 /// The stream, for writing: other writes to it wait until the end of this transaction.
@@ -187,22 +176,21 @@ pub(crate) async fn open_stream(
         .iter()
         .map(decode_stream)
         .collect::<Result<Vec<_>, RowError>>()?;
-    let (same, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.id == stream);
-    let (ended, running): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.end.is_some());
-    rules::check_running(running.len(), limits)?;
-    let surplus = ended.len().saturating_sub(limits.ended);
-    for gone in ended.into_iter().take(surplus) {
+    let replaced = rules::plan_opening(all, stream, limits)?;
+    for gone in &replaced.surplus {
         remove_stream(tx, key, gone);
     }
     // The chunks of the old epoch go; the row is written over below.
-    for old in &same {
-        remove_chunks(tx, key, old.epoch);
+    if let Some(before) = &replaced.before {
+        remove_chunks(tx, key, before.epoch);
     }
     let epoch = StreamEpoch(u64::try_from(epoch).unwrap_or(0));
     let stream = StreamRecord::new(stream, epoch, at_ms);
     save_stream(tx, key, &stream);
-    let before = same.into_iter().next();
-    Ok(StreamOpened { stream, before })
+    Ok(StreamOpened {
+        stream,
+        before: replaced.before,
+    })
 }
 
 /// Appends chunks; `append` is within the limits of one call already.
@@ -215,7 +203,7 @@ pub(crate) async fn append_chunks(
 ) -> Result<StreamRecord, RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
     let end = append.seq.saturating_add(append.chunks.len() as u64);
-    let known = tx.query_rows(
+    let stored = tx.query_rows(
         CHUNKS,
         params![
             key,
@@ -224,16 +212,24 @@ pub(crate) async fn append_chunks(
             to_i64(end)
         ],
     );
-    let held = lock_stream(tx, owner, id, append.claim.stream);
-    let ((_, mut stream), rows) = try_join(held, known).await?;
+    let locked = lock_stream(tx, owner, id, append.claim.stream);
+    let ((_, mut stream), rows) = try_join(locked, stored).await?;
     rules::check_claim(&stream, append.claim)?;
     let range = rules::stored_chunk_range(&stream, append);
-    let known = decode_chunks(id, stream.epoch, range, &rows)?;
-    let known = rules::check_chunk_append(&stream, append, &known, limits)?;
-    let new = append.chunks.get(known..).unwrap_or_default();
+    let stored = decode_chunks(id, stream.epoch, range, &rows)?;
+    let stored = rules::check_chunk_append(&stream, append, &stored, limits)?;
+    let new = append.chunks.get(stored..).unwrap_or_default();
     if new.is_empty() {
         return Ok(stream);
     }
+    insert_chunks(tx, key, &mut stream, new);
+    stream.updated_ms = append.at_ms;
+    save_stream(tx, key, &stream);
+    Ok(stream)
+}
+
+/// Inserts chunks at the end of a stream and counts them in its record, which is still to be saved.
+fn insert_chunks(tx: &mut Tx<'_>, key: [u8; 16], stream: &mut StreamRecord, new: &[Arc<[u8]>]) {
     let (mut seqs, mut checks) = (Vec::new(), Vec::new());
     for chunk in new {
         seqs.push(to_i64(stream.next));
@@ -241,14 +237,11 @@ pub(crate) async fn append_chunks(
         stream.next += 1;
         stream.bytes += chunk.len() as u64;
     }
-    stream.updated_ms = append.at_ms;
     tx.execute_on_commit(
         "INSERT INTO contexture.stream_chunks (conversation, epoch, seq, chunk_check, chunk) \
          SELECT $1, $2, new.* FROM unnest($3, $4, $5) AS new",
         params![key, epoch_no(stream.epoch), seqs, checks, new.to_vec()],
     );
-    save_stream(tx, key, &stream);
-    Ok(stream)
 }
 
 /// Ends a stream.
@@ -259,10 +252,7 @@ pub(crate) async fn finish_stream(
     finish: &FinishStream,
 ) -> Result<StreamRecord, RowError> {
     let (key, mut stream) = lock_stream(tx, owner, id, finish.claim.stream).await?;
-    // A repeated end is fine and writes nothing, so the time of the first one stays.
-    if rules::check_stream_end(&stream, finish)? {
-        stream.end = Some(finish.end.clone());
-        stream.updated_ms = finish.at_ms;
+    if rules::finish_record(&mut stream, finish)? {
         save_stream(tx, key, &stream);
     }
     Ok(stream)
@@ -277,9 +267,7 @@ pub(crate) async fn cancel_stream(
     at_ms: i64,
 ) -> Result<StreamRecord, RowError> {
     let (key, mut stream) = lock_stream(tx, owner, id, stream).await?;
-    if stream.end.is_none() && !stream.cancel_requested {
-        stream.cancel_requested = true;
-        stream.updated_ms = at_ms;
+    if rules::cancel_record(&mut stream, at_ms) {
         save_stream(tx, key, &stream);
     }
     Ok(stream)
@@ -296,10 +284,7 @@ pub(crate) async fn complete_stream(
     let mut stream = require_stream(row, claim.stream)?;
     rules::check_claim(&stream, claim)?;
     remove_chunks(tx, conv.key, stream.epoch);
-    stream.first = stream.next;
-    stream.bytes = 0;
-    stream.end.get_or_insert(StreamEnd::Completed);
-    stream.updated_ms = at_ms;
+    rules::complete_record(&mut stream, at_ms);
     save_stream(tx, conv.key, &stream);
     Ok(())
 }
@@ -397,34 +382,34 @@ pub(crate) async fn verify_stream(
     let stream = decode_stream(row)?;
     let epoch = stream.epoch;
     let damaged =
-        |place: String, why: &str| RowError::from(conv.damaged_error("stream", place, why));
-    let whole = |why| damaged(format!("epoch {epoch}"), why);
+        |location: String, why: &str| RowError::from(conv.damaged_error("stream", location, why));
+    let damaged_stream = |why| damaged(format!("epoch {epoch}"), why);
     // Column 10 is the conversation's next epoch. One that is not below it would be given out a
     // second time.
     if epoch_no(epoch) >= get_column(row, 10)? {
-        return Err(whole("its epoch was never given"));
+        return Err(damaged_stream("its epoch was never given"));
     }
-    let asked = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
-    let mut rows = std::pin::pin!(tx.query_stream(CHUNKS, asked).await?);
+    let params = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
+    let mut rows = std::pin::pin!(tx.query_stream(CHUNKS, params).await?);
     // All chunks of the epoch are read, and must be exactly those from the first to the next that
     // the record counts.
     let (mut next, mut size) = (stream.first, 0);
     while let Some(row) = rows.try_next().await? {
         let seq = u64::try_from(get_column::<i64>(&row, 0)?).unwrap_or(u64::MAX);
         let chunk: &[u8] = get_column(&row, 2)?;
-        let place = |seq: u64| format!("epoch {epoch} chunk {seq}");
+        let location = |seq: u64| format!("epoch {epoch} chunk {seq}");
         if seq != next {
-            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+            return Err(damaged(location(next.min(seq)), "missing, or one too many"));
         }
         if get_bytes(&row, 1)? != chunk_checksum(seq, chunk) {
-            return Err(damaged(place(seq), "its bytes do not match their check"));
+            return Err(damaged(location(seq), "its bytes do not match their check"));
         }
         next += 1;
         size += chunk.len() as u64;
     }
     match next == stream.next && size == stream.bytes {
         true => Ok(()),
-        false => Err(whole("its chunks are not those that are counted")),
+        false => Err(damaged_stream("its chunks are not those that are counted")),
     }
 }
 
@@ -435,11 +420,9 @@ fn decode_chunks(
     seqs: std::ops::Range<u64>,
     rows: &[Row],
 ) -> Result<Vec<Arc<[u8]>>, RowError> {
-    let damaged = |seq: u64, why: &str| Error::Damaged {
-        conversation: id.clone(),
-        what: "stream",
-        position: format!("epoch {epoch} chunk {seq}"),
-        why: why.to_owned(),
+    let damaged = |seq: u64, why: &str| {
+        let position = format!("epoch {epoch} chunk {seq}");
+        Error::damaged(id, "stream", position, why)
     };
     let mut chunks = Vec::new();
     let mut rows = rows.iter();

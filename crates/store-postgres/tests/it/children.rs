@@ -1,4 +1,4 @@
-//! Processes of this very test binary: each runs one ignored test on a database, and tells line by
+//! Processes of this very test binary: each runs one ignored test on a database, and reports line by
 //! line what it did. A line is one write of a few bytes, so a kill cuts none in two.
 //!
 //! What is not here: what they do, and what is expected of them.
@@ -8,24 +8,24 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 const DATABASE: &str = "CONTEXTURE_TEST_DATABASE";
 const TASK: &str = "CONTEXTURE_TEST_TASK";
-/// Before everything that is told: the test harness writes to the same place.
+/// Before each reported line: the test harness writes to the same pipe.
 const MARK: &str = "tells> ";
 
-/// What the parent told: a database's address and a task. `None`: there is no parent.
-pub(crate) fn told() -> Option<(String, String)> {
+/// The task of this process: a database's address and words. `None`: it is nobody's child.
+pub(crate) fn parent_task() -> Option<(String, String)> {
     Some((std::env::var(DATABASE).ok()?, std::env::var(TASK).unwrap()))
 }
 
-/// Tells the parent.
-pub(crate) fn tell(line: &str) {
+/// Reports a line to the parent.
+pub(crate) fn report_line(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{MARK}{line}").unwrap();
     out.flush().unwrap();
 }
 
-/// Tells the parent that this process is ready, and waits until it may go on.
+/// Reports that this process is ready, and waits until it may go on.
 pub(crate) fn wait() {
-    tell("ready");
+    report_line("ready");
     std::io::stdin().read_exact(&mut [0]).unwrap();
 }
 
@@ -56,41 +56,41 @@ impl Process {
         Self { child, output }
     }
 
-    /// The next that it tells; `None`: it has ended.
-    pub(crate) fn hear(&mut self) -> Option<String> {
+    /// The next line that it reports; `None`: it has ended.
+    pub(crate) fn next_line(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            if let Some((_, told)) = line.trim_end().split_once(MARK) {
-                return Some(told.to_owned());
+            if let Some((_, line)) = line.trim_end().split_once(MARK) {
+                return Some(line.to_owned());
             }
         }
     }
 
     /// Lets it go on.
-    fn go(&mut self) {
+    fn release(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"g").unwrap();
     }
 
-    /// Kills it as `kill -9` does; what it had told before can still be heard.
+    /// Kills it as `kill -9` does; what it had reported before can still be read.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// All that it still tells, until it ends.
-    pub(crate) fn rest(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.hear()).collect()
+    /// All lines that it still reports, until it ends.
+    pub(crate) fn remaining_lines(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.next_line()).collect()
     }
 
-    /// All that it still tells; it must end well.
+    /// All lines that it still reports; it must succeed.
     pub(crate) fn finish(mut self) -> Vec<String> {
-        let rest = self.rest();
+        let lines = self.remaining_lines();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}, after {rest:?}");
-        rest
+        assert!(status.success(), "{status}, after {lines:?}");
+        lines
     }
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn start_together(
         .map(|task| Process::start(test, address, &task))
         .collect();
     for process in &mut processes {
-        assert_eq!(process.hear().as_deref(), Some("ready"));
+        assert_eq!(process.next_line().as_deref(), Some("ready"));
     }
-    processes.iter_mut().for_each(Process::go);
+    processes.iter_mut().for_each(Process::release);
     processes
 }

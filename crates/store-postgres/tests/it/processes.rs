@@ -11,7 +11,7 @@ use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, branch, branch_end, item, node};
 
-use crate::children::{start_together, tell, told, wait};
+use crate::children::{parent_task, report_line, start_together, wait};
 use crate::server::Database;
 
 /// The conversation as a process of its own sees it.
@@ -35,7 +35,7 @@ async fn chat(address: &str) -> Chat {
 #[tokio::test]
 #[ignore = "the process that `many_processes_write_one_branch` starts"]
 async fn appends_its_share() {
-    let Some((address, share)) = told() else {
+    let Some((address, share)) = parent_task() else {
         return;
     };
     let (number, count) = share.split_once('/').unwrap();
@@ -69,9 +69,9 @@ async fn appends_its_share() {
                 Err(error) => panic!("{word}: {error}"),
             }
         };
-        tell(&format!("{depth} {word}"));
+        report_line(&format!("{depth} {word}"));
     }
-    tell(&format!("longest {} {moved}", longest.as_micros()));
+    report_line(&format!("longest {} {moved}", longest.as_micros()));
 }
 
 /// What was acknowledged, by depth.
@@ -83,7 +83,7 @@ struct Acknowledged {
 }
 
 impl Acknowledged {
-    fn hear(&mut self, line: &str) {
+    fn record_line(&mut self, line: &str) {
         let (first, rest) = line.split_once(' ').unwrap();
         if let Ok(depth) = first.parse() {
             let before = self.nodes.insert(depth, node(rest));
@@ -117,7 +117,7 @@ async fn many_processes_write_one_branch() {
     let mut acknowledged = Acknowledged::default();
     for child in children {
         for line in child.finish() {
-            acknowledged.hear(&line);
+            acknowledged.record_line(&line);
         }
     }
     let took = since.elapsed();
@@ -157,7 +157,7 @@ async fn who_is_killed_leaves_what_was_acknowledged() {
         for (number, child) in children.iter_mut().enumerate() {
             if number % 2 == 1 {
                 for _ in 0..=(number * 7 + round * 5) % count {
-                    acknowledged.hear(&child.hear().unwrap());
+                    acknowledged.record_line(&child.next_line().unwrap());
                 }
                 child.kill();
             }
@@ -165,9 +165,9 @@ async fn who_is_killed_leaves_what_was_acknowledged() {
         for (number, mut child) in children.into_iter().enumerate() {
             let rest = match number % 2 {
                 0 => child.finish(),
-                _ => child.rest(),
+                _ => child.remaining_lines(),
             };
-            rest.iter().for_each(|line| acknowledged.hear(line));
+            rest.iter().for_each(|line| acknowledged.record_line(line));
         }
         told += acknowledged.nodes.len();
         // Each may have been killed after one that was stored and before it could tell.

@@ -17,13 +17,13 @@ use crate::own_server::OwnServer;
 use crate::proxy::{Cut, Proxy};
 use crate::server::Database;
 
-fn upkeep(chat: &Chat) -> &dyn Maintenance {
+fn maintenance(chat: &Chat) -> &dyn Maintenance {
     chat.store.maintenance().unwrap()
 }
 
 /// What is wrong with a conversation: what, where.
 async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
-    let page = verify_conversation(upkeep(chat), &chat.owner, &chat.id)
+    let page = verify_conversation(maintenance(chat), &chat.owner, &chat.id)
         .await
         .unwrap();
     let places = page.findings.into_iter().map(|finding| match finding {
@@ -42,7 +42,7 @@ async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
 }
 
 /// Two pages of nodes, forks, state, more than a page of blobs, and names.
-async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
+async fn fill_conversation(store: Arc<dyn Store>, id: &str) -> Chat {
     let chat = Chat::start_as(store, "ada", id).await;
     let many = (0..600).map(|n| item(&format!("number {n} {}", "word ".repeat(n % 20))));
     chat.append_to_tip("main", many.collect()).await.unwrap();
@@ -68,7 +68,7 @@ async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
     for n in 0..120 {
         put(&chat, &format!("blob {n}")).await;
     }
-    beside(&chat).await;
+    add_streams_and_values(&chat).await;
     chat
 }
 
@@ -100,7 +100,7 @@ async fn answered(chat: &Chat) {
 }
 
 /// Values, one of them deleted, and a stream.
-async fn beside(chat: &Chat) {
+async fn add_streams_and_values(chat: &Chat) {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
     let scope = KeyScope::Conversation(id.clone());
     for (key, value) in [("a", Some("value")), ("b", Some("value")), ("b", None)] {
@@ -326,8 +326,8 @@ async fn damaged<T>(client: &Client, damage: &str, look: impl Future<Output = T>
 async fn what_is_damaged_is_found_where_it_is() {
     let database = Database::migrated().await;
     let store = database.store().await;
-    let chat = filled(Arc::clone(&store), "chat").await;
-    let other = filled(Arc::clone(&store), "other").await;
+    let chat = fill_conversation(Arc::clone(&store), "chat").await;
+    let other = fill_conversation(Arc::clone(&store), "other").await;
     answered(&chat).await;
     answered(&other).await;
     let client = database.client().await;
@@ -375,12 +375,12 @@ async fn nothing_is_collected_beside_damage() {
         "UPDATE contexture.state_values SET value = 'x' WHERE length(value) > 2000",
     ] {
         let database = Database::migrated().await;
-        let chat = filled(database.store().await, "chat").await;
+        let chat = fill_conversation(database.store().await, "chat").await;
         let client = database.client().await;
         assert!(client.execute(damage, &[]).await.unwrap() > 0);
         for now in [NOW, NOW + 7_200_000] {
             let request = CollectRequest::new(now);
-            let refused = upkeep(&chat)
+            let refused = maintenance(&chat)
                 .collect_blobs(&chat.owner, &chat.id, request)
                 .await;
             assert!(matches!(refused.unwrap_err(), Error::Damaged { .. }));
@@ -402,15 +402,15 @@ async fn connections_that_break_disturb_nothing() {
     };
     let address = proxy.through(&database.address);
     let store = PostgresStore::open_with(&address, options).await.unwrap();
-    let chat = filled(Arc::new(store), "chat").await;
+    let chat = fill_conversation(Arc::new(store), "chat").await;
     let collect = |now_ms| {
         let request = CollectRequest::new(now_ms);
-        upkeep(&chat).collect_blobs(&chat.owner, &chat.id, request)
+        maintenance(&chat).collect_blobs(&chat.owner, &chat.id, request)
     };
     proxy.cut(Cut::Before("tsvector_to_array"));
     assert_eq!(findings(&chat).await, []);
     proxy.cut(Cut::Before("pg_column_size"));
-    let counted = upkeep(&chat).read_statistics(&chat.owner, &chat.id);
+    let counted = maintenance(&chat).read_statistics(&chat.owner, &chat.id);
     assert_eq!(counted.await.unwrap().nodes[&NodeKind::User].count, 606);
     proxy.cut(Cut::Before("FROM contexture.nodes"));
     assert_eq!(collect(NOW).await.unwrap().waiting, 120);
@@ -423,13 +423,13 @@ async fn connections_that_break_disturb_nothing() {
     };
     lost(Cut::Before("DELETE FROM contexture.blobs")).await;
     lost(Cut::Before("COMMIT\0")).await;
-    let counted = upkeep(&chat).read_statistics(&chat.owner, &chat.id);
+    let counted = maintenance(&chat).read_statistics(&chat.owner, &chat.id);
     assert_eq!(counted.await.unwrap().blobs.count, 120);
     lost(Cut::AfterCommit).await;
     assert!(proxy.is_done());
     // It had happened.
     assert_eq!(collect(later).await.unwrap().blobs.count, 0);
-    let counted = upkeep(&chat).read_statistics(&chat.owner, &chat.id);
+    let counted = maintenance(&chat).read_statistics(&chat.owner, &chat.id);
     assert_eq!(counted.await.unwrap().blobs.count, 0);
     drop(chat);
     database.drop().await;
@@ -497,7 +497,7 @@ async fn unused_space_is_used_again_or_given_back() {
         client.batch_execute(&whole).await.unwrap();
     }
     let store = database.store().await;
-    let stays = filled(Arc::clone(&store), "stays").await;
+    let stays = fill_conversation(Arc::clone(&store), "stays").await;
     let gone = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
     for n in 0..20 {
         let many = (0..100).map(|m| item(&format!("{n} {m} {}", "noise ".repeat(200))));
@@ -543,8 +543,8 @@ async fn what_the_server_cannot_read_is_told() {
     let client = server.client().await;
     let store = server.store().await;
     let chats = [
-        filled(Arc::clone(&store), "chat").await,
-        filled(Arc::clone(&store), "other").await,
+        fill_conversation(Arc::clone(&store), "chat").await,
+        fill_conversation(Arc::clone(&store), "other").await,
     ];
     let upkeep = store.maintenance().unwrap();
     let missing = upkeep.verify_medium().await.unwrap_err();

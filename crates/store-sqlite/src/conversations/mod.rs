@@ -24,10 +24,10 @@ pub(crate) fn create_conversation(
     owner: &Owner,
     new: &NewConversation,
 ) -> Result<Conversation, RowError> {
-    let taken = conn
+    let exists = conn
         .prepare_cached("SELECT 1 FROM conversations WHERE owner = ? AND id = ?")?
         .exists([owner.as_str(), new.id.as_str()])?;
-    if taken {
+    if exists {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
     // Values in the scope of the earlier conversation are found by its id, so a new one would see
@@ -104,7 +104,7 @@ pub(crate) fn list_conversations(
     let mut statement = conn.prepare_cached(&list_sql(&condition))?;
     let mut rows = statement.query(params_from_iter(&condition.bound))?;
     let mut conversations = Vec::new();
-    let mut more = false;
+    let mut next = None;
     while let Some(row) = rows.next()? {
         if let Some(text) = &list.title {
             let title: Option<String> = row.get(1)?;
@@ -115,18 +115,11 @@ pub(crate) fn list_conversations(
         }
         // One row more than the page tells whether there is a next page, without counting.
         if conversations.len() == limit {
-            more = true;
+            next = ConversationCursor::after_last(&conversations);
             break;
         }
         conversations.push(decode_record(owner, row)?);
     }
-    let next = conversations
-        .last()
-        .filter(|_| more)
-        .map(|last| ConversationCursor {
-            updated_ms: last.updated_ms,
-            id: last.id.clone(),
-        });
     Ok(ConversationPage {
         conversations,
         next,
@@ -136,12 +129,7 @@ pub(crate) fn list_conversations(
 fn decode_record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, RowError> {
     let id: String = row.get(0)?;
     let id = ConversationId::new(&id).map_err(|error| corrupt_error(error.to_string()))?;
-    let damaged = |what, why: String| Error::Damaged {
-        conversation: id.clone(),
-        what,
-        position: "its record".to_owned(),
-        why,
-    };
+    let damaged = |what, why: String| Error::damaged(&id, what, "its record", why);
     let metadata: Option<Vec<u8>> = row.get(3)?;
     let name: String = row.get(4)?;
     Ok(Conversation {

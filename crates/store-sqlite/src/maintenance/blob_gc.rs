@@ -101,7 +101,7 @@ fn collect_blob_names(
     Ok(names)
 }
 
-/// Removes what has been unnamed for long enough, and takes down since when the others are.
+/// Removes blobs that have been unnamed for the grace period, and marks the others as unnamed.
 pub(crate) fn remove_unnamed_blobs(
     conn: &Connection,
     conv: &ConversationRow,
@@ -124,27 +124,36 @@ pub(crate) fn remove_unnamed_blobs(
     .execute(params![conv.no, request.now_ms])?;
     let mut collected = Collected::default();
     for (no, blob) in &unnamed.blobs {
-        let due = blob
-            .since_ms
-            .is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms);
-        if !due {
-            conn.prepare_cached(
-                "UPDATE blobs SET unnamed_ms = ? WHERE no = ? AND unnamed_ms IS NULL",
-            )?
-            .execute(params![request.now_ms, no])?;
+        if !is_due(blob, request) {
+            mark_unnamed(conn, *no, request.now_ms)?;
             collected.waiting += 1;
         } else if collected.blobs.count >= request.limit as u64 {
             collected.more = true;
-        } else {
-            // Unless it was stored again since.
-            let removed = conn
-                .prepare_cached("DELETE FROM blobs WHERE no = ? AND unnamed_ms = ?")?
-                .execute(params![no, blob.since_ms])?;
-            if removed > 0 {
-                collected.blobs.count += 1;
-                collected.blobs.bytes += blob.bytes;
-            }
+        } else if remove_blob(conn, *no, blob)? {
+            collected.blobs.count += 1;
+            collected.blobs.bytes += blob.bytes;
         }
     }
     Ok(collected)
+}
+
+/// Whether a blob has been unnamed for the grace period.
+fn is_due(blob: &UnnamedBlob, request: CollectRequest) -> bool {
+    blob.since_ms
+        .is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms)
+}
+
+/// Records since when a blob is unnamed, where that is not recorded yet.
+fn mark_unnamed(conn: &Connection, no: i64, now_ms: i64) -> Result<(), RowError> {
+    conn.prepare_cached("UPDATE blobs SET unnamed_ms = ? WHERE no = ? AND unnamed_ms IS NULL")?
+        .execute(params![now_ms, no])?;
+    Ok(())
+}
+
+/// Removes a blob, unless it was stored again since the reader saw it: then it has no mark any more.
+fn remove_blob(conn: &Connection, no: i64, blob: &UnnamedBlob) -> Result<bool, RowError> {
+    let removed = conn
+        .prepare_cached("DELETE FROM blobs WHERE no = ? AND unnamed_ms = ?")?
+        .execute(params![no, blob.since_ms])?;
+    Ok(removed > 0)
 }

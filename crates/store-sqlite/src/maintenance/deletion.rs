@@ -15,7 +15,7 @@ use crate::rows::path::key_range;
 /// What one step removes at most: rows, and about so many bytes of content.
 const STEP_ROWS: usize = 1000;
 const STEP_BYTES: i64 = 8 << 20;
-/// Conversations that one step takes out of sight.
+/// Conversations that one step hides.
 const STEP_CONVERSATIONS: u32 = 100;
 
 /// Tables whose keys begin with the conversation's number, and the size of a row's content.
@@ -57,7 +57,7 @@ pub(crate) struct DeletionStep {
     pub(crate) more: bool,
 }
 
-/// Takes a conversation out of sight; gives its number.
+/// Hides a conversation from readers; gives its number.
 pub(crate) fn mark_deleted(
     conn: &Connection,
     owner: &Owner,
@@ -103,19 +103,15 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
         .prepare_cached("SELECT owner, id FROM deletions WHERE conversation_no = ?")?
         .query_row([no], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let mut budget = DeletionBudget {
-        rows: STEP_ROWS,
-        bytes: STEP_BYTES,
-    };
-    let mut entries = 0;
     let Some((owner, id)) = names else {
         return Ok(DeletionStep {
-            entries,
+            entries: 0,
             more: false,
         });
     };
+    let mut budget = DeletionBudget::for_step();
     // First of all, since a new conversation of the same id would see them.
-    entries += budget.delete_rows(
+    let entries = budget.delete_rows(
         conn,
         "key_values",
         "no",
@@ -123,8 +119,25 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
         "owner = ? AND scope_kind = 2 AND scope = ?",
         &[&owner, &id],
     )?;
+    delete_conversation_rows(conn, no, &mut budget)?;
+    // The note is removed by the step that finds nothing left to do within its budget, never
+    // earlier.
+    let more = budget.is_spent();
+    if !more {
+        conn.prepare_cached("DELETE FROM deletions WHERE conversation_no = ?")?
+            .execute([no])?;
+    }
+    Ok(DeletionStep { entries, more })
+}
+
+/// Deletes rows of a conversation from all its tables, as far as the budget reaches.
+fn delete_conversation_rows(
+    conn: &Connection,
+    no: u32,
+    budget: &mut DeletionBudget,
+) -> Result<(), RowError> {
     // Large tables first. Once the budget is spent every further delete returns at once, and the
-    // next step goes on with what is left.
+    // next step goes on with the rest.
     let (first, last) = key_range(no);
     for (table, size) in BY_KEY {
         budget.delete_rows(
@@ -139,14 +152,7 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
     for (table, key, size) in BY_COLUMN {
         budget.delete_rows(conn, table, key, size, "conversation_no = ?", &[&no])?;
     }
-    // The note is removed by the step that finds nothing left to do within its budget, never
-    // earlier.
-    let more = budget.is_spent();
-    if !more {
-        conn.prepare_cached("DELETE FROM deletions WHERE conversation_no = ?")?
-            .execute([no])?;
-    }
-    Ok(DeletionStep { entries, more })
+    Ok(())
 }
 
 /// One step of erasing everything of an owner or a resource.
@@ -166,8 +172,8 @@ pub(crate) fn erase_step(
             more: true,
         });
     }
-    // Conversations are taken out of sight first and their rows removed by later steps: what was to
-    // be erased is unreadable as early as possible.
+    // Conversations are hidden first and their rows removed by later steps: what was to be erased is
+    // unreadable as early as possible.
     let conversations = mark_some(conn, owner, scope)?;
     if conversations > 0 {
         return Ok(Erased {
@@ -176,10 +182,16 @@ pub(crate) fn erase_step(
             more: true,
         });
     }
-    let mut budget = DeletionBudget {
-        rows: STEP_ROWS,
-        bytes: STEP_BYTES,
-    };
+    delete_entries(conn, owner, scope)
+}
+
+/// Deletes values of an owner or a resource, once it has no conversation any more.
+fn delete_entries(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &EraseScope,
+) -> Result<Erased, RowError> {
+    let mut budget = DeletionBudget::for_step();
     let owner = owner.as_str();
     let (condition, bound): (&str, Vec<&dyn ToSql>) = match scope {
         EraseScope::Owner => ("owner = ?", vec![&owner]),
@@ -224,6 +236,13 @@ struct DeletionBudget {
 }
 
 impl DeletionBudget {
+    fn for_step() -> Self {
+        Self {
+            rows: STEP_ROWS,
+            bytes: STEP_BYTES,
+        }
+    }
+
     /// Whether rows may be left. A step that ends exactly at its limit says so too; the next one
     /// finds nothing.
     fn is_spent(&self) -> bool {
@@ -250,17 +269,7 @@ impl DeletionBudget {
         let mut all: Vec<&dyn ToSql> = bound.to_vec();
         let limit = i64::try_from(self.rows).unwrap_or(i64::MAX);
         all.push(&limit);
-        let mut count = 0_i64;
-        {
-            let mut statement = conn.prepare_cached(&sql)?;
-            let mut rows = statement.query(all.as_slice())?;
-            while self.bytes > 0
-                && let Some(row) = rows.next()?
-            {
-                count += 1;
-                self.bytes -= row.get::<_, Option<i64>>(0)?.unwrap_or(0);
-            }
-        }
+        let count = self.spend_bytes(conn, &sql, &all)?;
         if count == 0 {
             return Ok(0);
         }
@@ -273,5 +282,24 @@ impl DeletionBudget {
         let deleted = conn.prepare_cached(&sql)?.execute(all.as_slice())?;
         self.rows = self.rows.saturating_sub(deleted);
         Ok(deleted as u64)
+    }
+
+    /// Takes the sizes that `sql` reads from the budget; gives how many rows it reached.
+    fn spend_bytes(
+        &mut self,
+        conn: &Connection,
+        sql: &str,
+        bound: &[&dyn ToSql],
+    ) -> Result<i64, RowError> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query(bound)?;
+        let mut count = 0;
+        while self.bytes > 0
+            && let Some(row) = rows.next()?
+        {
+            count += 1;
+            self.bytes -= row.get::<_, Option<i64>>(0)?.unwrap_or(0);
+        }
+        Ok(count)
     }
 }

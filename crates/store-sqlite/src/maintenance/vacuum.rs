@@ -38,6 +38,6 @@ pub(crate) fn vacuum_step(conn: &Connection) -> Result<bool, RowError> {
     let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
-    let left: u32 = conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
-    Ok(left > 0)
+    let remaining: u32 = conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(remaining > 0)
 }

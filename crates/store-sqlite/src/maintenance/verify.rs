@@ -12,10 +12,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::RowError;
 use crate::key_values;
-use crate::refs::branch;
+use crate::refs::branch::{self, BranchRow};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_columns::{self, COLUMNS, NodeColumns};
-use crate::rows::path::{key_range, load_stretches, packed_key};
+use crate::rows::path::{NodePosition, key_range, load_stretches, packed_key};
 use crate::rows::{blob, node_row, response, state};
 use crate::search::index;
 use crate::streams;
@@ -43,11 +43,7 @@ pub(crate) fn verify_page(
         conv,
         page: VerifyPage::default(),
     };
-    let first = VerifyCursor {
-        part: NODES,
-        after: key_range(conv.no).0 - 1,
-    };
-    let from = after.unwrap_or(first);
+    let from = after.unwrap_or_else(|| start_of_part(conv, NODES));
     let last = match from.part {
         NODES => check.check_nodes(from.after)?,
         ROOTS => check.check_roots(from.after)?,
@@ -60,22 +56,23 @@ pub(crate) fn verify_page(
             return Ok(check.page);
         }
     };
-    let next = match last {
-        Some(after) => VerifyCursor {
-            part: from.part,
-            after,
-        },
-        None => VerifyCursor {
-            part: from.part + 1,
-            after: match from.part {
-                NODES | BLOBS | VALUES => first.after,
-                _ => 0,
-            },
-        },
-    };
-    debug_assert!(next.part <= NAMES, "{next:?}");
-    check.page.next = Some(next);
+    check.page.next = Some(match last {
+        Some(after) => VerifyCursor { after, ..from },
+        None => start_of_part(conv, from.part + 1),
+    });
     Ok(check.page)
+}
+
+/// Before the first row of a part.
+fn start_of_part(conv: &ConversationRow, part: u8) -> VerifyCursor {
+    debug_assert!(part <= NAMES, "{part}");
+    let after = match part {
+        // Their keys begin with the conversation's number.
+        NODES | ROOTS | STREAMS | RESPONSES => key_range(conv.no).0 - 1,
+        // Blobs and values are numbered over the whole database, from 1 on; names are one page.
+        _ => 0,
+    };
+    VerifyCursor { part, after }
 }
 
 struct PageVerifier<'a> {
@@ -85,7 +82,7 @@ struct PageVerifier<'a> {
 }
 
 impl PageVerifier<'_> {
-    /// Takes down what is damaged; what else went wrong ends the check.
+    /// Records damage as a finding; any other error ends the check.
     fn record_result(
         &mut self,
         result: Result<(), RowError>,
@@ -160,44 +157,33 @@ impl PageVerifier<'_> {
         let (conn, no) = (self.conn, self.conv.no);
         let id: i64 = row.get(0)?;
         let Some((columns, check)) = NodeColumns::from_row(row)? else {
-            let place = format!("row {}", id as u32);
+            let location = format!("row {}", id as u32);
             let why = "the packed columns are damaged";
-            return Err(self.conv.damaged_error("node", place, why).into());
+            return Err(self.conv.damaged_error("node", location, why).into());
         };
         let position = columns.position();
-        let place = format!("depth {} (row {})", position.depth, id as u32);
-        let damaged = |why: &str| self.conv.damaged_error("node", &place, why);
+        let location = format!("depth {} (row {})", position.depth, id as u32);
+        let damaged = |why: &str| self.conv.damaged_error("node", &location, why);
         let node = node_row::decode_or(damaged, &columns, check, None)?;
         if ContentHash::of(node.json.as_bytes()) != node.content_hash {
             return Err(damaged("its item is not what its hash says").into());
         }
-        let at = |depth: u32| -> Result<Option<u32>, RowError> {
-            let found = load_stretches(conn, no, position, depth, depth)?;
-            Ok(found.first().map(|stretch| stretch.seq))
-        };
-        if at(position.depth)? != Some(id as u32) {
+        if self.seq_at(position, position.depth)? != Some(id as u32) {
             return Err(damaged("its segment puts it elsewhere").into());
         }
-        let parent = match position.depth.saturating_sub(1) {
-            0 => Some(Counters::default()),
-            before => match at(before)? {
-                Some(seq) => load_counters(conn, packed_key(no, seq), before)?,
-                None => None,
-            },
-        };
-        match parent {
+        match self.counters_before(position)? {
             None => return Err(damaged("the node before it is missing").into()),
-            Some(parent) if !rules::can_follow(&parent, &node) => {
+            Some(before) if !rules::can_follow(&before, &node) => {
                 return Err(damaged("its counters do not follow those before it").into());
             }
             Some(_) => {}
         }
         let root = columns.small_number(node_columns::ROOT_NO);
-        let known = root == 0
+        let has_root = root == 0
             || conn
                 .prepare_cached("SELECT 1 FROM roots WHERE id = ?")?
                 .exists([packed_key(no, root)])?;
-        if !known {
+        if !has_root {
             return Err(damaged("its state is missing").into());
         }
         if !index::is_indexed(conn, reach, id, &node)? {
@@ -206,23 +192,45 @@ impl PageVerifier<'_> {
         Ok(())
     }
 
+    /// The sequence number of the node at `depth` on the path to `end`.
+    fn seq_at(&self, end: NodePosition, depth: u32) -> Result<Option<u32>, RowError> {
+        let found = load_stretches(self.conn, self.conv.no, end, depth, depth)?;
+        Ok(found.first().map(|stretch| stretch.seq))
+    }
+
+    /// The counters before a position; `None` if the node there is missing.
+    fn counters_before(&self, position: NodePosition) -> Result<Option<Counters>, RowError> {
+        let depth = position.depth.saturating_sub(1);
+        if depth == 0 {
+            return Ok(Some(Counters::default()));
+        }
+        match self.seq_at(position, depth)? {
+            Some(seq) => load_counters(self.conn, packed_key(self.conv.no, seq), depth),
+            None => Ok(None),
+        }
+    }
+
     fn check_roots(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let to = key_range(self.conv.no).1;
         let sql = "SELECT id FROM roots WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
-        let sound = std::cell::RefCell::new(BTreeSet::new());
+        let verified = std::cell::RefCell::new(BTreeSet::new());
         self.check_rows(sql, (after, to), "state", |check, row| {
             let number = row.get::<_, i64>(0)? as u32;
             let root = state::load_root(check.conn, check.conv, number)?.root;
             for (key, entry) in &root {
-                if sound.borrow().contains(&entry.hash) {
+                if verified.borrow().contains(&entry.hash) {
                     continue;
                 }
-                let place = format!("{key} of root {number}");
+                let location = format!("{key} of root {number}");
                 let damaged = || {
-                    (check.conv).damaged_error("state", &place, "its value is missing or damaged")
+                    (check.conv).damaged_error(
+                        "state",
+                        &location,
+                        "its value is missing or damaged",
+                    )
                 };
                 state::load_value(check.conn, check.conv, &entry.hash, damaged)?;
-                sound.borrow_mut().insert(entry.hash);
+                verified.borrow_mut().insert(entry.hash);
             }
             Ok(())
         })
@@ -263,59 +271,66 @@ impl PageVerifier<'_> {
     }
 
     fn check_refs(&mut self) -> Result<(), RowError> {
-        let (conn, conv) = (self.conn, self.conv);
-        let branches = branch::list_branches(conn, conv.no)?;
+        let branches = branch::list_branches(self.conn, self.conv.no)?;
         for row in &branches {
-            let sound = || -> Result<(), RowError> {
-                let Some(head) = row.tip.node else {
-                    return Ok(());
-                };
-                let tip = node_row::load_tip(conn, conv.no, head)?;
-                let same = tip.position == row.tip.position
-                    && tip.counters() == row.tip.counters()
-                    && tip.root_no == row.tip.root_no;
-                if same {
-                    return Ok(());
-                }
-                let why = "it does not agree with its head";
-                Err(conv.damaged_error("branch", &row.name, why).into())
-            };
-            self.record_result(sound(), "branch", row.name.as_str())?;
+            let result = self.check_branch(row);
+            self.record_result(result, "branch", row.name.as_str())?;
         }
-        let mut statement =
-            conn.prepare_cached("SELECT name, node_id FROM checkpoints WHERE conversation_no = ?")?;
-        let mut rows = statement.query([conv.no])?;
-        while let Some(row) = rows.next()? {
-            let name: String = row.get(0)?;
-            let node = NodeId::from_bytes(row.get(1)?);
-            let sound = node_row::load_tip(conn, conv.no, node).map(drop);
-            self.record_result(sound, "checkpoint", &name)?;
-        }
-        let count = |table: &str| -> Result<i64, RowError> {
-            let sql = format!("SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ?");
-            let (first, last) = key_range(conv.no);
-            Ok(conn.query_row(&sql, [first, last], |row| row.get(0))?)
-        };
-        for (what, counted, said) in [
-            ("nodes", count("nodes")?, conv.nodes),
-            ("branches", count("branches")?, conv.branches),
-        ] {
-            let sound = if counted == i64::from(said) {
-                Ok(())
-            } else {
-                let why = format!("{counted} {what} are there, and {said} are counted");
-                Err(conv.damaged_error("conversation", what, why).into())
-            };
-            self.record_result(sound, "conversation", what)?;
-        }
-        let strays = streams::check_stray_chunks(conn, conv);
+        self.check_checkpoints()?;
+        self.check_count("nodes", self.conv.nodes)?;
+        self.check_count("branches", self.conv.branches)?;
+        let strays = streams::check_stray_chunks(self.conn, self.conv);
         self.record_result(strays, "stream", "its chunks")?;
-        if !branches.iter().any(|row| row.no == conv.active_branch) {
+        if !branches.iter().any(|row| row.no == self.conv.active_branch) {
             let why = "the active branch is missing";
-            let missing = conv.damaged_error("conversation", "its branches", why);
+            let missing = self.conv.damaged_error("conversation", "its branches", why);
             self.page.findings.push(missing);
         }
         Ok(())
+    }
+
+    /// Whether a branch's row says of its head what the node itself says.
+    fn check_branch(&self, row: &BranchRow) -> Result<(), RowError> {
+        let Some(head) = row.tip.node else {
+            return Ok(());
+        };
+        let tip = node_row::load_tip(self.conn, self.conv.no, head)?;
+        let agrees = tip.position == row.tip.position
+            && tip.counters() == row.tip.counters()
+            && tip.root_no == row.tip.root_no;
+        if agrees {
+            return Ok(());
+        }
+        let why = "it does not agree with its head";
+        Err(self.conv.damaged_error("branch", &row.name, why).into())
+    }
+
+    fn check_checkpoints(&mut self) -> Result<(), RowError> {
+        let mut statement = self
+            .conn
+            .prepare_cached("SELECT name, node_id FROM checkpoints WHERE conversation_no = ?")?;
+        let mut rows = statement.query([self.conv.no])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let node = NodeId::from_bytes(row.get(1)?);
+            let result = node_row::load_tip(self.conn, self.conv.no, node).map(drop);
+            self.record_result(result, "checkpoint", &name)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a table has as many rows of the conversation as its record counts.
+    fn check_count(&mut self, table: &'static str, recorded: u32) -> Result<(), RowError> {
+        let sql = format!("SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ?");
+        let (first, last) = key_range(self.conv.no);
+        let stored: i64 = self.conn.query_row(&sql, [first, last], |row| row.get(0))?;
+        let result = if stored == i64::from(recorded) {
+            Ok(())
+        } else {
+            let why = format!("{stored} {table} are there, and {recorded} are counted");
+            Err(self.conv.damaged_error("conversation", table, why).into())
+        };
+        self.record_result(result, "conversation", table)
     }
 }
 

@@ -16,18 +16,18 @@ pub(crate) fn put_blob(
     bytes: &[u8],
 ) -> Result<BlobId, RowError> {
     let id = BlobId::of(&conv.owner, bytes);
-    let known: Option<Option<i64>> = conn
+    let existing: Option<Option<i64>> = conn
         .prepare_cached("SELECT unnamed_ms FROM blobs WHERE conversation_no = ? AND blob_id = ?")?
         .query_row(params![conv.no, id.as_bytes()], |row| row.get(0))
         .optional()?;
-    if let Some(Some(_)) = known {
+    if let Some(Some(_)) = existing {
         // Who stores it again is about to name it.
         conn.prepare_cached(
             "UPDATE blobs SET unnamed_ms = NULL WHERE conversation_no = ? AND blob_id = ?",
         )?
         .execute(params![conv.no, id.as_bytes()])?;
     }
-    if known.is_none() {
+    if existing.is_none() {
         let (codec, stored) = codec::encode_bytes(bytes);
         conn.prepare_cached(
             "INSERT INTO blobs (conversation_no, blob_id, codec, size, bytes) \

@@ -89,12 +89,7 @@ impl ConversationRow {
         position: impl fmt::Display,
         why: impl Into<String>,
     ) -> Error {
-        Error::Damaged {
-            conversation: self.id.clone(),
-            what,
-            position: position.to_string(),
-            why: why.into(),
-        }
+        Error::damaged(&self.id, what, position, why)
     }
 }
 

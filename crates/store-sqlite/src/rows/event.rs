@@ -1,123 +1,25 @@
 //! Events as rows.
 
-use contexture_ir::{BranchName, CheckpointName, NodeId};
-use contexture_store::{Event, EventKind, Fence};
+use contexture_ir::NodeId;
+use contexture_store::rules::EventColumns;
+use contexture_store::{Event, EventKind};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::RowError;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::{key_range, packed_key};
 
-/// A row's columns after its key and time.
-#[derive(Default)]
-struct EventColumns<'a> {
-    code: u8,
-    name: Option<&'a str>,
-    node: Option<&'a [u8; 16]>,
-    number: Option<i64>,
-    other: Option<&'a str>,
-}
-
-fn encode_kind(kind: &EventKind) -> EventColumns<'_> {
-    let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
-    let plain = |code| EventColumns {
-        code,
-        ..EventColumns::default()
-    };
-    let named = |code, name| EventColumns {
-        name: Some(name),
-        ..plain(code)
-    };
-    match kind {
-        EventKind::Created => plain(0),
-        EventKind::Updated => plain(1),
-        EventKind::Appended {
-            branch,
-            head,
-            count,
-        } => EventColumns {
-            node: Some(head.as_bytes()),
-            number: number(*count),
-            ..named(2, branch.as_str())
-        },
-        EventKind::BranchCreated { branch, base } => EventColumns {
-            node: base.as_ref().map(NodeId::as_bytes),
-            ..named(3, branch.as_str())
-        },
-        EventKind::BranchActivated { branch } => named(4, branch.as_str()),
-        EventKind::BranchDeleted { branch } => named(5, branch.as_str()),
-        EventKind::BranchClaimed { branch, fence } => EventColumns {
-            number: number(fence.0),
-            ..named(6, branch.as_str())
-        },
-        EventKind::CheckpointSet { checkpoint, node } => EventColumns {
-            node: Some(node.as_bytes()),
-            ..named(7, checkpoint.as_str())
-        },
-        EventKind::CheckpointDeleted { checkpoint } => named(8, checkpoint.as_str()),
-        EventKind::BranchRenamed { from, to } => EventColumns {
-            other: Some(to.as_str()),
-            ..named(9, from.as_str())
-        },
-        EventKind::NodeRedacted { node } => EventColumns {
-            node: Some(node.as_bytes()),
-            ..plain(10)
-        },
-        EventKind::BytesRedacted { count } => EventColumns {
-            number: number(*count),
-            ..plain(11)
-        },
-        // The enum may grow; a kind this backend does not know is recorded as an update.
-        _ => plain(1),
-    }
-}
-
 fn decode_kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
-    let name: Option<String> = row.get(3)?;
-    let name = name.unwrap_or_default();
-    let node = row.get::<_, Option<[u8; 16]>>(4)?.map(NodeId::from_bytes);
-    let number: Option<i64> = row.get(5)?;
-    let number = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-    let other: Option<String> = row.get(6)?;
-    let branch = || BranchName::new(&name).ok();
-    let checkpoint = || CheckpointName::new(&name).ok();
-    // Codes are never given a new meaning, so files of older versions stay readable.
-    let read = || {
-        Some(match row.get::<_, u8>(2).ok()? {
-            0 => EventKind::Created,
-            1 => EventKind::Updated,
-            2 => EventKind::Appended {
-                branch: branch()?,
-                head: node?,
-                count: number,
-            },
-            3 => EventKind::BranchCreated {
-                branch: branch()?,
-                base: node,
-            },
-            4 => EventKind::BranchActivated { branch: branch()? },
-            5 => EventKind::BranchDeleted { branch: branch()? },
-            6 => EventKind::BranchClaimed {
-                branch: branch()?,
-                fence: Fence(number),
-            },
-            7 => EventKind::CheckpointSet {
-                checkpoint: checkpoint()?,
-                node: node?,
-            },
-            8 => EventKind::CheckpointDeleted {
-                checkpoint: checkpoint()?,
-            },
-            9 => EventKind::BranchRenamed {
-                from: branch()?,
-                to: BranchName::new(other.as_deref()?).ok()?,
-            },
-            10 => EventKind::NodeRedacted { node: node? },
-            11 => EventKind::BytesRedacted { count: number },
-            _ => return None,
-        })
+    let (name, other): (Option<String>, Option<String>) = (row.get(3)?, row.get(6)?);
+    let columns = EventColumns {
+        // What is no code of one byte is unknown like any other.
+        code: row.get(2).unwrap_or(u8::MAX),
+        name: name.as_deref(),
+        other: other.as_deref(),
+        node: row.get::<_, Option<[u8; 16]>>(4)?.map(NodeId::from_bytes),
+        number: row.get(5)?,
     };
-    Ok(read())
+    Ok(columns.to_kind())
 }
 
 /// Records an event; the conversation's row is to be saved afterwards.
@@ -127,14 +29,14 @@ pub(crate) fn record_event(
     at_ms: i64,
     kind: &EventKind,
 ) -> Result<(), RowError> {
-    let columns = encode_kind(kind);
+    let columns = EventColumns::from_kind(kind);
     conn.prepare_cached("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)")?
         .execute(params![
             packed_key(conv.no, conv.next_event),
             at_ms,
             columns.code,
             columns.name,
-            columns.node,
+            columns.node.as_ref().map(NodeId::as_bytes),
             columns.number,
             columns.other
         ])?;

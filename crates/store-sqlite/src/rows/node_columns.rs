@@ -26,23 +26,29 @@ const NUMBERS: usize = 17;
 const IDS: usize = 7;
 const MESSAGE_ID: usize = NUMBERS + IDS;
 
-/// Places in [`NodeColumns::numbers`].
+/// Indices into [`NodeColumns::numbers`].
 pub(crate) const SEGMENT: usize = 1;
 pub(crate) const DEPTH: usize = 2;
 pub(crate) const MESSAGES: usize = 3;
 pub(crate) const TURNS: usize = 4;
 pub(crate) const COMPACTED: usize = 5;
-const KIND: usize = 6;
+pub(crate) const KIND: usize = 6;
+pub(crate) const ORIGIN: usize = 7;
 pub(crate) const AUDIENCE: usize = 8;
 pub(crate) const ROOT_NO: usize = 9;
+pub(crate) const CREATED_MS: usize = 11;
 pub(crate) const CODEC: usize = 13;
 pub(crate) const KEY_ID: usize = 14;
+pub(crate) const STEP: usize = 15;
 pub(crate) const REDACTED_MS: usize = 16;
-/// Places in [`NodeColumns::ids`].
-const NODE_ID: usize = 0;
+/// Indices into [`NodeColumns::ids`].
+pub(crate) const NODE_ID: usize = 0;
 pub(crate) const CONTENT_HASH: usize = 1;
 pub(crate) const MEANING_HASH: usize = 2;
-const COPIED_FROM: usize = 4;
+pub(crate) const ANSWERS: usize = 3;
+pub(crate) const COPIED_FROM: usize = 4;
+pub(crate) const RUN: usize = 5;
+pub(crate) const RESPONSE: usize = 6;
 
 /// What is packed, in the order in which it is.
 const PACKED_NUMBERS: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15];
@@ -86,26 +92,26 @@ impl<'a> NodeColumns<'a> {
     /// What is packed, and the check.
     pub(crate) fn from_packed(rest: &'a [u8]) -> Option<(Self, RowCheck)> {
         let (check, mut rest) = rest.split_first_chunk::<8>()?;
-        let there = take_number(&mut rest)? ^ USUAL;
-        if there >> (PACKED_NUMBERS.len() + PACKED_IDS.len() + 1) != 0 {
+        let presence = take_number(&mut rest)? ^ USUAL;
+        if presence >> (PACKED_NUMBERS.len() + PACKED_IDS.len() + 1) != 0 {
             return None;
         }
-        let mut bits = (0..).map(|bit| there >> bit & 1 == 1);
-        let mut is_there = || bits.next() == Some(true);
+        let mut bits = (0..).map(|bit| presence >> bit & 1 == 1);
+        let mut is_present = || bits.next() == Some(true);
         let mut columns = Self::default();
         for number in PACKED_NUMBERS {
-            if is_there() {
+            if is_present() {
                 *columns.numbers.get_mut(number)? = Some(zigzag_decode(take_number(&mut rest)?));
             }
         }
         for id in PACKED_IDS {
-            if is_there() {
+            if is_present() {
                 let (bytes, after) = rest.split_first_chunk()?;
                 *columns.ids.get_mut(id)? = Some(bytes);
                 rest = after;
             }
         }
-        let check = match is_there() {
+        let check = match is_present() {
             true => Some(*check),
             false if *check == [0; 8] => None,
             false => return None,
@@ -113,7 +119,7 @@ impl<'a> NodeColumns<'a> {
         rest.is_empty().then_some((columns, check))
     }
 
-    /// Where the node stands.
+    /// The position of the node.
     pub(crate) fn position(&self) -> NodePosition {
         NodePosition {
             segment: self.small_number(SEGMENT),
@@ -135,11 +141,11 @@ impl<'a> NodeColumns<'a> {
         rest.extend(check.unwrap_or_default());
         let numbers = PACKED_NUMBERS.map(|number| self.numbers.get(number).copied().flatten());
         let ids = PACKED_IDS.map(|id| self.ids.get(id).copied().flatten());
-        let there = numbers.iter().map(Option::is_some);
-        let there = there.chain(ids.iter().map(Option::is_some));
-        let there = there.chain([check.is_some()]).enumerate();
-        let there = there.fold(0, |all, (bit, there)| all | u64::from(there) << bit);
-        put_number(&mut rest, there ^ USUAL);
+        let presence = numbers.iter().map(Option::is_some);
+        let presence = presence.chain(ids.iter().map(Option::is_some));
+        let presence = presence.chain([check.is_some()]).enumerate();
+        let presence = presence.fold(0, |all, (bit, presence)| all | u64::from(presence) << bit);
+        put_number(&mut rest, presence ^ USUAL);
         for number in numbers.into_iter().flatten() {
             put_number(&mut rest, zigzag_encode(number));
         }
@@ -175,23 +181,23 @@ impl<'a> NodeColumns<'a> {
         let mut fixed = [0_u8; NUMBERS * 8 + IDS * 16 + 4];
         let (numbers, rest) = fixed.split_at_mut(NUMBERS * 8);
         let (ids, present) = rest.split_at_mut(IDS * 16);
-        let mut there: u32 = 0;
+        let mut presence: u32 = 0;
         for (bit, (slot, number)) in numbers.chunks_exact_mut(8).zip(self.numbers).enumerate() {
             if let Some(number) = number {
                 slot.copy_from_slice(&number.to_le_bytes());
-                there |= 1 << bit;
+                presence |= 1 << bit;
             }
         }
         for (bit, (slot, id)) in ids.chunks_exact_mut(16).zip(self.ids).enumerate() {
             if let Some(id) = id {
                 slot.copy_from_slice(id);
-                there |= 1 << (NUMBERS + bit);
+                presence |= 1 << (NUMBERS + bit);
             }
         }
         if self.message_id.is_some() {
-            there |= 1 << MESSAGE_ID;
+            presence |= 1 << MESSAGE_ID;
         }
-        present.copy_from_slice(&there.to_le_bytes());
+        present.copy_from_slice(&presence.to_le_bytes());
         let mut hash = XxHash3_64::oneshot(&fixed);
         if let Some(message) = self.message_id {
             hash = XxHash3_64::oneshot_with_seed(hash, message.as_bytes());

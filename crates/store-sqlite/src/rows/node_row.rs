@@ -14,7 +14,9 @@ use crate::error::RowError;
 use crate::rows::codec;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_columns::{self, COLUMNS, NodeColumns, RowCheck};
-use crate::rows::path::{NodePosition, Stretch, Tip, key_range, load_stretches, packed_key};
+use crate::rows::path::{
+    NodePosition, Stretch, Tip, key_range, load_stretches, packed_key, small_counter,
+};
 
 /// The version of the items' shape.
 const ITEM_VERSION: i64 = 1;
@@ -71,6 +73,35 @@ pub(crate) struct NodeSlot {
     pub(crate) fence: Option<Fence>,
 }
 
+impl NodeSlot {
+    /// The numbers of the row, in the order of [`NodeColumns::numbers`].
+    fn numbers(&self, key: i64, item: &NewItem, codec: u8) -> [Option<i64>; 17] {
+        let counter = |counter: u64| Some(small_counter(counter).into());
+        let fence = self.fence;
+        [
+            Some(key),
+            Some(self.segment.into()),
+            counter(self.counters.depth),
+            counter(self.counters.messages),
+            counter(self.counters.turns),
+            counter(self.counters.compacted),
+            Some(item.kind.code().into()),
+            Some(item.origin.code().into()),
+            Some(item.audience.code().into()),
+            Some(self.root_no.into()),
+            fence.map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX)),
+            Some(item.created_ms),
+            Some(ITEM_VERSION),
+            Some(codec.into()),
+            // No key: items are not encrypted.
+            None,
+            item.step.map(i64::from),
+            // Not redacted.
+            None,
+        ]
+    }
+}
+
 /// Inserts a node.
 pub(crate) fn insert_node(
     conn: &Connection,
@@ -83,29 +114,8 @@ pub(crate) fn insert_node(
     // compression does here.
     let content_hash = ContentHash::of(plain);
     let (codec, bytes) = codec::encode_bytes(plain);
-    let fence = slot
-        .fence
-        .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
     let columns = NodeColumns {
-        numbers: [
-            Some(packed_key(conversation, slot.seq)),
-            Some(slot.segment.into()),
-            Some(small_counter(slot.counters.depth).into()),
-            Some(small_counter(slot.counters.messages).into()),
-            Some(small_counter(slot.counters.turns).into()),
-            Some(small_counter(slot.counters.compacted).into()),
-            Some(item.kind.code().into()),
-            Some(item.origin.code().into()),
-            Some(item.audience.code().into()),
-            Some(slot.root_no.into()),
-            fence,
-            Some(item.created_ms),
-            Some(ITEM_VERSION),
-            Some(codec.into()),
-            None,
-            item.step.map(i64::from),
-            None,
-        ],
+        numbers: slot.numbers(packed_key(conversation, slot.seq), item, codec),
         ids: [
             Some(item.id.as_bytes()),
             Some(content_hash.as_bytes()),
@@ -119,12 +129,6 @@ pub(crate) fn insert_node(
         item: &bytes,
     };
     columns.insert_row(conn)
-}
-
-/// Counters never pass the number of positions, which is a `u32`.
-pub(crate) fn small_counter(counter: u64) -> u32 {
-    debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
-    u32::try_from(counter).unwrap_or(u32::MAX)
 }
 
 /// The place after a node.
@@ -246,44 +250,52 @@ pub(crate) fn read_path(
     let extent = rules::depth_range(request, &end.counters());
     let clamp = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
     let (from, to) = (clamp(extent.from), clamp(extent.to));
-    let mut nodes = Vec::new();
-    if from <= to {
-        let count = to - from + 1;
-        nodes.reserve(usize::try_from(count).unwrap_or(0));
-        // One node more, for the first node's parent.
-        // Parents are not stored in the rows, since on a path each is the node before. Only the
-        // first one has to be looked up.
-        let mut path = load_stretches(conn, conv.no, end.position, from.max(2) - 1, to)?;
-        let mut before = None;
-        if from > 1
-            && let Some(oldest) = path.last_mut()
-        {
-            before = id_by_seq(conn, conv.no, oldest.seq)?;
-            oldest.from += 1;
-            oldest.seq += 1;
-        }
-        for stretch in path
-            .iter()
-            .rev()
-            .filter(|stretch| stretch.from <= stretch.to)
-        {
-            scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
-        }
-        // A missing row would otherwise shorten the path silently, and a model would be asked with
-        // a gap in its history.
-        if nodes.len() as u64 != u64::from(count) {
-            let why = format!("{} of {count} nodes are there", nodes.len());
-            return Err(conv
-                .damaged_error("path", format!("depths {from} to {to}"), why)
-                .into());
-        }
-    }
+    let nodes = match from <= to {
+        true => scan_path(conn, conv, end.position, from, to)?,
+        false => Vec::new(),
+    };
     Ok(PathPage {
         head: end.node,
         depth: u64::from(depth),
         nodes,
         next: extent.next,
     })
+}
+
+/// Reads the nodes of these depths, oldest first; at least one is asked for.
+fn scan_path(
+    conn: &Connection,
+    conv: &ConversationRow,
+    end: NodePosition,
+    from: u32,
+    to: u32,
+) -> Result<Vec<Arc<Node>>, RowError> {
+    let count = to - from + 1;
+    let mut nodes = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    // Parents are not stored in the rows, since on a path each is the node before. Only that of the
+    // first node has to be looked up: so one node more.
+    let mut path = load_stretches(conn, conv.no, end, from.max(2) - 1, to)?;
+    let mut before = None;
+    if from > 1
+        && let Some(oldest) = path.last_mut()
+    {
+        before = id_by_seq(conn, conv.no, oldest.seq)?;
+        oldest.from += 1;
+        oldest.seq += 1;
+    }
+    // The stretches come last first.
+    let oldest_first = path.iter().rev();
+    for stretch in oldest_first.filter(|stretch| stretch.from <= stretch.to) {
+        scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
+    }
+    // A missing row would otherwise shorten the path silently, and a model would be asked with a gap
+    // in its history.
+    if nodes.len() as u64 != u64::from(count) {
+        let why = format!("{} of {count} nodes are there", nodes.len());
+        let position = format!("depths {from} to {to}");
+        return Err(conv.damaged_error("path", position, why).into());
+    }
+    Ok(nodes)
 }
 
 fn scan_stretch(
@@ -378,16 +390,8 @@ fn by_prefix(
         .query_map(params![conv.no, low, high], |row| row.get(0))?
         .map(|id| id.map(NodeId::from_bytes))
         .collect::<Result<Vec<NodeId>, _>>()?;
-    match ids.as_slice() {
-        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
-        [id] => find_nodes(conn, conv, &NodeQuery::Id(*id)),
-        several => Err(Error::Ambiguous {
-            what: EntityKind::Node,
-            name: prefix.to_owned(),
-            candidates: several.iter().map(NodeId::to_string).collect(),
-        }
-        .into()),
-    }
+    let id = rules::select_by_prefix(prefix, &ids)?;
+    find_nodes(conn, conv, &NodeQuery::Id(id))
 }
 
 fn by_message(
@@ -452,85 +456,68 @@ pub(crate) fn decode_or(
     check: RowCheck,
     parent: Option<NodeId>,
 ) -> Result<Node, RowError> {
-    let [
-        _,
-        _,
-        depth,
-        messages,
-        turns,
-        compacted,
-        kind,
-        origin,
-        audience,
-        _,
-        _,
-        created_ms,
-        _,
-        codec,
-        _,
-        step,
-        redacted_ms,
-    ] = columns.numbers;
-    let [
-        node_id,
-        content_hash,
-        meaning_hash,
-        answers,
-        copied_from,
-        run,
-        response,
-    ] = columns.ids;
-    let content_hash = content_hash.copied().map(ContentHash::from_bytes);
-    // The checksum is compared before anything is decoded: what follows may rely on the columns
-    // being those that were written.
-    let sound = match check {
-        Some(check) => columns.matches_check(check),
-        // From before compression.
-        None => content_hash == Some(ContentHash::of(columns.item)),
-    };
-    if !sound {
+    // Compared before anything is decoded: what follows may rely on the columns being those that
+    // were written.
+    if !matches_written(columns, check) {
         return Err(damaged("the bytes are not those that were written").into());
     }
-    let counter = |number: Option<i64>| {
-        let number = number.and_then(|number| u64::try_from(number).ok());
-        number.ok_or_else(|| damaged("a counter is missing or negative"))
+    decode_columns(columns, parent).map_err(|why| damaged(why).into())
+}
+
+/// Whether a row's bytes are those that were written.
+fn matches_written(columns: &NodeColumns<'_>, check: RowCheck) -> bool {
+    match check {
+        Some(check) => columns.matches_check(check),
+        // Rows from before compression have no check; the hash of the item stands in for it.
+        None => {
+            let hash = columns.ids[node_columns::CONTENT_HASH];
+            hash.copied().map(ContentHash::from_bytes) == Some(ContentHash::of(columns.item))
+        }
+    }
+}
+
+/// Decodes columns, or says what is wrong with them.
+fn decode_columns(columns: &NodeColumns<'_>, parent: Option<NodeId>) -> Result<Node, &'static str> {
+    let number = |index: usize| columns.numbers.get(index).copied().flatten();
+    let counter = |index| {
+        let count = number(index).and_then(|count| u64::try_from(count).ok());
+        count.ok_or("a counter is missing or negative")
     };
-    let code = |number: Option<i64>| number.and_then(|code| u8::try_from(code).ok());
-    let item =
-        codec::decode_bytes(code(codec).unwrap_or(u8::MAX), columns.item).map_err(&damaged)?;
-    let json = std::str::from_utf8(&item).map_err(|_| damaged("the item is not UTF-8"))?;
+    let code = |index| number(index).and_then(|code| u8::try_from(code).ok());
+    let id = |index: usize| columns.ids.get(index).copied().flatten().copied();
+    let codec = code(node_columns::CODEC).unwrap_or(u8::MAX);
+    let item = codec::decode_bytes(codec, columns.item)?;
+    let json = std::str::from_utf8(&item).map_err(|_| "the item is not UTF-8")?;
     let message_id = columns.message_id.map(MessageId::new).transpose();
-    let id = node_id.ok_or_else(|| damaged("the id is missing"))?;
-    let node = Node {
-        id: NodeId::from_bytes(*id),
+    let step = number(node_columns::STEP).map(u32::try_from).transpose();
+    Ok(Node {
+        id: NodeId::from_bytes(id(node_columns::NODE_ID).ok_or("the id is missing")?),
         parent,
-        depth: counter(depth)?,
-        messages: counter(messages)?,
-        turns: counter(turns)?,
-        compacted: counter(compacted)?,
+        depth: counter(node_columns::DEPTH)?,
+        messages: counter(node_columns::MESSAGES)?,
+        turns: counter(node_columns::TURNS)?,
+        compacted: counter(node_columns::COMPACTED)?,
         json: Arc::from(json),
-        content_hash: content_hash.ok_or_else(|| damaged("the hash is missing"))?,
-        kind: code(kind)
+        content_hash: id(node_columns::CONTENT_HASH)
+            .map(ContentHash::from_bytes)
+            .ok_or("the hash is missing")?,
+        kind: code(node_columns::KIND)
             .and_then(NodeKind::from_code)
-            .ok_or_else(|| damaged("unknown kind"))?,
-        answers: answers.copied().map(NodeId::from_bytes),
-        message_id: message_id.map_err(|_| damaged("the message id breaks its rule"))?,
-        run: run.copied().map(RunId::from_bytes),
-        step: match step {
-            Some(step) => Some(u32::try_from(step).map_err(|_| damaged("unknown step"))?),
-            None => None,
-        },
-        response: response.copied().map(ResponseId::from_bytes),
-        origin: code(origin)
+            .ok_or("unknown kind")?,
+        answers: id(node_columns::ANSWERS).map(NodeId::from_bytes),
+        message_id: message_id.map_err(|_| "the message id breaks its rule")?,
+        run: id(node_columns::RUN).map(RunId::from_bytes),
+        step: step.map_err(|_| "unknown step")?,
+        response: id(node_columns::RESPONSE).map(ResponseId::from_bytes),
+        origin: code(node_columns::ORIGIN)
             .and_then(Origin::from_code)
-            .ok_or_else(|| damaged("unknown origin"))?,
-        audience: code(audience)
+            .ok_or("unknown origin")?,
+        audience: code(node_columns::AUDIENCE)
             .and_then(Audience::from_code)
-            .ok_or_else(|| damaged("unknown audience"))?,
-        copied_from: copied_from.copied().map(NodeId::from_bytes),
-        meaning_hash: meaning_hash.copied().map(ContentHash::from_bytes),
-        created_ms: created_ms.ok_or_else(|| damaged("the time is missing"))?,
-        redacted_ms,
-    };
-    Ok(node)
+            .ok_or("unknown audience")?,
+        copied_from: id(node_columns::COPIED_FROM).map(NodeId::from_bytes),
+        meaning_hash: id(node_columns::MEANING_HASH).map(ContentHash::from_bytes),
+        created_ms: number(node_columns::CREATED_MS).ok_or("the time is missing")?,
+        redacted_ms: number(node_columns::REDACTED_MS),
+    })
 }

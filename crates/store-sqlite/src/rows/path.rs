@@ -16,7 +16,8 @@ pub(crate) struct NodePosition {
     pub(crate) depth: u32,
 }
 
-/// A place that nodes can follow: a head, a node, or the emptiness before the first.
+/// A position that nodes can follow, with what they inherit: a head, any node, or the beginning of an
+/// empty path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tip {
     pub(crate) position: NodePosition,
@@ -28,6 +29,26 @@ pub(crate) struct Tip {
 }
 
 impl Tip {
+    /// The place after an item that was just inserted into a segment.
+    pub(crate) fn after_item(
+        segment: u32,
+        node: NodeId,
+        counters: &Counters,
+        root_no: u32,
+    ) -> Self {
+        Self {
+            position: NodePosition {
+                segment,
+                depth: small_counter(counters.depth),
+            },
+            node: Some(node),
+            messages: small_counter(counters.messages),
+            turns: small_counter(counters.turns),
+            compacted: small_counter(counters.compacted),
+            root_no,
+        }
+    }
+
     /// The counters of the path up to here.
     pub(crate) fn counters(&self) -> Counters {
         Counters {
@@ -37,6 +58,12 @@ impl Tip {
             compacted: u64::from(self.compacted),
         }
     }
+}
+
+/// Counters never pass the number of positions, which is a `u32`.
+pub(crate) fn small_counter(counter: u64) -> u32 {
+    debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
+    u32::try_from(counter).unwrap_or(u32::MAX)
 }
 
 /// A stretch of a path: the nodes of these depths lie at consecutive keys.

@@ -18,11 +18,11 @@ pub(crate) fn insert_response(
     conv: &ConversationRow,
     record: &ResponseRecord,
 ) -> Result<(), RowError> {
-    let known: Option<i64> = conn
+    let existing: Option<i64> = conn
         .prepare_cached("SELECT id FROM responses WHERE id >> 32 = ? AND response_id = ?")?
         .query_row(params![conv.no, record.id.as_bytes()], |row| row.get(0))
         .optional()?;
-    if known.is_some() {
+    if existing.is_some() {
         return Err(Error::already_exists(EntityKind::Response, record.id).into());
     }
     if let Some(base) = record.base {
@@ -70,7 +70,7 @@ pub(crate) const VERIFY: &str = concat!(
     " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
 );
 
-/// Whether a record can be read, and what it was computed from is there.
+/// Checks that a record can be read and that the node it was computed from exists.
 pub(crate) fn verify_response(
     conn: &Connection,
     conv: &ConversationRow,
@@ -122,7 +122,7 @@ fn decode_response(conv: &ConversationRow, row: &Row<'_>) -> Result<ResponseReco
     })
 }
 
-/// Takes the inputs of the answers that have seen a node at one of these positions.
+/// Removes the inputs of the responses whose path has a node at one of these positions.
 pub(crate) fn remove_inputs(
     conn: &Connection,
     conv: &ConversationRow,
@@ -131,7 +131,7 @@ pub(crate) fn remove_inputs(
     if nodes.is_empty() {
         return Ok(());
     }
-    let places: Vec<(u32, u32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
+    let positions: Vec<(u32, u32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
     let (first, last) = key_range(conv.no);
     let rows = conn
         .prepare_cached(
@@ -153,10 +153,10 @@ pub(crate) fn remove_inputs(
         let depth = rows.iter().map(|(depth, _)| *depth).max().unwrap_or(0);
         let path = load_stretches(conn, conv.no, NodePosition { segment, depth }, 1, depth)?;
         let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
-        let Some(seen) = first_on_path(&path, &places) else {
+        let Some(first_affected) = first_on_path(&path, &positions) else {
             continue;
         };
-        for (_, row) in rows.iter().filter(|(depth, _)| *depth >= seen) {
+        for (_, row) in rows.iter().filter(|(depth, _)| *depth >= first_affected) {
             conn.prepare_cached("UPDATE responses SET codec = 0, inputs = x'' WHERE id = ?")?
                 .execute([row])?;
         }
@@ -164,7 +164,7 @@ pub(crate) fn remove_inputs(
     Ok(())
 }
 
-/// Takes the inputs of all answers of a conversation.
+/// Removes the inputs of all responses of a conversation.
 pub(crate) fn remove_all_inputs(conn: &Connection, conv: &ConversationRow) -> Result<(), RowError> {
     conn.prepare_cached(
         "UPDATE responses SET codec = 0, inputs = x'' WHERE id BETWEEN ? AND ? \

@@ -33,7 +33,7 @@ pub(crate) const IN_RANGE: &str =
     "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
 
 /// The numbers of an owner whose nodes have all terms, of one resource or of all. What stands for
-/// the conversation in them: see `entry`.
+/// the conversation in them: see `fts_rowid`.
 pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c \
      ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
      WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
@@ -46,7 +46,7 @@ pub(crate) enum SearchArea {
         /// By number.
         conversations: BTreeMap<u32, ConversationId>,
         /// Their numbers, the newest first.
-        runs: Vec<ConversationRange>,
+        ranges: Vec<ConversationRange>,
         path: Option<Vec<Stretch>>,
     },
     /// In all of the owner, of one resource or of all.
@@ -61,6 +61,27 @@ pub(crate) struct ConversationRange {
     numbers: RangeInclusive<u32>,
     /// How many nodes the longest has.
     longest: u32,
+}
+
+impl ConversationRange {
+    /// Joins neighbouring numbers, which fall, so that an owner that is alone in a database is one
+    /// query instead of hundreds. Each comes with the number of its next node.
+    fn join(falling: impl Iterator<Item = (u32, u32)>) -> Vec<Self> {
+        let mut ranges: Vec<Self> = Vec::new();
+        for (no, next_seq) in falling {
+            match ranges.last_mut() {
+                Some(range) if no.checked_add(1) == Some(*range.numbers.start()) => {
+                    range.numbers = no..=*range.numbers.end();
+                    range.longest = range.longest.max(next_seq);
+                }
+                _ => ranges.push(Self {
+                    numbers: no..=no,
+                    longest: next_seq,
+                }),
+            }
+        }
+        ranges
+    }
 }
 
 impl SearchArea {
@@ -81,7 +102,7 @@ impl SearchArea {
     fn single_conversation(conv: &ConversationRow, path: Option<Vec<Stretch>>) -> Self {
         Self::Few {
             conversations: [(conv.no, conv.id.clone())].into(),
-            runs: vec![ConversationRange {
+            ranges: vec![ConversationRange {
                 numbers: conv.no..=conv.no,
                 longest: conv.next_seq,
             }],
@@ -113,77 +134,73 @@ impl SearchArea {
         }
         // Newest first, which is the order in which the ranking takes candidates until its limit.
         few.sort_unstable_by_key(|(no, _, _)| std::cmp::Reverse(*no));
-        let mut conversations = BTreeMap::new();
-        let mut runs: Vec<ConversationRange> = Vec::new();
-        for (no, id, next_seq) in few {
-            conversations.insert(no, conversation_id(id)?);
-            match runs.last_mut() {
-                // Neighbouring numbers become one range: an owner that is alone in a database is
-                // one query instead of hundreds.
-                Some(run) if no.checked_add(1) == Some(*run.numbers.start()) => {
-                    run.numbers = no..=*run.numbers.end();
-                    run.longest = run.longest.max(next_seq);
-                }
-                _ => runs.push(ConversationRange {
-                    numbers: no..=no,
-                    longest: next_seq,
-                }),
-            }
-        }
+        let ranges = ConversationRange::join(few.iter().map(|(no, _, next_seq)| (*no, *next_seq)));
+        let ids = few.into_iter();
+        let ids = ids.map(|(no, id, _)| Ok((no, parse_conversation_id(id)?)));
         Ok(Self::Few {
-            conversations,
-            runs,
+            conversations: ids.collect::<Result<_, RowError>>()?,
+            ranges,
             path: None,
         })
     }
 
-    /// Goes through what the index has that fulfils `asked`: conversations and keys.
+    /// Visits what the index proposes for an FTS5 expression, conversations and keys, until `visit`
+    /// breaks off.
     fn for_each_match(
         &self,
         conn: &Connection,
-        asked: &str,
+        expression: &str,
         mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
     ) -> Result<(), RowError> {
         match self {
             Self::Few {
                 conversations,
-                runs,
+                ranges,
                 path,
-            } => {
-                // One statement for all ranges: the owner is checked by the numbers, so no join is
-                // needed.
-                let mut statement = conn.prepare_cached(IN_RANGE)?;
-                let parts = |run: &ConversationRange| {
-                    fts_rowid::of_conversations(&run.numbers, run.longest)
-                };
-                for part in runs.iter().flat_map(parts) {
-                    let mut rows = statement.query(params![asked, part.start(), part.end()])?;
-                    while let Some(row) = rows.next()? {
-                        let node = fts_rowid::key_of(row.get(0)?);
-                        let no = u32::try_from(node >> 32).ok();
-                        let conversation = no.and_then(|no| conversations.get(&no));
-                        if let Some(conversation) = conversation
-                            && path.as_ref().is_none_or(|path| contains_row(path, node))
-                            && visit(conversation, node)?.is_break()
-                        {
-                            return Ok(());
-                        }
+            } => for_each_match_in_ranges(conn, expression, ranges, |node| {
+                let no = u32::try_from(node >> 32).ok();
+                match no.and_then(|no| conversations.get(&no)) {
+                    Some(id) if path.as_ref().is_none_or(|path| contains_row(path, node)) => {
+                        visit(id, node)
                     }
+                    _ => Ok(ControlFlow::Continue(())),
                 }
-            }
+            }),
             Self::Many { owner, resource } => {
                 let mut statement = conn.prepare_cached(OF_OWNER)?;
-                let mut rows = statement.query(params![asked, owner.as_str(), resource])?;
+                let mut rows = statement.query(params![expression, owner.as_str(), resource])?;
                 while let Some(row) = rows.next()? {
-                    let id = conversation_id(row.get(1)?)?;
+                    let id = parse_conversation_id(row.get(1)?)?;
                     if visit(&id, fts_rowid::key_of(row.get(0)?))?.is_break() {
                         return Ok(());
                     }
                 }
+                Ok(())
             }
         }
-        Ok(())
     }
+}
+
+/// Visits the keys of nodes that the index proposes in ranges of conversations.
+fn for_each_match_in_ranges(
+    conn: &Connection,
+    expression: &str,
+    ranges: &[ConversationRange],
+    mut visit: impl FnMut(i64) -> Result<ControlFlow<()>, RowError>,
+) -> Result<(), RowError> {
+    // One statement for all ranges: the numbers are those of the owner, so no join is needed.
+    let mut statement = conn.prepare_cached(IN_RANGE)?;
+    let parts =
+        |range: &ConversationRange| fts_rowid::of_conversations(&range.numbers, range.longest);
+    for part in ranges.iter().flat_map(parts) {
+        let mut rows = statement.query(params![expression, part.start(), part.end()])?;
+        while let Some(row) = rows.next()? {
+            if visit(fts_rowid::key_of(row.get(0)?))?.is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Searches.
@@ -201,26 +218,26 @@ pub(crate) fn search_nodes(
         .map(|one| count_matches(conn, area, &match_expression(&[one]), ranking.count_limit()));
     let counts = counts.collect::<Result<Vec<_>, _>>()?;
     ranking.set_counts(&counts);
-    let asked = match_expression(&ranking.index_alternatives());
-    if !asked.is_empty() {
-        area.for_each_match(conn, &asked, |conversation, node| {
+    let expression = match_expression(&ranking.index_alternatives());
+    if !expression.is_empty() {
+        area.for_each_match(conn, &expression, |conversation, node| {
             offer_node(conn, &mut ranking, conversation, node)
         })?;
     }
     Ok(ranking.into_page())
 }
 
-/// How much the index has that fulfils `asked`; at most so much.
+/// Counts what the index proposes for an expression, up to `limit`.
 fn count_matches(
     conn: &Connection,
     area: &SearchArea,
-    asked: &str,
-    most: usize,
+    expression: &str,
+    limit: usize,
 ) -> Result<usize, RowError> {
     let mut count = 0;
-    area.for_each_match(conn, asked, |_, _| {
+    area.for_each_match(conn, expression, |_, _| {
         count += 1;
-        Ok(match count < most {
+        Ok(match count < limit {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         })
@@ -253,7 +270,7 @@ fn offer_node(
     })
 }
 
-fn conversation_id(id: String) -> Result<ConversationId, RowError> {
+fn parse_conversation_id(id: String) -> Result<ConversationId, RowError> {
     ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
 }
 

@@ -81,11 +81,16 @@ impl SqliteStore {
             source: Some(Box::new(source)),
         };
         // Deletions first, then the index: what is removed need not be indexed any more.
-        let tidy =
+        let idle_task =
             |conn: &Connection| Ok(deletion::step_any(conn)?.more || index::maintain_index(conn)?);
-        let writer =
-            WriteThread::spawn_thread(conn, &path, options.queue_bytes, options.busy_timeout, tidy)
-                .map_err(cannot_start)?;
+        let writer = WriteThread::spawn_thread(
+            conn,
+            &path,
+            options.queue_bytes,
+            options.busy_timeout,
+            idle_task,
+        )
+        .map_err(cannot_start)?;
         Ok(Self {
             readers: ReadPool::new(Arc::clone(&path), options.readers),
             limits: Arc::new(options.limits),
@@ -179,11 +184,11 @@ impl SqliteStore {
 async fn with_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
     let bytes: usize = request.items.iter().map(|item| item.json.len()).sum();
     let work = move || {
-        let said = request
+        let texts = request
             .items
             .iter()
             .map(|item| rules::searchable_text(&item.json));
-        let terms = said.map(|text| rules::index_terms(&text)).collect();
+        let terms = texts.map(|text| rules::index_terms(&text)).collect();
         (request, terms)
     };
     if bytes <= TERMS_BYTES {
@@ -261,25 +266,25 @@ impl Store for SqliteStore {
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
-        let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.cleanup_flag());
-        let marked = self.write_transaction(0, move |conn| {
+        let (owner, id, cleanup) = (owner.clone(), id.clone(), self.writer.cleanup_flag());
+        let hidden = self.write_transaction(0, move |conn| {
             let no = deletion::mark_deleted(conn, &owner, &id)?;
             // Whatever becomes of this call, somebody finishes it.
-            untidy.schedule_cleanup();
+            cleanup.schedule_cleanup();
             Ok((no, wake))
         });
-        let (no, wake) = marked.await?;
+        let (no, wake) = hidden.await?;
         drop(wake);
         // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
         // is idle.
-        let rest = async {
+        let removal = async {
             // Each step is a call of its own, so writes of others come in between.
             let step = move |conn: &Connection| deletion::delete_step(conn, no);
             while self.write_transaction(0, step).await?.more {}
             // The terms of a small index are gone at once, those of a large one soon.
             self.write_transaction(0, index::purge_removed_terms).await
         };
-        if let Err(error) = rest.await {
+        if let Err(error) = removal.await {
             tracing::warn!(%error, "the rows of a deleted conversation are removed later");
         }
         self.writer.cleanup_flag().schedule_cleanup();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use contexture_ir::StreamId;
 use contexture_store::{
     AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
+    StreamCursor, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use twox_hash::XxHash3_64;
@@ -26,18 +26,10 @@ fn decode_stream(conv: &ConversationRow, row: &Row<'_>) -> Result<StreamRecord, 
         Ok(u64::try_from(count).unwrap_or_default())
     };
     let epoch = StreamEpoch(u64::from(row.get::<_, i64>(0)? as u32));
-    let end = match row.get(2)? {
-        0 => None,
-        1 => Some(StreamEnd::Completed),
-        2 => Some(StreamEnd::Failed {
-            message: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
-        }),
-        3 => Some(StreamEnd::Cancelled),
-        other => {
-            let why = format!("unknown status {other}");
-            return Err(conv.damaged_error("stream", epoch, why).into());
-        }
-    };
+    let message: Option<String> = row.get(9)?;
+    let end = rules::stream_end_from_columns(row.get(2)?, message).map_err(|status| {
+        conv.damaged_error("stream", epoch, format!("unknown status {status}"))
+    })?;
     Ok(StreamRecord {
         id: StreamId::from_bytes(row.get(1)?),
         epoch,
@@ -56,12 +48,7 @@ fn save_stream(
     conv: &ConversationRow,
     record: &StreamRecord,
 ) -> Result<(), RowError> {
-    let (status, message) = match &record.end {
-        None => (0, None),
-        Some(StreamEnd::Completed) => (1, None),
-        Some(StreamEnd::Failed { message }) => (2, Some(message)),
-        Some(StreamEnd::Cancelled) => (3, None),
-    };
+    let (status, message) = rules::stream_end_columns(record.end.as_ref());
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     conn.prepare_cached(&format!(
         // The key is the epoch, which is never given twice, so replacing can only hit the same
@@ -131,21 +118,16 @@ pub(crate) fn open_stream(
     at_ms: i64,
     limits: &StreamLimits,
 ) -> Result<StreamOpened, RowError> {
-    let (same, others): (Vec<_>, Vec<_>) = list_streams(conn, conv)?
-        .into_iter()
-        .partition(|one| one.id == stream);
-    let (ended, running): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.end.is_some());
-    // Streams of the same id do not count: they are replaced by the one that is opened.
-    rules::check_running(running.len(), limits)?;
-    // In the order of epochs, so the streams that were opened first go first.
-    let surplus = ended.len().saturating_sub(limits.ended);
-    for gone in same.iter().chain(ended.into_iter().take(surplus)) {
+    let replaced = rules::plan_opening(list_streams(conn, conv)?, stream, limits)?;
+    for gone in replaced.before.iter().chain(&replaced.surplus) {
         remove_stream(conn, conv, gone)?;
     }
     let stream = StreamRecord::new(stream, next_epoch(conn, conv)?, at_ms);
     save_stream(conn, conv, &stream)?;
-    let before = same.into_iter().next();
-    Ok(StreamOpened { stream, before })
+    Ok(StreamOpened {
+        stream,
+        before: replaced.before,
+    })
 }
 
 fn next_epoch(conn: &Connection, conv: &ConversationRow) -> Result<StreamEpoch, RowError> {
@@ -170,14 +152,14 @@ pub(crate) fn append_chunks(
     let mut stream = find_stream(conn, conv, append.claim.stream)?;
     // A repeated call carries chunks that are stored already. They are compared, so that a
     // repetition is told from a second writer.
-    let known = load_chunks(
+    let stored = load_chunks(
         conn,
         conv,
         &stream,
         rules::stored_chunk_range(&stream, append),
     )?;
-    let known = rules::check_chunk_append(&stream, append, &known, limits)?;
-    let new = append.chunks.get(known..).unwrap_or_default();
+    let stored = rules::check_chunk_append(&stream, append, &stored, limits)?;
+    let new = append.chunks.get(stored..).unwrap_or_default();
     if new.is_empty() {
         return Ok(stream);
     }
@@ -205,9 +187,7 @@ pub(crate) fn finish_stream(
     finish: &FinishStream,
 ) -> Result<StreamRecord, RowError> {
     let mut stream = find_stream(conn, conv, finish.claim.stream)?;
-    if rules::check_stream_end(&stream, finish)? {
-        stream.end = Some(finish.end.clone());
-        stream.updated_ms = finish.at_ms;
+    if rules::finish_record(&mut stream, finish)? {
         save_stream(conn, conv, &stream)?;
     }
     Ok(stream)
@@ -221,9 +201,7 @@ pub(crate) fn cancel_stream(
     at_ms: i64,
 ) -> Result<StreamRecord, RowError> {
     let mut stream = find_stream(conn, conv, stream)?;
-    if stream.end.is_none() && !stream.cancel_requested {
-        stream.cancel_requested = true;
-        stream.updated_ms = at_ms;
+    if rules::cancel_record(&mut stream, at_ms) {
         save_stream(conn, conv, &stream)?;
     }
     Ok(stream)
@@ -238,13 +216,8 @@ pub(crate) fn complete_stream(
 ) -> Result<(), RowError> {
     let mut stream = find_stream(conn, conv, claim.stream)?;
     rules::check_claim(&stream, claim)?;
-    // `first` moves to the end with them: a reader that is behind learns that the chunks are gone
-    // and reads the node instead.
     remove_chunks(conn, conv, &stream)?;
-    stream.first = stream.next;
-    stream.bytes = 0;
-    stream.end.get_or_insert(StreamEnd::Completed);
-    stream.updated_ms = at_ms;
+    rules::complete_record(&mut stream, at_ms);
     save_stream(conn, conv, &stream)
 }
 
@@ -338,15 +311,15 @@ pub(crate) fn verify_stream(
 ) -> Result<(), RowError> {
     let stream = decode_stream(conv, row)?;
     let damaged =
-        |place: String, why: &str| RowError::from(conv.damaged_error("stream", place, why));
-    let whole = |why| damaged(format!("epoch {}", stream.epoch), why);
-    let given: u32 = conn
+        |location: String, why: &str| RowError::from(conv.damaged_error("stream", location, why));
+    let damaged_stream = |why| damaged(format!("epoch {}", stream.epoch), why);
+    let next_epoch: u32 = conn
         .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
         .query_row([conv.no], |row| row.get(0))?;
     // An epoch that was never given would be given again one day and bring two streams under one
     // key.
-    if epoch_no(stream.epoch) >= given {
-        return Err(whole("its epoch was never given"));
+    if epoch_no(stream.epoch) >= next_epoch {
+        return Err(damaged_stream("its epoch was never given"));
     }
     let mut statement = conn.prepare_cached(
         "SELECT seq, chunk_check, chunk FROM stream_chunks \
@@ -357,19 +330,19 @@ pub(crate) fn verify_stream(
     while let Some(row) = rows.next()? {
         let seq = row.get::<_, i64>(0)?;
         let seq = u64::try_from(seq).unwrap_or(u64::MAX);
-        let place = |seq: u64| format!("epoch {} chunk {seq}", stream.epoch);
+        let location = |seq: u64| format!("epoch {} chunk {seq}", stream.epoch);
         if seq != next {
-            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+            return Err(damaged(location(next.min(seq)), "missing, or one too many"));
         }
         let chunk = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
         if row.get::<_, [u8; 8]>(1)? != chunk_checksum(&stream, seq, chunk) {
-            return Err(damaged(place(seq), "its bytes do not match their check"));
+            return Err(damaged(location(seq), "its bytes do not match their check"));
         }
         next += 1;
         bytes += chunk.len() as u64;
     }
     if next != stream.next || bytes != stream.bytes {
-        return Err(whole("its chunks are not those that are counted"));
+        return Err(damaged_stream("its chunks are not those that are counted"));
     }
     Ok(())
 }
@@ -405,8 +378,8 @@ fn load_chunks(
         return Ok(chunks);
     }
     let damaged = |seq: u64, why: &str| {
-        let place = format!("epoch {} chunk {seq}", stream.epoch);
-        RowError::from(conv.damaged_error("stream", place, why))
+        let location = format!("epoch {} chunk {seq}", stream.epoch);
+        RowError::from(conv.damaged_error("stream", location, why))
     };
     let bound = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(CHUNKS)?;

@@ -1,16 +1,16 @@
 //! The write lock queue: makes the processes that write to one file take turns.
 //!
-//! SQLite lets one process write at a time and keeps no queue: whoever waits asks again after a
+//! SQLite lets one process write at a time and keeps no queue: a process that waits polls after a
 //! pause. A process that has much to write finds the database free each time, since it alone comes
 //! back at once, and on a busy machine the others starve.
 //!
-//! So there is a queue beside the database, the lock of an empty file that ends in `-turn`. Whoever
-//! wants to write takes that lock, asks until the database is free, and gives the lock back as soon
-//! as the transaction has begun. The operating system gives it to whoever has waited longest, and
-//! who has just written stands behind them.
+//! So there is a queue beside the database: the lock of an empty file that ends in `-turn`. A process
+//! that wants to write takes that lock, polls until the database is free, and releases the lock as
+//! soon as the transaction has begun. The operating system gives it to the process that has waited
+//! longest, and the one that has just written queues up behind the others.
 //!
 //! What is not here: safety, which is SQLite's own lock. Where the file cannot be made or locked,
-//! or somebody does not know of it, everybody just asks.
+//! or a process of an older version does not use it, processes just poll.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-/// How long whoever is first in the queue pauses before it asks again.
+/// How long the first process in the queue pauses between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// One process's part in taking turns.
@@ -30,11 +30,11 @@ pub(crate) struct WriteLockQueue {
     /// The file, open and not locked.
     idle: Option<File>,
     /// How long to wait at most.
-    patience: Duration,
+    max_wait: Duration,
 }
 
 impl WriteLockQueue {
-    pub(crate) fn new(database: &Path, patience: Duration) -> Self {
+    pub(crate) fn new(database: &Path, max_wait: Duration) -> Self {
         // Two names of one database have one queue.
         let queue = database.canonicalize().ok().map(|database| {
             let mut queue = database.into_os_string();
@@ -44,7 +44,7 @@ impl WriteLockQueue {
         Self {
             queue,
             idle: None,
-            patience,
+            max_wait,
         }
     }
 
@@ -54,10 +54,10 @@ impl WriteLockQueue {
         let first = self.queue_up(since);
         // SQLite's own waiting is for what happens inside a transaction.
         conn.busy_timeout(Duration::ZERO)?;
-        let begun = self.begin_immediate(conn, since);
-        conn.busy_timeout(self.patience)?;
+        let result = self.begin_immediate(conn, since);
+        conn.busy_timeout(self.max_wait)?;
         self.idle = first.filter(|file| file.unlock().is_ok());
-        begun
+        result
     }
 
     /// Waits until this process is first in the queue. `None`: there is no queue, or it took too
@@ -75,38 +75,40 @@ impl WriteLockQueue {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(_)) => return None,
         }
-        let left = self.remaining_patience(since);
-        if left.is_zero() {
+        let remaining = self.remaining_wait(since);
+        if remaining.is_zero() {
             self.idle = Some(file);
             return None;
         }
         // Such a wait has no end of its own, so it is another thread's. If the lock comes too late
         // nobody takes the file, and closing it gives the lock to the next.
-        let (give, given) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let wait = move || {
             if file.lock().is_ok() {
-                let _ = give.send(file);
+                let _ = sender.send(file);
             }
         };
         let name = "contexture-queue".to_owned();
         let spawned = std::thread::Builder::new().name(name).spawn(wait);
-        spawned.ok().and_then(|_| given.recv_timeout(left).ok())
+        spawned
+            .ok()
+            .and_then(|_| receiver.recv_timeout(remaining).ok())
     }
 
     fn begin_immediate(&self, conn: &Connection, since: Instant) -> rusqlite::Result<()> {
         loop {
-            let begun = conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
-            match begun {
-                Err(error) if is_busy(&error) && !self.remaining_patience(since).is_zero() => {
+            let result = conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
+            match result {
+                Err(error) if is_busy(&error) && !self.remaining_wait(since).is_zero() => {
                     std::thread::sleep(PAUSE);
                 }
-                begun => return begun.map(drop),
+                result => return result.map(drop),
             }
         }
     }
 
-    fn remaining_patience(&self, since: Instant) -> Duration {
-        self.patience.saturating_sub(since.elapsed())
+    fn remaining_wait(&self, since: Instant) -> Duration {
+        self.max_wait.saturating_sub(since.elapsed())
     }
 }
 

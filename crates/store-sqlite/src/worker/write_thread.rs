@@ -36,7 +36,7 @@ pub(crate) struct WriteThread {
     waiting: Arc<AtomicUsize>,
     max_bytes: usize,
     thread: Option<JoinHandle<()>>,
-    untidy: CleanupFlag,
+    cleanup: CleanupFlag,
 }
 
 /// What to do while nothing waits; says whether more of it is left.
@@ -101,7 +101,7 @@ type CallWork = Box<dyn FnOnce(Result<&Connection, Error>) -> Option<CompletedCa
 /// A call that ran and waits for the commit.
 struct CompletedCall {
     /// Whether it succeeded; otherwise its changes are taken back.
-    keep: bool,
+    succeeded: bool,
     /// Answers, with the commit's failure if it failed.
     answer: Box<dyn FnOnce(Option<Error>) + Send>,
 }
@@ -112,13 +112,13 @@ impl WriteThread {
         conn: Connection,
         path: &Path,
         max_bytes: usize,
-        patience: Duration,
-        tidy: IdleTask,
+        busy_timeout: Duration,
+        idle_task: IdleTask,
     ) -> std::io::Result<Self> {
-        let untidy = CleanupFlag(Arc::new(AtomicBool::new(true)));
-        let rest = IdleWork {
-            untidy: untidy.clone(),
-            tidy,
+        let cleanup = CleanupFlag(Arc::new(AtomicBool::new(true)));
+        let idle_work = IdleWork {
+            cleanup: cleanup.clone(),
+            idle_task,
             failed: Cell::new(false),
         };
         let (queue, calls) = channel();
@@ -131,8 +131,8 @@ impl WriteThread {
                     &conn,
                     &path,
                     &calls,
-                    &rest,
-                    WriteLockQueue::new(&path, patience),
+                    &idle_work,
+                    WriteLockQueue::new(&path, busy_timeout),
                 )
             })?;
         Ok(Self {
@@ -140,13 +140,13 @@ impl WriteThread {
             waiting,
             max_bytes,
             thread: Some(thread),
-            untidy,
+            cleanup,
         })
     }
 
     /// To say that something is left to be tidied up.
     pub(crate) fn cleanup_flag(&self) -> CleanupFlag {
-        self.untidy.clone()
+        self.cleanup.clone()
     }
 
     /// Runs `f` in a transaction; `bytes` is what it carries.
@@ -168,15 +168,10 @@ impl WriteThread {
         self.enqueue_call(CallScope::Alone, 0, f, path).await
     }
 
-    async fn enqueue_call<T: Send + 'static>(
-        &self,
-        scope: CallScope,
-        bytes: usize,
-        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
-        path: &Arc<PathBuf>,
-    ) -> Result<T, Error> {
-        // Counted before it is compared: two callers at once cannot both find the last room.
-        let bytes = bytes.saturating_add(CALL_BYTES);
+    /// Counts bytes as waiting, or refuses them where the queue is full.
+    fn reserve_bytes(&self, bytes: usize) -> Result<QueuedBytes, Error> {
+        // Counted before it is compared: two callers at once cannot both find the last room. A
+        // refusal drops the weight, which takes the bytes off again.
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let weight = QueuedBytes {
             bytes,
@@ -188,6 +183,17 @@ impl WriteThread {
                 why: format!("{before} bytes are waiting to be written"),
             });
         }
+        Ok(weight)
+    }
+
+    async fn enqueue_call<T: Send + 'static>(
+        &self,
+        scope: CallScope,
+        bytes: usize,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
+        path: &Arc<PathBuf>,
+    ) -> Result<T, Error> {
+        let weight = self.reserve_bytes(bytes.saturating_add(CALL_BYTES))?;
         let (answer, answered) = oneshot::channel();
         let path = Arc::clone(path);
         let run = Box::new(move |conn: Result<&Connection, Error>| {
@@ -198,7 +204,7 @@ impl WriteThread {
             }
             let result = conn.and_then(|conn| catch_panic(conn, f, &path));
             Some(CompletedCall {
-                keep: result.is_ok(),
+                succeeded: result.is_ok(),
                 answer: Box::new(move |failure| {
                     // The caller may be gone; what was done stays done.
                     let _ = answer.send(failure.map_or(result, Err));
@@ -253,28 +259,28 @@ pub(crate) fn catch_panic<T>(
 
 /// What the thread does while nothing waits.
 struct IdleWork {
-    untidy: CleanupFlag,
-    tidy: IdleTask,
+    cleanup: CleanupFlag,
+    idle_task: IdleTask,
     failed: Cell<bool>,
 }
 
 impl IdleWork {
     /// One step, in a transaction of its own. What fails is tried again after the next call, or when
     /// the database is opened next.
-    fn run_step(&self, conn: &Connection, turn: &mut WriteLockQueue) {
+    fn run_step(&self, conn: &Connection, lock_queue: &mut WriteLockQueue) {
         // Taken down before the step: a call that schedules a cleanup meanwhile raises it again and
         // is not lost.
-        if !self.untidy.0.swap(false, Ordering::Acquire) {
+        if !self.cleanup.0.swap(false, Ordering::Acquire) {
             return;
         }
         let step = || -> Result<bool, RowError> {
-            turn.begin_write(conn)?;
-            let more = (self.tidy)(conn)?;
+            lock_queue.begin_write(conn)?;
+            let more = (self.idle_task)(conn)?;
             conn.execute_batch("COMMIT")?;
             Ok(more)
         };
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(Ok(true)) => self.untidy.schedule_cleanup(),
+            Ok(Ok(true)) => self.cleanup.schedule_cleanup(),
             Ok(Ok(false)) => {}
             failed => {
                 tracing::warn!(?failed, "what a deletion left is not tidied up");
@@ -291,12 +297,12 @@ impl IdleWork {
     /// After a call that went well, what failed before may do so too.
     fn retry_failed(&self) {
         if self.failed.take() {
-            self.untidy.schedule_cleanup();
+            self.cleanup.schedule_cleanup();
         }
     }
 
     fn is_due(&self) -> bool {
-        self.untidy.0.load(Ordering::Acquire)
+        self.cleanup.0.load(Ordering::Acquire)
     }
 }
 
@@ -304,8 +310,8 @@ fn process_calls(
     conn: &Connection,
     path: &Path,
     calls: &Receiver<QueuedCall>,
-    rest: &IdleWork,
-    mut turn: WriteLockQueue,
+    idle_work: &IdleWork,
+    mut lock_queue: WriteLockQueue,
 ) {
     loop {
         let first = match calls.try_recv() {
@@ -313,8 +319,8 @@ fn process_calls(
             Err(TryRecvError::Disconnected) => return,
             // One step between two looks at the queue, so a call that comes meanwhile waits for one
             // step at most.
-            Err(TryRecvError::Empty) if rest.is_due() => {
-                rest.run_step(conn, &mut turn);
+            Err(TryRecvError::Empty) if idle_work.is_due() => {
+                idle_work.run_step(conn, &mut lock_queue);
                 continue;
             }
             Err(TryRecvError::Empty) => match calls.recv() {
@@ -329,7 +335,7 @@ fn process_calls(
             // What runs outside a transaction (VACUUM, a checkpoint) must not overtake calls that
             // were queued before it, so these are committed first.
             if call.scope == CallScope::Alone {
-                run_batch(conn, path, std::mem::take(&mut batch), &mut turn);
+                run_batch(conn, path, std::mem::take(&mut batch), &mut lock_queue);
                 let ran = call.run_call(Ok(conn));
                 send_answer(ran, None);
                 break;
@@ -342,18 +348,23 @@ fn process_calls(
                 bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
             }
         }
-        run_batch(conn, path, batch, &mut turn);
-        rest.retry_failed();
+        run_batch(conn, path, batch, &mut lock_queue);
+        idle_work.retry_failed();
     }
 }
 
 /// Runs a batch: all calls in one transaction, one answer each.
-fn run_batch(conn: &Connection, path: &Path, batch: Vec<QueuedCall>, turn: &mut WriteLockQueue) {
+fn run_batch(
+    conn: &Connection,
+    path: &Path,
+    batch: Vec<QueuedCall>,
+    lock_queue: &mut WriteLockQueue,
+) {
     if batch.is_empty() {
         return;
     }
     let mut calls = batch.into_iter();
-    if let Err(error) = turn.begin_write(conn) {
+    if let Err(error) = lock_queue.begin_write(conn) {
         // Not even begun: nothing can have happened. Errors are not `Clone`, so each caller gets
         // one of its own.
         let code = error.sqlite_error().copied();
@@ -372,11 +383,11 @@ fn run_batch(conn: &Connection, path: &Path, batch: Vec<QueuedCall>, turn: &mut 
         }
     }
     // A batch in which every call failed wrote nothing that counts: rolling back spares the fsync.
-    let end = end_transaction(conn, ran.iter().any(|ran| ran.keep));
+    let end = end_transaction(conn, ran.iter().any(|ran| ran.succeeded));
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
         // A call that failed by itself keeps its own reason.
-        let failure = failure.filter(|_| ran.keep);
+        let failure = failure.filter(|_| ran.succeeded);
         send_answer(Some(ran), failure);
     }
     for call in calls {
@@ -394,7 +405,7 @@ fn run_in_savepoint(conn: &Connection, path: &Path, call: QueuedCall) -> Option<
     let ran = call.run_call(Ok(conn));
     // In autocommit mode SQLite has already rolled everything back, savepoints included; there is
     // nothing to return to.
-    if !ran.as_ref().is_some_and(|ran| ran.keep) && !conn.is_autocommit() {
+    if !ran.as_ref().is_some_and(|ran| ran.succeeded) && !conn.is_autocommit() {
         let undone = execute_savepoint(conn, "ROLLBACK TO call");
         debug_assert!(undone.is_ok(), "{undone:?}");
     }
@@ -414,8 +425,8 @@ fn end_transaction(conn: &Connection, anything: bool) -> Result<(), CommitFailur
     if conn.is_autocommit() {
         return Err(CommitFailure::RolledBack);
     }
-    let ended = if anything { "COMMIT" } else { "ROLLBACK" };
-    let Err(error) = conn.execute_batch(ended) else {
+    let statement = if anything { "COMMIT" } else { "ROLLBACK" };
+    let Err(error) = conn.execute_batch(statement) else {
         return Ok(());
     };
     if !conn.is_autocommit()

@@ -1,4 +1,4 @@
-//! Processes of this very test binary: each runs one ignored test on a database, and tells line by
+//! Processes of this very test binary: each runs one ignored test on a database, and reports line by
 //! line what it did. A line is one write of a few bytes, so a kill cuts none in two.
 //!
 //! What is not here: what they do, and what is expected of them.
@@ -14,25 +14,25 @@ use contexture_store_testkit::Chat;
 
 const DATABASE: &str = "CONTEXTURE_TEST_DATABASE";
 const TASK: &str = "CONTEXTURE_TEST_TASK";
-/// Before everything that is told: the test harness writes to the same place.
+/// Before each reported line: the test harness writes to the same pipe.
 const MARK: &str = "tells> ";
 
-/// What the parent told: a database and a task. `None`: there is no parent.
-pub(crate) fn told() -> Option<(PathBuf, String)> {
+/// The task of this process: a database and words. `None`: it is nobody's child.
+pub(crate) fn parent_task() -> Option<(PathBuf, String)> {
     let database = std::env::var_os(DATABASE)?;
     Some((database.into(), std::env::var(TASK).unwrap()))
 }
 
-/// Tells the parent.
-pub(crate) fn tell(line: &str) {
+/// Reports a line to the parent.
+pub(crate) fn report_line(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{MARK}{line}").unwrap();
     out.flush().unwrap();
 }
 
-/// Tells the parent that this process is ready, and waits until it may go on.
+/// Reports that this process is ready, and waits until it may go on.
 pub(crate) fn wait() {
-    tell("ready");
+    report_line("ready");
     std::io::stdin().read_exact(&mut [0]).unwrap();
 }
 
@@ -64,11 +64,11 @@ impl Process {
         database: &Path,
         task: &str,
     ) -> Self {
-        let mut words = wrapper.to_vec();
-        words.push(std::env::current_exe().unwrap().into());
+        let mut command_line = wrapper.to_vec();
+        command_line.push(std::env::current_exe().unwrap().into());
         let options = ["--exact", test, "--ignored", "--nocapture"];
-        words.extend(options.map(OsString::from));
-        let (program, arguments) = words.split_first().unwrap();
+        command_line.extend(options.map(OsString::from));
+        let (program, arguments) = command_line.split_first().unwrap();
         let mut child = Command::new(program)
             .args(arguments)
             .arg("--test-threads=1")
@@ -82,46 +82,46 @@ impl Process {
         Self { child, output }
     }
 
-    /// The next that it tells; `None`: it has ended.
-    pub(crate) fn hear(&mut self) -> Option<String> {
+    /// The next line that it reports; `None`: it has ended.
+    pub(crate) fn next_line(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            if let Some((_, told)) = line.trim_end().split_once(MARK) {
-                return Some(told.to_owned());
+            if let Some((_, line)) = line.trim_end().split_once(MARK) {
+                return Some(line.to_owned());
             }
         }
     }
 
     /// Waits until it is ready.
     pub(crate) fn await_ready(&mut self) {
-        assert_eq!(self.hear().as_deref(), Some("ready"));
+        assert_eq!(self.next_line().as_deref(), Some("ready"));
     }
 
     /// Lets it go on.
-    pub(crate) fn go(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"g").unwrap();
     }
 
-    /// Kills it as `kill -9` does; what it had told before can still be heard.
+    /// Kills it as `kill -9` does; what it had reported before can still be read.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// All that it still tells, until it ends.
-    pub(crate) fn rest(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.hear()).collect()
+    /// All lines that it still reports, until it ends.
+    pub(crate) fn remaining_lines(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.next_line()).collect()
     }
 
-    /// All that it still tells; it must end well.
+    /// All lines that it still reports; it must succeed.
     pub(crate) fn finish(mut self) -> Vec<String> {
-        let rest = self.rest();
+        let lines = self.remaining_lines();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}, after {rest:?}");
-        rest
+        assert!(status.success(), "{status}, after {lines:?}");
+        lines
     }
 }
 
@@ -136,6 +136,6 @@ pub(crate) fn start_together(
         .map(|task| Process::start(test, database, &task))
         .collect();
     processes.iter_mut().for_each(Process::await_ready);
-    processes.iter_mut().for_each(Process::go);
+    processes.iter_mut().for_each(Process::release);
     processes
 }

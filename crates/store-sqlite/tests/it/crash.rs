@@ -12,7 +12,7 @@ use contexture_store_testkit::chat::{branch, branch_end, item, node};
 use rusqlite::Connection;
 
 use crate::chance::Chance;
-use crate::children::{chat, start_together, tell, told, wait};
+use crate::children::{chat, parent_task, report_line, start_together, wait};
 
 /// Processes that write at the same time.
 const WRITERS: usize = 3;
@@ -23,7 +23,7 @@ const CRASHES: usize = 50;
 #[tokio::test]
 #[ignore = "the process that `killed_writers_lose_nothing` starts and kills"]
 async fn writes_until_it_is_killed() {
-    let Some((path, name)) = told() else {
+    let Some((path, name)) = parent_task() else {
         return;
     };
     let chat = chat(&path);
@@ -33,7 +33,7 @@ async fn writes_until_it_is_killed() {
         let done = chat
             .append_messages("main", &[&word, &format!("{word}!")])
             .await;
-        tell(&format!("{} {word}", done.first));
+        report_line(&format!("{} {word}", done.first));
     }
 }
 
@@ -52,7 +52,7 @@ fn crash(path: &Path, round: usize, chance: &mut Chance) -> Vec<String> {
         now = moment;
         let mut victim = writers.swap_remove(chance.below(writers.len() as u64) as usize);
         victim.kill();
-        told.extend(victim.rest());
+        told.extend(victim.remaining_lines());
     }
     told
 }

@@ -12,7 +12,7 @@ use contexture_store_testkit::chat::{NOW, branch_end, node, raw_item};
 use rusqlite::Connection;
 
 use crate::chance::Chance;
-use crate::children::{Process, chat, tell, told};
+use crate::children::{Process, chat, parent_task, report_line};
 use crate::own_mounts;
 
 /// The append with this number: a pair, at the end that the pair before it left.
@@ -65,7 +65,7 @@ fn check_file(path: &Path) {
 #[tokio::test]
 #[ignore = "the process that `a_full_disk_loses_nothing` starts"]
 async fn fills_its_disk() {
-    let Some((path, _)) = told() else {
+    let Some((path, _)) = parent_task() else {
         return;
     };
     let ballast = path.with_file_name("ballast");
@@ -101,7 +101,7 @@ async fn fills_its_disk() {
     check(&again, second).await;
     let replay = again.append_request(pair(second - 1)).await.unwrap();
     assert!(replay.replayed);
-    tell(&format!("{first} pairs, then with more space {second}"));
+    report_line(&format!("{first} pairs, then with more space {second}"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use contexture_store_testkit::chat::{branch_end, node, raw_item};
 use rusqlite::Connection;
 
 use crate::chance::Chance;
-use crate::children::{Process, told};
+use crate::children::{Process, parent_task};
 use crate::disk::{Disk, Survives, Syncs};
 use crate::strace::{self, Call, SAYINGS};
 
@@ -28,7 +28,7 @@ use crate::strace::{self, Call, SAYINGS};
 #[tokio::test]
 #[ignore = "the process that `power_cuts_lose_nothing` records"]
 async fn writes_while_it_is_watched() {
-    let Some((path, task)) = told() else {
+    let Some((path, task)) = parent_task() else {
         return;
     };
     let (synchronous, count) = task.split_once(' ').unwrap();

@@ -14,7 +14,7 @@ use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, branch, branch_end, item, new_branch, node};
 use rusqlite::Connection;
 
-use crate::children::{chat, start_together, tell, told, wait};
+use crate::children::{chat, parent_task, report_line, start_together, wait};
 
 /// The child: appends its share and tells at what depths, and at last its longest append and how
 /// often somebody else was faster. Even shares go after whatever the head is, odd ones after the
@@ -22,7 +22,7 @@ use crate::children::{chat, start_together, tell, told, wait};
 #[tokio::test]
 #[ignore = "the process that `many_processes_write_one_branch` starts"]
 async fn appends_its_share() {
-    let Some((path, share)) = told() else {
+    let Some((path, share)) = parent_task() else {
         return;
     };
     let (number, count) = share.split_once('/').unwrap();
@@ -56,9 +56,9 @@ async fn appends_its_share() {
                 Err(error) => panic!("{word}: {error}"),
             }
         };
-        tell(&format!("{depth} {word}"));
+        report_line(&format!("{depth} {word}"));
     }
-    tell(&format!("longest {} {moved}", longest.as_micros()));
+    report_line(&format!("longest {} {moved}", longest.as_micros()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +102,7 @@ async fn many_processes_write_one_branch() {
 #[tokio::test]
 #[ignore = "the process that `deleting_wins_over_writers` starts"]
 async fn works_until_it_is_gone() {
-    let Some((path, number)) = told() else {
+    let Some((path, number)) = parent_task() else {
         return;
     };
     let chat = chat(&path);
@@ -117,7 +117,7 @@ async fn works_until_it_is_gone() {
     wait();
     for n in 0.. {
         match work(format!("{number} {n}")).await {
-            Ok(_) => tell("done"),
+            Ok(_) => report_line("done"),
             Err(Error::NotFound { .. }) => break,
             Err(error) => panic!("{error}"),
         }
@@ -141,7 +141,7 @@ async fn deleting_wins_over_writers() {
     let mut writers = start_together("processes::works_until_it_is_gone", &path, numbers);
     for writer in &mut writers {
         for _ in 0..5 {
-            assert_eq!(writer.hear().as_deref(), Some("done"));
+            assert_eq!(writer.next_line().as_deref(), Some("done"));
         }
     }
     chat.store
@@ -172,7 +172,7 @@ async fn deleting_wins_over_writers() {
 #[tokio::test]
 #[ignore = "the process that `several_processes_open_a_file_at_once` starts"]
 async fn opens_and_writes() {
-    let Some((path, name)) = told() else {
+    let Some((path, name)) = parent_task() else {
         return;
     };
     wait();

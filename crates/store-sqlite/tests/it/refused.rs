@@ -9,7 +9,7 @@ use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::raw_item;
 use rusqlite::Connection;
 
-use crate::children::{Process, chat, tell, told};
+use crate::children::{Process, chat, parent_task, report_line};
 use crate::own_mounts;
 
 /// How an attempt to open ends.
@@ -30,8 +30,8 @@ fn attempt(path: &Path) -> String {
 #[test]
 #[ignore = "the process that the tests of this file start"]
 fn opens() {
-    if let Some((path, _)) = told() {
-        tell(&attempt(&path));
+    if let Some((path, _)) = parent_task() {
+        report_line(&attempt(&path));
     }
 }
 
@@ -98,7 +98,7 @@ async fn files_without_permission() {
 #[tokio::test]
 #[ignore = "the process that `too_few_file_descriptors` starts"]
 async fn runs_out_of_files() {
-    let Some((path, _)) = told() else {
+    let Some((path, _)) = parent_task() else {
         return;
     };
     let grab = || std::fs::File::open("/dev/null");
@@ -127,7 +127,7 @@ async fn runs_out_of_files() {
             "{ends:?}"
         );
     }
-    tell(&ends.join(" "));
+    report_line(&ends.join(" "));
     drop(taken);
     chat.append_messages("main", &["c"]).await;
     chat.expect_path("main", &["a", "b", "c"]).await;

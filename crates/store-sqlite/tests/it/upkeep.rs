@@ -22,13 +22,13 @@ fn open(path: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open_with(path, options).unwrap())
 }
 
-fn upkeep(chat: &Chat) -> &dyn Maintenance {
+fn maintenance(chat: &Chat) -> &dyn Maintenance {
     chat.store.maintenance().unwrap()
 }
 
 /// What is wrong with a conversation: what, where.
 async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
-    let page = verify_conversation(upkeep(chat), &chat.owner, &chat.id)
+    let page = verify_conversation(maintenance(chat), &chat.owner, &chat.id)
         .await
         .unwrap();
     assert!(page.checked > 0);
@@ -48,7 +48,7 @@ async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
 }
 
 /// Two pages of nodes, forks, state, blobs and names.
-async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
+async fn fill_conversation(store: Arc<dyn Store>, id: &str) -> Chat {
     let chat = Chat::start_as(store, "ada", id).await;
     let many = (0..600).map(|n| item(&format!("number {n} {}", "word ".repeat(n % 200))));
     chat.append_to_tip("main", many.collect()).await.unwrap();
@@ -71,7 +71,7 @@ async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
         node: node(&first(7)),
     };
     chat.change_ref(set).await.unwrap();
-    beside(&chat).await;
+    add_streams_and_values(&chat).await;
     chat
 }
 
@@ -97,7 +97,7 @@ async fn answered(chat: &Chat) {
 }
 
 /// Streams, running and ended, and values in all scopes.
-async fn beside(chat: &Chat) {
+async fn add_streams_and_values(chat: &Chat) {
     let streams = chat.store.streams().unwrap();
     for (word, chunks) in [("running", 3), ("empty", 0), ("ended", 2)] {
         let stream = StreamId::derive(word, &[]);
@@ -145,14 +145,14 @@ async fn verify_reports_location_of_each_damaged_row() {
     let path = directory.path().join("checked.db");
     let store = open(&path);
     let (chat, other) = (
-        filled(Arc::clone(&store), "chat").await,
-        filled(store, "other").await,
+        fill_conversation(Arc::clone(&store), "chat").await,
+        fill_conversation(store, "other").await,
     );
     answered(&chat).await;
     answered(&other).await;
     assert_eq!(findings(&chat).await, []);
     assert_eq!(findings(&other).await, []);
-    assert_eq!(upkeep(&chat).verify_medium().await.unwrap(), [""; 0]);
+    assert_eq!(maintenance(&chat).verify_medium().await.unwrap(), [""; 0]);
     drop((chat, other));
     let conn = Connection::open(&path).unwrap();
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -225,8 +225,8 @@ async fn values_of_no_conversation_are_checked_with_the_medium() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("values.db");
     let chat = Chat::start_as(open(&path), "ada", "chat").await;
-    beside(&chat).await;
-    assert_eq!(upkeep(&chat).verify_medium().await.unwrap(), [""; 0]);
+    add_streams_and_values(&chat).await;
+    assert_eq!(maintenance(&chat).verify_medium().await.unwrap(), [""; 0]);
     let conn = Connection::open(&path).unwrap();
     for (damage, wanted) in [
         (
@@ -242,7 +242,7 @@ async fn values_of_no_conversation_are_checked_with_the_medium() {
         ),
     ] {
         assert!(conn.execute(damage, []).unwrap() > 0, "{damage}");
-        let lines = upkeep(&chat).verify_medium().await.unwrap();
+        let lines = maintenance(&chat).verify_medium().await.unwrap();
         assert_eq!(lines.len(), wanted, "{damage}: {lines:?}");
         assert!(
             lines.iter().all(|line| line.contains("of key_values")),
@@ -256,8 +256,8 @@ async fn values_of_no_conversation_are_checked_with_the_medium() {
 async fn statistics_count_a_conversation() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory.path().join("counted.db"));
-    let chat = filled(store, "chat").await;
-    let counted = upkeep(&chat)
+    let chat = fill_conversation(store, "chat").await;
+    let counted = maintenance(&chat)
         .read_statistics(&chat.owner, &chat.id)
         .await
         .unwrap();
@@ -268,16 +268,16 @@ async fn statistics_count_a_conversation() {
     assert!(counted.blobs.bytes < 9000, "it is compressed");
     assert!(users.bytes > 10_000 && counted.events > 6 && counted.segments > 3);
     let none = "bob".parse().unwrap();
-    let error = upkeep(&chat)
+    let error = maintenance(&chat)
         .read_statistics(&none, &chat.id)
         .await
         .unwrap_err();
-    let theirs = upkeep(&chat)
+    let theirs = maintenance(&chat)
         .verify_page(&none, &chat.id, None)
         .await
         .unwrap_err();
     let request = CollectRequest::new(NOW);
-    let blobs = upkeep(&chat)
+    let blobs = maintenance(&chat)
         .collect_blobs(&none, &chat.id, request)
         .await
         .unwrap_err();
@@ -309,7 +309,7 @@ async fn blobs_that_nothing_names_go_after_a_while() {
             limit,
             ..CollectRequest::new(now_ms)
         };
-        let done = upkeep(&chat)
+        let done = maintenance(&chat)
             .collect_blobs(&chat.owner, &chat.id, request)
             .await
             .unwrap();
@@ -387,7 +387,7 @@ async fn unused_space_is_given_back() {
         chat.append_to_tip("main", (0..40).map(noise).collect())
             .await
             .unwrap();
-        let stays = filled(Arc::clone(&store), "stays").await;
+        let stays = fill_conversation(Arc::clone(&store), "stays").await;
         drop(store);
         chat.store
             .delete_conversation(&chat.owner, &chat.id)
@@ -415,11 +415,11 @@ async fn unused_space_is_given_back() {
             owner: "ada".parse().unwrap(),
             id: "stays".parse().unwrap(),
         };
-        let done = upkeep(&stays).compact_storage().await.unwrap();
+        let done = maintenance(&stays).compact_storage().await.unwrap();
         assert!(done.after + 1_000_000 < done.before, "{done:?}");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), done.after);
         assert_eq!(stays.snapshot_text().await, seen);
-        assert_eq!(upkeep(&stays).verify_medium().await.unwrap(), [""; 0]);
+        assert_eq!(maintenance(&stays).verify_medium().await.unwrap(), [""; 0]);
         stays
             .store
             .delete_conversation(&stays.owner, &stays.id)

@@ -69,12 +69,8 @@ pub(super) async fn entries_come_with_their_nodes(store: Tested) {
             .collect()
     };
     let mut first = all(Some("1"), ExpectedVersion::Absent);
-    first.push(scoped_put(
-        KeyScope::Owner,
-        "a",
-        Some("a"),
-        ExpectedVersion::Any,
-    ));
+    let any = ExpectedVersion::Any;
+    first.push(scoped_put(KeyScope::Owner, "a", Some("a"), any));
     let done = chat
         .append_request(append_with_entries(Chat::at_tip("main"), "a", first))
         .await;
@@ -85,40 +81,11 @@ pub(super) async fn entries_come_with_their_nodes(store: Tested) {
             expected_value("1", 1)
         );
     }
-    let (scope, alone) = scoped_put(
-        resource_scope(),
-        "k",
-        Some("2"),
-        ExpectedVersion::Version(1),
-    );
+    let version = ExpectedVersion::Version(1);
+    let (scope, alone) = scoped_put(resource_scope(), "k", Some("2"), version);
     let alone = chat.store.put_entry(&chat.owner, &scope, alone).await;
     assert_eq!(alone.unwrap(), 2);
-    // The versions are told in the order of the request.
-    let second = vec![
-        scoped_put(
-            resource_scope(),
-            "k",
-            Some("3"),
-            ExpectedVersion::Version(2),
-        ),
-        scoped_put(KeyScope::Owner, "k", None, ExpectedVersion::Version(1)),
-        scoped_put(
-            conversation_scope(&chat),
-            "k",
-            Some("2"),
-            ExpectedVersion::Version(1),
-        ),
-        scoped_put(KeyScope::Owner, "a", Some("b"), ExpectedVersion::Any),
-    ];
-    let done = chat
-        .append_request(append_with_entries(Chat::at_tip("main"), "b", second))
-        .await;
-    assert_eq!(done.unwrap().versions, [3, 2, 2, 2]);
-    assert_eq!(
-        stored_value(&chat, &resource_scope(), "k").await,
-        expected_value("3", 3)
-    );
-    assert_eq!(stored_value(&chat, &KeyScope::Owner, "k").await, None);
+    replace_entries(&chat).await;
     let third = all(Some("x"), ExpectedVersion::Any);
     let done = chat
         .append_request(append_with_entries(Chat::at_tip("main"), "c", third))
@@ -127,18 +94,35 @@ pub(super) async fn entries_come_with_their_nodes(store: Tested) {
     chat.expect_path("main", &["a", "b", "c"]).await;
 }
 
+/// Replaces, deletes and overwrites values with one append.
+async fn replace_entries(chat: &Chat) {
+    let version = ExpectedVersion::Version;
+    let entries = vec![
+        scoped_put(resource_scope(), "k", Some("3"), version(2)),
+        scoped_put(KeyScope::Owner, "k", None, version(1)),
+        scoped_put(conversation_scope(chat), "k", Some("2"), version(1)),
+        scoped_put(KeyScope::Owner, "a", Some("b"), ExpectedVersion::Any),
+    ];
+    let done = chat
+        .append_request(append_with_entries(Chat::at_tip("main"), "b", entries))
+        .await;
+    // In the order of the request, whatever order the store writes in.
+    assert_eq!(done.unwrap().versions, [3, 2, 2, 2]);
+    assert_eq!(
+        stored_value(chat, &resource_scope(), "k").await,
+        expected_value("3", 3)
+    );
+    assert_eq!(stored_value(chat, &KeyScope::Owner, "k").await, None);
+}
+
 pub(super) async fn a_conflict_stores_nothing(store: Tested) {
     let chat = Chat::start(store).await;
-    let first = vec![scoped_put(
-        resource_scope(),
-        "k",
-        Some("1"),
-        ExpectedVersion::Absent,
-    )];
+    let absent = ExpectedVersion::Absent;
+    let first = vec![scoped_put(resource_scope(), "k", Some("1"), absent)];
     chat.append_request(append_with_entries(Chat::at_tip("main"), "a", first))
         .await
         .unwrap();
-    let (seen, events) = (chat.snapshot_text().await, chat.event_kinds().await.len());
+    let (before, events) = (chat.snapshot_text().await, chat.event_kinds().await.len());
     let response = ResponseId::derive("testkit", &[b"answer"]);
     for (expect, expected, actual) in [
         (ExpectedVersion::Absent, 0, 1),
@@ -153,25 +137,7 @@ pub(super) async fn a_conflict_stores_nothing(store: Tested) {
                 Activation::Activate,
             )),
         ] {
-            let request = AppendRequest {
-                patch: StatePatch::put_entry(StateKey::new("s").unwrap(), 1, *b"v"),
-                blobs: vec![Arc::from(*b"blob")],
-                response: Some(ResponseRecord::new(response, None, NOW)),
-                ..append_with_entries(
-                    at,
-                    "b",
-                    vec![
-                        scoped_put(KeyScope::Owner, "a", Some("x"), ExpectedVersion::Any),
-                        scoped_put(resource_scope(), "k", Some("x"), expect),
-                        scoped_put(
-                            conversation_scope(&chat),
-                            "z",
-                            Some("x"),
-                            ExpectedVersion::Absent,
-                        ),
-                    ],
-                )
-            };
+            let request = append_with_everything(&chat, at, response, expect);
             match chat.append_request(request).await.unwrap_err() {
                 Error::VersionConflict {
                     name,
@@ -183,11 +149,37 @@ pub(super) async fn a_conflict_stores_nothing(store: Tested) {
             }
         }
     }
-    assert_eq!(chat.snapshot_text().await, seen);
+    assert_eq!(chat.snapshot_text().await, before);
     assert_eq!(chat.event_kinds().await.len(), events);
-    assert_eq!(stored_value(&chat, &KeyScope::Owner, "a").await, None);
+    expect_nothing_beside(&chat, response).await;
+}
+
+/// An append with state, a blob, an answer and values, of which that of `k` expects a version.
+fn append_with_everything(
+    chat: &Chat,
+    at: AppendPoint,
+    response: ResponseId,
+    expect: ExpectedVersion,
+) -> AppendRequest {
+    let (any, absent) = (ExpectedVersion::Any, ExpectedVersion::Absent);
+    let entries = vec![
+        scoped_put(KeyScope::Owner, "a", Some("x"), any),
+        scoped_put(resource_scope(), "k", Some("x"), expect),
+        scoped_put(conversation_scope(chat), "z", Some("x"), absent),
+    ];
+    AppendRequest {
+        patch: StatePatch::put_entry(StateKey::new("s").unwrap(), 1, *b"v"),
+        blobs: vec![Arc::from(*b"blob")],
+        response: Some(ResponseRecord::new(response, None, NOW)),
+        ..append_with_entries(at, "b", entries)
+    }
+}
+
+/// Nothing of [`append_with_everything`] is there.
+async fn expect_nothing_beside(chat: &Chat, response: ResponseId) {
+    assert_eq!(stored_value(chat, &KeyScope::Owner, "a").await, None);
     assert_eq!(
-        stored_value(&chat, &resource_scope(), "k").await,
+        stored_value(chat, &resource_scope(), "k").await,
         expected_value("1", 1)
     );
     let blob = BlobId::of(&chat.owner, b"blob");
@@ -261,12 +253,8 @@ pub(super) async fn a_repetition_changes_no_value(store: Tested) {
         );
     }
     // Also where somebody has written meanwhile: nothing goes back.
-    let (scope, later) = scoped_put(
-        resource_scope(),
-        "k",
-        Some("2"),
-        ExpectedVersion::Version(1),
-    );
+    let version = ExpectedVersion::Version(1);
+    let (scope, later) = scoped_put(resource_scope(), "k", Some("2"), version);
     let later = chat.store.put_entry(&chat.owner, &scope, later).await;
     assert_eq!(later.unwrap(), 2);
     assert!(chat.append_request(request).await.unwrap().replayed);
@@ -361,8 +349,7 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
         chat.append_request(append_with_entries(Chat::at_tip("main"), "a", entries))
             .await
     };
-    let any =
-        |key: &str, text: &str| scoped_put(resource_scope(), key, Some(text), ExpectedVersion::Any);
+    let any = any_put;
     let many: Vec<ScopedPut> = (0..=limits.append_entries)
         .map(|n| any(&n.to_string(), "x"))
         .collect();
@@ -379,6 +366,34 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
     let long = KeyScope::Resource("r".repeat(limits.title_bytes + 1));
     let long = scoped_put(long, "k", Some("x"), ExpectedVersion::Any);
     expect_limit(append(vec![long]).await, "title_bytes");
+    expect_refused_entries(&chat).await;
+    assert_eq!(chat.event_kinds().await.len(), 1, "nothing was stored");
+    // The same key in two scopes is two keys, and so many are allowed.
+    let mut most = many;
+    most.truncate(limits.append_entries.saturating_sub(1));
+    most.push(scoped_put(
+        KeyScope::Owner,
+        "0",
+        Some(&large),
+        ExpectedVersion::Any,
+    ));
+    let done = append(most).await.unwrap();
+    assert_eq!(done.versions.len(), limits.append_entries);
+    chat.expect_path("main", &["a"]).await;
+    assert!(chat.state_values(branch_end("main")).await.is_empty());
+}
+
+fn any_put(key: &str, text: &str) -> ScopedPut {
+    scoped_put(resource_scope(), key, Some(text), ExpectedVersion::Any)
+}
+
+/// Entries that contradict themselves or the append they come with.
+async fn expect_refused_entries(chat: &Chat) {
+    let any = any_put;
+    let append = async |entries| {
+        chat.append_request(append_with_entries(Chat::at_tip("main"), "a", entries))
+            .await
+    };
     for (entries, what) in [
         (vec![any("", "x")], "key"),
         (vec![any(&"k".repeat(256), "x")], "key"),
@@ -402,7 +417,11 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
         refused.to_string().contains("of the conversation other"),
         "{refused}"
     );
-    // Nothing would tell whether they are written.
+    expect_no_items_refused(chat).await;
+}
+
+/// Without items nothing would tell whether the entries are written.
+async fn expect_no_items_refused(chat: &Chat) {
     let empty = AppendRequest {
         items: Vec::new(),
         ..append_with_entries(
@@ -412,7 +431,7 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
                 Activation::Keep,
             )),
             "a",
-            vec![any("k", "x")],
+            vec![any_put("k", "x")],
         )
     };
     let refused = chat.append_request(empty).await.unwrap_err();
@@ -426,56 +445,20 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
         ),
         "{refused}"
     );
-    assert_eq!(chat.event_kinds().await.len(), 1, "nothing was stored");
-    // The same key in two scopes is two keys, and so many are allowed.
-    let mut most = many;
-    most.truncate(limits.append_entries.saturating_sub(1));
-    most.push(scoped_put(
-        KeyScope::Owner,
-        "0",
-        Some(&large),
-        ExpectedVersion::Any,
-    ));
-    let done = append(most).await.unwrap();
-    assert_eq!(done.versions.len(), limits.append_entries);
-    chat.expect_path("main", &["a"]).await;
-    assert!(chat.state_values(branch_end("main")).await.is_empty());
 }
+
+const COUNTER_KEYS: [&str; 3] = ["a", "b", "c"];
 
 pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
     const WRITERS: usize = 8;
     const TIMES: usize = 6;
-    let keys = ["a", "b", "c"];
     let mut tasks = Vec::new();
     for writer in 0..WRITERS {
         let store = Arc::clone(&store);
         tasks.push(tokio::spawn(async move {
             let chat = Chat::start_as(store, "ada", &format!("chat-{writer}")).await;
             for time in 0..TIMES {
-                let word = format!("{writer} {time}");
-                loop {
-                    let mut entries = Vec::new();
-                    for key in keys {
-                        let (count, expect) =
-                            match stored_value(&chat, &resource_scope(), key).await {
-                                None => (0, ExpectedVersion::Absent),
-                                Some((count, version)) => (
-                                    count.parse::<u64>().unwrap(),
-                                    ExpectedVersion::Version(version),
-                                ),
-                            };
-                        let text = (count + 1).to_string();
-                        entries.push(scoped_put(resource_scope(), key, Some(&text), expect));
-                    }
-                    // Each names the keys in another order.
-                    entries.rotate_left(writer % keys.len());
-                    let request = append_with_entries(Chat::at_tip("main"), &word, entries);
-                    match chat.append_request(request).await {
-                        Ok(done) => break assert!(!done.replayed),
-                        Err(Error::VersionConflict { .. } | Error::Busy { .. }) => {}
-                        Err(other) => panic!("{other}"),
-                    }
-                }
+                count_up(&chat, &format!("{writer} {time}"), writer).await;
             }
             chat
         }));
@@ -487,8 +470,35 @@ pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
         last = Some(chat);
     }
     let total = WRITERS * TIMES;
-    for key in keys {
-        let kept = stored_value(last.as_ref().unwrap(), &resource_scope(), key).await;
-        assert_eq!(kept, expected_value(&total.to_string(), total as u64));
+    for key in COUNTER_KEYS {
+        let stored = stored_value(last.as_ref().unwrap(), &resource_scope(), key).await;
+        assert_eq!(stored, expected_value(&total.to_string(), total as u64));
+    }
+}
+
+/// Adds one to every counter with one append, again after each conflict.
+async fn count_up(chat: &Chat, word: &str, writer: usize) {
+    loop {
+        let mut entries = Vec::new();
+        for key in COUNTER_KEYS {
+            let (count, expect) = match stored_value(chat, &resource_scope(), key).await {
+                None => (0, ExpectedVersion::Absent),
+                Some((count, version)) => (
+                    count.parse::<u64>().unwrap(),
+                    ExpectedVersion::Version(version),
+                ),
+            };
+            let text = (count + 1).to_string();
+            entries.push(scoped_put(resource_scope(), key, Some(&text), expect));
+        }
+        // Each writer names the keys in another order: a store that locked them in that order would
+        // come to a deadlock.
+        entries.rotate_left(writer % COUNTER_KEYS.len());
+        let request = append_with_entries(Chat::at_tip("main"), word, entries);
+        match chat.append_request(request).await {
+            Ok(done) => break assert!(!done.replayed),
+            Err(Error::VersionConflict { .. } | Error::Busy { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
     }
 }

@@ -304,25 +304,7 @@ pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
             if n == 16 {
                 return chat.store.delete_conversation(&chat.owner, &chat.id).await;
             }
-            match n % 4 {
-                0 => chat
-                    .append_to_tip("main", vec![item(&format!("new {n}"))])
-                    .await
-                    .map(drop),
-                1 => chat
-                    .read_path(ReadRequest::whole_path(branch_end("main")))
-                    .await
-                    .map(drop),
-                2 => chat
-                    .change_ref(RefChange::Claim(branch("main")))
-                    .await
-                    .map(drop),
-                _ => {
-                    let bytes = Arc::from(n.to_string().into_bytes());
-                    let put = chat.store.put_blob(&chat.owner, &chat.id, bytes);
-                    put.await.map(drop)
-                }
-            }
+            call_once(&chat, n).await
         }
     })
     .await;
@@ -340,4 +322,27 @@ pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
     assert!(entries.unwrap().entries.is_empty());
     let again = Chat::start_as(Arc::clone(&chat.store), "ada", "chat").await;
     again.expect_path("main", &[]).await;
+}
+
+/// One call, of another kind for each number.
+async fn call_once(chat: &Chat, n: usize) -> Result<(), Error> {
+    match n % 4 {
+        0 => {
+            let items = vec![item(&format!("new {n}"))];
+            chat.append_to_tip("main", items).await.map(drop)
+        }
+        1 => {
+            let whole = ReadRequest::whole_path(branch_end("main"));
+            chat.read_path(whole).await.map(drop)
+        }
+        2 => {
+            let claim = RefChange::Claim(branch("main"));
+            chat.change_ref(claim).await.map(drop)
+        }
+        _ => {
+            let bytes = Arc::from(n.to_string().into_bytes());
+            let put = chat.store.put_blob(&chat.owner, &chat.id, bytes);
+            put.await.map(drop)
+        }
+    }
 }

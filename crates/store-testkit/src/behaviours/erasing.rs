@@ -136,22 +136,7 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
     ];
     assert_eq!(all, expected);
     for limit in 1..=9 {
-        let mut keys = Vec::new();
-        let mut after = None;
-        loop {
-            let list = ListEntries {
-                limit: Some(limit),
-                after: after.clone(),
-                ..ListEntries::default()
-            };
-            let page = store.list_entries(&chat.owner, list).await.unwrap();
-            assert!(page.entries.len() <= limit);
-            keys.extend(page.entries.into_iter().map(|(_, entry)| entry.key));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let keys = listed_keys(&chat, limit).await;
         let all = ["o", "x", "p", "q", "k", "k", "k", "k"];
         assert_eq!(keys, all, "{limit} a page");
     }
@@ -172,4 +157,23 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
     };
     let page = store.list_entries(&chat.owner, after).await.unwrap();
     assert_eq!(page.entries.len(), 3, "one, three, two");
+}
+
+/// The keys of all values of an owner, read page by page.
+async fn listed_keys(chat: &Chat, limit: usize) -> Vec<String> {
+    let mut keys = Vec::new();
+    let mut list = ListEntries {
+        limit: Some(limit),
+        ..ListEntries::default()
+    };
+    loop {
+        let page = chat.store.list_entries(&chat.owner, list.clone()).await;
+        let page = page.unwrap();
+        assert!(page.entries.len() <= limit);
+        keys.extend(page.entries.into_iter().map(|(_, entry)| entry.key));
+        list.after = page.next;
+        if list.after.is_none() {
+            return keys;
+        }
+    }
 }

@@ -61,12 +61,32 @@ async fn write_everything(chat: &Chat) {
         store.update_conversation(owner, id, title.clone())
     })
     .await;
+    append_everywhere(chat).await;
+    until_done(&[], || store.put_blob(owner, id, Arc::from(*b"more"))).await;
+    if let Some(paths) = store.path_index() {
+        let marks = || vec![path_mark(1, "later", "a")];
+        until_done(&[], || paths.put_paths(owner, id, 1, marks())).await;
+    }
+    change_every_ref(chat).await;
+    put_until_done(chat, "k", Some("one"), ExpectedVersion::Absent).await;
+    put_until_done(chat, "k", Some("two"), ExpectedVersion::Version(1)).await;
+    put_until_done(chat, "l", Some("one"), ExpectedVersion::Absent).await;
+    put_until_done(chat, "l", None, ExpectedVersion::Version(1)).await;
+    redact_and_collect(chat).await;
+    if store.streams().is_some() {
+        super::streaming::write_everything(&Streaming(chat.clone())).await;
+    }
+}
+
+/// Appends at a tip, at a head, beside a moved head and on a new branch.
+async fn append_everywhere(chat: &Chat) {
     let secret = StateKey::new("secret").unwrap();
+    let scope = KeyScope::Conversation(chat.id.clone());
     let appends = [
         AppendRequest {
             patch: StatePatch::put_entry(secret, 1, *b"value"),
             blobs: vec![Arc::from(*b"blob")],
-            entries: vec![(KeyScope::Conversation(id.clone()), entry_with_append())],
+            entries: vec![(scope, entry_with_append())],
             ..AppendRequest::new(Chat::at_tip("main"), vec![item("a"), item("b")], NOW)
         },
         AppendRequest::new(Chat::at_head("main", Some("b")), vec![item("c")], NOW),
@@ -87,11 +107,10 @@ async fn write_everything(chat: &Chat) {
     for request in appends {
         until_done(&[], || chat.append_request(request.clone())).await;
     }
-    until_done(&[], || store.put_blob(owner, id, Arc::from(*b"more"))).await;
-    if let Some(paths) = store.path_index() {
-        let marks = || vec![path_mark(1, "later", "a")];
-        until_done(&[], || paths.put_paths(owner, id, 1, marks())).await;
-    }
+}
+
+/// Every kind of change of a name.
+async fn change_every_ref(chat: &Chat) {
     let checkpoint = |name: &str| CheckpointName::new(name).unwrap();
     let label = BranchLabel::Named(branch("named"));
     let changes = [
@@ -118,10 +137,10 @@ async fn write_everything(chat: &Chat) {
         })
         .await;
     }
-    put_until_done(chat, "k", Some("one"), ExpectedVersion::Absent).await;
-    put_until_done(chat, "k", Some("two"), ExpectedVersion::Version(1)).await;
-    put_until_done(chat, "l", Some("one"), ExpectedVersion::Absent).await;
-    put_until_done(chat, "l", None, ExpectedVersion::Version(1)).await;
+}
+
+async fn redact_and_collect(chat: &Chat) {
+    let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
     let redact = RedactRequest {
         nodes: vec![node("b")],
         values: vec![contexture_ir::ContentHash::of(b"value")],
@@ -129,18 +148,15 @@ async fn write_everything(chat: &Chat) {
         at_ms: NOW,
     };
     until_done(&[], || store.redact_content(owner, id, redact.clone())).await;
-    if let Some(upkeep) = store.maintenance() {
+    if let Some(maintenance) = store.maintenance() {
         let collect = CollectRequest {
             grace_ms: 0,
             ..CollectRequest::new(NOW)
         };
-        // Seen as unnamed, then removed.
+        // The first call marks blobs as unnamed, the second removes them.
         for _ in 0..2 {
-            until_done(&[], || upkeep.collect_blobs(owner, id, collect)).await;
+            until_done(&[], || maintenance.collect_blobs(owner, id, collect)).await;
         }
-    }
-    if store.streams().is_some() {
-        super::streaming::write_everything(&Streaming(chat.clone())).await;
     }
 }
 
@@ -154,16 +170,37 @@ async fn distinct_events(chat: &Chat) -> Vec<EventKind> {
 /// The first call fails, then the second, and so on until nothing fails any more: the outcome is
 /// always the one without faults.
 pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
-    let ada = |store: &Tested| Chat {
+    let counting = Arc::new(Faulty::never(Arc::clone(&store)));
+    let clean = adas_chat(&(Arc::clone(&counting) as Tested));
+    write_everything(&clean).await;
+    let wanted = outcome(&clean).await;
+    remove_all(&clean).await;
+    expect_every_write(&*store, &counting);
+    for fault in [
+        InjectedFault::Before,
+        InjectedFault::After,
+        InjectedFault::Delay,
+    ] {
+        fail_each_write(&store, fault, &wanted).await;
+        fail_each_removal(&store, fault).await;
+    }
+}
+
+fn adas_chat(store: &Tested) -> Chat {
+    Chat {
         store: Arc::clone(store),
         owner: Owner::new("ada").unwrap(),
         id: "chat".parse().unwrap(),
-    };
-    let counting = Arc::new(Faulty::never(Arc::clone(&store)));
-    let clean = ada(&(Arc::clone(&counting) as Tested));
-    write_everything(&clean).await;
-    let wanted = (clean.snapshot_text().await, distinct_events(&clean).await);
-    remove_all(&clean).await;
+    }
+}
+
+/// All that can be read of a conversation.
+async fn outcome(chat: &Chat) -> (String, Vec<EventKind>) {
+    (chat.snapshot_text().await, distinct_events(chat).await)
+}
+
+/// Guards the test itself: every method that writes was called, unless the store has none such.
+fn expect_every_write(store: &dyn Store, counting: &Faulty) {
     let tried = counting.call_counts();
     for method in Method::ALL {
         assert!(
@@ -176,37 +213,35 @@ pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
             method.name()
         );
     }
-    for fault in [
-        InjectedFault::Before,
-        InjectedFault::After,
-        InjectedFault::Delay,
-    ] {
-        for call in 1.. {
-            let faulty = Arc::new(Faulty::failing_call(Arc::clone(&store), call, fault));
-            let chat = ada(&(Arc::clone(&faulty) as Tested));
-            write_everything(&chat).await;
-            if faulty.fault_count() == 0 {
-                assert!(call > 15, "only {call} calls");
-                remove_all(&ada(&store)).await;
-                break;
-            }
-            let sound = ada(&store);
-            let got = (sound.snapshot_text().await, distinct_events(&sound).await);
-            assert_eq!(got, wanted, "{fault:?} at call {call}");
-            // What comes now fails at other calls: the plan's call is over.
+}
+
+async fn fail_each_write(store: &Tested, fault: InjectedFault, wanted: &(String, Vec<EventKind>)) {
+    for call in 1.. {
+        let faulty = Arc::new(Faulty::failing_call(Arc::clone(store), call, fault));
+        write_everything(&adas_chat(&(Arc::clone(&faulty) as Tested))).await;
+        let sound = adas_chat(store);
+        if faulty.fault_count() == 0 {
+            assert!(call > 15, "only {call} calls");
             remove_all(&sound).await;
+            break;
         }
-        for call in 1.. {
-            let sound = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
-            sound.append_messages("main", &["a"]).await;
-            put_until_done(&sound, "k", Some("v"), ExpectedVersion::Absent).await;
-            let faulty = Arc::new(Faulty::failing_call(Arc::clone(&store), call, fault));
-            remove_all(&ada(&(Arc::clone(&faulty) as Tested))).await;
-            super::owners::everything_is_not_found(&sound).await;
-            if faulty.fault_count() == 0 {
-                assert!(call > 2, "only {call} calls");
-                break;
-            }
+        assert_eq!(outcome(&sound).await, *wanted, "{fault:?} at call {call}");
+        // Through the store that does not fail: the next round starts with nothing.
+        remove_all(&sound).await;
+    }
+}
+
+async fn fail_each_removal(store: &Tested, fault: InjectedFault) {
+    for call in 1.. {
+        let sound = Chat::start_as(Arc::clone(store), "ada", "chat").await;
+        sound.append_messages("main", &["a"]).await;
+        put_until_done(&sound, "k", Some("v"), ExpectedVersion::Absent).await;
+        let faulty = Arc::new(Faulty::failing_call(Arc::clone(store), call, fault));
+        remove_all(&adas_chat(&(Arc::clone(&faulty) as Tested))).await;
+        super::owners::everything_is_not_found(&sound).await;
+        if faulty.fault_count() == 0 {
+            assert!(call > 2, "only {call} calls");
+            break;
         }
     }
 }

@@ -181,30 +181,29 @@ pub(super) async fn metadata_satisfies_a_filter(store: Tested) {
     check(compare_field("done", Equal, true), "c").await;
     check(compare_field("done", Less, true), "d").await;
     check(negate(compare_field("done", Equal, true)), "gfedba").await;
-    check(
-        MetadataFilter::All(vec![
-            has_field("p"),
-            has_field("n"),
-            negate(compare_field("n", Equal, 3.0)),
-        ]),
-        "fdb",
-    )
-    .await;
-    check(
-        MetadataFilter::Any(vec![has_field("done"), compare_field("n", Greater, 2.0)]),
-        "fdca",
-    )
-    .await;
+    let all = vec![
+        has_field("p"),
+        has_field("n"),
+        negate(compare_field("n", Equal, 3.0)),
+    ];
+    check(MetadataFilter::All(all), "fdb").await;
+    let any = vec![has_field("done"), compare_field("n", Greater, 2.0)];
+    check(MetadataFilter::Any(any), "fdca").await;
     check(MetadataFilter::All(Vec::new()), "gfedcba").await;
     check(MetadataFilter::Any(Vec::new()), "").await;
     check(negate(MetadataFilter::Any(vec![])), "gfedcba").await;
+    expect_conditions_together(&store, &owner).await;
+}
+
+/// A filter of metadata with conditions on title and time.
+async fn expect_conditions_together(store: &Tested, owner: &Owner) {
     let all = ListConversations {
         title: Some("plans".to_owned()),
-        metadata: Some(compare_field("n", Less, 10.0)),
+        metadata: Some(compare_field("n", Comparison::Less, 10.0)),
         updated_since: Some(NOW + 1),
         ..ListConversations::default()
     };
-    assert_eq!(listed_ids(&store, &owner, &all).await, "b");
+    assert_eq!(listed_ids(store, owner, &all).await, "b");
 }
 
 /// Filters follow every change of metadata, and what is no filter is an error.
@@ -242,11 +241,18 @@ pub(super) async fn filters_follow_changes(store: Tested) {
         listed_ids(&store, &owner, &list(negate(has_field("p")))).await,
         "ge"
     );
+    expect_refused_filters(&store, &owner).await;
+}
 
+async fn expect_refused_filters(store: &Tested, owner: &Owner) {
+    let list = |filter| ListConversations {
+        metadata: Some(filter),
+        ..ListConversations::default()
+    };
     let deep = (0..20).fold(has_field("p"), |filter, _| negate(filter));
     let wide = MetadataFilter::All(vec![has_field("p"); 100]);
     for (filter, limit) in [(deep, "filter_depth"), (wide, "filter_conditions")] {
-        let refused = store.list_conversations(&owner, list(filter)).await;
+        let refused = store.list_conversations(owner, list(filter)).await;
         match refused.unwrap_err() {
             Error::Limit { limit: named, .. } => assert_eq!(named, limit),
             other => panic!("{other}"),
@@ -254,7 +260,7 @@ pub(super) async fn filters_follow_changes(store: Tested) {
     }
     for value in [MetadataValue::Number(f64::NAN), MetadataValue::from("\0")] {
         let refused =
-            store.list_conversations(&owner, list(compare_field("p", Comparison::Equal, value)));
+            store.list_conversations(owner, list(compare_field("p", Comparison::Equal, value)));
         assert_eq!(refused.await.unwrap_err().kind(), "invalid");
     }
 }

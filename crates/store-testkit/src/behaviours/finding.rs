@@ -112,7 +112,11 @@ pub(super) async fn marks_come_with_their_nodes(store: Tested) {
         found_lines(&chat, path_query(&["h"]), &words).await,
         ["h chat a 1 "]
     );
-    // Nodes of a long path, on segments of their own.
+    expect_marks_on_segments(&chat).await;
+}
+
+/// Marks of nodes on a long path and on a branch beside it.
+async fn expect_marks_on_segments(chat: &Chat) {
     for number in 0..70 {
         chat.append_messages("main", &[&format!("n{number}")]).await;
     }
@@ -124,7 +128,7 @@ pub(super) async fn marks_come_with_their_nodes(store: Tested) {
         .await
         .unwrap();
     assert_eq!(
-        found_lines(&chat, path_query(&["k"]), &["k", "x", "z"]).await,
+        found_lines(chat, path_query(&["k"]), &["k", "x", "z"]).await,
         ["k chat z 73 main", "k chat x 2 "]
     );
 }
@@ -135,27 +139,7 @@ pub(super) async fn heads_come_first_and_then_the_latest(store: Tested) {
         return;
     }
     for (name, later) in [("one", 10), ("two", 30), ("three", 20), ("four", 40)] {
-        let other = Chat::start_as(Arc::clone(&store), "ada", name).await;
-        let begin = append_with_marks("main", &["a"], &[("h", "a")], NOW);
-        other.append_request(begin).await.unwrap();
-        // The first two go on, so that the place is no head of theirs.
-        let goes_on = later > 25;
-        if goes_on {
-            other
-                .append_request(append_with_marks("main", &["b"], &[], NOW + later))
-                .await
-                .unwrap();
-        } else {
-            other
-                .append_request(append_with_marks(
-                    &other.rewind("main", "a", Activation::Keep).await,
-                    &["c"],
-                    &[],
-                    NOW + later,
-                ))
-                .await
-                .unwrap();
-        }
+        start_marked_chat(&store, name, later).await;
     }
     let words = ["h", "a"];
     let all = [
@@ -173,32 +157,46 @@ pub(super) async fn heads_come_first_and_then_the_latest(store: Tested) {
         found_lines(&chat, two, &words).await,
         [&all[..2], &all[..2]].concat()
     );
-    // All branches that end there, in order of creation.
     let other = Chat {
         id: "two".parse().unwrap(),
-        ..chat.clone()
+        ..chat
     };
+    expect_heads_by_creation(&other).await;
+}
+
+/// A conversation with a marked node that was last written to `later`. Where that is late, its
+/// branch has grown beyond the node; else another branch has.
+async fn start_marked_chat(store: &Tested, name: &str, later: i64) {
+    let chat = Chat::start_as(Arc::clone(store), "ada", name).await;
+    let marked = append_with_marks("main", &["a"], &[("h", "a")], NOW);
+    chat.append_request(marked).await.unwrap();
+    let (branch, word) = match later > 25 {
+        true => ("main".to_owned(), "b"),
+        false => (chat.rewind("main", "a", Activation::Keep).await, "c"),
+    };
+    let next = append_with_marks(&branch, &[word], &[], NOW + later);
+    chat.append_request(next).await.unwrap();
+}
+
+/// All branches that end at a node are named, in order of creation.
+async fn expect_heads_by_creation(chat: &Chat) {
     for label in ["z", "b"] {
         let label = BranchLabel::Named(branch(label));
         let new = new_branch(Some("a"), label, Activation::Keep);
-        other
-            .change_ref(RefChange::CreateBranch(new))
-            .await
-            .unwrap();
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
     }
     let one = PathQuery {
-        conversation: Some(other.id.clone()),
+        conversation: Some(chat.id.clone()),
         ..path_query(&["h"])
     };
     assert_eq!(
-        found_lines(&chat, one.clone(), &words).await,
+        found_lines(chat, one.clone(), &["h", "a"]).await,
         ["h two a 1 z,b"]
     );
-    other
-        .change_ref(RefChange::DeleteBranch(branch("z")))
+    chat.change_ref(RefChange::DeleteBranch(branch("z")))
         .await
         .unwrap();
-    assert_eq!(found_lines(&chat, one, &words).await, ["h two a 1 b"]);
+    assert_eq!(found_lines(chat, one, &["h", "a"]).await, ["h two a 1 b"]);
 }
 
 pub(super) async fn a_conversation_may_be_asked_for(store: Tested) {

@@ -165,26 +165,7 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         // A second reader at the same place, which has never read from this store object's stream
         // before.
         let mut behind = open_tail(&chat, "s", reader.cursor(), 10);
-        let change = async {
-            let Chat { store, owner, id } = &chat.0;
-            match what {
-                "open" => drop(chat.claim_stream("s").await),
-                "delete" => chat.delete_stream("s").await.unwrap(),
-                "end" => drop(chat.append_final_item(claim, "answer").await.unwrap()),
-                "redact" => {
-                    chat.finish_stream(claim, StreamEnd::Completed)
-                        .await
-                        .unwrap();
-                    let nothing = RedactRequest::default();
-                    store.redact_content(owner, id, nothing).await.unwrap();
-                }
-                "erase" => {
-                    let scope = contexture_store::EraseScope::Owner;
-                    erase_all(&**store, owner, &scope).await.unwrap();
-                }
-                _ => store.delete_conversation(owner, id).await.unwrap(),
-            }
-        };
+        let change = take_stream_away(&chat, what, claim);
         if what == "redact" {
             // Between its end and the redaction a reader may see either.
             change.await;
@@ -192,26 +173,46 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
             assert_eq!(event.unwrap_err().kind(), wanted, "{what}");
         } else {
             let (event, other, ()) = tokio::join!(reader.next(), behind.next(), change);
-            for event in [event, other] {
-                let got = match event.unwrap() {
-                    Ok(TailEvent::End(StreamEnd::Completed)) => "end",
-                    Ok(other) => panic!("{what}: {other:?}"),
-                    Err(error) => error.kind(),
-                };
-                assert_eq!(got, wanted, "{what}");
-            }
+            assert_eq!(outcome_name(event.unwrap()), wanted, "{what}");
+            assert_eq!(outcome_name(other.unwrap()), wanted, "{what}");
             assert!(reader.next().await.is_none() && behind.next().await.is_none());
         }
-        if chat
-            .0
-            .store
+        let Chat { store, owner, id } = &chat.0;
+        if store.load_conversation(owner, id).await.is_err() {
             // Some of the changes take the conversation away; the next round needs one.
-            .load_conversation(&chat.0.owner, &chat.0.id)
-            .await
-            .is_err()
-        {
-            Chat::start(Arc::clone(&chat.0.store)).await;
+            Chat::start(Arc::clone(store)).await;
         }
+    }
+}
+
+/// `end`, or the kind of an error.
+fn outcome_name(event: Result<TailEvent, Error>) -> &'static str {
+    match event {
+        Ok(TailEvent::End(StreamEnd::Completed)) => "end",
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => error.kind(),
+    }
+}
+
+/// Ends or removes the stream `s`, by itself or with its conversation.
+async fn take_stream_away(chat: &Streaming, what: &str, claim: StreamClaim) {
+    let Chat { store, owner, id } = &chat.0;
+    match what {
+        "open" => drop(chat.claim_stream("s").await),
+        "delete" => chat.delete_stream("s").await.unwrap(),
+        "end" => drop(chat.append_final_item(claim, "answer").await.unwrap()),
+        "redact" => {
+            chat.finish_stream(claim, StreamEnd::Completed)
+                .await
+                .unwrap();
+            let nothing = RedactRequest::default();
+            store.redact_content(owner, id, nothing).await.unwrap();
+        }
+        "erase" => {
+            let scope = contexture_store::EraseScope::Owner;
+            erase_all(&**store, owner, &scope).await.unwrap();
+        }
+        _ => store.delete_conversation(owner, id).await.unwrap(),
     }
 }
 
@@ -294,9 +295,13 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         .unwrap();
     let (words, _) = read_all(open_tail(&chat, "s", None, 3)).await;
     assert_eq!(words, ["0", "1", "2", "3", "4", "long enough", "6", "7"]);
-    // What one append cannot carry goes in several.
-    let mut writer = self::open_writer(&chat, batch_by_size(usize::MAX, usize::MAX)).await;
-    let count = limits.append_chunks * 2 + 1;
+    write_more_than_an_append(&chat, limits.append_chunks).await;
+}
+
+/// What one append cannot carry goes in several.
+async fn write_more_than_an_append(chat: &Streaming, append_chunks: usize) {
+    let mut writer = open_writer(chat, batch_by_size(usize::MAX, usize::MAX)).await;
+    let count = append_chunks * 2 + 1;
     for n in 0..count {
         writer
             .push_chunk(n.to_string().into_bytes(), NOW)
@@ -308,7 +313,7 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         .finish_stream(StreamEnd::Completed, NOW)
         .await
         .unwrap();
-    let (words, _) = read_all(open_tail(&chat, "s", None, 1000)).await;
+    let (words, _) = read_all(open_tail(chat, "s", None, 1000)).await;
     assert_eq!(words, number_texts(0..count as u64));
 }
 

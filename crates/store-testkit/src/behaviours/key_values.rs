@@ -90,6 +90,16 @@ fn put_request(key: &str, value: Option<&str>, expect: ExpectedVersion) -> PutEn
     }
 }
 
+/// The expected and the actual version of a conflict.
+fn conflict_versions(result: Result<u64, Error>) -> (u64, u64) {
+    match result.unwrap_err() {
+        Error::VersionConflict {
+            expected, actual, ..
+        } => (expected, actual),
+        other => panic!("{other}"),
+    }
+}
+
 pub(super) async fn entries_are_versioned(store: Tested) {
     let (owner, scope) = (Owner::local(), KeyScope::Owner);
     let write = async |value, expect| {
@@ -97,20 +107,14 @@ pub(super) async fn entries_are_versioned(store: Tested) {
             .put_entry(&owner, &scope, put_request("k", value, expect))
             .await
     };
-    let conflict = |result: Result<u64, Error>| match result.unwrap_err() {
-        Error::VersionConflict {
-            expected, actual, ..
-        } => (expected, actual),
-        other => panic!("{other}"),
-    };
     assert_eq!(store.get_entry(&owner, &scope, "k").await.unwrap(), None);
     assert_eq!(
-        conflict(write(Some("x"), ExpectedVersion::Version(1)).await),
+        conflict_versions(write(Some("x"), ExpectedVersion::Version(1)).await),
         (1, 0)
     );
     assert_eq!(write(Some("1"), ExpectedVersion::Absent).await.unwrap(), 1);
     assert_eq!(
-        conflict(write(Some("x"), ExpectedVersion::Absent).await),
+        conflict_versions(write(Some("x"), ExpectedVersion::Absent).await),
         (0, 1)
     );
     assert_eq!(
@@ -118,7 +122,7 @@ pub(super) async fn entries_are_versioned(store: Tested) {
         2
     );
     assert_eq!(
-        conflict(write(None, ExpectedVersion::Version(1)).await),
+        conflict_versions(write(None, ExpectedVersion::Version(1)).await),
         (1, 2)
     );
     let entry = store.get_entry(&owner, &scope, "k").await.unwrap().unwrap();
@@ -128,14 +132,9 @@ pub(super) async fn entries_are_versioned(store: Tested) {
     );
     assert_eq!(write(None, ExpectedVersion::Version(2)).await.unwrap(), 3);
     assert_eq!(store.get_entry(&owner, &scope, "k").await.unwrap(), None);
-    assert!(
-        store
-            .list_entries(&owner, ListEntries::in_scope(scope.clone(), ""))
-            .await
-            .unwrap()
-            .entries
-            .is_empty()
-    );
+    let list = ListEntries::in_scope(scope.clone(), "");
+    let page = store.list_entries(&owner, list).await.unwrap();
+    assert!(page.entries.is_empty());
     // A version never returns, so an old one never fits again.
     assert_eq!(write(Some("3"), ExpectedVersion::Absent).await.unwrap(), 4);
     assert_eq!(write(Some(""), ExpectedVersion::Any).await.unwrap(), 5);
@@ -175,14 +174,9 @@ pub(super) async fn entries_keep_to_their_scope(store: Tested) {
             }
         }
     }
-    assert!(
-        chat.store
-            .list_entries(&bob, ListEntries::in_scope(KeyScope::Owner, ""))
-            .await
-            .unwrap()
-            .entries
-            .is_empty()
-    );
+    let list = ListEntries::in_scope(KeyScope::Owner, "");
+    let page = chat.store.list_entries(&bob, list).await.unwrap();
+    assert!(page.entries.is_empty());
 }
 
 pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
@@ -220,8 +214,8 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
     );
 }
 
-pub(super) async fn events_tell_everything_in_order(store: Tested) {
-    let chat = Chat::start(store).await;
+/// Writes of every kind; [`events_of_writes`] are their events.
+async fn write_all_kinds(chat: &Chat) {
     chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "a", Activation::Activate).await;
     chat.change_ref(RefChange::Claim(branch("main-v2")))
@@ -239,7 +233,7 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         node: node("b"),
     };
     chat.change_ref(set).await.unwrap();
-    chat.change_ref(RefChange::DeleteCheckpoint(name.clone()))
+    chat.change_ref(RefChange::DeleteCheckpoint(name))
         .await
         .unwrap();
     let update = ConversationUpdate::new(NOW + 1);
@@ -247,8 +241,12 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         .update_conversation(&chat.owner, &chat.id, update)
         .await
         .unwrap();
+}
+
+fn events_of_writes() -> [EventKind; 10] {
     let (main, v2) = (branch("main"), branch("main-v2"));
-    let wanted = [
+    let name = CheckpointName::new("ü").unwrap();
+    [
         EventKind::Created,
         EventKind::Appended {
             branch: main.clone(),
@@ -272,7 +270,12 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         },
         EventKind::CheckpointDeleted { checkpoint: name },
         EventKind::Updated,
-    ];
+    ]
+}
+
+pub(super) async fn events_tell_everything_in_order(store: Tested) {
+    let chat = Chat::start(store).await;
+    write_all_kinds(&chat).await;
     let since = async |after, limit| {
         chat.store
             .list_events(&chat.owner, &chat.id, after, limit)
@@ -281,7 +284,7 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
     };
     let all = since(0, 100).await;
     let kinds: Vec<EventKind> = all.iter().map(|event| event.kind.clone()).collect();
-    assert_eq!(kinds, wanted);
+    assert_eq!(kinds, events_of_writes());
     assert!(all.iter().zip(1..).all(|(event, seq)| event.seq == seq));
     assert_eq!((all[0].at_ms, all[9].at_ms), (NOW, NOW + 1));
     assert_eq!(since(3, 2).await, all[3..5]);

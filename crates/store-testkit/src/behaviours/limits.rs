@@ -37,8 +37,26 @@ fn numbered_key(n: usize) -> StateKey {
 pub(super) async fn every_limit_has_a_name(store: Tested) {
     let chat = Chat::start(store).await;
     let limits = chat.store.limits().clone();
-    expect_append_limits(&chat).await;
+    expect_item_limits(&chat).await;
+    expect_state_limits(&chat).await;
+    let record = chat
+        .store
+        .load_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!(record.nodes, 3 + limits.append_items as u64);
+    expect_record_limits(&chat).await;
+    let blob = vec![0; limits.blob_bytes + 1].into();
+    expect_limit(
+        chat.store.put_blob(&chat.owner, &chat.id, blob).await,
+        "blob_bytes",
+    );
+    expect_entry_limits(&chat).await;
+}
 
+/// Limits of a conversation's title and metadata.
+async fn expect_record_limits(chat: &Chat) {
+    let limits = chat.store.limits().clone();
     let text = "x".repeat(limits.title_bytes + 1);
     let title = |text: &str| ConversationUpdate {
         title: TitleChange::Set(Some(text.to_owned())),
@@ -73,12 +91,11 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     };
     let made = chat.store.create_conversation(&chat.owner, new).await;
     expect_limit(made, "metadata_bytes");
+}
 
-    let blob = vec![0; limits.blob_bytes + 1].into();
-    expect_limit(
-        chat.store.put_blob(&chat.owner, &chat.id, blob).await,
-        "blob_bytes",
-    );
+/// Limits of values outside the tree.
+async fn expect_entry_limits(chat: &Chat) {
+    let limits = chat.store.limits().clone();
     let entry = PutEntry {
         key: "k".to_owned(),
         value: Some(vec![0; limits.entry_bytes + 1].into()),
@@ -108,7 +125,8 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     }
 }
 
-async fn expect_append_limits(chat: &Chat) {
+/// Limits of the items of an append.
+async fn expect_item_limits(chat: &Chat) {
     let limits = chat.store.limits().clone();
     let text = "x".repeat(limits.item_bytes + 1);
     chat.append_to_tip("main", vec![raw_item("just", &text[1..])])
@@ -132,7 +150,11 @@ async fn expect_append_limits(chat: &Chat) {
         .map(|n| raw_item(&format!("heavy {n}"), &text[1..]))
         .collect();
     expect_limit(chat.append_to_tip("main", heavy).await, "append_bytes");
+}
 
+/// Limits of the state that an append may change.
+async fn expect_state_limits(chat: &Chat) {
+    let limits = chat.store.limits().clone();
     let value = vec![0_u8; limits.state_value_bytes + 1];
     let over = StatePatch::put_entry(numbered_key(0), 1, value.clone());
     expect_limit(
@@ -160,10 +182,4 @@ async fn expect_append_limits(chat: &Chat) {
         chat.append_request(with_patch("z", one_more)).await,
         "state_keys",
     );
-    let record = chat
-        .store
-        .load_conversation(&chat.owner, &chat.id)
-        .await
-        .unwrap();
-    assert_eq!(record.nodes, 3 + limits.append_items as u64);
 }

@@ -352,54 +352,65 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
             ..ada.clone()
         };
         everything_is_not_found(&stranger).await;
-        let list = ListConversations::default();
-        let list = stranger
-            .store
-            .list_conversations(&stranger.owner, list)
-            .await
-            .unwrap();
-        assert!(list.conversations.is_empty(), "{name}");
-        let entries = stranger
-            .store
-            .list_entries(&stranger.owner, ListEntries::default());
-        assert!(entries.await.unwrap().entries.is_empty(), "{name}");
-        for scope in [
-            EraseScope::Owner,
-            EraseScope::Resource("r".to_owned()),
-            EraseScope::Resource(String::new()),
-        ] {
-            let erased = erase_all(&*stranger.store, &stranger.owner, &scope).await;
-            assert_eq!(erased.unwrap(), Erased::default(), "{name}");
-        }
-        if let Some(search) = stranger.store.search() {
-            for scope in [SearchScope::Owner, SearchScope::Resource("r".to_owned())] {
-                let found = search.search_nodes(&stranger.owner, SearchRequest::new("a", scope));
-                assert!(found.await.unwrap().hits.is_empty(), "{name}");
-            }
-        }
+        expect_empty_lists(&stranger).await;
     }
     let absent = Chat {
         id: contexture_ir::ConversationId::new("never").unwrap(),
         ..ada.clone()
     };
     everything_is_not_found(&absent).await;
-    ada.expect_path("main", &["a", "b"]).await;
-    assert_eq!(ada.branch_names().await, ["main"]);
-    let record = ada
-        .store
-        .load_conversation(&ada.owner, &ada.id)
-        .await
-        .unwrap();
-    assert_eq!((record.title, record.version), (None, 1));
-    let entries = ada
-        .store
-        .list_entries(&ada.owner, ListEntries::default())
-        .await;
-    assert_eq!(entries.unwrap().entries.len(), 2);
+    expect_filled_conversation(&ada).await;
     // What a stranger makes under the same id is another conversation.
     let bob = Chat::start_as(Arc::clone(&ada.store), "bob", "chat").await;
     bob.append_messages("main", &["a"]).await;
     ada.expect_path("main", &["a", "b"]).await;
+}
+
+/// What a stranger can list, erase and search: nothing.
+async fn expect_empty_lists(stranger: &Chat) {
+    let name = &stranger.owner;
+    let list = ListConversations::default();
+    let list = stranger
+        .store
+        .list_conversations(&stranger.owner, list)
+        .await
+        .unwrap();
+    assert!(list.conversations.is_empty(), "{name}");
+    let entries = stranger
+        .store
+        .list_entries(&stranger.owner, ListEntries::default());
+    assert!(entries.await.unwrap().entries.is_empty(), "{name}");
+    for scope in [
+        EraseScope::Owner,
+        EraseScope::Resource("r".to_owned()),
+        EraseScope::Resource(String::new()),
+    ] {
+        let erased = erase_all(&*stranger.store, &stranger.owner, &scope).await;
+        assert_eq!(erased.unwrap(), Erased::default(), "{name}");
+    }
+    if let Some(search) = stranger.store.search() {
+        for scope in [SearchScope::Owner, SearchScope::Resource("r".to_owned())] {
+            let found = search.search_nodes(&stranger.owner, SearchRequest::new("a", scope));
+            assert!(found.await.unwrap().hits.is_empty(), "{name}");
+        }
+    }
+}
+
+/// What [`fill_conversation`] wrote is there, and nothing else.
+async fn expect_filled_conversation(chat: &Chat) {
+    chat.expect_path("main", &["a", "b"]).await;
+    assert_eq!(chat.branch_names().await, ["main"]);
+    let record = chat
+        .store
+        .load_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!((record.title, record.version), (None, 1));
+    let entries = chat
+        .store
+        .list_entries(&chat.owner, ListEntries::default())
+        .await;
+    assert_eq!(entries.unwrap().entries.len(), 2);
 }
 
 pub(super) async fn equal_bytes_of_two_owners_have_other_ids(store: Tested) {

@@ -427,25 +427,33 @@ pub(super) async fn a_changed_text_is_refused_and_leaves_nothing(store: Tested) 
     import_text(&*store, "ada", &text).await.unwrap();
 }
 
-pub(super) async fn a_wrong_line_is_named(store: Tested) {
-    let head = r#"{"conversation":{"format":1,"owner":"ada","id":"chat","active":"main","created_ms":1,"updated_ms":2}}"#;
-    let line = |word: &str, parent: Option<&str>, more: &str| {
-        let parent = parent.map_or(String::new(), |parent| {
-            format!(r#""parent":"{}","#, node(parent))
-        });
-        format!(
-            r#"{{"node":{{"id":"{}",{parent}"kind":"user","item":{{}},"origin":"user","audience":"all","created_ms":1{more}}}}}"#,
-            node(word)
-        )
-    };
-    let (a, b) = (line("a", None, ""), line("b", Some("a"), ""));
-    let of = |word: &str, field: &str| format!(r#","{field}":"{}""#, node(word));
-    let long = line("c", Some("b"), "").replace(
-        "{}",
-        &format!("\"{}\"", "x".repeat(store.limits().item_bytes + 1)),
-    );
-    let end = r#"{"end":{"lines":0,"branches":0,"checkpoints":0,"blobs":0,"nodes":0,"entries":0,"blake3":""}}"#;
-    for (third, why) in [
+/// The first line of an export of an empty conversation.
+const HEAD: &str = r#"{"conversation":{"format":1,"owner":"ada","id":"chat","active":"main","created_ms":1,"updated_ms":2}}"#;
+const END: &str = r#"{"end":{"lines":0,"branches":0,"checkpoints":0,"blobs":0,"nodes":0,"entries":0,"blake3":""}}"#;
+
+/// The line of a node; `more`: further fields of it.
+fn node_line(word: &str, parent: Option<&str>, more: &str) -> String {
+    let parent = parent.map_or(String::new(), |parent| {
+        format!(r#""parent":"{}","#, node(parent))
+    });
+    format!(
+        r#"{{"node":{{"id":"{}",{parent}"kind":"user","item":{{}},"origin":"user","audience":"all","created_ms":1{more}}}}}"#,
+        node(word)
+    )
+}
+
+/// A field that names a node.
+fn node_field(field: &str, word: &str) -> String {
+    format!(r#","{field}":"{}""#, node(word))
+}
+
+/// Lines of nodes that cannot follow those of `a` and `b`, and words of the reason.
+fn wrong_node_lines(item_bytes: usize) -> Vec<(String, &'static str)> {
+    let line = node_line;
+    let a = line("a", None, "");
+    let long = format!("\"{}\"", "x".repeat(item_bytes + 1));
+    let state = r#","state":[{"key":"k","value":{"text":""}}]"#;
+    vec![
         (line("c", Some("never"), ""), "not found"),
         // A circle: a parent that comes later, or the node itself.
         (line("c", Some("c"), ""), "not found"),
@@ -456,49 +464,60 @@ pub(super) async fn a_wrong_line_is_named(store: Tested) {
             "already stored",
         ),
         (
-            line("c", Some("b"), &of("never", "copied_from")),
+            line("c", Some("b"), &node_field("copied_from", "never")),
             "not found",
         ),
-        (line("c", Some("b"), &of("c", "answers")), "not found"),
-        (line("c", Some("b"), r#","depth":7"#), "depth"),
         (
-            line(
-                "c",
-                Some("b"),
-                r#","state":[{"key":"k","value":{"text":""}}]"#,
-            ),
-            "version",
+            line("c", Some("b"), &node_field("answers", "c")),
+            "not found",
         ),
-        (long, "item_bytes"),
+        (line("c", Some("b"), r#","depth":7"#), "depth"),
+        (line("c", Some("b"), state), "version"),
+        (line("c", Some("b"), "").replace("{}", &long), "item_bytes"),
         (a.replace("user", "robot"), "robot"),
         (a.replace(&node("a").to_string(), "a"), "32 hexadecimal"),
-        (head.to_owned(), "twice"),
+    ]
+}
+
+/// Lines that are no nodes and cannot follow nodes, and words of the reason.
+fn wrong_other_lines() -> Vec<(String, &'static str)> {
+    let lines = [
+        (HEAD, "twice"),
         (
-            r#"{"branch":{"name":"x","created_ms":1}}"#.to_owned(),
+            r#"{"branch":{"name":"x","created_ms":1}}"#,
             "before the nodes",
         ),
         (
-            r#"{"blob":{"id":"00000000000000000000000000000000","bytes":{"text":"x"}}}"#.to_owned(),
+            r#"{"blob":{"id":"00000000000000000000000000000000","bytes":{"text":"x"}}}"#,
             "other bytes",
         ),
         (
-            r#"{"blob":{"id":"00","bytes":{"base64":"*"}}}"#.to_owned(),
+            r#"{"blob":{"id":"00","bytes":{"base64":"*"}}}"#,
             "32 hexadecimal",
         ),
-        (r#"{"message":{}}"#.to_owned(), "message"),
-        ("[".repeat(100_000), "no line"),
-        (String::new(), "no line"),
-        (end.to_owned(), "checksum"),
-    ] {
-        let error = expect_refusal(&*store, &[head, &a, &b, &third, end].join("\n")).await;
+        (r#"{"message":{}}"#, "message"),
+        ("", "no line"),
+        (END, "checksum"),
+    ];
+    let mut lines: Vec<_> = lines.map(|(line, why)| (line.to_owned(), why)).into();
+    lines.push(("[".repeat(100_000), "no line"));
+    lines
+}
+
+pub(super) async fn a_wrong_line_is_named(store: Tested) {
+    let (a, b) = (node_line("a", None, ""), node_line("b", Some("a"), ""));
+    let mut wrong = wrong_node_lines(store.limits().item_bytes);
+    wrong.extend(wrong_other_lines());
+    for (third, why) in wrong {
+        let error = expect_refusal(&*store, &[HEAD, &a, &b, &third, END].join("\n")).await;
         let source = error.source.to_string();
         assert_eq!(error.line, 4, "{source}");
         assert!(source.contains(why), "{why}: {source}");
     }
     for (first, why) in [
         (a.as_str(), "first"),
-        (&head.replace("\"format\":1", "\"format\":2"), "format 2"),
-        (end, "alone"),
+        (&HEAD.replace("\"format\":1", "\"format\":2"), "format 2"),
+        (END, "alone"),
         ("{}", "no line"),
     ] {
         let error = expect_refusal(&*store, first).await;

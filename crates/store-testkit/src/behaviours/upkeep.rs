@@ -200,17 +200,12 @@ pub(super) async fn collecting_gives_way_to_writers(store: Tested) {
     }
     writer.await.unwrap();
     let last = CollectRequest::new(now_ms + 2 * HOUR);
-    let done = maintenance(&chat)
-        .collect_blobs(&chat.owner, &chat.id, last)
-        .await;
-    assert_eq!(done.unwrap().blobs.count, 0);
+    let done = maintenance(&chat).collect_blobs(&chat.owner, &chat.id, last);
+    assert_eq!(done.await.unwrap().blobs.count, 0);
     for n in 0..EACH {
-        let id = BlobId::of(&chat.owner, format!("blob {n}").as_bytes());
-        let stored = chat
-            .store
-            .read_blob(&chat.owner, &chat.id, id)
-            .await
-            .unwrap();
-        assert_eq!(&*stored, format!("blob {n}").as_bytes());
+        let bytes = format!("blob {n}").into_bytes();
+        let id = BlobId::of(&chat.owner, &bytes);
+        let stored = chat.store.read_blob(&chat.owner, &chat.id, id).await;
+        assert_eq!(*stored.unwrap(), *bytes);
     }
 }

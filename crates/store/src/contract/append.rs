@@ -12,7 +12,7 @@ use crate::contract::{
 /// Items to be appended, and where. See [`Store::append_items`](crate::Store::append_items).
 #[derive(Clone, Debug)]
 pub struct AppendRequest {
-    /// Where.
+    /// Where they go.
     pub at: AppendPoint,
     /// What to do when [`AppendPoint::Head`] finds another head.
     pub on_moved: OnMoved,
@@ -24,24 +24,26 @@ pub struct AppendRequest {
     pub patch: StatePatch,
     /// Blobs stored in the same transaction.
     pub blobs: Vec<Arc<[u8]>>,
-    /// The answer that the items are, and what it was computed from. Its base must be a node of the
-    /// conversation, its id new. Needs items. A repeated append leaves the stored one.
+    /// The record of the model's response that the items are. Its base must be a node of the
+    /// conversation and its id new. Needs items. A replay leaves the stored record as it is.
     pub response: Option<ResponseRecord>,
-    /// Places in the index of histories, in the same transaction. They are of these items. A
-    /// repeated append leaves what is stored.
+    /// Marks for the path index, of these items only, stored in the same transaction. A replay stores
+    /// none.
     pub paths: Vec<PathMark>,
-    /// Values outside the tree, in the same transaction, each key once. A conversation's are of this
-    /// one. One that is not as its write expects is
-    /// [`Error::VersionConflict`](crate::Error::VersionConflict), and nothing is stored. They are
-    /// written also where the items go on a sibling. Needs items. A repeated append leaves what is
-    /// stored.
+    /// Values outside the tree, written in the same transaction, each key once.
+    ///
+    /// A scope of a conversation must be this one. If a value has not the version that its write
+    /// expects, the append is [`Error::VersionConflict`](crate::Error::VersionConflict) and nothing is
+    /// stored. The values are also written if the items go to a sibling branch. Needs items. A replay
+    /// writes none.
     pub entries: Vec<(KeyScope, PutEntry)>,
-    /// The stream whose answer the items are. It is completed if it is still running, and its
-    /// chunks are removed; its record stays, so that a reader that has seen them all learns of the
-    /// end. Needs items. With a stale claim the append is
-    /// [`Error::StaleEpoch`](crate::Error::StaleEpoch).
+    /// The stream that the items complete.
+    ///
+    /// Its chunks are removed and it ends as completed, if it is still running. Its record stays, so
+    /// that a reader that has read all chunks learns of the end. Needs items. With a stale claim the
+    /// append is [`Error::StaleEpoch`](crate::Error::StaleEpoch).
     pub ends_stream: Option<StreamClaim>,
-    /// Milliseconds since the Unix epoch: the time of the conversation's update.
+    /// The conversation's new update time, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
@@ -68,8 +70,8 @@ impl AppendRequest {
 /// Where items go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppendPoint {
-    /// After this head, if it still is the branch's head. For a model's reply, which was computed
-    /// against it.
+    /// After this head, if it still is the branch's head. For a model's reply, which was computed from
+    /// the path to it.
     Head {
         /// The branch.
         branch: BranchName,
@@ -99,9 +101,9 @@ pub enum OnMoved {
 /// Where items went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The last of the items; with no items the base of the new branch.
+    /// The last item; without items, the base of the new branch.
     pub head: Option<NodeId>,
-    /// Depth of the first of the items; with no items one more than `depth`.
+    /// Depth of the first item; without items, one more than `depth`.
     pub first: u64,
     /// Depth of `head`: the length of its path.
     pub depth: u64,
@@ -115,10 +117,10 @@ pub struct Appended {
     pub branch: Option<BranchName>,
     /// Whether that branch is a sibling opened because the head had moved.
     pub sibling: bool,
-    /// Whether an earlier, equal append had stored them already; this one changed nothing.
+    /// Whether an earlier, equal append had stored the items already: then this one changed nothing.
     pub replayed: bool,
     /// The blobs' ids, in order.
     pub blobs: Vec<BlobId>,
-    /// The new versions of the entries, in order. A replay, which writes none, tells none.
+    /// The new versions of the entries, in order; empty for a replay, which writes none.
     pub versions: Vec<u64>,
 }

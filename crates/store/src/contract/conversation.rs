@@ -32,7 +32,7 @@ pub struct Conversation {
     pub branches: u64,
     /// Messages on the active branch.
     pub messages: u64,
-    /// The number of its last event: whoever has seen that one has seen everything.
+    /// The number of its last event: a reader that has read this one has read all.
     pub events: u64,
     /// Milliseconds since the Unix epoch, as the creator said.
     pub created_ms: i64,
@@ -145,11 +145,23 @@ pub struct ConversationCursor {
     pub id: ConversationId,
 }
 
+impl ConversationCursor {
+    /// The cursor of a page that ends with the last of these; `None` for an empty page.
+    #[must_use]
+    pub fn after_last(conversations: &[Conversation]) -> Option<Self> {
+        let last = conversations.last()?;
+        Some(Self {
+            updated_ms: last.updated_ms,
+            id: last.id.clone(),
+        })
+    }
+}
+
 /// A page of conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationPage {
     /// Most recently updated first, ties by id.
     pub conversations: Vec<Conversation>,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page; `None`: this is the last.
     pub next: Option<ConversationCursor>,
 }

@@ -14,10 +14,10 @@ use crate::contract::{Fence, StateExpectation, StateKey, StreamEnd, StreamEpoch}
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such thing, or it is not yours.
+    /// It does not exist, or belongs to another owner.
     #[error("{what} {name:?} not found")]
     NotFound {
-        /// What was asked for.
+        /// Its kind.
         what: EntityKind,
         /// The name or id as given.
         name: String,
@@ -25,7 +25,7 @@ pub enum Error {
     /// The name or id prefix fits more than one thing; name it more precisely.
     #[error("{what} {name:?} is ambiguous: {}", CandidateList(candidates))]
     Ambiguous {
-        /// What was asked for.
+        /// Its kind.
         what: EntityKind,
         /// The name or prefix as given.
         name: String,
@@ -142,19 +142,19 @@ pub enum Error {
     ChunksGone {
         /// The stream.
         stream: StreamId,
-        /// The chunk that was asked for.
+        /// The requested chunk.
         seq: u64,
-        /// The first that is kept.
+        /// The first stored chunk.
         first: u64,
     },
-    /// More than one call may carry; nothing was stored.
+    /// The request exceeds a limit; nothing was stored.
     #[error("limit {limit} exceeded: {actual} of at most {max}")]
     Limit {
         /// The limit's name, as in [`Limits`](crate::Limits).
         limit: &'static str,
         /// The most that is allowed.
         max: u64,
-        /// What was asked for.
+        /// The size or number of the request.
         actual: u64,
     },
     /// The call contradicts itself.
@@ -165,7 +165,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// Too much is waiting, or another process writes for too long. Nothing was stored; try again.
+    /// Too many writes are queued, or another process writes for too long. Nothing was stored; try again.
     #[error("store is busy: {why}")]
     Busy {
         /// What is in the way.
@@ -178,10 +178,10 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This backend does not do that; something else does.
+    /// This backend lacks a feature that another tool has.
     #[error("this store does not offer {what}: {instead}")]
     NotOffered {
-        /// What was asked for.
+        /// The feature.
         what: &'static str,
         /// What to do instead.
         instead: &'static str,
@@ -386,6 +386,22 @@ impl Error {
         Self::AlreadyExists {
             what,
             name: name.to_string(),
+        }
+    }
+
+    /// [`Error::Damaged`] for `what` at `position` of a conversation.
+    #[must_use]
+    pub fn damaged(
+        conversation: &ConversationId,
+        what: &'static str,
+        position: impl fmt::Display,
+        why: impl Into<String>,
+    ) -> Self {
+        Self::Damaged {
+            conversation: conversation.clone(),
+            what,
+            position: position.to_string(),
+            why: why.into(),
         }
     }
 

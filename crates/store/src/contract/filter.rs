@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use crate::contract::Error;
 
-/// The name of a metadata field that can be asked for: `[A-Za-z0-9_.-]{1,64}`. A dot is a
+/// The name of a metadata field that a filter can test: `[A-Za-z0-9_.-]{1,64}`. A dot is a
 /// character like any other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetadataKey(String);
@@ -18,9 +18,9 @@ pub struct MetadataKey(String);
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetadataFilter {
-    /// The field is there.
+    /// The field exists.
     Has(MetadataKey),
-    /// The field is there, is of the value's kind, and compares like this with it.
+    /// The field exists, has the type of the value, and compares like this with it.
     Compare {
         /// The field, on the left.
         key: MetadataKey,

@@ -34,9 +34,9 @@ pub struct KeyValueEntry {
 /// Which version a write replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// Whatever there is.
+    /// Any, or none.
     Any,
-    /// Nothing.
+    /// None: there must be no value.
     Absent,
     /// This version.
     Version(u64),
@@ -56,7 +56,7 @@ pub struct ListEntries {
 }
 
 impl ListEntries {
-    /// How many values a page has where none is said.
+    /// How many values a page has unless [`limit`](Self::limit) says otherwise.
     pub const DEFAULT_LIMIT: usize = 1000;
 
     /// The values of `scope` whose key begins with `prefix`.
@@ -70,8 +70,8 @@ impl ListEntries {
     }
 }
 
-/// Where a page of values ended. Values written between two pages may be missed, none that was
-/// there all the time is.
+/// Where a page of values ended. A value written between two pages may be missed; one that exists
+/// all the time is not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryCursor {
     /// The last value's scope.
@@ -80,12 +80,24 @@ pub struct EntryCursor {
     pub key: String,
 }
 
+impl EntryCursor {
+    /// The cursor of a page that ends with the last of these; `None` for an empty page.
+    #[must_use]
+    pub fn after_last(entries: &[(KeyScope, KeyValueEntry)]) -> Option<Self> {
+        let (scope, entry) = entries.last()?;
+        Some(Self {
+            scope: scope.clone(),
+            key: entry.key.clone(),
+        })
+    }
+}
+
 /// A page of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPage {
     /// By scope (the owner's, resources by name, conversations by id), then by key.
     pub entries: Vec<(KeyScope, KeyValueEntry)>,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page; `None`: this is the last.
     pub next: Option<EntryCursor>,
 }
 
@@ -105,7 +117,7 @@ pub struct PutEntry {
 /// Versioned values by key, written by compare-and-set.
 #[async_trait]
 pub trait KeyValues: Send + Sync {
-    /// The value of a key, if there is one.
+    /// Reads the value of a key, if there is one.
     async fn get_entry(
         &self,
         owner: &Owner,
@@ -113,11 +125,15 @@ pub trait KeyValues: Send + Sync {
         key: &str,
     ) -> Result<Option<KeyValueEntry>, Error>;
 
-    /// Values of one scope or of all of the owner's, by scope and then by key.
+    /// Lists the values of one scope or of all scopes of the owner, by scope and then by key.
     async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error>;
 
-    /// Writes or deletes one value and gives its new version. A conversation's scope requires the
-    /// conversation.
+    /// Writes or deletes one value; returns its new version.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::VersionConflict`] if the stored value is not the one that [`PutEntry::expect`] names;
+    /// [`Error::NotFound`] for the scope of an unknown conversation.
     async fn put_entry(&self, owner: &Owner, scope: &KeyScope, put: PutEntry)
     -> Result<u64, Error>;
 }

@@ -15,16 +15,18 @@ use contexture_ir::{ConversationId, Owner};
 
 use crate::contract::{Error, NodeKind};
 
-/// A store that can be looked after.
+/// Checks, counts, cleans up and copies what a store holds.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// Checks a part of a conversation: its nodes against their hashes, places, counters and state, its
-    /// state, blobs, streams, values, records of answers and names, and whether search knows of its nodes. What is
-    /// damaged is a finding, and the check goes on behind it. Begin without a cursor, go on with
-    /// [`VerifyPage::next`]; or use [`verify_conversation`].
+    /// Checks a page of a conversation.
+    ///
+    /// Nodes are checked against their hashes, positions, counters, state and the search index; then
+    /// state, blobs, streams, values, records of responses and names. Damage is a finding, and the
+    /// check goes on after it. Begin without a cursor and go on with [`VerifyPage::next`], or use
+    /// [`verify_conversation`].
     ///
     /// # Errors
-    /// [`Error::NotFound`], or reading is not possible at all.
+    /// [`Error::NotFound`]; [`Error::Storage`] if nothing can be read at all.
     async fn verify_page(
         &self,
         owner: &Owner,
@@ -32,14 +34,15 @@ pub trait Maintenance: Send + Sync {
         after: Option<VerifyCursor>,
     ) -> Result<VerifyPage, Error>;
 
-    /// What the medium itself says is wrong with it, one line each; none: nothing. Reads all of it. A
-    /// backend may add what is wrong with values that belong to no conversation.
+    /// Runs the database's own check of its files; returns a line for each fault, none if all is well.
+    ///
+    /// It reads everything. A backend may add faults of values that belong to no conversation.
     ///
     /// # Errors
-    /// [`Error::NotOffered`] where it cannot be asked.
+    /// [`Error::NotOffered`] where the database has no such check.
     async fn verify_medium(&self) -> Result<Vec<String>, Error>;
 
-    /// What a conversation takes, as it is stored. Costs a look at each of its rows.
+    /// Counts the rows and bytes of a conversation as stored. It reads each of its rows.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -49,12 +52,12 @@ pub trait Maintenance: Send + Sync {
         id: &ConversationId,
     ) -> Result<Statistics, Error>;
 
-    /// Removes a conversation's blobs that no item and no state names. (State values need none of
-    /// this: each hangs off a node, and nodes stay.)
+    /// Removes blobs of a conversation that no item and no state value names.
     ///
-    /// A blob may be stored a while before the item that names it, so one is removed only when a
-    /// collection finds it unnamed that an earlier one, at least [`CollectRequest::grace_ms`]
-    /// before, had found unnamed too, and that was not stored again since.
+    /// A blob may be stored a while before the item that names it. So the first collection only marks
+    /// it as unnamed; one that runs at least [`CollectRequest::grace_ms`] later, and still finds it
+    /// unnamed, removes it unless it was stored again in between. State values are never collected: each hangs off a node,
+    /// and nodes stay.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] if the conversation was written to meanwhile: nothing
@@ -66,12 +69,12 @@ pub trait Maintenance: Send + Sync {
         request: CollectRequest,
     ) -> Result<Collected, Error>;
 
-    /// Gives space that is not used back to the file system, a bounded step at a time, until none is
-    /// left that can be given back while others read and write.
+    /// Returns unused space to the file system, in bounded steps that let others read and write.
     async fn compact_storage(&self) -> Result<Compacted, Error>;
 
-    /// Copies everything to a new file, as it is at one instant: all that was acknowledged before this
-    /// call is in it. Writers go on meanwhile.
+    /// Copies everything to a new file, as it is at one instant.
+    ///
+    /// The copy has every write that was acknowledged before this call. Writers go on meanwhile.
     ///
     /// # Errors
     /// [`Error::NotOffered`] where the database has a program of its own for this.
@@ -80,7 +83,7 @@ pub trait Maintenance: Send + Sync {
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error>;
 }
 
-/// Where a check goes on.
+/// Where the next page of a check begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyCursor {
     /// The part of the conversation; the backend's own number.
@@ -92,11 +95,11 @@ pub struct VerifyCursor {
 /// What a check found.
 #[derive(Debug, Default)]
 pub struct VerifyPage {
-    /// Each an [`Error::Damaged`] that names the place.
+    /// The damage, each an [`Error::Damaged`] that names its position.
     pub findings: Vec<Error>,
     /// Rows that were checked.
     pub checked: u64,
-    /// Where to go on; `None`: the conversation is checked.
+    /// The cursor of the next page; `None`: the check is complete.
     pub next: Option<VerifyCursor>,
 }
 
@@ -180,9 +183,9 @@ impl CollectRequest {
 pub struct Collected {
     /// Blobs removed.
     pub blobs: StorageAmount,
-    /// Blobs that nothing names, and whose time has not come.
+    /// Unnamed blobs whose grace period is not over.
     pub waiting: u64,
-    /// Whether the limit left something.
+    /// Whether the limit left blobs to be removed by a next call.
     pub more: bool,
 }
 

@@ -44,7 +44,7 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    /// An item whose JSON is `json`, seen by everyone, with nothing else known about it.
+    /// An item whose JSON is `json`, visible to everyone, with nothing else known about it.
     #[must_use]
     pub fn new(id: NodeId, item: &Item, json: impl Into<Arc<str>>, created_ms: i64) -> Self {
         Self {

@@ -1,8 +1,9 @@
 //! The path index: finds the nodes of an owner whose path has a given hash.
 //!
-//! A derived index from hashes of histories to nodes. Marks are stored with the append that stores their
-//! nodes, or later; they go with their conversation. Not here: what is hashed, which of several places
-//! is meant.
+//! A derived index from hashes of paths to nodes. Marks are stored with the append that stores their
+//! nodes, or later; they are deleted with their conversation.
+//!
+//! Not here: what is hashed, and which of several matches is the right one.
 
 use async_trait::async_trait;
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, PathHash};
@@ -12,7 +13,7 @@ use crate::contract::Error;
 /// A hash and the node it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathMark {
-    /// Of the rule by which the hash was made. Others' hashes are never found.
+    /// The version of the rule that made the hash. A query finds hashes of its own version only.
     pub version: u32,
     /// The hash. Several nodes may have it, and a node may have several.
     pub hash: PathHash,
@@ -20,23 +21,23 @@ pub struct PathMark {
     pub node: NodeId,
 }
 
-/// Which places to look for.
+/// Which hashes to look up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathQuery {
     /// The version of the hashes.
     pub version: u32,
     /// The hashes, best first.
     pub hashes: Vec<PathHash>,
-    /// In this conversation; `None`: in all of the owner.
+    /// Only matches in this conversation; `None`: in all of the owner's.
     pub conversation: Option<ConversationId>,
-    /// At most so many places of each hash.
+    /// At most so many matches of each hash.
     pub each: usize,
 }
 
-/// A place that was found.
+/// A node whose path has one of the hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMatch {
-    /// Its hash.
+    /// The hash.
     pub hash: PathHash,
     /// The conversation.
     pub conversation: ConversationId,
@@ -51,24 +52,27 @@ pub struct PathMatch {
 /// The index of a store that has one.
 #[async_trait]
 pub trait PathIndex: Send + Sync {
-    /// The places of some hashes, at one instant, in the order of the hashes; places of one hash: heads
-    /// of branches first, then by the conversation's last update, the newest first, then by the
-    /// conversation's id and by depth. Nothing found is no error, an unknown conversation neither.
+    /// Finds the nodes of some hashes, read at one instant.
+    ///
+    /// Matches come in the order of the hashes. Those of one hash are ordered by: heads of branches
+    /// first; most recently updated conversation first; conversation id; depth. No match is no error,
+    /// and neither is an unknown conversation.
     ///
     /// # Errors
-    /// [`Error::Limit`] `path_hashes` for too many of them.
+    /// [`Error::Limit`] `path_hashes` for too many hashes.
     async fn find_path_hashes(
         &self,
         owner: &Owner,
         query: PathQuery,
     ) -> Result<Vec<PathMatch>, Error>;
 
-    /// Adds marks to a conversation; those that are there stay. Those of other versions than `version`
-    /// are removed.
+    /// Adds marks to a conversation and removes those of other versions than `version`.
+    ///
+    /// Stored marks of `version` stay.
     ///
     /// # Errors
-    /// [`Error::NotFound`] for a node that is not there, [`Error::Limit`] `path_hashes`; nothing is
-    /// changed then.
+    /// [`Error::NotFound`] for an unknown node, [`Error::Limit`] `path_hashes` for too many marks;
+    /// nothing is changed then.
     async fn put_paths(
         &self,
         owner: &Owner,

@@ -40,7 +40,7 @@ pub struct ReadRequest {
     pub at: PathEnd,
     /// Which part.
     pub span: Span,
-    /// At most so many nodes; the page says where to go on.
+    /// At most so many nodes; [`PathPage::next`] says where the next page begins.
     pub limit: Option<usize>,
 }
 
@@ -76,11 +76,12 @@ pub struct PathPage {
     pub depth: u64,
     /// The nodes, oldest first.
     pub nodes: Vec<Arc<Node>>,
-    /// The depth to go on from with [`Span::From`] or [`Span::Between`], if the limit cut.
+    /// The depth at which the next page begins, for [`Span::From`] or [`Span::Between`]; `None`: this is
+    /// the last.
     pub next: Option<u64>,
 }
 
-/// Which nodes, wherever they stand in the tree.
+/// Which nodes to find, anywhere in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeQuery {
     /// The one with this id.
@@ -90,7 +91,7 @@ pub enum NodeQuery {
     Prefix(String),
     /// Those of this message, on whatever branches, by depth and then by id.
     Message(MessageId),
-    /// Those that say they were copied from this node, by depth and then by id; possibly none.
+    /// Those whose `copied_from` is this node, by depth and then by id; possibly none.
     CopiesOf(NodeId),
     /// Those of this kind, by depth and then by id; possibly none. Meant for rare kinds: only
     /// [`NodeKind::Compaction`] is cheap to find.

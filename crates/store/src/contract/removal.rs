@@ -1,7 +1,7 @@
 //! Removal: redaction takes the content of single nodes, erasure takes everything of an owner or a resource.
 //!
 //! [`Store::redact_content`](crate::Store::redact_content) replaces the bytes of exactly the nodes it
-//! is given by their tombstones ([`contexture_ir::redacted_json`]) and removes state values and
+//! is given by their tombstones ([`contexture_ir::tombstone_json`]) and removes state values and
 //! blobs. [`Store::erase_step`](crate::Store::erase_step) answers a privacy request in bounded steps;
 //! what such a request can ask to see first is
 //! [`Store::list_conversations`](crate::Store::list_conversations) and

@@ -65,7 +65,7 @@ impl ResponseStatus {
     /// All of them, in the order of their codes.
     pub const ALL: [Self; 2] = [Self::Completed, Self::Incomplete];
 
-    /// The number that stands for it in a database.
+    /// The code that databases store for it.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
@@ -100,7 +100,7 @@ pub enum ResponseInputs {
 }
 
 impl ResponseInputs {
-    /// The bytes, if they are there.
+    /// The bytes, if they were recorded and not redacted.
     #[must_use]
     pub const fn recorded_bytes(&self) -> Option<&Arc<[u8]>> {
         match self {

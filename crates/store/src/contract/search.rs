@@ -124,7 +124,7 @@ pub enum HiddenContent {
 pub struct SearchPage {
     /// The hits.
     pub hits: Vec<Hit>,
-    /// Where to go on, if there are more.
+    /// The cursor of the next page; `None`: this is the last.
     pub next: Option<SearchCursor>,
     /// Whether everything was looked at.
     pub coverage: SearchCoverage,
@@ -144,7 +144,7 @@ pub enum SearchCoverage {
     Newest,
 }
 
-/// A node whose text has what was asked for.
+/// A node whose text matches the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// Its conversation.

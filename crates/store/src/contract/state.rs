@@ -150,7 +150,7 @@ pub enum StateValues {
 pub struct NodeState {
     /// The entries.
     pub root: StateRoot,
-    /// Their values, by hash; empty if not asked for. A value that was redacted is missing.
+    /// Their values, by hash; empty if the request skips them. A redacted value is missing.
     pub values: BTreeMap<ContentHash, Arc<[u8]>>,
 }
 

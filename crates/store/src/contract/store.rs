@@ -14,79 +14,95 @@ use crate::contract::{
 };
 use crate::wake::StreamSignal;
 
-/// A place that keeps conversations.
+/// Stores conversations: trees of nodes, the names that point into them, and state.
 ///
 /// # What every backend promises
 ///
-/// **Scope.** Each call names its owner. What belongs to another owner is
-/// [`Error::NotFound`], exactly as if it did not exist. Conversation ids are unique within
-/// an owner, node ids, message ids and names within a conversation.
+/// **Scope.** Each call names its owner. What belongs to another owner is [`Error::NotFound`], exactly
+/// as if it did not exist. Conversation ids are unique within an owner; node ids, message ids and
+/// names within a conversation.
 ///
-/// **Atomic.** Each call is one transaction, for whoever looks (deleting goes on after what can be
-/// seen is gone): an error leaves nothing behind, except
-/// [`Error::OutcomeUnknown`], after which the same call may be repeated. A dropped future leaves
-/// nothing, or the complete call. An append stores its nodes, blobs, state, values outside the tree,
-/// the branch's move, a new branch and the event together.
+/// **Atomic.** Each call is one transaction: readers see all of its effect or none. A call that fails
+/// has changed nothing, unless its error is [`Error::OutcomeUnknown`]: then repeat it. A call whose
+/// future is dropped has taken effect completely or not at all. One append stores its nodes, blobs,
+/// state, values outside the tree and event, moves the branch's head and opens a new branch. A
+/// deletion is atomic for readers; rows that nobody can see any more are removed afterwards.
 ///
-/// **Durable.** What was acknowledged survives a crash, as far as the backend's durability setting
-/// says; the in-memory store keeps nothing beyond its own life.
+/// **Durable.** An acknowledged write survives a crash, as far as the backend's durability setting
+/// says. The in-memory store keeps nothing beyond its own life.
 ///
-/// **Ordered.** The nodes of a path are ordered by depth, nothing else. Times are information
-/// given by the callers: no clock is read, and a clock that jumps harms nothing. Writes to one
-/// conversation are serial; a reader sees the state between two writes, never half of one.
+/// **Ordered.** The nodes of a path are ordered by depth and by nothing else. Times are data that
+/// callers give: a store reads no clock, and a clock that jumps does no harm. Writes to one
+/// conversation are serial; a reader sees the state between two writes, never part of one.
 ///
-/// **Immutable.** Nodes never change, so the path to a node is constant. Only names move.
-/// Redaction is the one exception: it replaces what a node says, never where it stands.
-/// Deleting a branch or a checkpoint deletes the name; deleting a conversation deletes everything.
+/// **Immutable.** A node never changes, so the path to it is constant; only names move. Redaction is
+/// the one exception: it replaces a node's content, never its position. Deleting a branch or a
+/// checkpoint deletes the name and keeps the nodes; deleting a conversation deletes everything.
 ///
-/// **Idempotent.** An append is identified by its node ids. All stored with the same bytes, one
-/// after the other on one path: success with `replayed`, and nothing changes, wherever the branch
-/// has moved since. Anything else with a known id is [`Error::IdConflict`].
+/// **Idempotent.** An append is identified by its node ids. If all of them are stored already, with the
+/// same bytes and one after the other on one path, the append succeeds with
+/// [`replayed`](Appended::replayed) and changes nothing, wherever the branch has moved since. Any
+/// other use of a stored id is [`Error::IdConflict`].
 ///
-/// **Repeatable.** After [`Error::OutcomeUnknown`] the same call tells what happened: an append is
-/// `replayed`; an update and a value that named the version they replace find
-/// [`Error::VersionConflict`]; a conversation or branch that was made is [`Error::AlreadyExists`],
-/// what was deleted or renamed is [`Error::NotFound`]; a redaction, a step of erasing, a blob find
-/// nothing left to do. Only a claim is made twice, which harms nobody.
+/// **Repeatable.** Repeating a call after [`Error::OutcomeUnknown`] tells whether the first one took
+/// effect. If it did:
 ///
-/// **Cheap.** No write reads a path. An append, a new branch, a count, a list entry cost the same
-/// at any depth; reading costs what is read.
+/// * an append is `replayed`;
+/// * an update, or a value written with an expected version, is [`Error::VersionConflict`];
+/// * creating a conversation or a branch is [`Error::AlreadyExists`];
+/// * deleting or renaming is [`Error::NotFound`];
+/// * a redaction, a step of erasing and storing a blob find nothing left to do.
 ///
-/// # The order in which an append is judged
+/// Only a claim takes effect twice: it gives a second fence, which harms nobody.
 ///
-/// limits and contradictions, the owner and conversation, replay, the branch, the fence, the
-/// head, references to nodes, state, the answer, the stream, values outside the tree. The first failure is the error. A stale fence is
-/// refused even where a sibling was allowed.
+/// **Cheap.** No write reads a path. An append, a new branch, a count and an entry of a list cost the
+/// same at any depth; reading costs what is read.
+///
+/// # Order of an append's checks
+///
+/// The first check that fails gives the error:
+///
+/// 1. limits and contradictions within the request;
+/// 2. the owner and the conversation;
+/// 3. whether the append is a replay;
+/// 4. the branch, its fence, its head: a stale fence is refused even where a sibling is allowed;
+/// 5. references to nodes;
+/// 6. state, the response, the stream, values outside the tree.
 #[async_trait]
 pub trait Store: KeyValues + fmt::Debug {
-    /// What this backend does beyond the contract.
+    /// Returns what this backend does beyond the contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// How much one call may carry.
+    /// Returns how much one call may carry.
     fn limits(&self) -> &Limits;
 
-    /// Makes a conversation with the empty, active branch `main`.
+    /// Creates a conversation with the empty, active branch `main`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if the owner has one of this id; [`Error::Busy`] while an earlier one
+    /// of this id is still being deleted.
     async fn create_conversation(
         &self,
         owner: &Owner,
         new: NewConversation,
     ) -> Result<Conversation, Error>;
 
-    /// A conversation's record.
+    /// Reads the record of a conversation.
     async fn load_conversation(
         &self,
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Conversation, Error>;
 
-    /// The owner's conversations, most recently updated first.
+    /// Lists the owner's conversations, most recently updated first.
     async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, Error>;
 
-    /// Changes title or metadata, and gives the record after the change.
+    /// Changes title or metadata; returns the record after the change.
     async fn update_conversation(
         &self,
         owner: &Owner,
@@ -96,13 +112,16 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Deletes a conversation and everything that hangs off it.
     ///
-    /// From the first step on it is not there for anybody, and whoever still writes to it is told
-    /// [`Error::NotFound`]. The rows follow in bounded steps before this returns; if it is dropped
-    /// or the process dies, a later step of the store does the rest. Until then making one of the
-    /// same id may be [`Error::Busy`].
+    /// The first step hides it: from then on every call on it is [`Error::NotFound`]. Its rows are
+    /// removed in bounded steps before this call returns. If the call is dropped or the process dies,
+    /// the store removes the rest later; until then creating a conversation of the same id may be
+    /// [`Error::Busy`].
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error>;
 
-    /// Appends items; see the trait's documentation.
+    /// Appends items to a branch, or opens a branch with them.
+    ///
+    /// The trait's documentation says what is atomic, when an append is a replay, and in which order
+    /// the request is checked.
     async fn append_items(
         &self,
         owner: &Owner,
@@ -110,7 +129,9 @@ pub trait Store: KeyValues + fmt::Debug {
         request: AppendRequest,
     ) -> Result<Appended, Error>;
 
-    /// Part of a path, oldest first. Name and nodes are read at one instant.
+    /// Reads part of a path, oldest node first.
+    ///
+    /// The name that the path ends at and the nodes are read at one instant.
     async fn read_path(
         &self,
         owner: &Owner,
@@ -118,7 +139,9 @@ pub trait Store: KeyValues + fmt::Debug {
         request: ReadRequest,
     ) -> Result<PathPage, Error>;
 
-    /// Nodes wherever they stand; [`Error::NotFound`] rather than an empty list, unless the query
+    /// Finds nodes anywhere in the tree.
+    ///
+    /// No match is [`Error::NotFound`] and not an empty list, except for queries whose documentation
     /// says that there may be none.
     async fn find_nodes(
         &self,
@@ -127,7 +150,7 @@ pub trait Store: KeyValues + fmt::Debug {
         query: NodeQuery,
     ) -> Result<Vec<Arc<Node>>, Error>;
 
-    /// The state at a node; empty on an empty branch.
+    /// Reads the state at a node; on an empty branch it is empty.
     async fn read_state(
         &self,
         owner: &Owner,
@@ -135,10 +158,10 @@ pub trait Store: KeyValues + fmt::Debug {
         request: StateRequest,
     ) -> Result<NodeState, Error>;
 
-    /// All branches and checkpoints, at one instant.
+    /// Lists all branches and checkpoints, read at one instant.
     async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error>;
 
-    /// Makes, activates, claims, renames, moves or deletes a name.
+    /// Creates, activates, claims, renames, moves or deletes a branch or a checkpoint.
     async fn change_ref(
         &self,
         owner: &Owner,
@@ -147,7 +170,7 @@ pub trait Store: KeyValues + fmt::Debug {
         at_ms: i64,
     ) -> Result<RefChanged, Error>;
 
-    /// Stores bytes beside the tree. Storing them again changes nothing.
+    /// Stores bytes outside the tree; returns their id. Storing equal bytes again changes nothing.
     async fn put_blob(
         &self,
         owner: &Owner,
@@ -155,7 +178,7 @@ pub trait Store: KeyValues + fmt::Debug {
         bytes: Arc<[u8]>,
     ) -> Result<BlobId, Error>;
 
-    /// Stored bytes.
+    /// Reads stored bytes.
     async fn read_blob(
         &self,
         owner: &Owner,
@@ -163,7 +186,7 @@ pub trait Store: KeyValues + fmt::Debug {
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error>;
 
-    /// What was kept of a model's answer beside its items.
+    /// Reads the record of a model's response: its inputs, usage and status.
     async fn load_response(
         &self,
         owner: &Owner,
@@ -171,22 +194,26 @@ pub trait Store: KeyValues + fmt::Debug {
         response: ResponseId,
     ) -> Result<ResponseRecord, Error>;
 
-    /// Replaces the bytes of these nodes by their tombstones
-    /// ([`contexture_ir::tombstone_json`]), and removes these state values and blobs, for ever: no
-    /// file, index or search text keeps them. A node keeps its place, ids, counters and pairing,
-    /// and says when it was redacted. State that has a removed value keeps the entry, without a
-    /// value.
+    /// Redacts nodes, state values and blobs: removes their content for ever.
     ///
-    /// Answers computed from a path with one of these nodes lose their inputs; a removed value or blob
-    /// takes those of all answers of the conversation, as nothing records where it was read.
+    /// The bytes of each node are replaced by its tombstone ([`contexture_ir::tombstone_json`]); no
+    /// file, index or search text keeps them. The node keeps its position, ids, counters and pairing,
+    /// and says when it was redacted. A state entry whose value is removed stays, without a value.
+    /// What is redacted already stays as it is.
     ///
-    /// The list is taken as it is; [`compute_redaction_closure`](crate::compute_redaction_closure) finds what belongs together. What is redacted
-    /// already stays as it is.
+    /// Responses that were computed from a path with one of these nodes lose their inputs. A removed
+    /// value or blob takes the inputs of all responses of the conversation, because nothing records
+    /// which of them read it.
+    ///
+    /// Exactly what the request lists is redacted;
+    /// [`compute_redaction_closure`](crate::compute_redaction_closure) finds copies and summaries that
+    /// belong to it.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for an unknown node; then nothing is changed. [`Error::OutcomeUnknown`] also if readers
-    /// see nothing any more but a file may still hold old bytes: repeat the call until it succeeds.
+    /// [`Error::NotFound`] for an unknown node: nothing is changed. [`Error::OutcomeUnknown`] also if
+    /// readers see none of it any more but a file may still hold old bytes: repeat the call until it
+    /// succeeds.
     async fn redact_content(
         &self,
         owner: &Owner,
@@ -194,13 +221,14 @@ pub trait Store: KeyValues + fmt::Debug {
         request: RedactRequest,
     ) -> Result<Redacted, Error>;
 
-    /// One bounded step of erasing everything of an owner or a resource: conversations with all
-    /// that hangs off them, what earlier deletions left, values. Unlike a deleted value, an erased
-    /// one leaves no version behind. Call it until it says that nothing is left, or use
-    /// [`erase_all`](crate::erase_all).
+    /// Takes one bounded step of erasing everything of an owner or a resource.
+    ///
+    /// It removes conversations with all that hangs off them, the rest of earlier deletions, and
+    /// values outside the tree. Unlike a deleted value, an erased one leaves no version behind. Call
+    /// it until [`Erased::more`] is false, or use [`erase_all`](crate::erase_all).
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
 
-    /// The events after number `after` (0: from the first), at most `limit`, in order.
+    /// Lists the events after number `after` (0: from the first on), in order, at most `limit`.
     async fn list_events(
         &self,
         owner: &Owner,
@@ -209,29 +237,31 @@ pub trait Store: KeyValues + fmt::Debug {
         limit: usize,
     ) -> Result<Vec<Event>, Error>;
 
-    /// Wakes whoever waits for an event of a conversation that is written through this store, and at
-    /// its deletion. Default: never, so that those who wait have to look by themselves.
+    /// Returns a signal that wakes at each write to a conversation through this store object, and at
+    /// its deletion.
+    ///
+    /// The default never wakes, so that readers have to poll.
     fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
         let _ = (owner, id);
         StreamSignal::never()
     }
 
-    /// Looking after it, if there is something to look after.
+    /// Returns the calls for checking, counting and cleaning up, if this backend has them.
     fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
 
-    /// Full-text search, if this backend has it.
+    /// Returns full-text search, if this backend has it.
     fn search(&self) -> Option<&dyn Search> {
         None
     }
 
-    /// The index of histories, if this backend has it. Without it, marks of appends are passed over.
+    /// Returns the path index, if this backend has it. Without one, the marks of appends are ignored.
     fn path_index(&self) -> Option<&dyn PathIndex> {
         None
     }
 
-    /// Logs of running answers, if this backend keeps them.
+    /// Returns the logs of running responses, if this backend keeps them.
     fn streams(&self) -> Option<&dyn Streams> {
         None
     }
@@ -241,6 +271,6 @@ pub trait Store: KeyValues + fmt::Debug {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// What was acknowledged survives the process.
+    /// Acknowledged writes survive the process.
     pub durable: bool,
 }

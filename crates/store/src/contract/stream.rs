@@ -1,12 +1,12 @@
 //! Streams: the logs of answers that are still running.
 //!
 //! A capability, not part of [`Store`](crate::Store): [`Store::streams`](crate::Store::streams)
-//! gives it where a backend has it. A node is stored when its item is final; until then what
-//! arrives goes into a stream, so that readers can follow, leave and come back, and another process
-//! sees what a crashed one left.
+//! returns it where a backend has it. A node is stored when its item is final. Until then the parts of
+//! the response go into a stream, so that readers can follow it, leave and come back, and another
+//! process can recover what a crashed one had written.
 //!
-//! A stream is a log of chunks, opaque bytes numbered from 0. Whoever opens it begins a new epoch:
-//! the chunks of the one before are gone and its writer is refused from then on. So no reader ever
+//! A stream is a log of chunks, opaque bytes numbered from 0. Opening it begins a new epoch: the
+//! chunks of the epoch before are removed and its writer is refused from then on. So no reader ever
 //! sees the text of two writers mixed. An append that stores the final item removes the chunks in
 //! the same transaction ([`AppendRequest::ends_stream`](crate::AppendRequest::ends_stream)).
 //!
@@ -22,16 +22,18 @@ use std::sync::Arc;
 
 /// A store that keeps the logs of running answers.
 ///
-/// What [`Store`](crate::Store) promises holds here too: a call is a transaction, and what was
-/// acknowledged is as durable as a node.
+/// What [`Store`](crate::Store) promises holds here too: a call is a transaction, and an acknowledged
+/// chunk is as durable as a node.
 ///
 /// Streams leave no events and do not make a conversation recent. A stream that ended stays until
 /// it is deleted, its conversation is, something in its conversation is redacted, or
 /// [`StreamLimits::ended`] streams of the conversation ended after it.
 #[async_trait]
 pub trait Streams: Send + Sync {
-    /// Opens a stream: a new one, or one that is there with a new epoch. Its chunks are gone from
-    /// then on, whether it had ended or not; whoever wants them reads first.
+    /// Opens a stream, or opens an existing one again with a new epoch.
+    ///
+    /// Chunks of an earlier epoch are removed, whether the stream had ended or not: read them first if
+    /// they are needed.
     ///
     /// # Errors
     ///
@@ -44,15 +46,16 @@ pub trait Streams: Send + Sync {
         at_ms: i64,
     ) -> Result<StreamOpened, Error>;
 
-    /// Appends chunks; all or nothing.
+    /// Appends chunks, all of them or none.
     ///
-    /// A chunk that is there already, with the same number and bytes, is passed over: the same
-    /// call again changes nothing, and a call with more chunks than the one before stores the rest.
+    /// A chunk that is stored already, with the same number and bytes, is skipped. So repeating a call
+    /// changes nothing, and a call that overlaps the one before stores the rest.
     ///
     /// # Errors
     ///
-    /// [`Error::StaleEpoch`] after somebody else opened the stream, [`Error::StreamEnded`] after
-    /// its end, [`Error::ChunkConflict`] for other bytes or a gap, [`Error::Limit`].
+    /// [`Error::StaleEpoch`] after another writer opened the stream, [`Error::StreamEnded`] after its
+    /// end, [`Error::ChunkConflict`] for other bytes under a stored number or for a gap,
+    /// [`Error::Limit`].
     async fn append_chunks(
         &self,
         owner: &Owner,
@@ -60,7 +63,7 @@ pub trait Streams: Send + Sync {
         append: AppendChunks,
     ) -> Result<StreamRecord, Error>;
 
-    /// Ends a stream; in the same way once more is no change.
+    /// Ends a stream. The same end again changes nothing.
     ///
     /// # Errors
     ///
@@ -73,8 +76,10 @@ pub trait Streams: Send + Sync {
         finish: FinishStream,
     ) -> Result<StreamRecord, Error>;
 
-    /// Asks the writer to stop, whoever it is. It learns that from what its next call returns, and
-    /// is woken. No change if the stream has ended: the record says so.
+    /// Asks the stream's writer to stop.
+    ///
+    /// The writer is woken, and every record that its calls return says so. A stream that has ended
+    /// is not changed.
     async fn cancel_stream(
         &self,
         owner: &Owner,
@@ -83,13 +88,13 @@ pub trait Streams: Send + Sync {
         at_ms: i64,
     ) -> Result<StreamRecord, Error>;
 
-    /// Chunks from a place on.
+    /// Reads chunks from a cursor on.
     ///
     /// # Errors
     ///
-    /// [`Error::EpochChanged`] for a cursor of another epoch: what was read before is no part of
-    /// this answer. [`Error::ChunksGone`] if the chunks were removed: the final item is in the
-    /// tree. [`Error::Invalid`] for a cursor beyond the end.
+    /// [`Error::EpochChanged`] for a cursor of another epoch: discard what was read before.
+    /// [`Error::ChunksGone`] if the chunks were removed, because the final item is in the tree.
+    /// [`Error::Invalid`] for a cursor beyond the end.
     async fn read_chunks(
         &self,
         owner: &Owner,
@@ -97,8 +102,9 @@ pub trait Streams: Send + Sync {
         read: ReadChunks,
     ) -> Result<ChunkPage, Error>;
 
-    /// All streams of a conversation, the latest opened last. Those without an end are running, or
-    /// were left by a writer that died.
+    /// Lists the streams of a conversation, the most recently opened last.
+    ///
+    /// A stream without an end is running, or its writer died.
     async fn list_streams(
         &self,
         owner: &Owner,
@@ -113,8 +119,9 @@ pub trait Streams: Send + Sync {
         stream: StreamId,
     ) -> Result<(), Error>;
 
-    /// Wakes whoever waits for a change of a stream that is made through this store. Default:
-    /// never, so that waiting readers have to look by themselves.
+    /// Returns a signal that wakes at each change of a stream through this store object.
+    ///
+    /// The default never wakes, so that readers have to poll.
     fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
         let _ = (owner, id, stream);
         StreamSignal::never()
@@ -130,13 +137,13 @@ pub struct StreamRecord {
     pub epoch: StreamEpoch,
     /// How it ended; `None`: it is running.
     pub end: Option<StreamEnd>,
-    /// Whether somebody asked the writer to stop.
+    /// Whether the writer was asked to stop.
     pub cancel_requested: bool,
-    /// The number of the first chunk that is kept: 0, or `next` once they were removed.
+    /// The number of the first stored chunk: 0, or `next` once the chunks were removed.
     pub first: u64,
     /// The number of the next chunk.
     pub next: u64,
-    /// Bytes of the chunks that are kept.
+    /// Bytes of the stored chunks.
     pub bytes: u64,
     /// When this epoch began, in milliseconds since the Unix epoch, as the opener said.
     pub opened_ms: i64,
@@ -161,7 +168,7 @@ impl StreamRecord {
         }
     }
 
-    /// What its writer holds.
+    /// Returns the claim of its writer.
     #[must_use]
     pub fn claim(&self) -> StreamClaim {
         StreamClaim {
@@ -209,7 +216,7 @@ pub struct FinishStream {
 pub struct ReadChunks {
     /// The stream.
     pub stream: StreamId,
-    /// From here on; `None`: from the first chunk that is kept, of whatever epoch there is.
+    /// From here on; `None`: from the first stored chunk of the current epoch.
     pub from: Option<StreamCursor>,
     /// At most so many. Default 256.
     pub limit: usize,
@@ -227,12 +234,12 @@ impl ReadChunks {
     }
 }
 
-/// Some chunks of a stream, with the stream's record at the same instant.
+/// Chunks of a stream, and its record at the same instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkPage {
     /// The chunks, in order.
     pub chunks: Vec<Arc<[u8]>>,
-    /// Where to go on.
+    /// The cursor after the last of the chunks.
     pub next: StreamCursor,
     /// The stream.
     pub stream: StreamRecord,
@@ -278,8 +285,8 @@ impl Default for StreamLimits {
     }
 }
 
-/// Which opening of a stream: larger is newer. A conversation never gives a number twice, not even
-/// to another stream or after a deletion.
+/// Counts the openings of a stream: larger is newer. A conversation never uses a number twice, not even
+/// for another stream or after a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamEpoch(pub u64);
 
@@ -298,7 +305,7 @@ pub struct StreamClaim {
     pub epoch: StreamEpoch,
 }
 
-/// A reader's place: the next chunk it wants.
+/// A reader's position: the next chunk to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamCursor {
     /// The epoch it reads.
@@ -310,14 +317,14 @@ pub struct StreamCursor {
 /// How a stream ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// The answer is whole.
+    /// The response is complete.
     Completed,
-    /// The answer broke off.
+    /// The response broke off.
     Failed {
         /// Why, for people.
         message: String,
     },
-    /// The answer was called off.
+    /// The response was cancelled.
     Cancelled,
 }
 

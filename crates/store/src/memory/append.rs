@@ -39,7 +39,7 @@ impl NodeTree {
         self.check_references(&request.items, target.parent)?;
         let root = self
             .stored_node(target.parent)
-            .map_or(0, |placed| placed.root);
+            .map_or(0, |stored| stored.root);
         let empty = Default::default();
         let merged = rules::merge_patch(
             self.roots.get(root).unwrap_or(&empty),
@@ -75,11 +75,11 @@ impl NodeTree {
 
     fn stored_items(&self, items: &[NewItem]) -> Vec<Option<StoredItem>> {
         let stored = |item: &NewItem| {
-            let placed = self.stored_node(self.by_id.get(&item.id).copied())?;
+            let stored = self.stored_node(self.by_id.get(&item.id).copied())?;
             Some(StoredItem {
-                content_hash: placed.node.content_hash,
-                parent: placed.node.parent,
-                redacted: placed.node.redacted_ms.is_some(),
+                content_hash: stored.node.content_hash,
+                parent: stored.node.parent,
+                redacted: stored.node.redacted_ms.is_some(),
             })
         };
         items.iter().map(stored).collect()
@@ -94,7 +94,7 @@ impl NodeTree {
             last.is_some() && self.ancestor_at_depth(branch.head, counters.depth) == last
         });
         Ok(Appended {
-            head: self.stored_node(last).map(|placed| placed.node.id),
+            head: self.stored_node(last).map(|stored| stored.node.id),
             first: counters.depth + 1 - request.items.len() as u64,
             depth: counters.depth,
             messages: counters.messages,
@@ -109,21 +109,23 @@ impl NodeTree {
     }
 
     fn resolve_target(&self, request: &AppendRequest) -> Result<ResolvedTarget, Error> {
-        let named = match &request.at {
+        let branch_state = match &request.at {
             AppendPoint::Head { branch, .. } | AppendPoint::Tip { branch } => {
                 self.find_branch(branch)
             }
             AppendPoint::New(_) => None,
         };
-        let facts = named.map(|named| BranchFacts {
-            head: self.stored_node(named.head).map(|placed| placed.node.id),
-            fence: named.fence,
+        let facts = branch_state.map(|branch_state| BranchFacts {
+            head: self
+                .stored_node(branch_state.head)
+                .map(|stored| stored.node.id),
+            fence: branch_state.fence,
         });
-        let (new, sibling) = match (rules::append_target(request, facts)?, named) {
-            (AppendTarget::Extend, Some(named)) => {
+        let (new, sibling) = match (rules::append_target(request, facts)?, branch_state) {
+            (AppendTarget::Extend, Some(branch_state)) => {
                 return Ok(ResolvedTarget {
-                    branch: named.name.clone(),
-                    parent: named.head,
+                    branch: branch_state.name.clone(),
+                    parent: branch_state.head,
                     open: None,
                     sibling: false,
                 });
@@ -167,10 +169,10 @@ impl NodeTree {
 
     fn messages_on_path(&self, items: &[NewItem], parent: Option<usize>) -> BTreeSet<MessageId> {
         let on_path = |index: &usize| {
-            let placed = self.stored_node(Some(*index));
-            placed.is_some_and(|placed| {
-                placed.node.audience != Audience::NONE
-                    && self.ancestor_at_depth(parent, placed.node.depth) == Some(*index)
+            let stored = self.stored_node(Some(*index));
+            stored.is_some_and(|stored| {
+                stored.node.audience != Audience::NONE
+                    && self.ancestor_at_depth(parent, stored.node.depth) == Some(*index)
             })
         };
         let named = items.iter().filter_map(|item| item.message_id.as_ref());
@@ -225,7 +227,7 @@ impl NodeTree {
                 branch.head = parent;
             }
         }
-        let head = self.stored_node(parent).map(|placed| placed.node.id);
+        let head = self.stored_node(parent).map(|stored| stored.node.id);
         if let (Some(head), false) = (head, nodes.is_empty()) {
             let kind = EventKind::Appended {
                 branch: target.branch.clone(),
@@ -271,7 +273,7 @@ impl NodeTree {
         }
         let node = Node {
             id: item.id,
-            parent: self.stored_node(parent).map(|placed| placed.node.id),
+            parent: self.stored_node(parent).map(|stored| stored.node.id),
             depth: counters.depth,
             messages: counters.messages,
             turns: counters.turns,

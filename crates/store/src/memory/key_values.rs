@@ -51,11 +51,10 @@ impl KeyValueTable {
         let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
         let entries: Vec<_> = found.by_ref().take(limit).collect();
         let more = found.next().is_some();
-        let next = entries.last().filter(|_| more);
-        let next = next.map(|(scope, entry)| EntryCursor {
-            scope: scope.clone(),
-            key: entry.key.clone(),
-        });
+        let next = match more {
+            true => EntryCursor::after_last(&entries),
+            false => None,
+        };
         EntryPage { entries, next }
     }
 

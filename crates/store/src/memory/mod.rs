@@ -113,35 +113,35 @@ impl Tables {
         self.trees.get(owner).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// All at once: bounded steps matter where others wait for them.
+    /// Erases everything in one step: bounded steps matter where others wait for them.
     fn erase_scope(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
-        let mut gone = BTreeSet::new();
+        let mut erased = BTreeSet::new();
         if let Some(own) = self.trees.get_mut(owner) {
-            // Conversations first: which values go depends on which conversations went.
+            // Conversations first: which values are erased depends on which conversations are.
             own.retain(|id, tree| {
-                let goes = match scope {
+                let is_in_scope = match scope {
                     EraseScope::Owner => true,
                     EraseScope::Resource(name) => tree.record.resource.as_ref() == Some(name),
                 };
-                if goes {
-                    gone.insert(KeyScope::Conversation(id.clone()));
+                if is_in_scope {
+                    erased.insert(KeyScope::Conversation(id.clone()));
                 }
-                !goes
+                !is_in_scope
             });
         }
-        let of_gone = |id: &ConversationId| gone.contains(&KeyScope::Conversation(id.clone()));
-        // Marks name conversations, so they go with them; other values are removed by scope.
-        self.paths.retain_marks(owner, |id, _| !of_gone(id));
-        let entries = self.entries.remove_scopes(|of, held| {
-            let asked_for = match (scope, held) {
+        let is_erased = |id: &ConversationId| erased.contains(&KeyScope::Conversation(id.clone()));
+        // Marks name conversations, so they are erased with them; other values by their scope.
+        self.paths.retain_marks(owner, |id, _| !is_erased(id));
+        let entries = self.entries.remove_scopes(|entry_owner, entry_scope| {
+            let is_in_scope = match (scope, entry_scope) {
                 (EraseScope::Owner, _) => true,
-                (EraseScope::Resource(name), KeyScope::Resource(held)) => name == held,
-                (EraseScope::Resource(_), _) => gone.contains(held),
+                (EraseScope::Resource(name), KeyScope::Resource(resource)) => name == resource,
+                (EraseScope::Resource(_), _) => erased.contains(entry_scope),
             };
-            of == owner && asked_for
+            entry_owner == owner && is_in_scope
         });
         Erased {
-            conversations: gone.len() as u64,
+            conversations: erased.len() as u64,
             entries,
             more: false,
         }
@@ -180,8 +180,8 @@ impl Store for MemoryStore {
         new: NewConversation,
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
-        let mut world = self.lock_tables();
-        let own = world.trees.entry(owner.clone()).or_default();
+        let mut tables = self.lock_tables();
+        let own = tables.trees.entry(owner.clone()).or_default();
         match own.entry(new.id.clone()) {
             Slot::Occupied(_) => Err(Error::already_exists(EntityKind::Conversation, &new.id)),
             Slot::Vacant(slot) => Ok(slot.insert(NodeTree::new(owner, new)).conversation_record()),
@@ -202,8 +202,8 @@ impl Store for MemoryStore {
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
-        let world = self.lock_tables();
-        let mut all: Vec<Conversation> = world
+        let tables = self.lock_tables();
+        let mut all: Vec<Conversation> = tables
             .owner_trees(owner)
             .map(NodeTree::conversation_record)
             .filter(|one| rules::is_listed_by(&list, one))
@@ -219,10 +219,10 @@ impl Store for MemoryStore {
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;
         all.truncate(limit);
-        let next = all.last().filter(|_| more).map(|last| ConversationCursor {
-            updated_ms: last.updated_ms,
-            id: last.id.clone(),
-        });
+        let next = match more {
+            true => ConversationCursor::after_last(&all),
+            false => None,
+        };
         Ok(ConversationPage {
             conversations: all,
             next,
@@ -243,15 +243,15 @@ impl Store for MemoryStore {
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let _wake = self.signals.wake_conversation(owner, id);
-        let mut world = self.lock_tables();
-        let own = world.trees.get_mut(owner);
-        let gone = own.and_then(|own| own.remove(id));
-        gone.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
-        world.paths.retain_marks(owner, |of, _| of != id);
+        let mut tables = self.lock_tables();
+        let own = tables.trees.get_mut(owner);
+        let removed = own.and_then(|own| own.remove(id));
+        removed.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
+        tables.paths.retain_marks(owner, |of, _| of != id);
         let scope = KeyScope::Conversation(id.clone());
-        world
+        tables
             .entries
-            .remove_scopes(|of, held| of == owner && *held == scope);
+            .remove_scopes(|of, stored_scope| of == owner && *stored_scope == scope);
         Ok(())
     }
 
@@ -388,17 +388,17 @@ impl KeyValues for MemoryStore {
         scope: &KeyScope,
         key: &str,
     ) -> Result<Option<KeyValueEntry>, Error> {
-        let mut world = self.lock_tables();
-        world.check_scope(owner, scope)?;
-        Ok(world.entries.get_entry(owner, scope, key))
+        let mut tables = self.lock_tables();
+        tables.check_scope(owner, scope)?;
+        Ok(tables.entries.get_entry(owner, scope, key))
     }
 
     async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
-        let mut world = self.lock_tables();
+        let mut tables = self.lock_tables();
         if let Some(scope) = &list.scope {
-            world.check_scope(owner, scope)?;
+            tables.check_scope(owner, scope)?;
         }
-        Ok(world.entries.list_entries(owner, &list))
+        Ok(tables.entries.list_entries(owner, &list))
     }
 
     async fn put_entry(
@@ -408,8 +408,8 @@ impl KeyValues for MemoryStore {
         put: PutEntry,
     ) -> Result<u64, Error> {
         rules::check_put_entry(scope, &put, &self.limits)?;
-        let mut world = self.lock_tables();
-        world.check_scope(owner, scope)?;
-        world.entries.put_entry(owner, scope, put)
+        let mut tables = self.lock_tables();
+        tables.check_scope(owner, scope)?;
+        tables.entries.put_entry(owner, scope, put)
     }
 }

@@ -13,9 +13,9 @@ use crate::rules;
 impl Tables {
     fn find_matches(&self, owner: &Owner, query: &PathQuery, hash: PathHash) -> Vec<PathMatch> {
         let marked = self.paths.nodes_of_hash(owner, query.version, hash);
-        let asked =
+        let candidates =
             marked.filter(|(id, _)| query.conversation.as_ref().is_none_or(|one| one == id));
-        let mut places: Vec<(Reverse<i64>, PathMatch)> = asked
+        let mut matches: Vec<(Reverse<i64>, PathMatch)> = candidates
             .filter_map(|(id, node)| {
                 let tree = self.trees.get(owner)?.get(id)?;
                 Some((
@@ -24,19 +24,19 @@ impl Tables {
                 ))
             })
             .collect();
-        places.sort_by(|(one_time, one), (other_time, other)| {
-            let key = |time, place: &PathMatch| {
+        matches.sort_by(|(one_time, one), (other_time, other)| {
+            let key = |time, found: &PathMatch| {
                 (
-                    place.heads.is_empty(),
+                    found.heads.is_empty(),
                     time,
-                    place.conversation.clone(),
-                    place.depth,
+                    found.conversation.clone(),
+                    found.depth,
                 )
             };
             key(*one_time, one).cmp(&key(*other_time, other))
         });
-        let places = places.into_iter().map(|(_, place)| place);
-        places.take(query.each).collect()
+        let matches = matches.into_iter().map(|(_, found)| found);
+        matches.take(query.each).collect()
     }
 }
 
@@ -60,10 +60,10 @@ impl PathIndex for MemoryStore {
         query: PathQuery,
     ) -> Result<Vec<PathMatch>, Error> {
         rules::check_path_hashes(query.hashes.len(), &self.limits)?;
-        let world = self.lock_tables();
+        let tables = self.lock_tables();
         let hashes = query.hashes.iter();
         Ok(hashes
-            .flat_map(|hash| world.find_matches(owner, &query, *hash))
+            .flat_map(|hash| tables.find_matches(owner, &query, *hash))
             .collect())
     }
 
@@ -75,15 +75,15 @@ impl PathIndex for MemoryStore {
         marks: Vec<PathMark>,
     ) -> Result<(), Error> {
         rules::check_path_hashes(marks.len(), &self.limits)?;
-        let mut world = self.lock_tables();
-        let tree = world.conversation_tree(owner, id)?;
+        let mut tables = self.lock_tables();
+        let tree = tables.conversation_tree(owner, id)?;
         for mark in &marks {
             tree.node_index(mark.node)?;
         }
-        world
+        tables
             .paths
             .retain_marks(owner, |of, held| of != id || held == version);
-        world.paths.add_marks(owner, id, &marks);
+        tables.paths.add_marks(owner, id, &marks);
         Ok(())
     }
 }

@@ -18,11 +18,11 @@ impl NodeTree {
         for index in indices {
             let before = self
                 .stored_node(Some(index))
-                .map(|placed| placed.node.content_hash);
+                .map(|stored| stored.node.content_hash);
             if let Some(node) = self.write_tombstone(index, request.at_ms) {
                 let after = self
                     .stored_node(Some(index))
-                    .map(|placed| placed.node.content_hash);
+                    .map(|stored| stored.node.content_hash);
                 changed.extend((before != after).then_some(index));
                 done.nodes += 1;
                 self.record_event(request.at_ms, EventKind::NodeRedacted { node });
@@ -45,7 +45,7 @@ impl NodeTree {
         Ok(done)
     }
 
-    /// Takes the inputs of the answers that have seen one of these nodes, or of all.
+    /// Removes the inputs of the responses whose path has one of these nodes, or of all.
     fn remove_inputs(&mut self, nodes: &[usize], all: bool) {
         let mut responses = std::mem::take(&mut self.responses);
         for response in responses.values_mut() {
@@ -65,18 +65,18 @@ impl NodeTree {
 
     /// Replaces a node's content; `None` if that was done before.
     fn write_tombstone(&mut self, index: usize, at_ms: i64) -> Option<contexture_ir::NodeId> {
-        let placed = self.arena.get_mut(index)?;
-        if placed.node.redacted_ms.is_some() {
+        let stored = self.arena.get_mut(index)?;
+        if stored.node.redacted_ms.is_some() {
             return None;
         }
-        let json = tombstone_json(&placed.node.json);
-        placed.node = Arc::new(Node {
+        let json = tombstone_json(&stored.node.json);
+        stored.node = Arc::new(Node {
             content_hash: ContentHash::of(json.as_bytes()),
             json: json.into(),
             meaning_hash: None,
             redacted_ms: Some(at_ms),
-            ..Node::clone(&placed.node)
+            ..Node::clone(&stored.node)
         });
-        Some(placed.node.id)
+        Some(stored.node.id)
     }
 }

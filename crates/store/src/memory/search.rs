@@ -19,21 +19,21 @@ impl Search for MemoryStore {
     ) -> Result<SearchPage, Error> {
         let limits = &self.limits.search;
         rules::check_search(&request, limits)?;
-        let mut world = self.lock_tables();
-        let places = nodes_in_scope(&mut world, owner, &request.scope)?;
+        let mut tables = self.lock_tables();
+        let nodes_in_area = nodes_in_scope(&mut tables, owner, &request.scope)?;
         let words = request.words;
         let mut ranking = Ranking::new(request, limits);
         // A backend with an index offers what it gave; here the rules are the index.
         let mut has: Vec<Vec<bool>> = Vec::new();
         if words == MatchMode::Any {
-            let has_of = |(_, placed): &(&NodeTree, &StoredNode)| match placed.node.redacted_ms {
+            let has_of = |(_, stored): &(&NodeTree, &StoredNode)| match stored.node.redacted_ms {
                 None => rules::phrases_with_all_terms(
                     ranking.query(),
-                    &rules::searchable_text(&placed.node.json),
+                    &rules::searchable_text(&stored.node.json),
                 ),
                 Some(_) => Vec::new(),
             };
-            has = places.iter().map(has_of).collect();
+            has = nodes_in_area.iter().map(has_of).collect();
             let count = |piece| {
                 has.iter()
                     .filter(|has| has.get(piece) == Some(&true))
@@ -42,8 +42,8 @@ impl Search for MemoryStore {
             let counts: Vec<usize> = (0..ranking.terms_to_count().len()).map(count).collect();
             ranking.set_counts(&counts);
         }
-        for (number, (tree, placed)) in places.into_iter().enumerate() {
-            let node = &placed.node;
+        for (number, (tree, stored)) in nodes_in_area.into_iter().enumerate() {
+            let node = &stored.node;
             let admitted = ranking.matches_filters(node.kind, node.audience, node.created_ms);
             if !admitted || node.redacted_ms.is_some() {
                 continue;
@@ -70,38 +70,38 @@ impl Search for MemoryStore {
 
 /// The nodes in scope, what was stored last first.
 fn nodes_in_scope<'a>(
-    world: &'a mut Tables,
+    tables: &'a mut Tables,
     owner: &Owner,
     scope: &SearchScope,
 ) -> Result<Vec<(&'a NodeTree, &'a StoredNode)>, Error> {
     let trees: Vec<&NodeTree> = match scope {
-        SearchScope::Owner => resource_trees(world, owner, None),
-        SearchScope::Resource(resource) => resource_trees(world, owner, Some(resource)),
-        SearchScope::Conversation(id) => vec![world.conversation_tree(owner, id)?],
+        SearchScope::Owner => resource_trees(tables, owner, None),
+        SearchScope::Resource(resource) => resource_trees(tables, owner, Some(resource)),
+        SearchScope::Conversation(id) => vec![tables.conversation_tree(owner, id)?],
         SearchScope::Path { conversation, at } => {
-            let tree: &NodeTree = world.conversation_tree(owner, conversation)?;
+            let tree: &NodeTree = tables.conversation_tree(owner, conversation)?;
             let mut path = BTreeSet::new();
             let mut next = tree.resolve_end(at)?;
-            while let Some(placed) = tree.stored_node(next) {
+            while let Some(stored) = tree.stored_node(next) {
                 path.extend(next);
-                next = placed.parent;
+                next = stored.parent;
             }
             let nodes = path.into_iter().rev();
-            let placed = nodes.filter_map(|index| Some((tree, tree.stored_node(Some(index))?)));
-            return Ok(placed.collect());
+            let stored = nodes.filter_map(|index| Some((tree, tree.stored_node(Some(index))?)));
+            return Ok(stored.collect());
         }
     };
-    let nodes = |tree: &'a NodeTree| tree.arena.iter().rev().map(move |placed| (tree, placed));
+    let nodes = |tree: &'a NodeTree| tree.arena.iter().rev().map(move |stored| (tree, stored));
     Ok(trees.into_iter().flat_map(nodes).collect())
 }
 
 /// An owner's conversations, the latest made first.
 fn resource_trees<'a>(
-    world: &'a Tables,
+    tables: &'a Tables,
     owner: &Owner,
     resource: Option<&str>,
 ) -> Vec<&'a NodeTree> {
-    let mut trees: Vec<&NodeTree> = world
+    let mut trees: Vec<&NodeTree> = tables
         .owner_trees(owner)
         .filter(|tree| resource.is_none() || tree.record.resource.as_deref() == resource)
         .collect();

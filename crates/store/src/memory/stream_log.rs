@@ -7,7 +7,7 @@ use contexture_ir::StreamId;
 
 use crate::contract::{
     AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord,
+    StreamCursor, StreamEpoch, StreamLimits, StreamOpened, StreamRecord,
 };
 use crate::rules;
 
@@ -39,25 +39,20 @@ impl StreamLogs {
         at_ms: i64,
         limits: &StreamLimits,
     ) -> Result<StreamOpened, Error> {
-        let others = self.logs.iter().filter(|log| log.record.id != id);
-        let running = others.filter(|log| log.record.end.is_none());
-        rules::check_running(running.count(), limits)?;
-        let before = self.delete_stream(id).ok();
-        let ended = |log: &StreamLog| log.record.end.is_some();
-        let kept = self.logs.iter().filter(|log| ended(log)).count();
-        let mut surplus = kept.saturating_sub(limits.ended);
-        self.logs.retain(|log| {
-            let goes = surplus > 0 && ended(log);
-            surplus -= usize::from(goes);
-            !goes
-        });
+        let replaced = rules::plan_opening(self.list_streams(), id, limits)?;
+        for gone in replaced.before.iter().chain(&replaced.surplus) {
+            self.delete_stream(gone.id)?;
+        }
         self.epochs += 1;
         let stream = StreamRecord::new(id, StreamEpoch(self.epochs), at_ms);
         self.logs.push(StreamLog {
             record: stream.clone(),
             chunks: Vec::new(),
         });
-        Ok(StreamOpened { stream, before })
+        Ok(StreamOpened {
+            stream,
+            before: replaced.before,
+        })
     }
 
     pub(super) fn delete_stream(&mut self, id: StreamId) -> Result<StreamRecord, Error> {
@@ -79,10 +74,7 @@ impl StreamLogs {
     pub(super) fn complete_stream(&mut self, claim: StreamClaim, at_ms: i64) {
         if let Ok(log) = self.find_log(claim.stream) {
             log.chunks.clear();
-            log.record.first = log.record.next;
-            log.record.bytes = 0;
-            log.record.end.get_or_insert(StreamEnd::Completed);
-            log.record.updated_ms = at_ms;
+            rules::complete_record(&mut log.record, at_ms);
         }
     }
 
@@ -108,19 +100,13 @@ impl StreamLog {
         Ok(self.record.clone())
     }
 
-    pub(super) fn finish_stream(&mut self, finish: FinishStream) -> Result<StreamRecord, Error> {
-        if rules::check_stream_end(&self.record, &finish)? {
-            self.record.end = Some(finish.end);
-            self.record.updated_ms = finish.at_ms;
-        }
+    pub(super) fn finish_stream(&mut self, finish: &FinishStream) -> Result<StreamRecord, Error> {
+        rules::finish_record(&mut self.record, finish)?;
         Ok(self.record.clone())
     }
 
     pub(super) fn cancel_stream(&mut self, at_ms: i64) -> StreamRecord {
-        if self.record.end.is_none() && !self.record.cancel_requested {
-            self.record.cancel_requested = true;
-            self.record.updated_ms = at_ms;
-        }
+        rules::cancel_record(&mut self.record, at_ms);
         self.record.clone()
     }
 

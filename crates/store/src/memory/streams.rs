@@ -63,7 +63,7 @@ impl Streams for MemoryStore {
         rules::check_finish(&finish, &self.limits.streams)?;
         let stream = finish.claim.stream;
         self.change_stream(owner, id, stream, |logs, _| {
-            logs.find_log(stream)?.finish_stream(finish)
+            logs.find_log(stream)?.finish_stream(&finish)
         })
     }
 

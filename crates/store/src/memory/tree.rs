@@ -37,7 +37,7 @@ pub(super) struct NodeTree {
     pub(super) streams: StreamLogs,
 }
 
-/// A node, where it stands and what state it has.
+/// A node with its parent and its state.
 #[derive(Debug)]
 pub(super) struct StoredNode {
     pub(super) node: Arc<Node>,
@@ -166,18 +166,18 @@ impl NodeTree {
 
     pub(super) fn counters_of(&self, index: Option<usize>) -> Counters {
         self.stored_node(index)
-            .map_or_else(Counters::default, |placed| (&*placed.node).into())
+            .map_or_else(Counters::default, |stored| (&*stored.node).into())
     }
 
     /// The node at `depth` on the path to `end`.
     pub(super) fn ancestor_at_depth(&self, end: Option<usize>, depth: u64) -> Option<usize> {
         let mut index = end?;
         loop {
-            let placed = self.arena.get(index)?;
-            if placed.node.depth <= depth {
-                return (placed.node.depth == depth).then_some(index);
+            let stored = self.arena.get(index)?;
+            if stored.node.depth <= depth {
+                return (stored.node.depth == depth).then_some(index);
             }
-            index = placed.parent?;
+            index = stored.parent?;
         }
     }
 
@@ -203,16 +203,16 @@ impl NodeTree {
         // From the end towards the beginning, since a node knows only its parent; turned round
         // afterwards.
         let mut index = self.ancestor_at_depth(end, extent.to.min(depth));
-        while let Some(placed) = self.stored_node(index) {
-            if placed.node.depth < extent.from {
+        while let Some(stored) = self.stored_node(index) {
+            if stored.node.depth < extent.from {
                 break;
             }
-            nodes.push(Arc::clone(&placed.node));
-            index = placed.parent;
+            nodes.push(Arc::clone(&stored.node));
+            index = stored.parent;
         }
         nodes.reverse();
         Ok(PathPage {
-            head: self.stored_node(end).map(|placed| placed.node.id),
+            head: self.stored_node(end).map(|stored| stored.node.id),
             depth,
             nodes,
             next: extent.next,
@@ -221,47 +221,13 @@ impl NodeTree {
 
     pub(super) fn find_nodes(&self, query: &NodeQuery) -> Result<Vec<Arc<Node>>, Error> {
         let nodes = |indices: &[usize]| -> Vec<Arc<Node>> {
-            let placed = indices.iter().filter_map(|index| self.arena.get(*index));
-            placed.map(|placed| Arc::clone(&placed.node)).collect()
+            let stored = indices.iter().filter_map(|index| self.arena.get(*index));
+            stored.map(|stored| Arc::clone(&stored.node)).collect()
         };
         match query {
             NodeQuery::Id(id) => Ok(nodes(&[self.node_index(*id)?])),
-            NodeQuery::Prefix(prefix) => {
-                let (low, high) = rules::check_prefix(prefix)?;
-                let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
-                // People type prefixes; whatever is asked often has the whole id.
-                let mut found: Vec<_> = self
-                    .by_id
-                    .iter()
-                    .filter(|(id, _)| range.contains(id))
-                    .collect();
-                found.sort_unstable();
-                // Enough to show that a prefix is ambiguous; every backend names the same five.
-                found.truncate(5);
-                match found.as_slice() {
-                    [] => Err(Error::not_found(EntityKind::Node, prefix)),
-                    [(_, index)] => Ok(nodes(&[**index])),
-                    several => Err(Error::Ambiguous {
-                        what: EntityKind::Node,
-                        name: prefix.clone(),
-                        candidates: several.iter().map(|(id, _)| id.to_string()).collect(),
-                    }),
-                }
-            }
-            NodeQuery::Message(message) => {
-                let mut found = self.by_message.get(message).cloned().unwrap_or_default();
-                // A node without a message id is a message of its own.
-                let own = message.as_str().parse::<NodeId>().ok();
-                let own = own.and_then(|id| self.by_id.get(&id).copied());
-                found.extend(own.filter(|index| {
-                    self.stored_node(Some(*index))
-                        .is_some_and(|placed| placed.node.message_id.is_none())
-                }));
-                if found.is_empty() {
-                    return Err(Error::not_found(EntityKind::Message, message));
-                }
-                Ok(by_depth(nodes(&found)))
-            }
+            NodeQuery::Prefix(prefix) => Ok(nodes(&[self.find_by_prefix(prefix)?])),
+            NodeQuery::Message(message) => Ok(by_depth(nodes(&self.find_by_message(message)?))),
             NodeQuery::CopiesOf(source) => {
                 // An unknown source is an error and not an empty list.
                 self.node_index(*source)?;
@@ -271,14 +237,39 @@ impl NodeTree {
         }
     }
 
+    fn find_by_prefix(&self, prefix: &str) -> Result<usize, Error> {
+        let (low, high) = rules::check_prefix(prefix)?;
+        let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
+        // Every id is looked at: people type prefixes, programs have whole ids.
+        let ids = self.by_id.keys().copied();
+        let mut found: Vec<NodeId> = ids.filter(|id| range.contains(id)).collect();
+        found.sort_unstable();
+        self.node_index(rules::select_by_prefix(prefix, &found)?)
+    }
+
+    fn find_by_message(&self, message: &MessageId) -> Result<Vec<usize>, Error> {
+        let mut found = self.by_message.get(message).cloned().unwrap_or_default();
+        // A node without a message id is a message of its own.
+        let own = message.as_str().parse::<NodeId>().ok();
+        let own = own.and_then(|id| self.by_id.get(&id).copied());
+        found.extend(own.filter(|index| {
+            self.stored_node(Some(*index))
+                .is_some_and(|stored| stored.node.message_id.is_none())
+        }));
+        match found.is_empty() {
+            true => Err(Error::not_found(EntityKind::Message, message)),
+            false => Ok(found),
+        }
+    }
+
     fn filter_nodes(&self, which: impl Fn(&Node) -> bool) -> Vec<Arc<Node>> {
-        let nodes = self.arena.iter().map(|placed| &placed.node);
+        let nodes = self.arena.iter().map(|stored| &stored.node);
         by_depth(nodes.filter(|node| which(node)).cloned().collect())
     }
 
     pub(super) fn read_state(&self, request: &StateRequest) -> Result<NodeState, Error> {
         let end = self.resolve_end(&request.at)?;
-        let number = self.stored_node(end).map_or(0, |placed| placed.root);
+        let number = self.stored_node(end).map_or(0, |stored| stored.root);
         let root: StateRoot = self
             .roots
             .get(number)
@@ -312,7 +303,7 @@ impl NodeTree {
         let counters = self.counters_of(named.head);
         Branch {
             name: named.name.clone(),
-            head: self.stored_node(named.head).map(|placed| placed.node.id),
+            head: self.stored_node(named.head).map(|stored| stored.node.id),
             nodes: counters.depth,
             messages: counters.messages,
             turns: counters.turns,
@@ -351,9 +342,9 @@ impl NodeTree {
                 if self.record.active == from {
                     self.record.active = to.clone();
                 }
-                let shown = self.branch_result(&to);
+                let result = self.branch_result(&to);
                 self.record_event(at_ms, EventKind::BranchRenamed { from, to });
-                shown
+                result
             }
             RefChange::DeleteBranch(name) => {
                 self.branch_mut(&name)?;
@@ -387,8 +378,8 @@ impl NodeTree {
                 Ok(RefChanged::Checkpoint(checkpoint))
             }
             RefChange::DeleteCheckpoint(name) => {
-                let gone = self.checkpoints.remove(&name);
-                gone.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, &name))?;
+                let removed = self.checkpoints.remove(&name);
+                removed.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, &name))?;
                 self.record_event(at_ms, EventKind::CheckpointDeleted { checkpoint: name });
                 Ok(RefChanged::Deleted)
             }

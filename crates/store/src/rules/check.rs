@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{BranchName, ConversationId};
+use contexture_ir::{BranchName, ConversationId, NodeId};
 
 use crate::contract::{
     AppendPoint, AppendRequest, ConversationUpdate, EntityKind, Error, ExpectedVersion, IdConflict,
@@ -315,6 +315,20 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
         }
     }
     Ok(bounds)
+}
+
+/// Selects the only id that begins with a prefix. `found`: the ids that do, in order; five of them
+/// are enough, since an error names no more.
+pub fn select_by_prefix(prefix: &str, found: &[NodeId]) -> Result<NodeId, Error> {
+    match found {
+        [] => Err(Error::not_found(EntityKind::Node, prefix)),
+        [id] => Ok(*id),
+        several => Err(Error::Ambiguous {
+            what: EntityKind::Node,
+            name: prefix.to_owned(),
+            candidates: several.iter().take(5).map(NodeId::to_string).collect(),
+        }),
+    }
 }
 
 pub(super) fn check_limit(limit: &'static str, max: usize, actual: usize) -> Result<(), Error> {

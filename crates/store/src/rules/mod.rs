@@ -7,6 +7,7 @@
 mod append_target;
 mod automatic_name;
 mod check;
+mod columns;
 mod counters;
 mod detect_replay;
 mod filter;
@@ -21,6 +22,10 @@ pub use automatic_name::automatic_name;
 pub use check::{
     check_append, check_blob, check_delete_branch, check_new_conversation, check_path_hashes,
     check_prefix, check_put_entry, check_redact, check_update, check_version, merge_metadata,
+    select_by_prefix,
+};
+pub use columns::{
+    EventColumns, scope_columns, scope_from_columns, stream_end_columns, stream_end_from_columns,
 };
 pub use counters::{Counters, can_follow, counters_after_each};
 pub use detect_replay::{StoredItem, detect_replay};
@@ -36,6 +41,6 @@ pub use search::{
     phrases_with_all_terms, searchable_text, visit_terms,
 };
 pub use streams::{
-    check_chunk_append, check_chunks, check_claim, check_finish, check_running, check_stream_end,
-    chunk_range, stored_chunk_range,
+    StreamReplacement, cancel_record, check_chunk_append, check_chunks, check_claim, check_finish,
+    chunk_range, complete_record, finish_record, plan_opening, stored_chunk_range,
 };

@@ -5,6 +5,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use contexture_ir::StreamId;
+
 use super::check::check_limit;
 use crate::contract::{
     AppendChunks, ChunkConflict, Error, FinishStream, ReadChunks, StreamClaim, StreamEnd,
@@ -39,9 +41,40 @@ pub fn check_finish(finish: &FinishStream, limits: &StreamLimits) -> Result<(), 
     check_limit("stream_message_bytes", limits.message_bytes, message)
 }
 
-/// Whether one more stream may run beside `running` others.
-pub fn check_running(running: usize, limits: &StreamLimits) -> Result<(), Error> {
-    check_limit("streams_running", limits.running, running.saturating_add(1))
+/// The streams that make room for one that is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamReplacement {
+    /// The stream of the same id: the new epoch takes its place.
+    pub before: Option<StreamRecord>,
+    /// Ended streams beyond [`StreamLimits::ended`], the one that was opened first before the others.
+    pub surplus: Vec<StreamRecord>,
+}
+
+/// Decides which streams go when `stream` is opened. `stored`: all streams of the conversation, by
+/// epoch.
+///
+/// # Errors
+///
+/// [`Error::Limit`] if too many other streams are running.
+pub fn plan_opening(
+    stored: Vec<StreamRecord>,
+    stream: StreamId,
+    limits: &StreamLimits,
+) -> Result<StreamReplacement, Error> {
+    let (same, others): (Vec<_>, Vec<_>) = stored.into_iter().partition(|one| one.id == stream);
+    let (mut ended, running): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|one| one.end.is_some());
+    // A stream of the same id does not count: it is replaced by the one that is opened.
+    check_limit(
+        "streams_running",
+        limits.running,
+        running.len().saturating_add(1),
+    )?;
+    ended.truncate(ended.len().saturating_sub(limits.ended));
+    Ok(StreamReplacement {
+        before: same.into_iter().next(),
+        surplus: ended,
+    })
 }
 
 /// Whether the claim is the newest.
@@ -102,14 +135,39 @@ pub fn check_chunk_append(
     Ok(known.len())
 }
 
-/// Whether an end changes the stream.
-pub fn check_stream_end(record: &StreamRecord, finish: &FinishStream) -> Result<bool, Error> {
+/// Ends a stream in its record; gives whether that changed the record. The same end again changes
+/// nothing, so that the time of the first one stays.
+pub fn finish_record(record: &mut StreamRecord, finish: &FinishStream) -> Result<bool, Error> {
     check_claim(record, finish.claim)?;
     match &record.end {
-        None => Ok(true),
+        None => {
+            record.end = Some(finish.end.clone());
+            record.updated_ms = finish.at_ms;
+            Ok(true)
+        }
         Some(end) if *end == finish.end => Ok(false),
         Some(end) => Err(stream_ended_error(record, end)),
     }
+}
+
+/// Asks a stream's writer to stop; gives whether that changed the record.
+pub fn cancel_record(record: &mut StreamRecord, at_ms: i64) -> bool {
+    let changes = record.end.is_none() && !record.cancel_requested;
+    if changes {
+        record.cancel_requested = true;
+        record.updated_ms = at_ms;
+    }
+    changes
+}
+
+/// Completes a stream whose answer was stored in the tree: it has no chunks any more.
+pub fn complete_record(record: &mut StreamRecord, at_ms: i64) {
+    // `first` moves to the end: a reader that is still behind learns that the chunks are gone, and
+    // reads the node instead.
+    record.first = record.next;
+    record.bytes = 0;
+    record.end.get_or_insert(StreamEnd::Completed);
+    record.updated_ms = at_ms;
 }
 
 /// The numbers of the chunks that a read gives.

@@ -22,7 +22,7 @@ pub struct FollowOptions {
     /// At most so many events at once. Default 256.
     pub limit: usize,
     /// How long at most to wait before looking again, for what other processes write: what is
-    /// written through the same store is seen at once. Default 100 ms; `None`: for ever.
+    /// written through the same store wakes at once. Default 100 ms; `None`: for ever.
     pub poll: Option<Duration>,
 }
 
@@ -100,7 +100,7 @@ impl EventTail {
         }
     }
 
-    /// The number of the last event that was told; a reader goes on behind it.
+    /// The number of the last event that was returned; reading resumes after it.
     #[must_use]
     pub const fn last_seq(&self) -> u64 {
         self.options.after

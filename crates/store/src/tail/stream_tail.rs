@@ -20,7 +20,7 @@ pub struct TailOptions {
     /// At most so many chunks at once. Default 256.
     pub limit: usize,
     /// How long at most to wait before looking again, for what other processes write: what is
-    /// written through the same store is seen at once. Default 100 ms; `None`: for ever.
+    /// written through the same store wakes at once. Default 100 ms; `None`: for ever.
     pub poll: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ pub enum TailEvent {
     Chunks {
         /// The chunks, in order; at least one.
         chunks: Vec<Arc<[u8]>>,
-        /// Where a reader goes on that has seen these.
+        /// The cursor from which a reader of these chunks resumes.
         next: StreamCursor,
     },
     /// Everything was read, and the stream has ended. The last event.
@@ -129,7 +129,7 @@ impl StreamTail {
         })
     }
 
-    /// Where it goes on; `None` before the first page.
+    /// The cursor from which it reads next; `None` before the first page.
     #[must_use]
     pub fn cursor(&self) -> Option<StreamCursor> {
         self.read.from

@@ -326,10 +326,9 @@ pub(in crate::behaviours) async fn copies_name_their_source(store: Tested) {
     );
 }
 
-pub(in crate::behaviours) async fn every_field_comes_back(store: Tested) {
-    let chat = Chat::start(store).await;
-    chat.append_messages("main", &["call"]).await;
-    let full = NewItem {
+/// An item with every field; it names the node `call`.
+fn full_item() -> NewItem {
+    NewItem {
         kind: NodeKind::FunctionCallOutput,
         answers: Some(node("call")),
         message_id: Some(MessageId::new("msg-1").unwrap()),
@@ -343,7 +342,13 @@ pub(in crate::behaviours) async fn every_field_comes_back(store: Tested) {
         meaning_hash: Some(ContentHash::of(b"meaning")),
         created_ms: -1,
         ..message_item(Role::Assistant, "full")
-    };
+    }
+}
+
+pub(in crate::behaviours) async fn every_field_comes_back(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["call"]).await;
+    let full = full_item();
     chat.append_to_tip("main", vec![full.clone()])
         .await
         .unwrap();
@@ -366,7 +371,11 @@ pub(in crate::behaviours) async fn every_field_comes_back(store: Tested) {
     );
     assert_eq!(got.created_ms, -1);
     assert_eq!(path[0].effective_message_id(), node("call").to_string());
-    // Every kind once: each is stored as a number, and the numbers must be distinct.
+    expect_every_kind(&chat).await;
+}
+
+/// Every kind once: each is stored as a number, and the numbers must be distinct.
+async fn expect_every_kind(chat: &Chat) {
     for (code, kind) in NodeKind::ALL.into_iter().enumerate() {
         let word = format!("kind {code}");
         chat.append_to_tip(

@@ -271,32 +271,17 @@ pub(in crate::behaviours) async fn paths_part_where_they_forked(store: Tested) {
             .unwrap();
         (found.ancestor, found.shared, found.left, found.right)
     };
+    let end = branch_end;
     let c = Some(node("c"));
-    assert_eq!(
-        part(branch_end("main"), branch_end("main-v2")).await,
-        (c, 3, 2, 1)
-    );
-    assert_eq!(
-        part(branch_end("main-v2"), branch_end("main")).await,
-        (c, 3, 1, 2)
-    );
-    assert_eq!(
-        part(branch_end("main"), PathEnd::Node(node("c"))).await,
-        (c, 3, 2, 0)
-    );
-    assert_eq!(
-        part(branch_end("main"), branch_end("main")).await,
-        (Some(node("e")), 5, 0, 0)
-    );
-    assert_eq!(
-        part(branch_end("main"), branch_end("apart")).await,
-        (None, 0, 5, 0)
-    );
+    assert_eq!(part(end("main"), end("main-v2")).await, (c, 3, 2, 1));
+    assert_eq!(part(end("main-v2"), end("main")).await, (c, 3, 1, 2));
+    let at_c = PathEnd::Node(node("c"));
+    assert_eq!(part(end("main"), at_c).await, (c, 3, 2, 0));
+    let e = Some(node("e"));
+    assert_eq!(part(end("main"), end("main")).await, (e, 5, 0, 0));
+    assert_eq!(part(end("main"), end("apart")).await, (None, 0, 5, 0));
     chat.append_messages("apart", &["z"]).await;
-    assert_eq!(
-        part(branch_end("main"), branch_end("apart")).await,
-        (None, 0, 5, 1)
-    );
+    assert_eq!(part(end("main"), end("apart")).await, (None, 0, 5, 1));
 }
 
 pub(in crate::behaviours) async fn the_graph_has_each_node_once(store: Tested) {

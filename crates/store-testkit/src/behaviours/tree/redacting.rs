@@ -155,10 +155,7 @@ pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {
         request.patch = StatePatch::put_entry(key(name), 1, value.clone());
         chat.append_request(request).await.unwrap();
     }
-    let put = chat
-        .store
-        .put_blob(&chat.owner, &chat.id, Arc::from(*b"a blob"));
-    let blob = put.await.unwrap();
+    let blob = put_blob(&chat, b"a blob").await;
     let request = RedactRequest {
         values: vec![
             ContentHash::of(&small),
@@ -180,24 +177,23 @@ pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {
     let state = state.unwrap();
     assert_eq!(state.root.len(), 2, "the entries stay");
     assert!(state.values.is_empty(), "{:?}", state.values);
-    let gone = chat.store.read_blob(&chat.owner, &chat.id, blob).await;
-    assert_eq!(gone.unwrap_err().kind(), "not_found");
-    let large = BlobId::of(&chat.owner, &large);
-    let gone = chat.store.read_blob(&chat.owner, &chat.id, large).await;
-    assert_eq!(gone.unwrap_err().kind(), "not_found");
-    // A new value that happens to be the same is a new value.
+    for id in [blob, BlobId::of(&chat.owner, &large)] {
+        let gone = chat.store.read_blob(&chat.owner, &chat.id, id).await;
+        assert_eq!(gone.unwrap_err().kind(), "not_found");
+    }
+    write_again(&chat, small).await;
+}
+
+/// A new value that happens to be the same as a redacted one is a new value.
+async fn write_again(chat: &Chat, value: Vec<u8>) {
+    let key = StateKey::new("other").unwrap();
     let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item("c")], NOW);
-    request.patch = StatePatch::put_entry(key("other"), 1, small);
+    request.patch = StatePatch::put_entry(key.clone(), 1, value);
     chat.append_request(request).await.unwrap();
     let state = StateRequest::all_entries(branch_end("main"));
     let state = chat.store.read_state(&chat.owner, &chat.id, state).await;
-    assert_eq!(
-        state
-            .unwrap()
-            .loaded_value(&key("other"))
-            .map(|value| value.len()),
-        Some(14)
-    );
+    let state = state.unwrap();
+    assert_eq!(state.loaded_value(&key).map(|value| value.len()), Some(14));
 }
 
 fn copied_item(word: &str, source: &str) -> NewItem {
@@ -217,12 +213,44 @@ async fn redaction_closure(chat: &Chat, word: &str) -> RedactRequest {
 /// them, and blobs that only these name.
 pub(in crate::behaviours) async fn provenance_is_followed(store: Tested) {
     let chat = Chat::start(store).await;
-    let put = async |bytes: &[u8]| {
-        let put = chat.store.put_blob(&chat.owner, &chat.id, Arc::from(bytes));
-        put.await.unwrap()
-    };
     // One blob is named by the secret alone, the other also by a node that stays.
-    let (own, shared) = (put(b"own").await, put(b"shared").await);
+    let (own, shared) = (
+        put_blob(&chat, b"own").await,
+        put_blob(&chat, b"shared").await,
+    );
+    fill_with_copies(&chat, own, shared).await;
+    for from in ["secret", "copy", "copy of copy"] {
+        let found = redaction_closure(&chat, from).await;
+        let mut nodes =
+            redact_request(&["secret", "sum", "copy", "side sum", "copy of copy"]).nodes;
+        nodes.sort_unstable();
+        assert_eq!(found.nodes, nodes, "from {from}");
+        // The shared blob stays: a node that is not redacted still shows it.
+        assert_eq!(found.blobs, [own]);
+    }
+    let done = redact_content(&chat, redaction_closure(&chat, "copy").await)
+        .await
+        .unwrap();
+    assert_eq!((done.nodes, done.blobs), (5, 1));
+    let path = chat.path_nodes(branch_end("main")).await;
+    let readable: Vec<bool> = path.iter().map(|node| node.redacted_ms.is_none()).collect();
+    assert_eq!(readable, [true, false, true, false, true]);
+    // A tombstone of a compaction is one still.
+    let since = ReadRequest {
+        at: PathEnd::Branch(branch("main")),
+        span: Span::SinceCompaction,
+        limit: None,
+    };
+    assert_eq!(chat.read_path(since).await.unwrap().nodes.len(), 2);
+}
+
+async fn put_blob(chat: &Chat, bytes: &[u8]) -> BlobId {
+    let put = chat.store.put_blob(&chat.owner, &chat.id, Arc::from(bytes));
+    put.await.unwrap()
+}
+
+/// A path with a secret that names two blobs, and copies of it on branches that are deleted again.
+async fn fill_with_copies(chat: &Chat, own: BlobId, shared: BlobId) {
     let names = |word: &str, blobs: &[BlobId]| {
         let blobs: Vec<String> = blobs.iter().map(BlobId::to_string).collect();
         raw_item(word, &format!(r#"{{"x":"{}"}}"#, blobs.join(" ")))
@@ -253,27 +281,4 @@ pub(in crate::behaviours) async fn provenance_is_followed(store: Tested) {
         let delete = RefChange::DeleteBranch(branch(&name));
         chat.change_ref(delete).await.unwrap();
     }
-    for from in ["secret", "copy", "copy of copy"] {
-        let found = redaction_closure(&chat, from).await;
-        let mut nodes =
-            redact_request(&["secret", "sum", "copy", "side sum", "copy of copy"]).nodes;
-        nodes.sort_unstable();
-        assert_eq!(found.nodes, nodes, "from {from}");
-        // The shared blob stays: a node that is not redacted still shows it.
-        assert_eq!(found.blobs, [own]);
-    }
-    let done = redact_content(&chat, redaction_closure(&chat, "copy").await)
-        .await
-        .unwrap();
-    assert_eq!((done.nodes, done.blobs), (5, 1));
-    let kept = chat.path_nodes(branch_end("main")).await;
-    let kept: Vec<bool> = kept.iter().map(|node| node.redacted_ms.is_none()).collect();
-    assert_eq!(kept, [true, false, true, false, true]);
-    // A tombstone of a compaction is one still.
-    let since = ReadRequest {
-        at: PathEnd::Branch(branch("main")),
-        span: Span::SinceCompaction,
-        limit: None,
-    };
-    assert_eq!(chat.read_path(since).await.unwrap().nodes.len(), 2);
 }

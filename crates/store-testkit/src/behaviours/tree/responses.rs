@@ -93,7 +93,7 @@ pub(in crate::behaviours) async fn are_stored_once_and_with_their_items(store: T
     let request = append_with_response("main", "b", Some("a"));
     chat.append_request(request.clone()).await.unwrap();
     assert!(chat.append_request(request).await.unwrap().replayed);
-    let seen = chat.snapshot_text().await;
+    let before = chat.snapshot_text().await;
     // The id is taken.
     let mut taken = append_with_response("main", "c", Some("b"));
     taken.response.as_mut().unwrap().id = response_id("b");
@@ -120,7 +120,13 @@ pub(in crate::behaviours) async fn are_stored_once_and_with_their_items(store: T
     );
     assert!(no_base, "{error}");
     // Neither left its items.
-    assert_eq!(chat.snapshot_text().await, seen);
+    assert_eq!(chat.snapshot_text().await, before);
+    expect_refused_records(&chat).await;
+    assert_eq!(chat.snapshot_text().await, before);
+}
+
+/// Records without bytes, without items, and with too many bytes.
+async fn expect_refused_records(chat: &Chat) {
     let mut nothing = append_with_response("main", "c", Some("b"));
     // Recorded inputs without a byte are refused: that nothing was recorded has a value of its own.
     nothing.response.as_mut().unwrap().inputs = ResponseInputs::Recorded(Arc::from([]));
@@ -141,45 +147,34 @@ pub(in crate::behaviours) async fn are_stored_once_and_with_their_items(store: T
         }
     );
     assert!(named, "{error}");
-    assert_eq!(chat.snapshot_text().await, seen);
 }
 
 /// Redacting takes the inputs of what has seen the node, and of nothing else.
 pub(in crate::behaviours) async fn a_redaction_takes_what_has_seen_it(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.append_messages("main", &["a"]).await;
-    chat.append_request(append_with_response("main", "early", Some("a")))
-        .await
-        .unwrap();
-    chat.append_messages("main", &["secret"]).await;
-    chat.append_request(append_with_response("main", "late", Some("secret")))
-        .await
-        .unwrap();
-    chat.append_messages("main", &["d"]).await;
-    chat.append_request(append_with_response("main", "later", Some("d")))
-        .await
-        .unwrap();
+    let answer = async |branch: &str, question: &str, word: &str| {
+        chat.append_messages(branch, &[question]).await;
+        let request = append_with_response(branch, word, Some(question));
+        chat.append_request(request).await.unwrap();
+    };
+    answer("main", "a", "early").await;
+    answer("main", "secret", "late").await;
+    answer("main", "d", "later").await;
     // This branch leaves the path before the secret, so its answer has not seen it.
-    let aside = chat.rewind("main", "early", Activation::Keep).await;
-    chat.append_messages(&aside, &["e"]).await;
-    chat.append_request(append_with_response(&aside, "aside", Some("e")))
-        .await
-        .unwrap();
-    // This one leaves the path behind the secret, so its answer has.
-    let behind = chat.rewind("main", "d", Activation::Keep).await;
-    chat.append_messages(&behind, &["f"]).await;
-    chat.append_request(append_with_response(&behind, "behind", Some("f")))
-        .await
-        .unwrap();
+    let before = chat.rewind("main", "early", Activation::Keep).await;
+    answer(&before, "e", "of the earlier branch").await;
+    // This one leaves the path after the secret, so its answer has.
+    let after = chat.rewind("main", "d", Activation::Keep).await;
+    answer(&after, "f", "of the later branch").await;
     redact_content(&chat, &[node("secret")], &[]).await;
-    for (word, kept) in [
+    for (word, remain) in [
         ("early", true),
         ("late", false),
         ("later", false),
-        ("aside", true),
-        ("behind", false),
+        ("of the earlier branch", true),
+        ("of the later branch", false),
     ] {
-        assert_eq!(has_inputs(&chat, word).await, kept, "{word}");
+        assert_eq!(has_inputs(&chat, word).await, remain, "{word}");
     }
     // The rest of the record stays.
     let late = ResponseRecord {

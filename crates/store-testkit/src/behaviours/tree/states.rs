@@ -110,13 +110,10 @@ pub(in crate::behaviours) async fn patches_can_start_late(store: Tested) {
 pub(in crate::behaviours) async fn conditions_are_checked_against_the_current_head(store: Tested) {
     let chat = Chat::start(store).await;
     let absent = || vec![put_change("k", "1").with_condition(StateExpectation::Absent)];
-    append_with_changes(&chat, "main", &["a"], absent(), 0)
-        .await
-        .unwrap();
-    match append_with_changes(&chat, "main", &["b"], absent(), 0)
-        .await
-        .unwrap_err()
-    {
+    let append =
+        async |word: &str, changes| append_with_changes(&chat, "main", &[word], changes, 0).await;
+    append("a", absent()).await.unwrap();
+    match append("b", absent()).await.unwrap_err() {
         Error::StateConflict {
             key: at,
             expected,
@@ -132,15 +129,11 @@ pub(in crate::behaviours) async fn conditions_are_checked_against_the_current_he
         let expect = StateExpectation::Hash(ContentHash::of(from.as_bytes()));
         vec![put_change("k", to).with_condition(expect)]
     };
-    append_with_changes(&chat, "main", &["c"], swap("1", "2"), 0)
-        .await
-        .unwrap();
+    append("c", swap("1", "2")).await.unwrap();
     // One failed condition among good changes leaves nothing of either.
     let mut mixed = swap("1", "3");
     mixed.insert(0, put_change("other", "x"));
-    let error = append_with_changes(&chat, "main", &["d"], mixed, 0)
-        .await
-        .unwrap_err();
+    let error = append("d", mixed).await.unwrap_err();
     assert!(matches!(error, Error::StateConflict { .. }));
     assert_eq!(
         chat.state_values(branch_end("main")).await,
@@ -151,64 +144,31 @@ pub(in crate::behaviours) async fn conditions_are_checked_against_the_current_he
         StateChange::remove_entry(state_key("never"))
             .with_condition(StateExpectation::Hash(ContentHash::of(b"1"))),
     ];
-    let error = append_with_changes(&chat, "main", &["e"], gone, 0)
-        .await
-        .unwrap_err();
+    let error = append("e", gone).await.unwrap_err();
     assert!(matches!(error, Error::StateConflict { actual: None, .. }));
 }
 
 pub(in crate::behaviours) async fn removal_and_no_change(store: Tested) {
     let chat = Chat::start(store).await;
-    append_with_changes(
-        &chat,
-        "main",
-        &["a"],
-        vec![put_change("k", "1"), put_change("l", "1")],
-        0,
-    )
-    .await
-    .unwrap();
-    append_with_changes(
-        &chat,
-        "main",
-        &["b"],
-        vec![StateChange::remove_entry(state_key("k"))],
-        0,
-    )
-    .await
-    .unwrap();
-    assert_eq!(
-        chat.state_values(branch_end("main")).await,
-        expected_state(&[("l", "1")])
-    );
+    let append = async |word: &str, changes| {
+        append_with_changes(&chat, "main", &[word], changes, 0)
+            .await
+            .unwrap();
+    };
+    let remove = |key: &str| StateChange::remove_entry(state_key(key));
+    append("a", vec![put_change("k", "1"), put_change("l", "1")]).await;
+    append("b", vec![remove("k")]).await;
+    let only_l = expected_state(&[("l", "1")]);
+    assert_eq!(chat.state_values(branch_end("main")).await, only_l);
     // Equal values and removals of what is not there leave the state as it is.
-    let nothing = vec![
-        put_change("l", "1"),
-        StateChange::remove_entry(state_key("never")),
-    ];
-    append_with_changes(&chat, "main", &["c"], nothing, 0)
-        .await
-        .unwrap();
-    assert_eq!(
-        chat.state_values(branch_end("main")).await,
-        expected_state(&[("l", "1")])
-    );
+    append("c", vec![put_change("l", "1"), remove("never")]).await;
+    assert_eq!(chat.state_values(branch_end("main")).await, only_l);
     // The same value under another schema version is a change.
-    let raised = vec![StateChange::put_entry(state_key("l"), 2, *b"1")];
-    append_with_changes(&chat, "main", &["d"], raised, 0)
-        .await
-        .unwrap();
+    let raised = StateChange::put_entry(state_key("l"), 2, *b"1");
+    append("d", vec![raised]).await;
     let got = chat.state_values(branch_end("main")).await;
     assert_eq!(got, [("l".to_owned(), 2, "1".to_owned())]);
-    append_with_changes(
-        &chat,
-        "main",
-        &["e"],
-        vec![StateChange::remove_entry(state_key("l"))],
-        0,
-    )
-    .await
-    .unwrap();
+    append("e", vec![remove("l")]).await;
     assert!(chat.state_values(branch_end("main")).await.is_empty());
     // A value that is gone from the head is still there for those who rewind.
     assert_eq!(

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use contexture_ir::{
-    Audience, FunctionCall, FunctionCallOutput, Item, MessageId, NodeId, Output, Role,
-};
+use contexture_ir::{Audience, FunctionCall, FunctionCallOutput, Item, MessageId, Output, Role};
 use contexture_store::rules::{self, Query};
 use contexture_store::{
-    Activation, AppendRequest, EntityKind, Error, HiddenContent, Hit, MatchMode, NewConversation,
-    NewItem, NodeKind, PathEnd, RedactRequest, RefChange, Search, SearchCoverage, SearchCursor,
-    SearchPage, SearchRequest, SearchScope, Store,
+    Activation, AppendRequest, EntityKind, Error, HiddenContent, Hit, NewConversation, NewItem,
+    NodeKind, PathEnd, RedactRequest, RefChange, Search, SearchCoverage, SearchCursor, SearchPage,
+    SearchRequest, SearchScope, Store,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -18,11 +16,14 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, node};
 
+mod ranking;
+
+pub(super) use ranking::{any_word_matches_when_requested, rare_words_find_and_frequent_ones_rank};
+
 type Tested = Arc<dyn Store>;
 
-static CORPUS: &str = include_str!("../../data/search/corpus.txt");
-static QUERIES: &str = include_str!("../../data/search/queries.txt");
-static ANY: &str = include_str!("../../data/search/any.txt");
+static CORPUS: &str = include_str!("../../../data/search/corpus.txt");
+static QUERIES: &str = include_str!("../../../data/search/queries.txt");
 
 /// Names and texts.
 fn corpus_texts() -> Vec<(&'static str, &'static str)> {
@@ -61,6 +62,18 @@ fn search_all(chat: &Chat, query: &str) -> SearchRequest {
         limit: 1000,
         ..SearchRequest::new(query, SearchScope::Conversation(chat.id.clone()))
     }
+}
+
+/// Every scope that holds all of a conversation with one branch.
+fn scopes_of_main(chat: &Chat) -> [SearchScope; 3] {
+    [
+        SearchScope::Owner,
+        SearchScope::Conversation(chat.id.clone()),
+        SearchScope::Path {
+            conversation: chat.id.clone(),
+            at: branch_end("main"),
+        },
+    ]
 }
 
 async fn find_hits(chat: &Chat, query: &str) -> Vec<Hit> {
@@ -184,201 +197,6 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
     assert!(found > 100, "only {found} queries find anything");
 }
 
-fn any_of(chat: &Chat, query: &str) -> SearchRequest {
-    SearchRequest {
-        words: MatchMode::Any,
-        ..search_all(chat, query)
-    }
-}
-
-/// The logarithm to the base 2 in sixteenths, by straight lines between powers.
-fn scaled_log2(count: usize) -> u32 {
-    let whole = count.ilog2();
-    // Whole numbers only, written again here: the expected scores must not come from the code under
-    // test.
-    let part = (16 * count) >> whole;
-    16 * whole + u32::try_from(part).unwrap() - 16
-}
-
-/// What each text scores, counted without a store.
-fn expected_scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a NodeId)> {
-    let mut pieces: Vec<Query> = Vec::new();
-    for word in words {
-        let piece = Query::parse(word);
-        if !piece.is_empty() && !pieces.contains(&piece) {
-            pieces.push(piece);
-        }
-    }
-    let counts = pieces.iter().map(|piece| {
-        let has = |text: &str| {
-            let all = rules::index_terms(text);
-            piece.index_conditions().iter().all(|wanted| {
-                let mut terms = all.split(' ');
-                terms.any(|term| {
-                    term == wanted.term || (wanted.prefix && term.starts_with(wanted.term))
-                })
-            })
-        };
-        texts.iter().filter(|(_, text)| has(text)).count()
-    });
-    let counts: Vec<usize> = counts.collect();
-    let most = counts.iter().copied().max().unwrap_or(0);
-    let score = |text: &str| {
-        let each = pieces.iter().zip(&counts).map(|(piece, count)| {
-            let score = rules::match_all(piece, text).map_or(0, |found| found.score);
-            // The most frequent word keeps its score; each halving of the frequency adds once the
-            // score.
-            score * (16 + scaled_log2(most.max(1)) - scaled_log2((*count).max(1))) / 16
-        });
-        each.sum()
-    };
-    let all = texts.iter().map(|(node, text)| (score(text), node));
-    let mut found: Vec<_> = all.filter(|(score, _)| *score > 0).collect();
-    found.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
-    found
-}
-
-/// Any word will do, rare ones weigh more, and every store ranks alike.
-pub(super) async fn any_word_matches_when_requested(store: Tested) {
-    let Some(chat) = corpus_chat(store).await else {
-        return;
-    };
-    let corpus = corpus_texts();
-    for line in ANY.lines() {
-        let (query, expected) = line.split_once('\t').unwrap();
-        let hits = find_with(&chat, any_of(&chat, query)).await.unwrap().hits;
-        let mut names: Vec<(u32, Vec<&str>)> = Vec::new();
-        for (name, _) in &corpus {
-            let Some(hit) = hits.iter().find(|hit| hit.node == node(name)) else {
-                continue;
-            };
-            // Hits of equal score form one group, in the corpus' order: the table does not depend
-            // on ids.
-            match names.iter_mut().find(|(score, _)| *score == hit.score) {
-                Some((_, names)) => names.push(name),
-                None => names.push((hit.score, vec![name])),
-            }
-        }
-        names.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        let names: Vec<String> = names.iter().map(|(_, names)| names.join(" ")).collect();
-        assert_eq!(names.join(", "), expected, "{query}");
-    }
-    let texts = corpus.iter().map(|(name, text)| named_item(name, text));
-    let texts = texts.map(|item| (item.id, rules::searchable_text(&item.json)));
-    let texts: Vec<(NodeId, String)> = texts.collect();
-    let words = corpus.iter().flat_map(|(_, text)| text.split_whitespace());
-    let words: Vec<&str> = words
-        // A quotation mark would join words to a phrase, which the expected scores do not know.
-        .filter(|word| !word.contains(['"', '“', '”']))
-        .collect();
-    let mut runner = TestRunner::new_with_rng(
-        Config::default(),
-        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
-    );
-    let query = proptest::collection::vec(proptest::sample::select(words), 0..9);
-    for _ in 0..300 {
-        let words = query.new_tree(&mut runner).unwrap().current();
-        let query = words.join(" ");
-        let page = find_with(&chat, any_of(&chat, &query)).await.unwrap();
-        let got: Vec<_> = page.hits.iter().map(|hit| (hit.score, &hit.node)).collect();
-        assert_eq!(got, expected_scores(&texts, &words), "{query}");
-        assert_eq!(page.coverage, SearchCoverage::Whole, "{query}");
-    }
-    // Pages follow each other as they do where all words are wanted.
-    let request = any_of(&chat, "the dog cafe");
-    let whole = find_with(&chat, request.clone()).await.unwrap().hits;
-    let first = SearchRequest {
-        limit: 3,
-        ..request.clone()
-    };
-    let first = find_with(&chat, first).await.unwrap();
-    let rest = SearchRequest {
-        after: first.next,
-        ..request
-    };
-    let rest = find_with(&chat, rest).await.unwrap().hits;
-    assert_eq!([first.hits, rest].concat(), whole);
-}
-
-/// How much is looked at has a limit: rare words decide what is found, frequent ones only how well.
-pub(super) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
-    if store.search().is_none() {
-        return;
-    }
-    let chat = Chat::start(store).await;
-    let limits = chat.store.limits().search.clone();
-    // One text more than is looked at: a word that all of them have cannot be looked up whole.
-    let count = limits.any_nodes + 1;
-    let items = (0..count).map(|n| NewItem {
-        // Each has a time of its own, so the order among equal scores is known.
-        created_ms: NOW + n as i64,
-        ..named_item(&n.to_string(), &format!("word n{n} every{}", n % 2))
-    });
-    let items: Vec<NewItem> = items.collect();
-    for items in items.chunks(1000) {
-        chat.append_to_tip("main", items.to_vec()).await.unwrap();
-    }
-    for scope in [
-        SearchScope::Owner,
-        SearchScope::Conversation(chat.id.clone()),
-        SearchScope::Path {
-            conversation: chat.id.clone(),
-            at: branch_end("main"),
-        },
-    ] {
-        for (query, first, found, coverage) in [
-            ("word n7", 7, 1, SearchCoverage::Whole),
-            (
-                "n7 word every0 n8",
-                8,
-                count - count / 2 + 1,
-                SearchCoverage::Whole,
-            ),
-            (
-                "every1 word",
-                count - 1 - count % 2,
-                count / 2,
-                SearchCoverage::Whole,
-            ),
-            // Only the frequent word is there, so it has to do the finding: the newest are looked
-            // at, and the page says so.
-            ("word never", count - 1, count - 1, SearchCoverage::Newest),
-            ("never", 0, 0, SearchCoverage::Whole),
-        ] {
-            let request = SearchRequest {
-                scope: scope.clone(),
-                kinds: vec![NodeKind::User],
-                ..any_of(&chat, query)
-            };
-            let page = find_with(&chat, request.clone()).await.unwrap();
-            let hits = page.hits.len();
-            assert_eq!(
-                (hits, page.coverage),
-                (found.min(1000), coverage),
-                "{query}"
-            );
-            if found > 0 {
-                assert_eq!(page.hits[0].node, node(&first.to_string()), "{query}");
-            }
-            let none = SearchRequest {
-                kinds: vec![NodeKind::Assistant],
-                ..request
-            };
-            assert!(
-                find_with(&chat, none).await.unwrap().hits.is_empty(),
-                "{query}"
-            );
-        }
-    }
-    let words = |count: usize| (0..count).map(|n| format!("w{n} ")).collect::<String>();
-    let most = any_of(&chat, &words(limits.any_words));
-    assert!(find_with(&chat, most).await.unwrap().hits.is_empty());
-    match find_with(&chat, any_of(&chat, &words(limits.any_words + 1))).await {
-        Err(Error::Limit { limit, .. }) => assert_eq!(limit, "search_any_words"),
-        other => panic!("{other:?}"),
-    }
-}
-
 pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
     let Some(chat) = corpus_chat(store).await else {
         return;
@@ -416,11 +234,8 @@ pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
     assert_eq!(&snippet.text[snippet.matches[0].clone()], "Needle");
 }
 
-pub(super) async fn what_was_said_is_found(store: Tested) {
-    if store.search().is_none() {
-        return;
-    }
-    let chat = Chat::start(store).await;
+/// A call, its output, an item of another kind, one that is no JSON, and a message.
+fn spoken_items() -> Vec<NewItem> {
     let call = FunctionCall::new("call-one", "read_file", r#"{"path":"a\nzebra.txt"}"#);
     let call = Item::FunctionCall(call);
     let output = Output::Text(r#"{"text":"caf\u00e9"}"#.to_owned());
@@ -436,7 +251,15 @@ pub(super) async fn what_was_said_is_found(store: Tested) {
         message_id: Some(MessageId::new("m1").unwrap()),
         ..item("spoken \u{fffd}")
     });
-    chat.append_to_tip("main", items).await.unwrap();
+    items
+}
+
+pub(super) async fn what_was_said_is_found(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    chat.append_to_tip("main", spoken_items()).await.unwrap();
     for (query, expected) in [
         ("read_file", vec!["call"]),
         ("zebra", vec!["call"]),
@@ -470,26 +293,32 @@ pub(super) async fn what_was_said_is_found(store: Tested) {
     assert_eq!(message_id.as_ref().unwrap().as_str(), "m1");
 }
 
-pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
-    if store.search().is_none() {
-        return;
-    }
-    let chat = Chat::start(Arc::clone(&store)).await;
-    chat.append_messages("main", &["root x", "one x"]).await;
-    let fork = chat.rewind("main", "root x", Activation::Keep).await;
-    chat.append_messages(&fork, &["two x"]).await;
-    chat.append_messages("main", &["three x"]).await;
+/// One of the same owner about a resource, and one of another owner under the same id, which no scope
+/// may reach.
+async fn start_other_chats(chat: &Chat) {
     let mut new = NewConversation::new("about".parse().unwrap(), NOW);
     new.resource = Some("thing".to_owned());
-    store.create_conversation(&chat.owner, new).await.unwrap();
+    let created = chat.store.create_conversation(&chat.owner, new);
+    created.await.unwrap();
     let about = Chat {
         id: "about".parse().unwrap(),
         ..chat.clone()
     };
     about.append_messages("main", &["four x"]).await;
-    // The same conversation id of another owner: no scope may reach it.
-    let stranger = Chat::start_as(store, "bob", "chat").await;
+    let stranger = Chat::start_as(Arc::clone(&chat.store), "bob", "chat").await;
     stranger.append_messages("main", &["five x"]).await;
+}
+
+pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["root x", "one x"]).await;
+    let fork = chat.rewind("main", "root x", Activation::Keep).await;
+    chat.append_messages(&fork, &["two x"]).await;
+    chat.append_messages("main", &["three x"]).await;
+    start_other_chats(&chat).await;
     let every = ["root x", "one x", "two x", "three x", "four x", "five x"];
     let path = |at: PathEnd| SearchScope::Path {
         conversation: chat.id.clone(),
@@ -512,6 +341,19 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
             "{scope:?}"
         );
     }
+    expect_unknown_scopes(&chat).await;
+    chat.change_ref(RefChange::DeleteBranch(branch(&fork)))
+        .await
+        .unwrap();
+    // The name is gone, what was said is not.
+    assert_eq!(find_hits(&chat, "two").await.len(), 1);
+}
+
+async fn expect_unknown_scopes(chat: &Chat) {
+    let path = |at: PathEnd| SearchScope::Path {
+        conversation: chat.id.clone(),
+        at,
+    };
     for (scope, what) in [
         (path(branch_end("never")), EntityKind::Branch),
         (path(PathEnd::Node(node("never"))), EntityKind::Node),
@@ -522,23 +364,15 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
             EntityKind::Conversation,
         ),
     ] {
-        let error = find_with(&chat, SearchRequest::new("x", scope)).await;
+        let error = find_with(chat, SearchRequest::new("x", scope)).await;
         let error = error.unwrap_err();
         let refused = matches!(&error, Error::NotFound { what: found, .. } if *found == what);
         assert!(refused, "{error}");
     }
-    chat.change_ref(RefChange::DeleteBranch(branch(&fork)))
-        .await
-        .unwrap();
-    // The name is gone, what was said is not.
-    assert_eq!(find_hits(&chat, "two").await.len(), 1);
 }
 
-pub(super) async fn filters_bound_what_it_finds(store: Tested) {
-    if store.search().is_none() {
-        return;
-    }
-    let chat = Chat::start(store).await;
+/// Messages of three roles and times, the last of which users do not see.
+fn filtered_items() -> Vec<NewItem> {
     let mut items = vec![
         item("a x"),
         message_item(Role::Assistant, "b x"),
@@ -552,7 +386,15 @@ pub(super) async fn filters_bound_what_it_finds(store: Tested) {
         model: true,
         user: false,
     };
-    chat.append_to_tip("main", items).await.unwrap();
+    items
+}
+
+pub(super) async fn filters_bound_what_it_finds(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    chat.append_to_tip("main", filtered_items()).await.unwrap();
     let every = ["a x", "b x", "c x"];
     let ask = |change: fn(&mut SearchRequest)| {
         let mut request = search_all(&chat, "x");
@@ -606,21 +448,29 @@ pub(super) async fn pages_are_contiguous(store: Tested) {
         (newest_first, hit.node)
     });
     assert!(order.is_sorted());
+    assert_eq!(find_in_pages(&chat, "x", 7).await, whole);
+    expect_forged_cursors(&chat).await;
+}
+
+/// All hits, read page by page.
+async fn find_in_pages(chat: &Chat, query: &str, limit: usize) -> Vec<Hit> {
     let mut request = SearchRequest {
-        limit: 7,
-        ..search_all(&chat, "x")
+        limit,
+        ..search_all(chat, query)
     };
-    let mut paged = Vec::new();
+    let mut hits = Vec::new();
     loop {
-        let page = find_with(&chat, request.clone()).await.unwrap();
-        assert!(page.hits.len() <= 7);
-        paged.extend(page.hits);
+        let page = find_with(chat, request.clone()).await.unwrap();
+        assert!(page.hits.len() <= limit);
+        hits.extend(page.hits);
         request.after = page.next;
         if request.after.is_none() {
-            break;
+            return hits;
         }
     }
-    assert_eq!(paged, whole);
+}
+
+async fn expect_forged_cursors(chat: &Chat) {
     // A cursor is a place, whoever made it.
     let forged = |score, created_ms| SearchCursor {
         score,
@@ -631,15 +481,15 @@ pub(super) async fn pages_are_contiguous(store: Tested) {
     for (after, count) in [(forged(u32::MAX, 0), 50), (forged(0, i64::MIN), 0)] {
         let request = SearchRequest {
             after: Some(after),
-            ..search_all(&chat, "x")
+            ..search_all(chat, "x")
         };
-        assert_eq!(find_with(&chat, request).await.unwrap().hits.len(), count);
+        assert_eq!(find_with(chat, request).await.unwrap().hits.len(), count);
     }
     let none = SearchRequest {
         limit: 0,
-        ..search_all(&chat, "x")
+        ..search_all(chat, "x")
     };
-    let none = find_with(&chat, none).await.unwrap();
+    let none = find_with(chat, none).await.unwrap();
     assert_eq!((none.hits.len(), none.next), (0, None));
 }
 
@@ -697,58 +547,55 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
         });
         chat.append_to_tip("main", items.collect()).await.unwrap();
     }
-    let oldest = NOW + BEYOND as i64;
-    for scope in [
-        SearchScope::Owner,
-        SearchScope::Conversation(chat.id.clone()),
-        SearchScope::Path {
-            conversation: chat.id.clone(),
-            at: branch_end("main"),
-        },
-    ] {
-        // The oldest of them come last.
-        let place = SearchCursor {
-            score: 0,
-            created_ms: oldest + 3,
-            conversation: chat.id.clone(),
-            node: node("never"),
-        };
-        let whole = SearchRequest {
-            limit: 1000,
-            ..SearchRequest::new("word", scope)
-        };
-        let page = find_with(&chat, whole.clone()).await.unwrap();
-        assert_eq!(
-            (page.hits.len(), page.coverage),
-            (1000, SearchCoverage::Newest)
-        );
-        let score = page.hits[0].score;
-        assert!(page.hits.iter().all(|hit| hit.score == score));
-        let rest = SearchRequest {
-            after: Some(SearchCursor { score, ..place }),
-            ..whole.clone()
-        };
-        let page = find_with(&chat, rest).await.unwrap();
-        let times: Vec<i64> = page
-            .hits
-            .iter()
-            .map(|hit| hit.created_ms - oldest)
-            .collect();
-        assert!(
-            // Whether the hit at the place itself follows depends on how its node id compares with
-            // that of the cursor.
-            times == [2, 1, 0] || times == [3, 2, 1, 0],
-            "{:?}: {times:?}",
-            whole.scope
-        );
-        // What the request leaves out does not count.
-        let newer = SearchRequest {
-            since_ms: Some(oldest),
-            ..whole
-        };
-        let page = find_with(&chat, newer).await.unwrap();
-        assert_eq!(page.coverage, SearchCoverage::Whole);
+    for scope in scopes_of_main(&chat) {
+        expect_newest(&chat, scope, NOW + BEYOND as i64).await;
     }
+}
+
+/// The newest nodes are found, from that of the time `oldest` on, and nothing that is older.
+async fn expect_newest(chat: &Chat, scope: SearchScope, oldest: i64) {
+    // The oldest of them come last.
+    let place = SearchCursor {
+        score: 0,
+        created_ms: oldest + 3,
+        conversation: chat.id.clone(),
+        node: node("never"),
+    };
+    let whole = SearchRequest {
+        limit: 1000,
+        ..SearchRequest::new("word", scope)
+    };
+    let page = find_with(chat, whole.clone()).await.unwrap();
+    assert_eq!(
+        (page.hits.len(), page.coverage),
+        (1000, SearchCoverage::Newest)
+    );
+    let score = page.hits[0].score;
+    assert!(page.hits.iter().all(|hit| hit.score == score));
+    let rest = SearchRequest {
+        after: Some(SearchCursor { score, ..place }),
+        ..whole.clone()
+    };
+    let page = find_with(chat, rest).await.unwrap();
+    let times: Vec<i64> = page
+        .hits
+        .iter()
+        .map(|hit| hit.created_ms - oldest)
+        .collect();
+    assert!(
+        // Whether the hit at the place itself follows depends on how its node id compares with
+        // that of the cursor.
+        times == [2, 1, 0] || times == [3, 2, 1, 0],
+        "{:?}: {times:?}",
+        whole.scope
+    );
+    // What the request leaves out does not count.
+    let newer = SearchRequest {
+        since_ms: Some(oldest),
+        ..whole
+    };
+    let page = find_with(chat, newer).await.unwrap();
+    assert_eq!(page.coverage, SearchCoverage::Whole);
 }
 
 pub(super) async fn what_is_removed_is_not_found(store: Tested) {
