@@ -14,6 +14,7 @@ mod command;
 mod compile;
 mod deepagents;
 mod documents;
+mod earlier_version;
 mod elsewhere;
 mod errors;
 mod kept;

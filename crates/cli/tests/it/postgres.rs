@@ -1,19 +1,89 @@
 //! Conversations in PostgreSQL, on the server that `CONTEXTURE_TEST_POSTGRES` names.
 
 use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls};
 
 use crate::command::{Place, Run, example};
 
 const VARIABLE: &str = "CONTEXTURE_TEST_POSTGRES";
 
-/// Runs a command on a database of the server; nothing it says repeats the password.
-fn run(place: &Place, database: &str, line: &str) -> Run {
-    let server = std::env::var(VARIABLE).unwrap_or_else(|_| {
+/// The address of the server.
+fn server() -> String {
+    std::env::var(VARIABLE).unwrap_or_else(|_| {
         panic!(
             "this test needs a PostgreSQL server: run `cargo xtask test -p contexture-cli`, which starts one, or name \
              one in {VARIABLE}=postgres://superuser:password@host:port/postgres"
         )
+    })
+}
+
+/// A database of one test; dropped with it.
+pub(crate) struct OwnDatabase {
+    pub(crate) address: String,
+    name: String,
+    runtime: Runtime,
+}
+
+/// Makes a database of what `pg_dump --inserts` wrote.
+pub(crate) fn own_database(dump: &str) -> OwnDatabase {
+    let runtime = Runtime::new().unwrap();
+    let name = format!("contexture_cli_{}", std::process::id());
+    let server = server();
+    let (start, _) = server.rsplit_once('/').unwrap();
+    let address = format!("{start}/{name}?sslmode=disable");
+    runtime.block_on(async {
+        let make = format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'");
+        connect(&server).await.batch_execute(&make).await.unwrap();
+        connect(&address).await.batch_execute(dump).await.unwrap();
     });
+    OwnDatabase {
+        address,
+        name,
+        runtime,
+    }
+}
+
+async fn connect(address: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
+    // It ends with the client.
+    tokio::spawn(async move { drop(connection.await) });
+    client
+}
+
+impl OwnDatabase {
+    /// Every row of every table as text, with the transaction that wrote it.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        self.runtime.block_on(async {
+            let client = connect(&self.address).await;
+            let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'contexture' ORDER BY 1";
+            let mut rows = Vec::new();
+            for table in client.query(tables, &[]).await.unwrap() {
+                let table: String = table.get(0);
+                let all = format!(
+                    "SELECT '{table} ' || t.xmin::text || ' ' || t::text FROM contexture.{table} t ORDER BY 1"
+                );
+                let found = client.query(&all, &[]).await.unwrap();
+                rows.extend(found.iter().map(|row| row.get::<_, String>(0)));
+            }
+            rows
+        })
+    }
+}
+
+impl Drop for OwnDatabase {
+    fn drop(&mut self) {
+        let remove = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        self.runtime.block_on(async {
+            let removed = connect(&server()).await.batch_execute(&remove).await;
+            assert!(removed.is_ok() || std::thread::panicking(), "{removed:?}");
+        });
+    }
+}
+
+/// Runs a command on a database of the server; nothing it says repeats the password.
+fn run(place: &Place, database: &str, line: &str) -> Run {
+    let server = server();
     let (start, _) = server.rsplit_once('/').unwrap();
     let run = place.run(&format!("--db {start}/{database} {line}"));
     let (_, password) = start.split_once('@').unwrap().0.rsplit_once(':').unwrap();
