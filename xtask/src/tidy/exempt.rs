@@ -3,7 +3,7 @@
 //! An entry for a size that no longer excuses anything is a finding itself.
 
 use crate::tidy::TidyRule;
-use crate::tidy::inherent_impls::Handle;
+use crate::tidy::structure::inherent_impls::Handle;
 
 /// Rules whose findings are printed and fail nothing, until the crates they name are mended. Empty this list.
 pub(crate) const PENDING: &[TidyRule] = &[

@@ -4,34 +4,25 @@
 //! bite. `cargo xtask tidy` prints the findings; the test below makes them fail `cargo xtask test`. Rules listed in
 //! `exempt::PENDING` are printed and fail nothing.
 
-mod behaviour;
-mod comments;
-mod committed_text;
-mod crate_layers;
-mod documents;
 mod exempt;
-mod file_layout;
+mod files;
 mod finding;
-mod fixtures;
-mod inherent_impls;
-mod layers;
-mod lint_suppressions;
-mod module_cycles;
-mod modules;
-mod name_counts;
-mod names;
-mod paths;
-mod purity;
-mod signatures;
-mod sizes;
-mod source;
-mod workspace;
+mod naming;
+mod structure;
+mod text;
 
 use anyhow::{Result, bail};
 
 use crate::tidy::exempt::PENDING;
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::Workspace;
+use crate::tidy::naming::{name_counts, names, signatures};
+use crate::tidy::structure::{
+    file_layout, inherent_impls, layers, module_cycles, modules, purity, sizes,
+};
+use crate::tidy::text::{
+    behaviour, comments, committed_text, documents, fixtures, lint_suppressions,
+};
 
 /// A rule by name, so that it can be pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Public functions take no `bool`: `open(path, true)` does not say what is true. An enum or an options struct does.
 
+use crate::tidy::files::paths::is_name;
+use crate::tidy::files::source::Token;
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::is_name;
-use crate::tidy::source::Token;
-use crate::tidy::workspace::Workspace;
 
 /// Checks every `pub fn` outside tests, programs and this one excepted: nobody calls those.
 pub(crate) fn check_signatures(workspace: &Workspace) -> Vec<Finding> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 const REQUIRED_DOCUMENTS: &[&str] = &[
     "README.md",

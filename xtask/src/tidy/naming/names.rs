@@ -1,8 +1,8 @@
 //! Names say what is inside. `utils` says nothing, and neither does a type called `Manager`.
 
+use crate::tidy::files::source::{LexedSource, Token};
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::source::{LexedSource, Token};
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 const EMPTY_MODULE_NAMES: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "stuff",

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Beside data: where it comes from and under which terms. `README` serves for data that is our own.
 const ORIGIN_FILES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "NOTICE", "README"];

@@ -3,9 +3,9 @@
 //! The table is in `crate_layers`. Not here: what the code inside a crate may mention (`purity`).
 
 use crate::metadata::{Dependency, Package};
-use crate::tidy::crate_layers::{self, CrateRule, FOR_TESTS, RESERVED_LIBRARIES};
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::Workspace;
+use crate::tidy::structure::crate_layers::{self, CrateRule, FOR_TESTS, RESERVED_LIBRARIES};
 
 /// Checks every dependency of every package of ours.
 pub(crate) fn check_layers(workspace: &Workspace) -> Vec<Finding> {
@@ -29,7 +29,7 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
         findings.push(Finding::on_file(
             &manifest,
             what,
-            "give it a floor in xtask/src/tidy/crate_layers.rs",
+            "give it a floor in xtask/src/tidy/structure/crate_layers.rs",
         ));
         return findings;
     };

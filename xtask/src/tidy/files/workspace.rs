@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::shell;
-use crate::tidy::source::LexedSource;
+use crate::tidy::files::source::LexedSource;
 
 /// Everything the checks know.
 #[derive(Debug, Default)]

@@ -10,10 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::tidy::files::paths::{self, Mention, MentionKind};
+use crate::tidy::files::source::LexedSource;
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::{self, Mention, MentionKind};
-use crate::tidy::source::LexedSource;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Where one module names another: the first path that does.
 struct Evidence {

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::tidy::files::source::LexedSource;
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::source::LexedSource;
-use crate::tidy::workspace::Workspace;
 
 /// Comment lines of ten thousand code lines, in the whole workspace.
 const WORKSPACE_SHARE: usize = 300;

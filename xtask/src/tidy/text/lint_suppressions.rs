@@ -3,9 +3,9 @@
 //! `todo!`, `unimplemented!` and `dbg!` are for the minute before a commit; a lint is suppressed, or a test ignored,
 //! only with its reason beside it.
 
+use crate::tidy::files::source::{LexedSource, Token};
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::source::{LexedSource, Token};
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 const LEFTOVER_MACROS: &[(&str, &str)] = &[
     ("todo", "finish it"),

@@ -3,11 +3,11 @@
 //! A `lib.rs` holds docs, attributes, `mod` and explicit `use`: no logic, no glob exports. The façade crate is only
 //! that, in all its files.
 
-use crate::tidy::crate_layers::FACADE;
+use crate::tidy::files::paths::{self, MentionKind};
+use crate::tidy::files::source::{LexedSource, Token};
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::{self, MentionKind};
-use crate::tidy::source::{LexedSource, Token};
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
+use crate::tidy::structure::crate_layers::FACADE;
 
 /// Words that define something.
 const DEFINITIONS: &[&str] = &[

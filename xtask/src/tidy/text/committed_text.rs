@@ -3,8 +3,8 @@
 //! Every text file of ours is read, comments included; recorded data is not ours to edit and is left out. The words
 //! are written in two halves so that this file is not its own first finding.
 
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// What no text may contain, compared without case.
 const FORBIDDEN_WORDS: &[(&str, &str)] = &[

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::exempt::{FORMAT_NAMES, SHARED_TYPE_NAMES};
+use crate::tidy::files::paths::is_name;
+use crate::tidy::files::source::Token;
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::is_name;
-use crate::tidy::source::Token;
-use crate::tidy::workspace::Workspace;
 
 /// Participles and riddles that no function may be called which returns `Result` or is `async`.
 const AVOIDED_NAMES: &[&str] = &[

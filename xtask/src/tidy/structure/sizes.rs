@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use crate::tidy::exempt::{BIG_FILES, Exemption, LONG_FILES, LONG_FUNCTIONS};
+use crate::tidy::files::paths::is_name;
+use crate::tidy::files::source::Token;
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::is_name;
-use crate::tidy::source::Token;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Over this a file is worth a second look; `cargo xtask tidy` lists it.
 const SOFT_LINES: usize = 500;

@@ -6,11 +6,11 @@
 //! Neither sees what a dependency does inside; `crate_layers::IMPURE_LIBRARIES` lists the dependencies that are out of the question.
 
 use crate::metadata::Package;
-use crate::tidy::crate_layers::{self, IMPURE_LIBRARIES};
+use crate::tidy::files::paths::{self, Mention, MentionKind};
+use crate::tidy::files::source::LexedSource;
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::{self, Mention, MentionKind};
-use crate::tidy::source::LexedSource;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
+use crate::tidy::structure::crate_layers::{self, IMPURE_LIBRARIES};
 
 /// What a pure crate's `lib.rs` must say, for clippy.
 pub(crate) const OPT_IN: &str =

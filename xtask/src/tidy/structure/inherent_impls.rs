@@ -4,9 +4,9 @@
 //! path shows. Work is done by free functions of the module that owns the rule; the handle only delegates.
 
 use crate::tidy::exempt::HANDLES;
+use crate::tidy::files::source::Token;
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::source::Token;
-use crate::tidy::workspace::Workspace;
 
 /// A type whose inherent `impl` blocks may stand only in some files.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! like any other. Not here: which module a path leads to
 //! (`module_cycles`).
 
-use crate::tidy::source::Token;
+use crate::tidy::files::source::Token;
 
 /// One path somebody wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +208,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::LexedSource;
+    use crate::tidy::files::source::LexedSource;
 
     fn of(text: &str) -> Vec<Mention> {
         path_mentions(&LexedSource::lex(text).unwrap().code)

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 const FOLDER: &str = "docs/behaviour/";
 const NOT_YET: &str = "not yet";

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use crate::tidy::exempt::{CROWDED_FOLDERS, SMALL_FILES};
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::Workspace;
 
 /// A source file of fewer lines belongs to the module that owns its concept.
 const SMALL_FILE_LINES: usize = 40;
