@@ -70,7 +70,7 @@ impl Run {
             parent: None,
             depth: 0,
             budget: agent.budget,
-            began_ms: chat.engine().now_ms(),
+            started_ms: chat.engine().now_ms(),
             base: head_to_string(chat.head().await?),
         };
         let session = chat.layer_session(Some(record.run_scope(id))).await?;
@@ -315,7 +315,7 @@ impl Run {
 /// JSON of what a program gives.
 fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
     Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
-        what: what.to_owned(),
+        subject: what.to_owned(),
         expected: "what can be written as JSON".to_owned(),
         found: error.to_string(),
     })
@@ -324,7 +324,7 @@ fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
 /// What a program gave, out of its JSON.
 fn from_json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
     serde_json::from_slice(bytes).map_err(|error| RunError::ItemMismatch {
-        what: what.to_owned(),
+        subject: what.to_owned(),
         expected: std::any::type_name::<T>().to_owned(),
         found: error.to_string(),
     })

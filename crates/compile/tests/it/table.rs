@@ -123,7 +123,7 @@ fn models_come_from_the_catalogue() {
     let error = compiler
         .compile(&items(), &Target::anthropic("claude-opus-48"))
         .unwrap_err();
-    let CompileError::Catalogue(CatalogueError::UnknownModel { near, .. }) = error else {
+    let CompileError::Catalogue(CatalogueError::UnknownModel { similar: near, .. }) = error else {
         panic!("{error}");
     };
     assert!(

@@ -102,7 +102,7 @@ impl Desk {
 
     /// What would be stored.
     pub(crate) fn stored(&self) -> StoredState {
-        self.layers.changed_states(&self.states)[0].now.clone()
+        self.layers.changed_states(&self.states)[0].current.clone()
     }
 
     /// The state as it was when it was stored.

@@ -19,15 +19,17 @@ const SEEN: ObservedItems<'static> = ObservedItems {
 fn call() -> ToolRequest {
     ToolRequest {
         tool: "t".to_owned(),
-        called: "t".to_owned(),
+        called_name: "t".to_owned(),
         call_id: "1".to_owned(),
         arguments: contexture_ir::Raw::null(),
     }
 }
 
-fn why(status: &HookStatus) -> &str {
+fn reason(status: &HookStatus) -> &str {
     match status {
-        HookStatus::Failed { why } | HookStatus::Skipped { why } | HookStatus::Stale { why } => why,
+        HookStatus::Failed { reason }
+        | HookStatus::Skipped { reason }
+        | HookStatus::Stale { reason } => reason,
         _ => "ok",
     }
 }
@@ -47,7 +49,7 @@ async fn a_failure_is_named_and_undone() {
         let mut states = begun(&layers).await;
         let context = context();
         let outcomes = layers.observe(&mut states, SEEN, &context).await.unwrap();
-        assert_eq!(why(&outcomes[0].status), expected, "{act:?}");
+        assert_eq!(reason(&outcomes[0].status), expected, "{act:?}");
         let well = expected == "ok";
         assert_eq!(!written(&layers, &states).is_empty(), well, "{act:?}");
         assert_eq!(!context.drain_events().is_empty(), well, "{act:?}");
@@ -150,7 +152,7 @@ async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
         .unwrap();
     assert_eq!(items, ["x", "b"].map(said));
     let skipped = HookStatus::Skipped {
-        why: "as told".to_owned(),
+        reason: "as told".to_owned(),
     };
     assert_eq!(outcomes[0].status, skipped);
     assert_eq!(written(&layers, &states), [("b".into(), "101".into())]);

@@ -26,10 +26,10 @@ async fn arguments_and_results_must_fit() {
             .await;
         match (expected, result) {
             (Ok(expected), Ok(result)) => assert_eq!(result.get(), expected),
-            (Err(why), Err(error)) => {
-                assert!(error.to_string().starts_with(why), "{error}");
-                assert!(written(&layers, &states).is_empty(), "{why}");
-                assert!(context.drain_events().is_empty(), "{why}");
+            (Err(reason), Err(error)) => {
+                assert!(error.to_string().starts_with(reason), "{error}");
+                assert!(written(&layers, &states).is_empty(), "{reason}");
+                assert!(context.drain_events().is_empty(), "{reason}");
             }
             (expected, result) => panic!("{tool}: {expected:?}, {result:?}"),
         }
@@ -43,7 +43,7 @@ async fn a_function_that_fails_changes_nothing() {
         (Act::Panic, "it panicked: as told"),
         (Act::Hang, "no result within 30000 ms"),
     ];
-    for (act, why) in cases {
+    for (act, reason) in cases {
         let log = Log::default();
         let layers = list([Probe::new("a", &log).on(Hook::Function, act)]);
         let mut states = begun(&layers).await;
@@ -51,7 +51,7 @@ async fn a_function_that_fails_changes_nothing() {
         let result = layers
             .call_function(&mut states, "a_set", &five, &context())
             .await;
-        assert_eq!(result.unwrap_err().to_string(), why);
+        assert_eq!(result.unwrap_err().to_string(), reason);
         assert!(written(&layers, &states).is_empty());
     }
 }
@@ -65,7 +65,7 @@ async fn a_layer_without_a_state_cannot_be_called() {
     let result = layers
         .call_function(&mut states, "a_set", &five, &context())
         .await;
-    let why = result.unwrap_err().to_string();
-    assert!(why.contains("cannot be read"), "{why}");
+    let reason = result.unwrap_err().to_string();
+    assert!(reason.contains("cannot be read"), "{reason}");
     assert_eq!(taken(&log), [""; 0]);
 }

@@ -76,7 +76,7 @@ async fn run(layers: &Layers) -> Seen {
         .unwrap();
     let request = contexture_layers::ToolRequest {
         tool: "t".to_owned(),
-        called: "t".to_owned(),
+        called_name: "t".to_owned(),
         call_id: "1".to_owned(),
         arguments: contexture_ir::Raw::null(),
     };

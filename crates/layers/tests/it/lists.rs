@@ -53,12 +53,12 @@ fn a_tool_twice_is_refused_whoever_offers_it() {
     let error = one
         .with_layer(Functions("b", vec![function("b", "f")]))
         .unwrap_err();
-    let why = "the layers a and b both offer a tool named f: rename one";
-    assert_eq!(error.to_string(), why);
+    let reason = "the layers a and b both offer a tool named f: rename one";
+    assert_eq!(error.to_string(), reason);
     let both = vec![function("a", "f"), function("a", "f")];
     let error = Layers::new().with_layer(Functions("a", both)).unwrap_err();
-    let why = "the layers a and a both offer a tool named f: rename one";
-    assert_eq!(error.to_string(), why);
+    let reason = "the layers a and a both offer a tool named f: rename one";
+    assert_eq!(error.to_string(), reason);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn a_tool_that_no_provider_takes_is_refused() {
     let error = Layers::new()
         .with_layer(Functions("a", vec![bad]))
         .unwrap_err();
-    let why = "the function f of the layer a: ";
-    assert!(error.to_string().starts_with(why), "{error}");
+    let reason = "the function f of the layer a: ";
+    assert!(error.to_string().starts_with(reason), "{error}");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_budget_that_cannot_be_kept_is_refused() {
         ),
         (budget(0, None, 101), "a share of 101 per cent"),
     ];
-    for (budget, why) in cases {
+    for (budget, reason) in cases {
         let error = with(budget).unwrap_err().to_string();
-        assert!(error.contains(why), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -111,7 +111,7 @@ fn names_of_layers() {
 #[tokio::test]
 async fn what_is_for_programs_is_not_offered_to_models() {
     let host = FunctionSpec {
-        offered: OfferedTo::Host,
+        offered_to: OfferedTo::Host,
         ..function("a", "host")
     };
     let layers = Layers::new()

@@ -227,7 +227,7 @@ async fn schemas_do_not_change_with_the_notes() {
         .await
         .unwrap();
     assert_eq!(desk.layers.tool_definitions(), tools);
-    for (arguments, why) in [
+    for (arguments, reason) in [
         (r#"{"key":"k"}"#, "value"),
         (r#"{"key":1,"value":"v"}"#, "/key"),
         (r#"{"key":"k","value":"v","ttl":0}"#, "/ttl"),
@@ -236,7 +236,7 @@ async fn schemas_do_not_change_with_the_notes() {
         (r#"{"key":"","value":"v"}"#, "the key is empty"),
     ] {
         let refused = desk.call("create_memory", arguments).await.unwrap_err();
-        assert!(refused.contains(why), "{arguments}: {refused}");
+        assert!(refused.contains(reason), "{arguments}: {refused}");
     }
 }
 

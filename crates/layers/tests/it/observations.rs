@@ -14,7 +14,7 @@ fn notes(stage: &Stage) -> Vec<(ObservationKind, String, String)> {
     let state = stage.layers.state::<Observations>(&stage.states).unwrap();
     let notes = state.notes.iter();
     notes
-        .map(|note| (note.kind, note.by.clone(), note.text.clone()))
+        .map(|note| (note.kind, note.author.clone(), note.text.clone()))
         .collect()
 }
 
@@ -158,7 +158,7 @@ async fn model_is_asked_at_threshold_and_failure_keeps_unread() {
     stage.user(&"y".repeat(500)).await;
     assert_eq!(asked(), 4);
     let state = stage.layers.state::<Observations>(&stage.states).unwrap();
-    assert!(state.unread.contains("xxx") && state.unread.contains("yyy"));
+    assert!(state.unread_text.contains("xxx") && state.unread_text.contains("yyy"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,5 +168,5 @@ async fn what_is_unread_is_bounded() {
         stage.user(&"é".repeat(20_000)).await;
     }
     let state = stage.layers.state::<Observations>(&stage.states).unwrap();
-    assert!(state.unread.len() <= 32 * 1024 && state.unread.len() > 16 * 1024);
+    assert!(state.unread_text.len() <= 32 * 1024 && state.unread_text.len() > 16 * 1024);
 }

@@ -12,7 +12,7 @@ use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, taken, t
 fn request() -> ToolRequest {
     ToolRequest {
         tool: "files/read".to_owned(),
-        called: "files_read".to_owned(),
+        called_name: "files_read".to_owned(),
         call_id: "call_1".to_owned(),
         arguments: Raw::null(),
     }

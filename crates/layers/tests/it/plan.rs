@@ -50,7 +50,7 @@ async fn what_is_refused_says_why_and_changes_nothing() {
     let before = stage.said().await;
     let many: Vec<String> = (0..51).map(|n| format!(r#"{{"text":"{n}"}}"#)).collect();
     let long = "x".repeat(501);
-    for (arguments, why) in [
+    for (arguments, reason) in [
         (
             r#"{"changes":[{"id":"1","status":"done"},{"id":"7","status":"done"}]}"#.to_owned(),
             r#"there is no task "7"; there are: 1"#,
@@ -71,7 +71,7 @@ async fn what_is_refused_says_why_and_changes_nothing() {
         ),
     ] {
         let error = stage.call(UPDATE, &arguments).await.unwrap_err();
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
         assert_eq!(stage.said().await, before);
     }
 }

@@ -357,7 +357,7 @@ pub(crate) fn node(n: u8) -> NodeId {
 pub(crate) fn written(layers: &Layers, states: &LayerStates) -> Vec<(String, String)> {
     let changed = layers.changed_states(states).into_iter();
     let pairs = changed.map(|changed| {
-        let text = String::from_utf8(changed.now.bytes.to_vec()).unwrap();
+        let text = String::from_utf8(changed.current.bytes.to_vec()).unwrap();
         (changed.layer.to_string(), text)
     });
     pairs.collect()

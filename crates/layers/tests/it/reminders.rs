@@ -110,7 +110,7 @@ async fn what_a_person_says_is_read() {
     let about = |above| {
         ReminderCondition::About(Topics {
             topics: topics.map(str::to_owned).to_vec(),
-            above,
+            min_score: above,
         })
     };
     for (above, text, expected) in [

@@ -128,7 +128,7 @@ async fn the_merged_whole_must_be_of_the_schema() {
         .unwrap();
     // A part that alone would not be of the schema.
     desk.call(UPDATE, r#"{"open":[1,2]}"#).await.unwrap();
-    for (change, why) in [
+    for (change, reason) in [
         (r#"{"open":[1,2,3]}"#, "/open"),
         (r#"{"goal":null}"#, "goal"),
         (r#"{"goal":{"a":1}}"#, "/goal"),
@@ -136,7 +136,7 @@ async fn the_merged_whole_must_be_of_the_schema() {
         ("[]", "object"),
     ] {
         let refused = desk.call(UPDATE, change).await.unwrap_err();
-        assert!(refused.contains(why), "{change}: {refused}");
+        assert!(refused.contains(reason), "{change}: {refused}");
     }
     assert_eq!(desk.stored(), stored(1, r#"{"goal":"ship","open":[1,2]}"#));
 }
@@ -150,9 +150,9 @@ async fn sections_are_texts_shown_in_their_order() {
     let expected = "<scratchpad>\n  <goal>a</goal>\n</scratchpad>\n\
                     <scratchpad>\n  <next>c</next>\n</scratchpad>";
     assert_eq!(desk.shown().await, expected);
-    for (change, why) in [(r#"{"mood":"good"}"#, "mood"), (r#"{"goal":1}"#, "/goal")] {
+    for (change, reason) in [(r#"{"mood":"good"}"#, "mood"), (r#"{"goal":1}"#, "/goal")] {
         let refused = desk.call(UPDATE, change).await.unwrap_err();
-        assert!(refused.contains(why), "{refused}");
+        assert!(refused.contains(reason), "{refused}");
     }
     desk.call(UPDATE, r#"{"next":null,"goal":null}"#)
         .await

@@ -75,7 +75,10 @@ fn a_name_is_its_folders_and_unknown_fields_are_told_or_refused() {
     let folders = SkillFolders::new().with_folder(root.path());
     let loaded = folders.load_skills();
     assert_eq!(names(&loaded), ["good", "small"]);
-    assert_eq!(loaded.unknown, [(folder.clone(), vec!["model".to_owned()])]);
+    assert_eq!(
+        loaded.unknown_fields,
+        [(folder.clone(), vec!["model".to_owned()])]
+    );
     assert_eq!(loaded.refused.len(), 1);
     assert_eq!(
         loaded.refused[0].error.to_string(),
@@ -237,7 +240,7 @@ async fn load_gives_tool_output_and_activate_adds_anchor_band() {
     let active: Vec<_> = state
         .active
         .iter()
-        .map(|active| (&*active.name, active.by))
+        .map(|active| (&*active.name, active.activated_by))
         .collect();
     assert_eq!(
         active,
@@ -385,15 +388,15 @@ async fn files_of_a_skill_are_read_by_range_and_nothing_beside_them() {
         symlink(root.path().join("outside.txt"), folder.join("link.txt")).unwrap();
         symlink(root.path(), folder.join("up")).unwrap();
         mknodat(CWD, folder.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        for (path, why) in [
+        for (path, reason) in [
             ("link.txt", "link.txt is a symbolic link"),
             ("up/outside.txt", "up is a symbolic link"),
             ("pipe", "pipe is something special"),
         ] {
-            refused(&mut stage, "docs", path, why).await;
+            refused(&mut stage, "docs", path, reason).await;
         }
     }
-    for (name, path, why) in [
+    for (name, path, reason) in [
         ("docs", "../outside.txt", "is no path below the folder"),
         ("docs", "references/../../outside.txt", "is no path"),
         ("docs", "/etc/passwd", "is no path"),
@@ -417,15 +420,15 @@ async fn files_of_a_skill_are_read_by_range_and_nothing_beside_them() {
         ("code", "SKILL.md", "the skill code has no files"),
         ("nobody", "SKILL.md", "there is no skill"),
     ] {
-        refused(&mut stage, name, path, why).await;
+        refused(&mut stage, name, path, reason).await;
     }
 }
 
-async fn refused(stage: &mut Stage, name: &str, path: &str, why: &str) {
+async fn refused(stage: &mut Stage, name: &str, path: &str, reason: &str) {
     let arguments = serde_json::json!({"name": name, "path": path}).to_string();
     let error = stage.call("read_skill_file", &arguments).await.unwrap_err();
     assert!(matches!(error, FunctionError::Refused(_)), "{error:?}");
-    assert!(error.to_string().contains(why), "{path}: {error}");
+    assert!(error.to_string().contains(reason), "{path}: {error}");
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ impl Stage {
     fn keep(&mut self) {
         for changed in self.layers.changed_states(&self.states) {
             self.stored.retain(|(id, _)| *id != changed.layer);
-            self.stored.push((changed.layer, changed.now));
+            self.stored.push((changed.layer, changed.current));
         }
         self.states.mark_committed();
     }
@@ -184,7 +184,7 @@ impl Stage {
     pub(crate) async fn gate(&mut self, tool: &str) -> ToolGate {
         let request = ToolRequest {
             tool: tool.to_owned(),
-            called: tool.to_owned(),
+            called_name: tool.to_owned(),
             call_id: "call".to_owned(),
             arguments: Raw::parse("{}").unwrap(),
         };

@@ -86,9 +86,9 @@ async fn the_model_sets_it_whole_and_is_told_what_does_not_fit() {
         ("[]", "object"),
         ("null", "object"),
     ];
-    for (arguments, why) in bad {
+    for (arguments, reason) in bad {
         let error = desk.call("set_state", arguments).await.unwrap_err();
-        assert!(error.contains(why), "{arguments}: {error}");
+        assert!(error.contains(reason), "{arguments}: {error}");
         assert_eq!(desk.stored(), stored(1, r#"{"open":3,"next":"test"}"#));
     }
     desk.rewind(&before);
@@ -116,8 +116,8 @@ async fn a_first_value_that_is_not_of_the_schema_is_refused() {
     let mut states = layers.restore_states([]);
     let context = crate::probe::context();
     let outcomes = layers.init_states(&mut states, &context).await.unwrap();
-    let why = format!("{:?}", outcomes[0].status);
-    assert!(why.contains("/open"), "{why}");
+    let reason = format!("{:?}", outcomes[0].status);
+    assert!(reason.contains("/open"), "{reason}");
     assert!(layers.changed_states(&states).is_empty());
     assert!(task().with_schema(&Raw::parse("7").unwrap()).is_err());
 }

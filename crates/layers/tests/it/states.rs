@@ -34,8 +34,8 @@ async fn what_did_not_change_is_not_stored() {
     let changed = layers.changed_states(&states);
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].layer, id("a"));
-    assert_eq!(changed[0].now, stored(1, "5"));
-    assert_eq!(changed[0].before, Some(stored(1, "100")));
+    assert_eq!(changed[0].current, stored(1, "5"));
+    assert_eq!(changed[0].previous, Some(stored(1, "100")));
     layers
         .call_function(
             &mut states,
@@ -63,12 +63,15 @@ async fn a_state_that_cannot_be_read_is_left_alone() {
             "of version 0 cannot be read",
         ),
     ];
-    for (bad, why) in cases {
+    for (bad, reason) in cases {
         let log = Log::default();
         let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
         let mut states = layers.restore_states([(id("a"), bad.clone())]);
         let outcomes = layers.init_states(&mut states, &context()).await.unwrap();
-        assert!(format!("{:?}", outcomes[0]).contains(why), "{outcomes:?}");
+        assert!(
+            format!("{:?}", outcomes[0]).contains(reason),
+            "{outcomes:?}"
+        );
         let outcomes = layers.observe(&mut states, SEEN, &context()).await.unwrap();
         assert!(format!("{:?}", outcomes[0].status).starts_with("Skipped"));
         assert!(outcomes[1].status.is_ok());
@@ -86,8 +89,8 @@ async fn an_older_state_is_migrated_and_stored_anew_when_it_changes() {
     assert_eq!(layers.export_state(&states, "a").unwrap().get(), "4");
     layers.observe(&mut states, SEEN, &context()).await.unwrap();
     let changed = layers.changed_states(&states);
-    assert_eq!(changed[0].now, stored(2, "5"));
-    assert_eq!(changed[0].before, Some(stored(0, "\"four\"")));
+    assert_eq!(changed[0].current, stored(2, "5"));
+    assert_eq!(changed[0].previous, Some(stored(0, "\"four\"")));
 }
 
 #[tokio::test]
@@ -150,11 +153,14 @@ async fn a_state_larger_than_a_value_may_be_is_refused_by_its_size() {
         let outcomes = layers.observe(&mut states, SEEN, &context).await.unwrap();
         assert_eq!(outcomes[0].status.is_ok(), fits);
         assert_eq!(context.drain_events().is_empty(), !fits);
-        let size = layers.changed_states(&states)[0].now.bytes.len();
+        let size = layers.changed_states(&states)[0].current.bytes.len();
         assert_eq!(size, STATE_BYTES, "the last that could be kept");
         if !fits {
-            let why = format!("{:?}", outcomes[0].status);
-            assert!(why.contains("1048577 bytes, the limit is 1048576"), "{why}");
+            let reason = format!("{:?}", outcomes[0].status);
+            assert!(
+                reason.contains("1048577 bytes, the limit is 1048576"),
+                "{reason}"
+            );
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum ApprovalDecision {
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Decides about a call. `why` is what a layer says of it; empty if a policy asks.
-    async fn decide(&self, call: &ToolRequest, why: &str) -> ApprovalDecision;
+    async fn decide(&self, call: &ToolRequest, reason: &str) -> ApprovalDecision;
 }
 
 /// Nobody to ask: the run waits.

@@ -99,7 +99,7 @@ impl From<&Usage> for Tokens {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunUsage {
-    /// Tokens.
+    /// Tokens of all responses.
     pub tokens: Tokens,
     /// Money; absent where the price of nothing is known. A lower bound if [`unpriced`](Self::unpriced) is not zero.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -100,7 +100,7 @@ async fn outputs_are_what_layers_let_in_and_each_call_has_one() {
     let agent = agent(&model)
         .with_tools(tools(&ran))
         .with_observer(move |event: &RunEvent| {
-            if let RunEventKind::ToolDone { output, .. } = &event.news {
+            if let RunEventKind::ToolFinished { output, .. } = &event.kind {
                 let text = Item::FunctionCallOutput(output.clone()).text();
                 let let_in = text.ends_with("[seen]") || text.ends_with("withheld");
                 seen.fetch_add(u32::from(let_in), Ordering::SeqCst);

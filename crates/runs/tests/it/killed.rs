@@ -40,7 +40,7 @@ async fn works_until_it_is_killed() {
         Synchronous::Normal
     };
     let store = store(Path::new(&database), synchronous);
-    go_on(store, STAGES, Rerun::Again).await.unwrap();
+    go_on(store, STAGES, Rerun::Repeat).await.unwrap();
 }
 
 fn start(database: &Path, synchronous: Synchronous) -> Child {
@@ -87,9 +87,9 @@ fn a_killed_run_goes_on_as_if_nobody_had() {
     let wanted = runtime.block_on(async {
         let whole: Arc<dyn Store> = Arc::new(MemoryStore::new());
         set_up(Arc::clone(&whole)).await;
-        let turn = go_on(Arc::clone(&whole), STAGES, Rerun::Again).await;
+        let turn = go_on(Arc::clone(&whole), STAGES, Rerun::Repeat).await;
         let turn = turn.unwrap().unwrap();
-        assert!(turn.spent.steps > 200, "{}", turn.spent);
+        assert!(turn.usage.steps > 200, "{}", turn.usage);
         contents(&whole).await
     });
     let directory = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn skills() -> Skills {
     let mut skill = Skill::new("asks", "Asks.", "Ask.").unwrap();
     let allowed = ["asked", "denied"].map(|tool| AllowedTool {
         tool: tool.into(),
-        within: None,
+        argument_pattern: None,
     });
     skill.allowed_tools = allowed.to_vec();
     Skills::new([skill]).unwrap()

@@ -33,7 +33,7 @@ fn said(text: &str) -> Item {
 fn refusing() -> ModelError {
     ModelError::Refused {
         model: "m".into(),
-        why: "no".into(),
+        reason: "no".into(),
         too_long: false,
     }
 }
@@ -121,7 +121,7 @@ async fn failed_turn_keeps_history_and_notifies_layers() {
     assert_eq!(*ends.lock().unwrap(), ["init", "failed", "disposed"]);
     let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     assert_eq!(listed[0].status, RunStatus::Failed);
-    assert!(listed[0].why.is_some() && listed[0].result.is_none());
+    assert!(listed[0].reason.is_some() && listed[0].result.is_none());
 
     // The next turn knows of it, and an earlier answer never stands for a later failure.
     let model = model([saying("Paid.")]);
@@ -176,8 +176,8 @@ async fn what_is_done_is_kept_while_others_are_at_work() {
     let ran = Arc::new(AtomicU32::new(0));
     let mut tools = ToolBox::new(Policy::default());
     let options = ToolOptions {
-        rerun: Rerun::Again,
-        lane: ToolConcurrency::Together,
+        rerun: Rerun::Repeat,
+        concurrency: ToolConcurrency::Parallel,
         ..ToolOptions::default()
     };
     // The slow one is cut off when it runs first.
@@ -231,7 +231,7 @@ async fn answers_that_were_refused_are_kept_and_counted() {
     let turn = run_turn_with_text(&chat, &agent(&model), "Say.")
         .await
         .unwrap();
-    assert_eq!((turn.text.as_str(), turn.spent.responses), ("Short", 2));
+    assert_eq!((turn.text.as_str(), turn.usage.responses), ("Short", 2));
     let answers = chat
         .response_ids(PathEnd::Branch(chat.branch()))
         .await
@@ -256,12 +256,12 @@ async fn what_a_child_used_counts_though_it_failed() {
     let thinker = SubAgent::new(agent(&inner).with_tools(tools(&ran)), "Thinks.");
     let agent = agent(&outer).with_sub_agent("think", thinker);
     let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
-    assert_eq!(turn.spent.responses, 3);
-    assert_eq!(turn.spent.tokens.input, Some(30));
+    assert_eq!(turn.usage.responses, 3);
+    assert_eq!(turn.usage.tokens.input, Some(30));
     let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     let child = listed.iter().find(|run| run.parent.is_some()).unwrap();
     assert_eq!(child.status, RunStatus::Failed);
-    assert_eq!(child.spent.unwrap().responses, 1);
+    assert_eq!(child.usage.unwrap().responses, 1);
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ async fn resumed_run_keeps_layer_states_usage_and_budget() {
         .unwrap();
     let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
     assert_eq!(run.usage().responses, 1);
-    assert_eq!(run.usage().tokens, turn.spent.tokens);
+    assert_eq!(run.usage().tokens, turn.usage.tokens);
     assert_eq!(*run.layers().state::<Ends>().unwrap(), 102);
     let error = run.drive().await.unwrap_err();
     assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
@@ -400,7 +400,7 @@ async fn what_a_model_thought_goes_back_to_it_with_its_calls() {
         .await
         .unwrap();
     assert_eq!(turn.text, "Three.");
-    assert_eq!(turn.spent.tokens.reasoning, Some(3));
+    assert_eq!(turn.usage.tokens.reasoning, Some(3));
     let second = &model.requests()[1].payload;
     let place = |text: &str| second.find(text).unwrap();
     assert!(
@@ -422,7 +422,7 @@ async fn an_answer_that_is_called_off_midway_is_kept_for_people_only() {
     let handle: Arc<Mutex<Option<RunHandle>>> = Arc::default();
     let (held, heard) = (Arc::clone(&handle), Arc::new(AtomicU32::new(0)));
     let agent = agent(&model).with_observer(move |event: &RunEvent| {
-        if let RunEventKind::Delta(delta) = &event.news
+        if let RunEventKind::Delta(delta) = &event.kind
             && format!("{delta:?}").contains("Half")
         {
             heard.fetch_add(1, Ordering::SeqCst);

@@ -108,7 +108,7 @@ impl Scene {
                         status: entry.status,
                         text: entry.result.unwrap_or_default(),
                         value: entry.value,
-                        spent: timeless_spent(entry.spent.unwrap()),
+                        spent: timeless_spent(entry.usage.unwrap()),
                     };
                     return Ok((came, None));
                 }
@@ -119,7 +119,7 @@ impl Scene {
                 status: RunStatus::Completed,
                 text: turn.text,
                 value: turn.value,
-                spent: timeless_spent(turn.spent),
+                spent: timeless_spent(turn.usage),
             };
             return Ok((came, Some(turn.end)));
         }
@@ -238,7 +238,7 @@ async fn what_is_to_stop_a_run_is_shown_all_its_texts_again() {
         });
         let plain = Arc::clone(plain);
         let observer = move |event: &RunEvent| {
-            if let RunEventKind::Answered { response, .. } = &event.news {
+            if let RunEventKind::ResponseStored { response, .. } = &event.kind {
                 let more = async {
                     let chat = Engine::new(Arc::clone(&plain))
                         .conversation("c")
@@ -393,7 +393,7 @@ fn finishing() -> Scene {
     Scene::of(|_| {
         let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
         let again = ToolOptions {
-            rerun: Rerun::Again,
+            rerun: Rerun::Repeat,
             ..ToolOptions::default()
         };
         let mut tools = tools(&Arc::default());
@@ -447,7 +447,7 @@ async fn a_program_ends_the_run_with_a_value_and_the_first_one_counts() {
     let turn = run.drive().await.unwrap();
     assert_eq!(turn.end, TurnEnd::Completed);
     assert_eq!(turn.value.unwrap().get(), "[1,2]");
-    assert_eq!(turn.spent.responses, 0);
+    assert_eq!(turn.usage.responses, 0);
     let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     assert_eq!(listed[0].value.as_ref().unwrap().get(), "[1,2]");
 }
@@ -597,7 +597,7 @@ async fn what_is_spent_on_the_side_counts() {
             ..PrepareOptions::default()
         };
         let again = ToolOptions {
-            rerun: Rerun::Again,
+            rerun: Rerun::Repeat,
             ..ToolOptions::default()
         };
         let mut tools = tools(&Arc::default());

@@ -119,8 +119,8 @@ fn thinker() -> SubAgent {
             _ => saying("Forty-two."),
         })
     }));
-    let agent =
-        Agent::new("thinker", model, Target::openai_chat("gpt-4o")).with_tools(tools(Rerun::Again));
+    let agent = Agent::new("thinker", model, Target::openai_chat("gpt-4o"))
+        .with_tools(tools(Rerun::Repeat));
     SubAgent::new(agent, "Thinks.")
 }
 
@@ -128,8 +128,8 @@ fn tools(once: Rerun) -> ToolBox {
     let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
     let mut tools = ToolBox::new(Policy::default());
     let again = ToolOptions {
-        rerun: Rerun::Again,
-        lane: ToolConcurrency::Together,
+        rerun: Rerun::Repeat,
+        concurrency: ToolConcurrency::Parallel,
         ..ToolOptions::default()
     };
     let once = ToolOptions {

@@ -267,7 +267,7 @@ async fn all_that_happens_is_told_as_the_page_says() {
     });
     let late = ModelError::Timeout {
         model: "gpt-4o".to_owned(),
-        what: "answer",
+        awaited: "answer",
         limit_ms: 1,
     };
     let calls = [

@@ -72,8 +72,8 @@ pub(crate) fn tools(ran: &Arc<AtomicU32>) -> ToolBox {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#;
     let schema = Raw::parse(schema).unwrap();
     let options = ToolOptions {
-        rerun: Rerun::Again,
-        lane: ToolConcurrency::Together,
+        rerun: Rerun::Repeat,
+        concurrency: ToolConcurrency::Parallel,
         ..ToolOptions::default()
     };
     let counted = Arc::clone(ran);

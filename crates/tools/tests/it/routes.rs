@@ -289,7 +289,7 @@ proptest! {
             1 => PolicyVerdict::Ask,
             _ => PolicyVerdict::Deny,
         };
-        let mut policy = Policy { otherwise: verdict(otherwise), ..Policy::default() };
+        let mut policy = Policy { default_verdict: verdict(otherwise), ..Policy::default() };
         for (pattern, number) in patterns {
             policy = policy.with_rule(RuleTarget::Name(pattern.into()), verdict(number));
         }
