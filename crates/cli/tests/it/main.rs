@@ -11,12 +11,12 @@
 mod caching;
 mod chatting;
 mod command;
+mod compatible_hosts;
 mod compile;
 mod deepagents;
 mod documents;
-mod elsewhere;
 mod errors;
-mod kept;
+mod maintenance;
 mod mcp;
 mod memory;
 mod operating;
@@ -30,9 +30,9 @@ mod searching;
 mod serving;
 mod sessions;
 mod skills;
+mod stored_conversations;
 #[cfg(target_os = "linux")]
 mod streams;
 mod talking;
-mod two;
-mod upkeep;
+mod two_processes;
 mod waiting;

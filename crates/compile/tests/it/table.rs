@@ -7,7 +7,7 @@ use contexture_compile::{
 use contexture_ir::{Item, Raw, ReasoningOptions, RequestOptions, ResponseFormat};
 use contexture_wire::Format;
 
-use crate::material::{assistant, call, output, user};
+use crate::fixtures::{assistant, call, output, user};
 
 fn items() -> Vec<Item> {
     let mut items = vec![user("Fix the failing test in the date module.")];

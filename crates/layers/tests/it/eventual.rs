@@ -5,7 +5,9 @@ use contexture_layers::{
     Hook, HookOutcome, HookStatus, LayerStates, Layers, Projection, RecallCache, RecallMode,
 };
 
-use crate::probe::{Act, Log, Probe, context, id, list, node, path, recall, stored, taken, texts};
+use crate::recording_layer::{
+    Act, Log, Probe, context, id, list, node, path, recall, stored, taken, texts,
+};
 
 fn eventual(log: &Log) -> Probe {
     Probe::new("a", log).with(|spec| spec.recall = RecallMode::Eventual)

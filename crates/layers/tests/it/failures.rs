@@ -7,7 +7,9 @@ use contexture_layers::{
     ToolRequest,
 };
 
-use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, stored, texts, written};
+use crate::recording_layer::{
+    Act, Log, Probe, begun, context, list, recall, said, stored, texts, written,
+};
 
 const SEEN: ObservedItems<'static> = ObservedItems {
     items: &[],
@@ -125,7 +127,8 @@ async fn a_gate_whose_state_cannot_be_read_denies_if_it_must_not_fail() {
     for (on_error, denied) in [(OnError::Skip, false), (OnError::Fail, true)] {
         let log = Log::default();
         let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = on_error)]);
-        let mut states = layers.restore_states([(crate::probe::id("a"), stored(1, "\"broken"))]);
+        let mut states =
+            layers.restore_states([(crate::recording_layer::id("a"), stored(1, "\"broken"))]);
         let (gate, _) = layers.before_tool(&mut states, &call(), &context()).await;
         assert_eq!(matches!(gate, ToolGate::Deny(_)), denied);
         let begun = layers.init_states(&mut states, &context()).await;

@@ -3,7 +3,7 @@
 use contexture_ir::Raw;
 use contexture_layers::{Hook, OnError};
 
-use crate::probe::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
+use crate::recording_layer::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
 
 #[tokio::test]
 async fn arguments_and_results_must_fit() {

@@ -6,7 +6,7 @@ use contexture_layers::builtin::{
 };
 use contexture_layers::{AnswerVerdict, ToolGate};
 
-use crate::stage::{Stage, assistant};
+use crate::conversation_fixture::{Stage, assistant};
 
 fn judged(guard: &impl Guard, text: &str) -> AnswerVerdict {
     guard.check_answer(&ModelAnswer {

@@ -5,8 +5,8 @@ use contexture_ir::{guardrail, hint, user};
 use contexture_layers::builtin::{InstructionText, Instructions};
 use contexture_layers::{LayerError, LayerId};
 
-use crate::desk::{Desk, HOSTILE};
-use crate::probe::stored;
+use crate::layer_fixture::{Desk, HOSTILE};
+use crate::recording_layer::stored;
 
 #[tokio::test]
 async fn a_text_stands_as_it_was_written() {
@@ -85,7 +85,7 @@ async fn words_that_cannot_be_loaded_are_left_out_and_told() {
     let layer = layer.with_spec(|spec| spec.id = LayerId::new("house-rules").unwrap());
     let layers = contexture_layers::Layers::new().with_layer(layer).unwrap();
     let mut states = layers.restore_states([]);
-    let context = crate::probe::context();
+    let context = crate::recording_layer::context();
     let outcomes = layers.init_states(&mut states, &context).await.unwrap();
     let outcome = format!("{outcomes:?}");
     assert!(outcome.contains("house-rules") && outcome.contains("no such file"));
@@ -97,7 +97,7 @@ async fn stored_words_that_are_none_leave_the_layer_out() {
     let mut desk = Desk::with(Instructions::new("One.")).await;
     desk.rewind(&stored(1, r#"{"fragments":[{"no":"fragment"}]}"#));
     let spec = desk.layers.specs().next().unwrap().clone();
-    let call = crate::probe::recall(&desk.context, &[], &spec);
+    let call = crate::recording_layer::recall(&desk.context, &[], &spec);
     let gathered = desk
         .layers
         .recall_all(&desk.states, call, <_>::default(), &mut <_>::default())

@@ -4,7 +4,7 @@ use contexture_ir::RunId;
 use contexture_layers::{ChildEnd, Hook, HookOutcome, Layers, ObservedItems, Projection, RunEnd};
 use proptest::prelude::*;
 
-use crate::probe::{Act, Log, Probe, context, list, recall, said, texts, written};
+use crate::recording_layer::{Act, Log, Probe, context, list, recall, said, texts, written};
 
 const HOOKS: [Hook; 12] = [
     Hook::Init,

@@ -7,7 +7,7 @@ use contexture_layers::{
     FunctionSpec, Layer, LayerError, LayerId, LayerSpec, Layers, OfferedTo, RecallInput,
 };
 
-use crate::probe::{Log, Probe, begun, id, list};
+use crate::recording_layer::{Log, Probe, begun, id, list};
 
 /// A layer of nothing but functions.
 struct Functions(&'static str, Vec<FunctionSpec>);

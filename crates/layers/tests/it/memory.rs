@@ -7,7 +7,7 @@ use contexture_layers::builtin::memory::{Memory, NoteChange, NoteEntry, NoteTtl}
 use contexture_layers::{LayerId, StateScope};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, HOSTILE, quoted};
+use crate::layer_fixture::{Desk, HOSTILE, quoted};
 
 /// 22 November 2026, in the middle of the day.
 const NOON: i64 = 1_795_348_800_000;

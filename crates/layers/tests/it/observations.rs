@@ -8,7 +8,7 @@ use contexture_ir::{BranchName, ConversationId, FunctionCall, Owner};
 use contexture_layers::builtin::{ObservationKind, Observations};
 use contexture_layers::{HistoryHit, HookContext, LayerError, LayerHost, LayerId};
 
-use crate::stage::{Stage, text};
+use crate::conversation_fixture::{Stage, text};
 
 fn notes(stage: &Stage) -> Vec<(ObservationKind, String, String)> {
     let state = stage.layers.state::<Observations>(&stage.states).unwrap();

@@ -7,7 +7,7 @@ use contexture_layers::{
     AnswerVerdict, ChildEnd, Hook, Layers, ObservedItems, Projection, RunEnd, ToolGate, ToolRequest,
 };
 
-use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, taken, texts};
+use crate::recording_layer::{Act, Log, Probe, begun, context, list, recall, said, taken, texts};
 
 fn request() -> ToolRequest {
     ToolRequest {

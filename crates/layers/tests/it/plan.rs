@@ -3,7 +3,7 @@
 use contexture_compile::Band;
 use contexture_layers::builtin::{PlanLayer, TaskStatus};
 
-use crate::stage::Stage;
+use crate::conversation_fixture::Stage;
 
 const UPDATE: &str = "update_plan";
 

@@ -7,7 +7,7 @@ use contexture_layers::builtin::reminders::{
     ToolOutcome, Topics, Zone,
 };
 
-use crate::stage::{Stage, assistant};
+use crate::conversation_fixture::{Stage, assistant};
 
 async fn stage(when: ReminderCondition) -> Stage {
     Stage::new(Reminders::new().with_reminder(Reminder::new("now", when))).await

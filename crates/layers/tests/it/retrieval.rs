@@ -9,7 +9,7 @@ use contexture_layers::builtin::{Embedder, Retrieval};
 use contexture_layers::{HistoryHit, HookContext, LayerError, LayerHost, LayerId};
 use serde_json::Value;
 
-use crate::stage::{Stage, text};
+use crate::conversation_fixture::{Stage, text};
 
 const DAY: i64 = 86_400_000;
 

@@ -7,8 +7,8 @@ use contexture_layers::builtin::{MAX_PAD_BYTES, Scratchpad, ScratchpadContent};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::desk::{Desk, HOSTILE, quoted};
-use crate::probe::stored;
+use crate::layer_fixture::{Desk, HOSTILE, quoted};
+use crate::recording_layer::stored;
 
 const UPDATE: &str = "scratchpad_update";
 

@@ -11,7 +11,7 @@ use contexture_layers::builtin::{
 use contexture_layers::{FunctionError, HookContext, ToolGate};
 use tempfile::TempDir;
 
-use crate::stage::{Stage, text, user};
+use crate::conversation_fixture::{Stage, text, user};
 
 fn write(root: &Path, name: &str, more: &str, instructions: &str) -> PathBuf {
     let folder = root.join(name);

@@ -8,8 +8,8 @@ use contexture_layers::LayerId;
 use contexture_layers::builtin::StateLayer;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::{Desk, HOSTILE};
-use crate::probe::stored;
+use crate::layer_fixture::{Desk, HOSTILE};
+use crate::recording_layer::stored;
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Task {
@@ -114,7 +114,7 @@ async fn a_first_value_that_is_not_of_the_schema_is_refused() {
     let wrong = wrong.with_schema(&schema()).unwrap();
     let layers = contexture_layers::Layers::new().with_layer(wrong).unwrap();
     let mut states = layers.restore_states([]);
-    let context = crate::probe::context();
+    let context = crate::recording_layer::context();
     let outcomes = layers.init_states(&mut states, &context).await.unwrap();
     let reason = format!("{:?}", outcomes[0].status);
     assert!(reason.contains("/open"), "{reason}");

@@ -3,7 +3,7 @@
 use contexture_layers::{Hook, ObservedItems, STATE_BYTES, StoredState};
 use proptest::prelude::*;
 
-use crate::probe::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
+use crate::recording_layer::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
 
 const SEEN: ObservedItems<'static> = ObservedItems {
     items: &[],

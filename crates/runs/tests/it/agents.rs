@@ -20,7 +20,7 @@ use contexture_runs::{
 use contexture_tools::Policy;
 use contexture_wire::{Format, ToolNameMap};
 
-use crate::stand::{agent, calling, chat, model, saying, tool, tools, transcript};
+use crate::test_support::{agent, calling, chat, model, saying, tool, tools, transcript};
 
 #[tokio::test]
 async fn a_turn_goes_on_until_an_answer_calls_nothing() {
@@ -347,7 +347,7 @@ async fn refused_answer_is_retried_and_hidden_from_model() {
     let people = chat.messages(MessageView::User).await.unwrap();
     assert_eq!(people.len(), 2);
 
-    let model = crate::stand::model([saying("rude"), saying("rude"), saying("rude")]);
+    let model = crate::test_support::model([saying("rude"), saying("rude"), saying("rude")]);
     let agent = agent(&model).with_max_refusals(1);
     let error = run_turn_with_text(&chat, &agent, "Please.")
         .await
@@ -484,9 +484,9 @@ async fn budgets_and_predicates_end_runs() {
     assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
     assert_eq!(model.requests().len(), 2);
 
-    let model = crate::stand::model([call(), call(), call()]);
+    let model = crate::test_support::model([call(), call(), call()]);
     let until = StopCondition::max_steps(3);
-    let agent = crate::stand::agent(&model)
+    let agent = crate::test_support::agent(&model)
         .with_tools(tools(&ran))
         .with_stop_condition(until);
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();

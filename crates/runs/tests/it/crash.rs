@@ -9,7 +9,7 @@ use contexture_runs::{RunError, Turn};
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::{Faulty, InjectedFault};
 
-use crate::scene::{UNKNOWN, begun, contents, go_on, set_up, timeless_spent, unknown};
+use crate::scripted_agent::{UNKNOWN, begun, contents, go_on, set_up, timeless_spent, unknown};
 
 const STAGES: usize = 8;
 

@@ -20,7 +20,7 @@ use contexture_store::{PathEnd, ReadRequest};
 use contexture_tools::Policy;
 use proptest::prelude::*;
 
-use crate::stand::{agent, calling, chat, model, saying, tool, transcript};
+use crate::test_support::{agent, calling, chat, model, saying, tool, transcript};
 
 /// The answers that the conversation holds, on all its branches.
 pub(crate) async fn answers(chat: &Conversation) -> u64 {
@@ -56,11 +56,11 @@ async fn usage_is_conserved(tasks: Vec<bool>) {
     let agent = agent(&outer)
         .with_sub_agent(
             "works",
-            SubAgent::new(crate::stand::agent(&works), "Works."),
+            SubAgent::new(crate::test_support::agent(&works), "Works."),
         )
         .with_sub_agent(
             "fails",
-            SubAgent::new(crate::stand::agent(&fails), "Fails."),
+            SubAgent::new(crate::test_support::agent(&fails), "Fails."),
         );
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert_eq!(turn.usage.responses, answers(&chat).await, "{tasks:?}");
@@ -127,7 +127,7 @@ async fn what_is_denied_never_runs(called: Vec<&str>) {
         .with_approver(Yes)
         .with_sub_agent(
             "think",
-            SubAgent::new(crate::stand::agent(&inner), "Thinks."),
+            SubAgent::new(crate::test_support::agent(&inner), "Thinks."),
         );
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert_eq!(turn.end, TurnEnd::Completed);

@@ -13,7 +13,7 @@ use contexture_wire::{PieceKind, StreamEvent};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::stand::{agent, calling, chat, model, saying, tools};
+use crate::test_support::{agent, calling, chat, model, saying, tools};
 
 const RUN: RunId = RunId::from_bytes([1; 16]);
 const CHILD: RunId = RunId::from_bytes([2; 16]);

@@ -22,7 +22,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::stand::{agent, calling, chat, model, saying, tool, tools};
+use crate::test_support::{agent, calling, chat, model, saying, tool, tools};
 
 type Fields = BTreeMap<&'static str, String>;
 

@@ -11,7 +11,7 @@ use contexture_tools::{
 use contexture_wire::{Dialect, DocumentKind, Format, lower};
 use serde_json::{Value, json};
 
-use crate::material::{names, raw, tool};
+use crate::fixtures::{names, raw, tool};
 
 fn crm() -> Registry {
     let mut registry = Registry::new();
@@ -146,7 +146,7 @@ fn actions_are_chosen_one_by_one_and_ranked_together() {
     assert_eq!(schema["properties"]["action"]["enum"], json!(["find"]));
     assert_eq!(schema["properties"]["args"]["required"], json!(["query"]));
     let task = Choice::by_task("delete that customer", 1);
-    let offer = crate::material::offer(&crm(), &task, None);
+    let offer = crate::fixtures::offer(&crm(), &task, None);
     assert_eq!(names(&offer.tools), ["crm"]);
     let removed: Vec<String> = offer.excluded.iter().map(|r| r.tool.to_string()).collect();
     assert_eq!(removed, ["think"]);

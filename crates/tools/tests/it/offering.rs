@@ -3,7 +3,7 @@
 use contexture_tools::{Choice, Combine, Criterion, ExclusionReason, Policy, Tool, ToolId};
 use proptest::prelude::*;
 
-use crate::material::{names, offer, registry, tool};
+use crate::fixtures::{names, offer, registry, tool};
 
 fn mixed() -> contexture_tools::Registry {
     registry([
@@ -213,7 +213,7 @@ fn provider_tools_are_kept_by_every_task() {
     let search = contexture_ir::ToolDefinition::Provider(contexture_ir::ProviderTool {
         format: "anthropic".to_owned(),
         kind: "web_search_20250305".to_owned(),
-        raw: crate::material::raw(r#"{"type":"web_search_20250305","name":"web_search"}"#),
+        raw: crate::fixtures::raw(r#"{"type":"web_search_20250305","name":"web_search"}"#),
     });
     let registry = registry([Tool::new(search), tool("a", ""), tool("b", "")]);
     let offer = offer(&registry, &Choice::by_task("b", 1), None);

@@ -8,7 +8,7 @@ use contexture_tools::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::material::{raw, tool};
+use crate::fixtures::{raw, tool};
 
 fn registry() -> Registry {
     let mut registry = Registry::new();

@@ -7,7 +7,7 @@ use contexture_layers::{
     HookContext, Layer, LayerStates, Layers, ObservedItems, Projection, StoredState,
 };
 
-use crate::probe::{context, recall, said, text};
+use crate::recording_layer::{context, recall, said, text};
 
 /// What must not get out of the place it stands in.
 pub(crate) const HOSTILE: [&str; 7] = [

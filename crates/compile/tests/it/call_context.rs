@@ -10,7 +10,7 @@ use contexture_wire::Format;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::material::{assistant, call, once, output, request, user};
+use crate::fixtures::{assistant, call, once, output, request, user};
 
 fn can_prefill() -> Capabilities {
     let model = Catalogue::builtin().resolve("claude-3-5-haiku").unwrap();

@@ -27,8 +27,8 @@ use contexture_tools::{Policy, Tool};
 use futures_util::FutureExt as _;
 
 use crate::laws::answers;
-use crate::scene::timeless_spent;
-use crate::stand::{calling, saying, tools, transcript};
+use crate::scripted_agent::timeless_spent;
+use crate::test_support::{calling, saying, tools, transcript};
 
 /// A clock that stands.
 #[derive(Debug)]
@@ -334,7 +334,7 @@ async fn a_run_that_waits_has_taken_as_many_steps_in_every_process() {
 #[tokio::test(start_paused = true)]
 async fn a_yes_is_for_one_time_only() {
     // It is cut off the first two times it runs.
-    let chat = crate::stand::chat().await;
+    let chat = crate::test_support::chat().await;
     let ran = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&ran);
     let pay = move |_: ToolCall| {
@@ -454,9 +454,9 @@ async fn a_program_ends_the_run_with_a_value_and_the_first_one_counts() {
 
 #[tokio::test]
 async fn the_value_of_a_child_is_its_parents_output() {
-    let chat = crate::stand::chat().await;
+    let chat = crate::test_support::chat().await;
     let inner = (finishing().agent)(chat.engine().store());
-    let outer = crate::stand::model([
+    let outer = crate::test_support::model([
         calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
         saying("It is 42."),
     ]);

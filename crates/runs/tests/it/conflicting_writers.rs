@@ -15,8 +15,8 @@ use contexture_layers::{
 };
 use contexture_runs::{Agent, SubAgent, run_turn_with_text};
 
-use crate::stand::{agent, calling, model, saying, tools};
-use crate::tally::{Counts, Tally, count};
+use crate::test_support::{agent, calling, model, saying, tools};
+use crate::usage::{Counts, Tally, count};
 
 /// After the first of each hook, at each depth, it changes the state that [`Tally`] keeps, from another conversation:
 /// what the run has read is old then.
@@ -164,7 +164,7 @@ async fn turn(scope: StateScope, with_rival: bool) -> (Counts, Vec<String>, usiz
     let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     assert_eq!(turn.text, "Done.");
     let counts = chat.layer::<Tally>().unwrap().state().await.unwrap();
-    let said = crate::stand::transcript(&chat).await;
+    let said = crate::test_support::transcript(&chat).await;
     let struck = done.lock().unwrap().len();
     (counts, said, struck)
 }

@@ -9,7 +9,7 @@ use contexture_layers::Rerun;
 use contexture_store::{MemoryStore, Store};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
-use crate::scene::{contents, go_on, set_up};
+use crate::scripted_agent::{contents, go_on, set_up};
 
 /// Each a call of the model and the step of its tools.
 const STAGES: usize = 100;
@@ -44,7 +44,7 @@ async fn works_until_it_is_killed() {
 }
 
 fn start(database: &Path, synchronous: Synchronous) -> Child {
-    let test = "killed::works_until_it_is_killed";
+    let test = "process_kill::works_until_it_is_killed";
     let full = matches!(synchronous, Synchronous::Full);
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--test-threads=1"])

@@ -15,8 +15,8 @@ use contexture_ir::{
 use contexture_wire::Format;
 use serde_json::{Value, json};
 
-use crate::law::check_report;
-use crate::material::{Quarter, assistant, call, once, output, request, user};
+use crate::fixtures::{Quarter, assistant, call, once, output, request, user};
+use crate::invariants::check_report;
 use crate::real_sessions::closed;
 
 fn document(compiled: &Compiled) -> Value {

@@ -20,8 +20,8 @@ use contexture_runs::{
 use contexture_store::{ListEntries, Node, PathEnd, ReadRequest, StateRequest, Store};
 use contexture_tools::{Policy, Tool};
 
-use crate::stand::{calling, saying};
-use crate::tally::Tally;
+use crate::test_support::{calling, saying};
+use crate::usage::Tally;
 
 /// What a call that was begun before a crash is answered.
 pub(crate) const UNKNOWN: &str = "nobody knows whether it did its work";

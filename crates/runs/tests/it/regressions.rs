@@ -22,7 +22,7 @@ use contexture_runs::{
 use contexture_store::PathEnd;
 use contexture_tools::{Policy, Tool};
 
-use crate::stand::{agent, calling, chat, model, saying, tools, transcript};
+use crate::test_support::{agent, calling, chat, model, saying, tools, transcript};
 
 const ADD: (&str, &str, &str) = ("c1", "add", r#"{"a":1,"b":2}"#);
 
@@ -125,7 +125,7 @@ async fn failed_turn_keeps_history_and_notifies_layers() {
 
     // The next turn knows of it, and an earlier answer never stands for a later failure.
     let model = model([saying("Paid.")]);
-    let next = crate::stand::agent(&model);
+    let next = crate::test_support::agent(&model);
     let turn = run_turn_with_text(&chat, &next, "Well?").await.unwrap();
     assert_eq!(turn.text, "Paid.");
     assert!(model.requests()[0].payload.contains("Pay."));
@@ -437,8 +437,8 @@ async fn an_answer_that_is_called_off_midway_is_kept_for_people_only() {
     assert_eq!(kept.len(), 2, "{kept:?}");
     assert!(kept[1].starts_with("assistant Half"), "{kept:?}");
 
-    let model = crate::stand::model([saying("Again.")]);
-    run_turn_with_text(&chat, &crate::stand::agent(&model), "Go on.")
+    let model = crate::test_support::model([saying("Again.")]);
+    run_turn_with_text(&chat, &crate::test_support::agent(&model), "Go on.")
         .await
         .unwrap();
     assert!(!model.requests()[0].payload.contains("Half"));

@@ -7,7 +7,7 @@ use contexture_testdata::request_validator;
 use contexture_tools::{Registry, SchemaValidator, ToolGroup};
 use contexture_wire::{Dialect, DocumentKind, Format, lower};
 
-use crate::material::{raw, tool};
+use crate::fixtures::{raw, tool};
 
 /// By what tools are chosen and what may be done with them is the registry's business alone.
 #[test]

@@ -13,7 +13,7 @@ use contexture_layers::{
 };
 use contexture_runs::{RunEvent, RunEventKind, post_to_inbox, run_turn_with_text};
 
-use crate::stand::{agent, calling, chat, model, saying, tools, transcript};
+use crate::test_support::{agent, calling, chat, model, saying, tools, transcript};
 
 fn said(role: Role, text: &str) -> Item {
     Item::Message(Message::text(role, text))
@@ -162,7 +162,7 @@ async fn what_arrives_midway_is_what_layers_let_in() {
     post_to_inbox(&chat, &said(Role::User, "A secret."))
         .await
         .unwrap();
-    let model = crate::stand::model([saying("Hello again.")]);
+    let model = crate::test_support::model([saying("Hello again.")]);
     let turn = run_turn_with_text(&chat, &agent(&model), "Once more.")
         .await
         .unwrap();

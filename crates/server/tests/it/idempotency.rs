@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::messages::{said, talk};
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 async fn keyed(stand: &Stand, path: &str, key: &str, body: &Value) -> Answer {
     let request = stand
