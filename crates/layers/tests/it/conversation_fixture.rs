@@ -13,7 +13,7 @@ use contexture_layers::{
 };
 
 /// The conversation.
-pub(crate) struct Stage {
+pub(crate) struct ConversationFixture {
     pub(crate) layers: Layers,
     pub(crate) states: LayerStates,
     pub(crate) context: HookContext,
@@ -30,7 +30,7 @@ pub(crate) struct Mark {
     stored: Vec<(LayerId, StoredState)>,
 }
 
-impl Stage {
+impl ConversationFixture {
     pub(crate) async fn new(layer: impl Layer) -> Self {
         let chat = ConversationId::new("stage").unwrap();
         let context = HookContext::new(Owner::new("ada").unwrap(), chat, BranchName::main());

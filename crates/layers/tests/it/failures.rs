@@ -8,7 +8,7 @@ use contexture_layers::{
 };
 
 use crate::recording_layer::{
-    Act, Log, Probe, begun, context, list, recall, said, stored, texts, written,
+    Act, Log, RecordingLayer, begun, context, list, recall, said, stored, texts, written,
 };
 
 const SEEN: ObservedItems<'static> = ObservedItems {
@@ -47,7 +47,7 @@ async fn a_failure_is_named_and_undone() {
     ];
     for (act, expected) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log).on(Hook::Observe, act.clone())]);
+        let layers = list([RecordingLayer::new("a", &log).on(Hook::Observe, act.clone())]);
         let mut states = begun(&layers).await;
         let context = context();
         let outcomes = layers.observe(&mut states, SEEN, &context).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_failure_is_named_and_undone() {
 async fn a_layer_without_a_limit_may_take_for_ever() {
     let log = Log::default();
     let day = Act::After(24 * 3600 * 1000);
-    let probe = Probe::new("a", &log).on(Hook::Observe, day);
+    let probe = RecordingLayer::new("a", &log).on(Hook::Observe, day);
     let layers = list([probe.with(|spec| spec.timeouts.observe = None)]);
     let mut states = begun(&layers).await;
     let start = tokio::time::Instant::now();
@@ -83,7 +83,7 @@ async fn one_that_must_not_fail_fails_the_operation() {
     ];
     for hook in hooks {
         let log = Log::default();
-        let probe = Probe::new("a", &log).on(hook, Act::Panic);
+        let probe = RecordingLayer::new("a", &log).on(hook, Act::Panic);
         let layers = list([probe.with(|spec| spec.on_error = OnError::Fail)]);
         let context = context();
         let mut states = layers.restore_states([]);
@@ -113,7 +113,7 @@ async fn one_that_must_not_fail_fails_the_operation() {
 async fn a_failing_gate_lets_the_call_pass_unless_it_must_not_fail() {
     for (on_error, denied) in [(OnError::Skip, false), (OnError::Fail, true)] {
         let log = Log::default();
-        let probe = Probe::new("a", &log).on(Hook::BeforeTool, Act::Fail);
+        let probe = RecordingLayer::new("a", &log).on(Hook::BeforeTool, Act::Fail);
         let layers = list([probe.with(|spec| spec.on_error = on_error)]);
         let mut states = begun(&layers).await;
         let (gate, outcomes) = layers.before_tool(&mut states, &call(), &context()).await;
@@ -126,7 +126,7 @@ async fn a_failing_gate_lets_the_call_pass_unless_it_must_not_fail() {
 async fn a_gate_whose_state_cannot_be_read_denies_if_it_must_not_fail() {
     for (on_error, denied) in [(OnError::Skip, false), (OnError::Fail, true)] {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = on_error)]);
+        let layers = list([RecordingLayer::new("a", &log).with(|spec| spec.on_error = on_error)]);
         let mut states =
             layers.restore_states([(crate::recording_layer::id("a"), stored(1, "\"broken"))]);
         let (gate, _) = layers.before_tool(&mut states, &call(), &context()).await;
@@ -140,8 +140,8 @@ async fn a_gate_whose_state_cannot_be_read_denies_if_it_must_not_fail() {
 async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
     let log = Log::default();
     let layers = list([
-        Probe::new("a", &log).on(Hook::Init, Act::Fail),
-        Probe::new("b", &log),
+        RecordingLayer::new("a", &log).on(Hook::Init, Act::Fail),
+        RecordingLayer::new("b", &log),
     ]);
     let context = context();
     let mut states = layers.restore_states([]);
@@ -164,9 +164,9 @@ async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
 #[tokio::test]
 async fn failed_recall_drops_its_events_but_projects_history() {
     let log = Log::default();
-    let mut probe = Probe::new("a", &log).on(Hook::Recall, Act::Fail);
+    let mut probe = RecordingLayer::new("a", &log).on(Hook::Recall, Act::Fail);
     probe.window = Some(4);
-    let panics = Probe::new("b", &log).on(Hook::ProjectHistory, Act::Panic);
+    let panics = RecordingLayer::new("b", &log).on(Hook::ProjectHistory, Act::Panic);
     let layers = list([probe, panics]);
     let states = begun(&layers).await;
     let context = context();
@@ -191,7 +191,7 @@ async fn failed_recall_drops_its_events_but_projects_history() {
 async fn at_the_end_everybody_is_told_whoever_fails() {
     let log = Log::default();
     let probes = ["a", "b", "c"].map(|id| {
-        let probe = Probe::new(id, &log).on(Hook::OnComplete, Act::Panic);
+        let probe = RecordingLayer::new(id, &log).on(Hook::OnComplete, Act::Panic);
         let probe = probe.on(Hook::Dispose, Act::Fail);
         probe.with(|spec| spec.on_error = OnError::Fail)
     });

@@ -3,7 +3,9 @@
 use contexture_ir::Raw;
 use contexture_layers::{Hook, OnError};
 
-use crate::recording_layer::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, begun, context, id, list, stored, taken, written,
+};
 
 #[tokio::test]
 async fn arguments_and_results_must_fit() {
@@ -16,7 +18,7 @@ async fn arguments_and_results_must_fit() {
     ];
     for (tool, arguments, expected) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log)]);
+        let layers = list([RecordingLayer::new("a", &log)]);
         let mut states = begun(&layers).await;
         taken(&log);
         let context = context();
@@ -45,7 +47,7 @@ async fn a_function_that_fails_changes_nothing() {
     ];
     for (act, reason) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log).on(Hook::Function, act)]);
+        let layers = list([RecordingLayer::new("a", &log).on(Hook::Function, act)]);
         let mut states = begun(&layers).await;
         let five = Raw::parse("5").unwrap();
         let result = layers
@@ -59,7 +61,7 @@ async fn a_function_that_fails_changes_nothing() {
 #[tokio::test]
 async fn a_layer_without_a_state_cannot_be_called() {
     let log = Log::default();
-    let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = OnError::Skip)]);
+    let layers = list([RecordingLayer::new("a", &log).with(|spec| spec.on_error = OnError::Skip)]);
     let mut states = layers.restore_states([(id("a"), stored(1, "{"))]);
     let five = Raw::parse("5").unwrap();
     let result = layers

@@ -6,7 +6,7 @@ use contexture_layers::builtin::{
 };
 use contexture_layers::{AnswerVerdict, ToolGate};
 
-use crate::conversation_fixture::{Stage, assistant};
+use crate::conversation_fixture::{ConversationFixture, assistant};
 
 fn judged(guard: &impl Guard, text: &str) -> AnswerVerdict {
     guard.check_answer(&ModelAnswer {
@@ -138,7 +138,7 @@ async fn guards_run_in_order_on_fixed_answer_and_first_rule_wins() {
         .with_rule("*", ToolGate::Guide("be brief".to_owned()))
         .with_max_retries(1);
     assert_eq!(guardrails.max_retries(), 1);
-    let mut stage = Stage::new(guardrails).await;
+    let mut stage = ConversationFixture::new(guardrails).await;
     assert_eq!(stage.verdict(&[assistant("a")]).await, AnswerVerdict::Pass);
     assert_eq!(
         stage.verdict(&[assistant("abbb")]).await,
@@ -157,7 +157,7 @@ async fn guards_run_in_order_on_fixed_answer_and_first_rule_wins() {
 
 #[tokio::test]
 async fn a_guard_that_breaks_lets_nothing_pass() {
-    let mut stage = Stage::new(Guardrails::new().with_guard(Panics)).await;
+    let mut stage = ConversationFixture::new(Guardrails::new().with_guard(Panics)).await;
     let answer = [assistant("a")];
     let after = stage
         .layers

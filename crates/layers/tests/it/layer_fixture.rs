@@ -20,13 +20,13 @@ pub(crate) const HOSTILE: [&str; 7] = [
     "😀 ﷽ \u{feff}\u{fffe}",
 ];
 
-pub(crate) struct Desk {
+pub(crate) struct LayerFixture {
     pub(crate) layers: Layers,
     pub(crate) states: LayerStates,
     pub(crate) context: HookContext,
 }
 
-impl Desk {
+impl LayerFixture {
     pub(crate) async fn with(layer: impl Layer) -> Self {
         let layers = Layers::new().with_layer(layer).unwrap();
         let mut states = layers.restore_states([]);

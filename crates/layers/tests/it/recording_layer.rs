@@ -33,7 +33,7 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 /// Its state counts the hooks that changed it.
 #[derive(Clone)]
-pub(crate) struct Probe {
+pub(crate) struct RecordingLayer {
     pub(crate) spec: LayerSpec,
     pub(crate) acts: BTreeMap<Hook, Act>,
     pub(crate) gate: ToolGate,
@@ -42,7 +42,7 @@ pub(crate) struct Probe {
     pub(crate) log: Log,
 }
 
-impl Probe {
+impl RecordingLayer {
     pub(crate) fn new(id: &str, log: &Log) -> Self {
         Self {
             spec: LayerSpec::new(LayerId::new(id).unwrap()),
@@ -101,7 +101,7 @@ impl Probe {
 }
 
 #[async_trait]
-impl Layer for Probe {
+impl Layer for RecordingLayer {
     type State = u64;
 
     fn spec(&self) -> LayerSpec {
@@ -272,7 +272,7 @@ pub(crate) fn context() -> HookContext {
     HookContext::new(owner, conversation, BranchName::main())
 }
 
-pub(crate) fn list(probes: impl IntoIterator<Item = Probe>) -> Layers {
+pub(crate) fn list(probes: impl IntoIterator<Item = RecordingLayer>) -> Layers {
     let none = Layers::new();
     probes
         .into_iter()

@@ -11,7 +11,7 @@ use contexture_layers::builtin::{
 use contexture_layers::{FunctionError, HookContext, ToolGate};
 use tempfile::TempDir;
 
-use crate::conversation_fixture::{Stage, text, user};
+use crate::conversation_fixture::{ConversationFixture, text, user};
 
 fn write(root: &Path, name: &str, more: &str, instructions: &str) -> PathBuf {
     let folder = root.join(name);
@@ -178,8 +178,8 @@ fn hostile_folders_are_refused_by_name_and_the_rest_loads() {
     }
 }
 
-async fn stage(skills: impl IntoIterator<Item = Skill>) -> Stage {
-    Stage::new(Skills::new(skills).unwrap()).await
+async fn stage(skills: impl IntoIterator<Item = Skill>) -> ConversationFixture {
+    ConversationFixture::new(Skills::new(skills).unwrap()).await
 }
 
 fn skill(name: &str, tools: &str) -> Skill {
@@ -312,7 +312,7 @@ async fn allowed_tools_are_told_and_restrict_by_choice() {
     }
 
     let asking = Skills::new(skills()).unwrap().without_approvals();
-    let mut stage = Stage::new(asking.with_tool_restriction()).await;
+    let mut stage = ConversationFixture::new(asking.with_tool_restriction()).await;
     assert_eq!(stage.gate("Write").await, ToolGate::Allow);
     stage
         .call("load_skill", r#"{"name":"free"}"#)
@@ -424,7 +424,7 @@ async fn files_of_a_skill_are_read_by_range_and_nothing_beside_them() {
     }
 }
 
-async fn refused(stage: &mut Stage, name: &str, path: &str, reason: &str) {
+async fn refused(stage: &mut ConversationFixture, name: &str, path: &str, reason: &str) {
     let arguments = serde_json::json!({"name": name, "path": path}).to_string();
     let error = stage.call("read_skill_file", &arguments).await.unwrap_err();
     assert!(matches!(error, FunctionError::Refused(_)), "{error:?}");
@@ -440,7 +440,7 @@ async fn active_limit_evicts_model_loaded_skills_only() {
     for n in 1..22 {
         stage.call("load_skill", &name(n)).await.unwrap();
     }
-    let active = |stage: &Stage| {
+    let active = |stage: &ConversationFixture| {
         let state = stage.layers.state::<Skills>(&stage.states).unwrap();
         state
             .active
@@ -466,7 +466,7 @@ async fn a_list_that_is_too_long_loses_its_last_skills() {
     let about = "word ".repeat(100);
     let skills = (0..30).map(|n| Skill::new(format!("s{n}"), &about, "do").unwrap());
     let layer = Skills::new(skills).unwrap().listing_at_most(1_000);
-    let stage = Stage::new(layer).await;
+    let stage = ConversationFixture::new(layer).await;
     let mut compiler = Compiler::new(Catalogue::builtin());
     for said in stage.gather().await.contributions {
         compiler = compiler.with_contribution(said);
