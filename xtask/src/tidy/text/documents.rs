@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
+use crate::tidy::structure::crate_layers::find_crate_rule;
 
 const REQUIRED_DOCUMENTS: &[&str] = &[
     "README.md",
@@ -83,6 +84,36 @@ fn check_code_map(workspace: &Workspace) -> Vec<Finding> {
     for home in homes.into_iter().filter(|home| !is_crate_named(text, home)) {
         let what = format!("does not name {home}");
         findings.push(Finding::on_file(CODE_MAP, what, "put the crate on the map"));
+    }
+    findings.extend(check_crate_table(text));
+    findings
+}
+
+/// Compares the map's table of crates, `| layer | crates | what |`, with the rules that the checks of layers read.
+fn check_crate_table(text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut cells = line.split('|').skip(1).map(str::trim);
+        let (Some(layer), Some(crates)) = (cells.next(), cells.next()) else {
+            continue;
+        };
+        let Ok(layer) = layer.parse::<u8>() else {
+            continue;
+        };
+        let is_pure = crates.ends_with(" P");
+        for directory in crates.split('`').skip(1).step_by(2) {
+            let name = directory.trim_start_matches("crates/");
+            let package = match name {
+                "contexture" => name.to_owned(),
+                _ => format!("contexture-{name}"),
+            };
+            let rule = find_crate_rule(&package);
+            if rule.is_none_or(|rule| rule.layer != layer || rule.pure != is_pure) {
+                let what = format!("puts {directory} on layer {layer}, pure: {is_pure}");
+                let remedy = "write what xtask/src/tidy/structure/crate_layers.rs has";
+                findings.push(Finding::on_line(CODE_MAP, number + 1, what, remedy));
+            }
+        }
     }
     findings
 }
@@ -237,6 +268,19 @@ mod tests {
         let with = |text| found(&[crates[0], crates[1], (CODE_MAP, text)], CODE_MAP).len();
         assert_eq!(with("`crates/store-sqlite`"), 1);
         assert_eq!(with("`crates/store`, `crates/store-sqlite`"), 0);
+    }
+
+    #[test]
+    fn the_table_of_crates_is_the_one_the_rules_have() {
+        let with = |row| found(&[(CODE_MAP, row)], CODE_MAP).len();
+        assert_eq!(with("| 0 | `crates/ir` P | items |"), 0);
+        assert_eq!(with("| 5 | `crates/contexture` | the façade |"), 0);
+        assert_eq!(with("| 1 | `crates/ir` P | items |"), 1);
+        assert_eq!(with("| 0 | `crates/ir` | items |"), 1);
+        assert_eq!(
+            with("| 3 | `crates/store-sqlite`, `crates/lost` | stores |"),
+            1
+        );
     }
 
     #[test]
