@@ -110,7 +110,7 @@ impl RunError {
     ///
     /// # Errors
     /// [`RunError::Depth`] above [`Self::MAX_DEPTH`].
-    pub fn check_depth(depth: usize) -> Result<(), Self> {
+    pub(crate) fn check_depth(depth: usize) -> Result<(), Self> {
         if depth > Self::MAX_DEPTH {
             return Err(Self::Depth { depth });
         }

@@ -122,7 +122,7 @@ impl RunBudget {
 
     /// The budget of a child that wants so much: never more than is left here.
     #[must_use]
-    pub fn limit_child(&self, usage: &RunUsage, wanted: &Self) -> Self {
+    pub(crate) fn limit_child(&self, usage: &RunUsage, wanted: &Self) -> Self {
         fn min_limit<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
             match (left, wanted) {
                 (Some(left), Some(wanted)) => Some(left.min(wanted)),

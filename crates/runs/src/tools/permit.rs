@@ -116,7 +116,7 @@ impl Permit {
 
     /// What to do with the call if it was begun before a crash.
     #[must_use]
-    pub fn rerun_policy(&self) -> Rerun {
+    pub(crate) fn rerun_policy(&self) -> Rerun {
         self.options.rerun
     }
 
