@@ -45,6 +45,8 @@ enum XtaskCommand {
     Test(testing::Arguments),
     /// The house rules: layers, purity, sizes, module docs, modules, names, comments, fixtures, documents
     Tidy,
+    /// The public items of each library, as docs/api/<crate>.txt
+    Api,
     /// Benchmarks of every crate that has some
     Bench(bench::Arguments),
     /// Tests at their full doses: properties with many cases, tests ignored for their length
@@ -76,6 +78,7 @@ fn run_task(task: XtaskCommand) -> Result<()> {
         XtaskCommand::Ci(arguments) => ci::run_all_steps(&arguments),
         XtaskCommand::Test(arguments) => testing::run_tests(&arguments.rest),
         XtaskCommand::Tidy => tidy::run_checks(),
+        XtaskCommand::Api => tidy::write_api_files(),
         XtaskCommand::Bench(arguments) => bench::run_benchmarks(&arguments),
         XtaskCommand::Soak(arguments) => testing::run_soak_tests(&arguments.rest),
         XtaskCommand::Licences => licences::check_licences(),

@@ -75,7 +75,7 @@ impl Catalogue {
             CatalogueError::UnknownModel {
                 // A name may be a whole prompt pasted into the wrong field; errors and logs stay short.
                 name: name.chars().take(200).collect(),
-                near: similar_by_edit_distance(
+                similar: similar_by_edit_distance(
                     literal,
                     self.models.iter().map(|model| model.id.as_str()),
                 ),

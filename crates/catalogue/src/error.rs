@@ -5,12 +5,12 @@
 #[non_exhaustive]
 pub enum CatalogueError {
     /// No model has this name: pick another, or describe the model.
-    #[error("unknown model {name:?}{}; describe it in a models file, or name the window and encoding yourself", suggest(.near))]
+    #[error("unknown model {name:?}{}; describe it in a models file, or name the window and encoding yourself", suggest(.similar))]
     UnknownModel {
         /// The name as it was given, cut to 200 characters.
         name: String,
         /// The most similar known names, nearest first.
-        near: Vec<String>,
+        similar: Vec<String>,
     },
     /// The model is not offered behind the format asked for: pick the format or another model.
     #[error(

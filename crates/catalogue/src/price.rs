@@ -101,7 +101,7 @@ pub enum Meter {
 }
 
 impl Meter {
-    /// All meters.
+    /// All meters, in the order in which prices list them.
     pub const ALL: [Self; 6] = [
         Self::Input,
         Self::Output,
@@ -120,17 +120,17 @@ impl Meter {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// See [`Meter::Input`].
+    /// Tokens of [`Meter::Input`].
     pub input: Option<u64>,
-    /// See [`Meter::Output`].
+    /// Tokens of [`Meter::Output`].
     pub output: Option<u64>,
-    /// See [`Meter::CacheRead`].
+    /// Tokens of [`Meter::CacheRead`].
     pub cache_read: Option<u64>,
-    /// See [`Meter::CacheWrite`].
+    /// Tokens of [`Meter::CacheWrite`].
     pub cache_write: Option<u64>,
-    /// See [`Meter::CacheWriteHour`].
+    /// Tokens of [`Meter::CacheWriteHour`].
     pub cache_write_1h: Option<u64>,
-    /// See [`Meter::InputAudio`].
+    /// Tokens of [`Meter::InputAudio`].
     pub input_audio: Option<u64>,
 }
 
@@ -165,22 +165,22 @@ impl Usage {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Prices {
-    /// See [`Meter::Input`].
+    /// Price of [`Meter::Input`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Price>,
-    /// See [`Meter::Output`].
+    /// Price of [`Meter::Output`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Price>,
-    /// See [`Meter::CacheRead`].
+    /// Price of [`Meter::CacheRead`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Price>,
-    /// See [`Meter::CacheWrite`].
+    /// Price of [`Meter::CacheWrite`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
-    /// See [`Meter::CacheWriteHour`].
+    /// Price of [`Meter::CacheWriteHour`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<Price>,
-    /// See [`Meter::InputAudio`].
+    /// Price of [`Meter::InputAudio`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_audio: Option<Price>,
     /// Other prices for the whole request once its input is large.
@@ -195,22 +195,22 @@ pub struct Prices {
 pub struct PriceTier {
     /// Applies to requests with more input tokens than this.
     pub above_input_tokens: u64,
-    /// See [`Meter::Input`].
+    /// Price of [`Meter::Input`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Price>,
-    /// See [`Meter::Output`].
+    /// Price of [`Meter::Output`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Price>,
-    /// See [`Meter::CacheRead`].
+    /// Price of [`Meter::CacheRead`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<Price>,
-    /// See [`Meter::CacheWrite`].
+    /// Price of [`Meter::CacheWrite`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
-    /// See [`Meter::CacheWriteHour`].
+    /// Price of [`Meter::CacheWriteHour`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<Price>,
-    /// See [`Meter::InputAudio`].
+    /// Price of [`Meter::InputAudio`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_audio: Option<Price>,
 }

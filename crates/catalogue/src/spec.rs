@@ -105,15 +105,15 @@ pub struct Capabilities {
     pub mid_conversation_system: bool,
     /// Refuses a call in the history that carries no thought signature.
     pub signed_calls: bool,
-    /// Calls functions.
+    /// Whether it calls functions.
     pub tools: bool,
     /// Calls several functions in one response.
     pub parallel_tools: bool,
-    /// Sees images.
+    /// Whether it accepts images.
     pub images: bool,
     /// Reads files, PDF at least.
     pub files: bool,
-    /// Hears sound.
+    /// Whether it accepts audio.
     pub audio: bool,
     /// Thinks before it answers.
     pub reasoning: bool,

@@ -74,7 +74,7 @@ pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcom
         let message = format!("the skill {name} does not count: an earlier folder has another");
         problem(path, "shadowed", message)
     });
-    let unknown = loaded.unknown.into_iter().map(|(path, fields)| {
+    let unknown = loaded.unknown_fields.into_iter().map(|(path, fields)| {
         let message = format!(
             "fields that the specification does not know do nothing: {}",
             fields.join(", ")

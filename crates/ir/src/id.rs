@@ -156,7 +156,7 @@ macro_rules! text_id {
                 Ok(Self(text.into()))
             }
 
-            /// The text.
+            /// The id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

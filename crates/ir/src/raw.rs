@@ -49,7 +49,7 @@ impl Raw {
         Self(RawValue::NULL.to_owned())
     }
 
-    /// The text.
+    /// The JSON as text.
     #[must_use]
     pub fn get(&self) -> &str {
         self.0.get()
@@ -300,7 +300,7 @@ const WIRE: &str = "ctx:wire";
 pub struct Extra(Vec<(Box<str>, Raw)>);
 
 impl Extra {
-    /// Nothing.
+    /// A list of no fields.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())

@@ -22,7 +22,7 @@ pub struct FunctionTool {
     pub parameters: Option<Raw>,
     /// Whether arguments must follow the schema strictly; absent means the provider's default.
     pub strict: Option<bool>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
@@ -53,18 +53,18 @@ impl ToolDefinition {
 pub enum ToolChoice {
     /// The model decides.
     Auto,
-    /// No tool.
+    /// The model may call no tool.
     None,
-    /// Some tool.
+    /// The model must call some tool.
     Required,
-    /// This function.
+    /// The model must call this function.
     Function {
-        /// Its name.
+        /// Name of the function.
         name: String,
     },
     /// Something only one format can say, verbatim.
     Other {
-        /// That format.
+        /// The format it belongs to.
         format: String,
         /// The whole value.
         raw: Raw,

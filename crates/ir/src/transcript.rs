@@ -37,9 +37,9 @@ pub struct Transcript {
 pub struct RequestOptions {
     /// The most tokens to write.
     pub max_output_tokens: Option<u64>,
-    /// Sampling temperature.
+    /// Sampling temperature, as the provider takes it.
     pub temperature: Option<Number>,
-    /// Nucleus sampling.
+    /// Nucleus sampling: the share of probability to draw from.
     pub top_p: Option<Number>,
     /// Texts that end the answer.
     pub stop: Vec<String>,
@@ -58,7 +58,7 @@ pub struct RequestOptions {
 /// The form of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseFormat {
-    /// Prose.
+    /// Text in any form.
     Text,
     /// Any JSON object.
     JsonObject,

@@ -11,11 +11,11 @@ use crate::raw::{Fields, Raw, quote_json};
 /// Who a UI message is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UiRole {
-    /// Instructions.
+    /// Instructions to the model.
     System,
-    /// The person.
+    /// The person who uses the interface.
     User,
-    /// The model.
+    /// The model's side.
     Assistant,
 }
 

@@ -102,7 +102,7 @@ impl HttpModel {
             let spoken = self.provider.format();
             return Err(ModelError::Refused {
                 model: request.model,
-                why: format!(
+                reason: format!(
                     "the payload is {}, the provider speaks {spoken}",
                     request.format
                 ),
@@ -155,7 +155,7 @@ impl HttpModel {
             let limit = self.options.time.connect.as_millis();
             return ModelError::Timeout {
                 model: call.model.clone(),
-                what: "connection",
+                awaited: "connection",
                 limit_ms: limit.try_into().unwrap_or(u64::MAX),
             };
         }

@@ -63,7 +63,7 @@ impl HttpCall {
         let done = timeout_at(until.min(self.deadline), future).await;
         done.map_err(|_| ModelError::Timeout {
             model: self.model.clone(),
-            what: if late { "whole answer" } else { what },
+            awaited: if late { "whole answer" } else { what },
             limit_ms: saturating_millis(if late { self.total_limit } else { limit }),
         })
     }
@@ -108,7 +108,9 @@ impl HttpCall {
         if status.is_redirection() {
             return ModelError::Refused {
                 model: self.model.clone(),
-                why: format!("HTTP {status}: redirects are not followed; name the right address"),
+                reason: format!(
+                    "HTTP {status}: redirects are not followed; name the right address"
+                ),
                 too_long: false,
             };
         }
@@ -136,7 +138,7 @@ impl HttpCall {
     pub(crate) fn malformed_error(&self, why: &str) -> ModelError {
         ModelError::Malformed {
             model: self.model.clone(),
-            why: self.provider.redact_secrets(why),
+            reason: self.provider.redact_secrets(why),
         }
     }
 
@@ -145,10 +147,10 @@ impl HttpCall {
         let error = error.without_url();
         let model = self.model.clone();
         match root_certificates::certificate_error(&error) {
-            Some(why) => ModelError::Untrusted { model, why },
+            Some(why) => ModelError::Untrusted { model, reason: why },
             None => ModelError::Unreachable {
                 model,
-                why: self.provider.redact_secrets(&error_chain_text(&error)),
+                reason: self.provider.redact_secrets(&error_chain_text(&error)),
             },
         }
     }

@@ -62,7 +62,7 @@ mod tests {
     fn limited(retry_after_ms: Option<u64>) -> ModelError {
         ModelError::RateLimited {
             model: "m".into(),
-            why: String::new(),
+            reason: String::new(),
             retry_after_ms,
         }
     }
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(ms(1, &limited(Some(3001)), 0.5), None);
         let refused = ModelError::Forbidden {
             model: "m".into(),
-            why: String::new(),
+            reason: String::new(),
         };
         assert_eq!(ms(1, &refused, 0.5), None);
     }

@@ -9,7 +9,7 @@ use crate::stream::ModelStream;
 /// A reply that was written down or recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannedReply {
-    /// Not streamed.
+    /// A whole response, not streamed.
     Whole(ModelResponse),
     /// Streamed: the data of each event, or what broke the stream off.
     Events(Vec<Result<String, ModelError>>),

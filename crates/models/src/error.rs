@@ -7,86 +7,86 @@ use contexture_wire::StreamFailure;
 #[non_exhaustive]
 pub enum ModelError {
     /// The provider limits the rate of requests or tokens, or the account is used up: try again later.
-    #[error("{model} limits the rate: {why}")]
+    #[error("{model} limits the rate: {reason}")]
     RateLimited {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What the provider says, without credentials.
-        why: String,
+        reason: String,
         /// How long the provider asks to wait, in milliseconds.
         retry_after_ms: Option<u64>,
     },
     /// The provider is overloaded or failed: try again later.
-    #[error("{model} is not available: {why}")]
+    #[error("{model} is not available: {reason}")]
     Unavailable {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What happened, without credentials.
-        why: String,
+        reason: String,
         /// How long the provider asks to wait, in milliseconds.
         retry_after_ms: Option<u64>,
     },
     /// There is no connection, or it broke: try again.
-    #[error("{model} cannot be reached: {why}")]
+    #[error("{model} cannot be reached: {reason}")]
     Unreachable {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What happened, without credentials.
-        why: String,
+        reason: String,
     },
     /// Whoever answers at the address cannot show that it is the provider: another trust or another address is needed.
-    #[error("{model} cannot be trusted: {why}")]
+    #[error("{model} cannot be trusted: {reason}")]
     Untrusted {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What is wrong with its certificate, and what to do.
-        why: String,
+        reason: String,
     },
     /// Nothing came for too long: try again, or allow more time.
-    #[error("{model} gave no {what} within {limit_ms} ms")]
+    #[error("{model} gave no {awaited} within {limit_ms} ms")]
     Timeout {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What was waited for.
-        what: &'static str,
+        awaited: &'static str,
         /// How long, in milliseconds.
         limit_ms: u64,
     },
     /// The answer is not what the format's answers are, or longer than allowed.
-    #[error("the answer of {model} cannot be read: {why}")]
+    #[error("the answer of {model} cannot be read: {reason}")]
     Malformed {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What was expected, and what came.
-        why: String,
+        reason: String,
     },
     /// The provider refused the request: another one is needed.
-    #[error("{model} refused the request: {why}")]
+    #[error("{model} refused the request: {reason}")]
     Refused {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What the provider says, without credentials.
-        why: String,
+        reason: String,
         /// Whether it says that the request is too long.
         too_long: bool,
     },
     /// There is no permission: other credentials are needed.
-    #[error("{model} is not permitted: {why}")]
+    #[error("{model} is not permitted: {reason}")]
     Forbidden {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// What the provider says, without credentials.
-        why: String,
+        reason: String,
     },
     /// A script or a recording has no answer to this request.
-    #[error("no answer to call {call} of {model}: {why}")]
+    #[error("no answer to call {call} of {model}: {reason}")]
     NoAnswer {
-        /// The model.
+        /// Name of the model.
         model: String,
         /// Which call it was, from 1.
         call: usize,
         /// What was expected.
-        why: String,
+        reason: String,
     },
 }
 
@@ -136,7 +136,7 @@ impl ModelError {
         retry_after_ms: Option<u64>,
     ) -> Self {
         let model = model.to_owned();
-        let why = failure.message.clone();
+        let reason = failure.message.clone();
         let code = failure.code.as_deref().unwrap_or_default();
         // Some providers put the HTTP status into the body of a stream's error, where no other status exists.
         let status = status.or_else(|| code.parse().ok()).unwrap_or_default();
@@ -146,26 +146,26 @@ impl ModelError {
             || matches!(status, 401..=403)
             || is(FORBIDDEN)
         {
-            Self::Forbidden { model, why }
+            Self::Forbidden { model, reason }
         } else if status == 429 || is(LIMITED) {
             Self::RateLimited {
                 model,
-                why,
+                reason,
                 retry_after_ms,
             }
         // 409 and 425 are asked of the client to repeat by the SDKs of the large providers.
         } else if matches!(status, 408 | 409 | 425 | 500..) || is(UNAVAILABLE) {
             Self::Unavailable {
                 model,
-                why,
+                reason,
                 retry_after_ms,
             }
         } else {
             // Words first, then sentences: only the latter change between versions of a provider.
-            let too_long = status == 413 || is(TOO_LONG) || is_too_long_message(&why);
+            let too_long = status == 413 || is(TOO_LONG) || is_too_long_message(&reason);
             Self::Refused {
                 model,
-                why,
+                reason,
                 too_long,
             }
         }
@@ -204,12 +204,12 @@ const TOO_LONG: &[&str] = &[
 ];
 
 /// Some providers say it in a sentence alone.
-fn is_too_long_message(why: &str) -> bool {
+fn is_too_long_message(reason: &str) -> bool {
     let sentences = [
         "prompt is too long",
         "maximum context length",
         "exceeds the maximum number of tokens",
         "exceed context limit",
     ];
-    sentences.iter().any(|sentence| why.contains(sentence))
+    sentences.iter().any(|sentence| reason.contains(sentence))
 }

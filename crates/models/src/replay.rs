@@ -74,13 +74,13 @@ impl ReplayModel {
     }
 
     fn next_reply(&self, request: &ModelRequest) -> Result<CannedReply, ModelError> {
-        let found = self
-            .match_exchange(request)
-            .map_err(|(call, why)| ModelError::NoAnswer {
-                model: request.model.clone(),
-                call,
-                why,
-            })?;
+        let found =
+            self.match_exchange(request)
+                .map_err(|(call, reason)| ModelError::NoAnswer {
+                    model: request.model.clone(),
+                    call,
+                    reason,
+                })?;
         let reply = self.exchanges.get(found);
         // Unreachable, since indices come from the list; an empty body is a visible failure without a panic.
         Ok(reply.map_or_else(

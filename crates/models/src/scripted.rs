@@ -78,7 +78,7 @@ impl ScriptedModel {
                 Err(ModelError::NoAnswer {
                     model: request.model.clone(),
                     call,
-                    why: format!("the script has {} answers", call - 1),
+                    reason: format!("the script has {} answers", call - 1),
                 })
             })
         })

@@ -46,7 +46,7 @@ impl ModelStream {
         // Refused and not malformed: another format would help, another attempt would not.
         let answer = Accumulator::new(format).map_err(|error| ModelError::Refused {
             model: model.to_owned(),
-            why: error.to_string(),
+            reason: error.to_string(),
             too_long: false,
         })?;
         Ok(Self::from_source(
@@ -193,11 +193,11 @@ fn to_model_error(model: &str, error: StreamError) -> ModelError {
         // The connection broke: retrying may help, which a malformed answer would not allow.
         StreamError::Cut { .. } => ModelError::Unreachable {
             model,
-            why: error.to_string(),
+            reason: error.to_string(),
         },
         error => ModelError::Malformed {
             model,
-            why: error.to_string(),
+            reason: error.to_string(),
         },
     }
 }

@@ -15,10 +15,10 @@ pub struct CopyKey {
     content: ContentHash,
 }
 
-/// Some copies.
+/// Which copies an operation covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CopyScope {
-    /// Everybody's.
+    /// Copies of all owners.
     All,
     /// One owner's; made by [`CopyScope::owner`].
     Owner(NodeId),

@@ -11,32 +11,32 @@ pub enum OffloadError {
     /// There is no copy by this key, or it is not yours.
     #[error("no copy {key}")]
     NotFound {
-        /// The key.
+        /// Key of the copy.
         key: CopyKey,
     },
     /// There was one, and it was evicted.
     #[error("copy {key} was evicted")]
     Evicted {
-        /// The key.
+        /// Key of the copy.
         key: CopyKey,
     },
     /// What lies where copies should lie is something else: a link, a directory. It was not touched.
-    #[error("{place} is {found}, expected {expected}")]
+    #[error("{path} is {found}, expected {expected}")]
     Foreign {
-        /// Where.
-        place: String,
+        /// Path of the entry.
+        path: String,
         /// What lies there.
         found: &'static str,
-        /// What should.
+        /// What should be there.
         expected: &'static str,
     },
     /// The medium failed. The call left nothing, or a complete copy.
-    #[error("cannot {what} {place}")]
+    #[error("cannot {what} {path}")]
     Storage {
         /// What was done.
         what: &'static str,
-        /// With what.
-        place: String,
+        /// Path or key it failed on.
+        path: String,
         /// What the medium said.
         #[source]
         source: Box<dyn Error + Send + Sync>,
@@ -72,7 +72,7 @@ impl OffloadError {
     ) -> Self {
         Self::Storage {
             what,
-            place: place.to_string(),
+            path: place.to_string(),
             source: source.into(),
         }
     }

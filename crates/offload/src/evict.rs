@@ -39,35 +39,35 @@ pub struct SweepReport {
     /// What should have gone and did not.
     pub failed: Vec<FailedEviction>,
     /// Texts that stay, of those that might have gone.
-    pub kept: u64,
-    /// Their bytes.
-    pub kept_bytes: u64,
+    pub remaining: u64,
+    /// Bytes of the remaining texts.
+    pub remaining_bytes: u64,
 }
 
 /// A text that went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// The text.
+    /// The evicted copy.
     pub entry: CopyMetadata,
     /// By which cap.
-    pub by: EvictedBy,
+    pub limit: EvictedBy,
 }
 
-/// A cap.
+/// A limit of [`EvictionLimits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictedBy {
-    /// [`EvictionLimits::max_age`].
+    /// The limit [`EvictionLimits::max_age`].
     Age,
-    /// [`EvictionLimits::max_count`].
+    /// The limit [`EvictionLimits::max_count`].
     Count,
-    /// [`EvictionLimits::max_bytes`].
+    /// The limit [`EvictionLimits::max_bytes`].
     Bytes,
 }
 
 /// A text that should have gone.
 #[derive(Debug)]
 pub struct FailedEviction {
-    /// The text.
+    /// The copy that is still there.
     pub entry: CopyMetadata,
     /// Why it is still there.
     pub error: OffloadError,
@@ -83,7 +83,7 @@ impl SweepReport {
     /// How many went by a cap.
     #[must_use]
     pub fn count_evicted_by(&self, by: EvictedBy) -> usize {
-        self.evicted.iter().filter(|gone| gone.by == by).count()
+        self.evicted.iter().filter(|gone| gone.limit == by).count()
     }
 }
 
@@ -117,8 +117,8 @@ pub async fn sweep_copies_with(
     // Too old first, then those used longest ago; by key among equals, so that two sweeps agree.
     entries.sort_by_key(|entry| (!caps.is_too_old(entry, at_ms), entry.used_ms, entry.key));
     let mut swept = SweepReport {
-        kept: entries.len() as u64,
-        kept_bytes: entries.iter().map(|entry| entry.bytes).sum(),
+        remaining: entries.len() as u64,
+        remaining_bytes: entries.iter().map(|entry| entry.bytes).sum(),
         ..SweepReport::default()
     };
     for entry in entries {
@@ -128,9 +128,9 @@ pub async fn sweep_copies_with(
         match store.evict_copy(&entry.key, at_ms).await {
             // Somebody else was faster: gone is gone.
             Ok(_) => {
-                swept.kept -= 1;
-                swept.kept_bytes -= entry.bytes;
-                let evicted = Evicted { entry, by };
+                swept.remaining -= 1;
+                swept.remaining_bytes -= entry.bytes;
+                let evicted = Evicted { entry, limit: by };
                 hook(&evicted);
                 swept.evicted.push(evicted);
             }
@@ -157,10 +157,12 @@ impl EvictionLimits {
         if self.is_too_old(entry, at_ms) {
             return Some(EvictedBy::Age);
         }
-        if self.max_count.is_some_and(|most| swept.kept > most) {
+        if self.max_count.is_some_and(|most| swept.remaining > most) {
             return Some(EvictedBy::Count);
         }
-        let over = self.max_bytes.is_some_and(|most| swept.kept_bytes > most);
+        let over = self
+            .max_bytes
+            .is_some_and(|most| swept.remaining_bytes > most);
         over.then_some(EvictedBy::Bytes)
     }
 }

@@ -259,7 +259,7 @@ impl CopyFolder {
                 Ok(found) if found.is_dir() => {}
                 Ok(found) => {
                     return Err(OffloadError::Foreign {
-                        place: place.display().to_string(),
+                        path: place.display().to_string(),
                         found: file_type_name(&found),
                         expected: "a folder",
                     });
@@ -371,7 +371,7 @@ fn find_file(path: &Path) -> Result<Option<Metadata>, OffloadError> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(Some(found)),
         Ok(found) => Err(OffloadError::Foreign {
-            place: path.display().to_string(),
+            path: path.display().to_string(),
             found: file_type_name(&found),
             expected: "a file",
         }),

@@ -38,7 +38,7 @@ impl FsOffloadStore {
         self.files.copy_path(key, CopyFileKind::Stored(holding))
     }
 
-    /// The folder.
+    /// Path of the folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.files.root()

@@ -32,7 +32,7 @@ impl CopyFileKind {
     }
 }
 
-/// A name.
+/// Name of a copy's file.
 pub(crate) fn file_name(content: ContentHash, kind: CopyFileKind) -> String {
     format!("{content}{}", kind.file_suffix())
 }

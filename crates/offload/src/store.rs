@@ -86,7 +86,7 @@ pub enum CopyKind {
 /// What is known of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyMetadata {
-    /// Its name.
+    /// Key of the copy.
     pub key: CopyKey,
     /// Its length in bytes.
     pub bytes: u64,
@@ -128,10 +128,10 @@ pub struct Reconciled {
     pub foreign: u64,
 }
 
-/// Texts, counted.
+/// Number and size of copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyStats {
-    /// Copies.
+    /// Number of copies of what the tree has.
     pub copies: u64,
     /// Texts held only here.
     pub only: u64,
@@ -142,7 +142,7 @@ pub struct CopyStats {
 }
 
 impl CopyStats {
-    /// Counts.
+    /// Counts these copies.
     #[must_use]
     pub fn from_copies(entries: &[CopyMetadata]) -> Self {
         let held = |holding| {

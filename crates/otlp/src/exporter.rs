@@ -39,7 +39,7 @@ pub struct Otlp<S> {
     /// For the program's `tracing` subscriber: spans of level info and above, and those of this library of level debug;
     /// no events.
     pub layer: Box<dyn Layer<S> + Send + Sync>,
-    /// For `metrics`.
+    /// Recorder for the crate `metrics`.
     pub recorder: OtlpRecorder,
     /// To be kept until the program ends.
     pub guard: OtlpGuard,
@@ -85,7 +85,7 @@ impl Drop for OtlpGuard {
 
 fn map_sdk_error(result: OTelSdkResult) -> Result<(), OtlpError> {
     result.map_err(|error| OtlpError::NotSent {
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 
@@ -97,7 +97,7 @@ pub fn build_otlp<S>(options: &OtlpOptions) -> Result<Otlp<S>, OtlpError>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
-    let bad = |why: String| OtlpError::BadConfiguration { why };
+    let bad = |reason: String| OtlpError::BadConfiguration { reason };
     let client = build_http_client()?;
     let headers: HashMap<String, String> = options.headers.iter().cloned().collect();
     let mut spans = SpanExporter::builder()
@@ -130,7 +130,7 @@ where
         .with_batch_exporter(spans)
         .build();
     let mut reader = PeriodicReader::builder(figures);
-    if let Some(every) = options.every {
+    if let Some(every) = options.export_interval {
         reader = reader.with_interval(every);
     }
     let meter = SdkMeterProvider::builder()

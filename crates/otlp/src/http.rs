@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// A client that trusts the system's authorities, or those of `SSL_CERT_FILE`. Redirects are not followed.
 pub(crate) fn build_http_client() -> Result<Client, OtlpError> {
-    let bad = |why: String| OtlpError::BadConfiguration { why };
+    let bad = |reason: String| OtlpError::BadConfiguration { reason };
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     // Given explicitly: the process may have another cryptography provider installed, or none.

@@ -15,7 +15,7 @@ pub struct OtlpOptions {
     /// The program's name.
     pub service: Option<String>,
     /// How often metrics are sent. Without it: every minute.
-    pub every: Option<Duration>,
+    pub export_interval: Option<Duration>,
 }
 
 impl std::fmt::Debug for OtlpOptions {
@@ -26,7 +26,7 @@ impl std::fmt::Debug for OtlpOptions {
             .field("endpoint", &self.endpoint)
             .field("headers", &headers)
             .field("service", &self.service)
-            .field("every", &self.every)
+            .field("every", &self.export_interval)
             .finish()
     }
 }
@@ -44,15 +44,15 @@ impl OtlpOptions {
 #[non_exhaustive]
 pub enum OtlpError {
     /// An exporter that cannot be set up.
-    #[error("no exporter: {why}; give an endpoint like http://localhost:4318")]
+    #[error("no exporter: {reason}; give an endpoint like http://localhost:4318")]
     BadConfiguration {
         /// What is wrong.
-        why: String,
+        reason: String,
     },
     /// What was told could not be sent.
-    #[error("what was told could not be sent: {why}")]
+    #[error("what was told could not be sent: {reason}")]
     NotSent {
-        /// Why.
-        why: String,
+        /// Why it was not sent.
+        reason: String,
     },
 }

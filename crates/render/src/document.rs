@@ -54,7 +54,7 @@ impl DataOptions {
 /// Whether nulls are part of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nulls {
-    /// They are.
+    /// Nulls are part of it.
     Keep,
     /// Items, entries and fragments of null are left out.
     Drop,

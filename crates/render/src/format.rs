@@ -20,13 +20,13 @@ pub enum Format {
     Xml,
     /// Headings and bullets.
     Markdown,
-    /// TOML 1.0.
+    /// TOML, version 1.0.
     Toml,
     /// Token-Oriented Object Notation.
     Toon,
-    /// YAML 1.2.
+    /// YAML, version 1.2.
     Yaml,
-    /// JSON.
+    /// JSON, as RFC 8259 has it.
     Json,
 }
 
@@ -34,7 +34,7 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format `{name}`; known are xml, markdown, toml, toon, yaml, json")]
 pub struct UnknownFormat {
-    /// The name.
+    /// The unknown format name.
     pub name: String,
 }
 
@@ -49,7 +49,7 @@ impl Format {
         Self::Json,
     ];
 
-    /// The name.
+    /// Name of the format.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

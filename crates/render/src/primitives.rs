@@ -63,7 +63,7 @@ fn write_float(out: &mut String, float: f64) {
     }
 }
 
-/// Appends spaces.
+/// Appends this many spaces.
 pub(crate) fn push_spaces(out: &mut String, count: usize) {
     // Copied in blocks of 64: most indentations take one step.
     const SPACES: &str = "                                                                ";

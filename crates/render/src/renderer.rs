@@ -59,7 +59,7 @@ pub enum RenderError {
     /// The format cannot hold the data, or a renderer of the application's own failed.
     #[error("cannot render the fragments as {format}")]
     Format {
-        /// The format.
+        /// Name of the format.
         format: String,
         /// The writer's own account.
         #[source]

@@ -18,7 +18,7 @@ pub enum RunError {
     /// A step failed for a reason of its own.
     #[error("step {step:?} failed after {attempts} attempts")]
     StepFailed {
-        /// The step.
+        /// Name of the step.
         step: String,
         /// How often it was tried.
         attempts: u32,
@@ -29,26 +29,26 @@ pub enum RunError {
     /// The model answered that it will not.
     #[error("the model refused in step {step:?}: {refusal}")]
     ModelRefused {
-        /// The step.
+        /// Name of the step.
         step: String,
         /// The model's words.
         refusal: String,
     },
     /// The model's answer is not what was asked for.
-    #[error("the answer in step {step:?} is not what was asked for: {why}")]
+    #[error("the answer in step {step:?} is not what was asked for: {reason}")]
     ModelParse {
-        /// The step.
+        /// Name of the step.
         step: String,
         /// What was expected, and what came.
-        why: String,
+        reason: String,
         /// The answer as it came.
         raw: String,
     },
     /// Parallel work of which not all succeeded.
-    #[error("{} of {of} parallel tasks failed", failed.len())]
+    #[error("{} of {total} parallel tasks failed", failed.len())]
     Parallel {
         /// Of how many.
-        of: usize,
+        total: usize,
         /// The places of those that succeeded, from 0.
         succeeded: Vec<usize>,
         /// Those that failed, by their place, in the order in which they did.
@@ -61,29 +61,29 @@ pub enum RunError {
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// An item is not what belongs there.
-    #[error("{what}: expected {expected}, found {found}")]
+    #[error("{subject}: expected {expected}, found {found}")]
     ItemMismatch {
-        /// Where.
-        what: String,
+        /// Where the mismatch is.
+        subject: String,
         /// What belongs there.
         expected: String,
         /// What there was.
         found: String,
     },
     /// It has ended before, for this reason.
-    #[error("{why}")]
+    #[error("{reason}")]
     Ended {
         /// Why, in the words of then.
-        why: String,
+        reason: String,
     },
     /// It has spent what it may.
     #[error(transparent)]
     BudgetExceeded(#[from] Exceeded),
     /// It may not be done.
-    #[error("denied: {why}")]
+    #[error("denied: {reason}")]
     Denied {
         /// By what, in words.
-        why: String,
+        reason: String,
     },
     /// A run would stand too deep below others.
     #[error(
@@ -110,7 +110,7 @@ impl RunError {
     ///
     /// # Errors
     /// [`RunError::Depth`] above [`Self::MAX_DEPTH`].
-    pub fn check_depth(depth: usize) -> Result<(), Self> {
+    pub(crate) fn check_depth(depth: usize) -> Result<(), Self> {
         if depth > Self::MAX_DEPTH {
             return Err(Self::Depth { depth });
         }
@@ -192,7 +192,7 @@ impl<T> From<PartialFailure<T, RunError>> for RunError {
             return cancelled.into();
         }
         Self::Parallel {
-            of: partial.succeeded.len() + partial.failed.len() + partial.skipped,
+            total: partial.succeeded.len() + partial.failed.len() + partial.skipped,
             succeeded: partial
                 .succeeded
                 .into_iter()
@@ -210,7 +210,7 @@ mod tests {
     fn limited(retry_after_ms: Option<u64>) -> ModelError {
         ModelError::RateLimited {
             model: "m".into(),
-            why: "slow".into(),
+            reason: "slow".into(),
             retry_after_ms,
         }
     }
@@ -228,7 +228,7 @@ mod tests {
                 ModelError::NoAnswer {
                     model: "m".into(),
                     call: 1,
-                    why: "end".into(),
+                    reason: "end".into(),
                 }
                 .into(),
                 "model",
@@ -266,7 +266,14 @@ mod tests {
 
     #[test]
     fn partial_work_is_told_unless_it_was_called_off() {
-        let failed = || vec![(1, RunError::Denied { why: "no".into() })];
+        let failed = || {
+            vec![(
+                1,
+                RunError::Denied {
+                    reason: "no".into(),
+                },
+            )]
+        };
         let mut partial = PartialFailure {
             succeeded: vec![(0, "x")],
             failed: failed(),

@@ -35,7 +35,7 @@ const DECIMALS: usize = 12;
 const DOLLAR: u128 = 1_000_000_000_000;
 
 impl Money {
-    /// Nothing.
+    /// An amount of nothing.
     pub const ZERO: Self = Self(0);
 
     /// So many pico-dollars.
@@ -59,7 +59,7 @@ impl Money {
         sound.then(|| format!("{dollars:.DECIMALS$}").parse().ok())?
     }
 
-    /// Pico-dollars.
+    /// The amount in pico-dollars.
     #[must_use]
     pub const fn pico_dollars(self) -> u128 {
         self.0

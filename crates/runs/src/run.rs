@@ -57,6 +57,22 @@ impl RunHandle {
 impl Run {
     /// Begins a run: appends the input to the branch and stores the run's record, in one transaction.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// assert_eq!(run.drive().await?.text, "Sunny.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::Engine`].
     pub async fn begin(
@@ -70,7 +86,7 @@ impl Run {
             parent: None,
             depth: 0,
             budget: agent.budget,
-            began_ms: chat.engine().now_ms(),
+            started_ms: chat.engine().now_ms(),
             base: head_to_string(chat.head().await?),
         };
         let session = chat.layer_session(Some(record.run_scope(id))).await?;
@@ -88,48 +104,182 @@ impl Run {
     }
 
     /// The run's id.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let stored = contexture_runs::RunEntry::load(&chat, run.id()).await?;
+    /// assert_eq!(stored.map(|entry| entry.agent), Some("guide".to_owned()));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn id(&self) -> RunId {
         self.live.id
     }
 
     /// The run above it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// assert_eq!(run.parent(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn parent(&self) -> Option<RunId> {
         self.live.record.parent.as_ref()?.parse().ok()
     }
 
     /// How many ancestors it has.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// assert_eq!(run.depth(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn depth(&self) -> u32 {
         self.live.record.depth
     }
 
     /// How many steps it has taken.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.drive().await?;
+    /// assert_eq!(run.step_count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn step_count(&self) -> u32 {
         self.live.step
     }
 
     /// The usage of the run, children included.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.drive().await?;
+    /// assert_eq!(run.usage().responses, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn usage(&self) -> RunUsage {
         self.live.usage()
     }
 
     /// The part of the usage that is no answer of the run, by who asked a model: a layer's id, or `compaction`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.drive().await?;
+    /// assert!(run.side_usage().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn side_usage(&self) -> BTreeMap<String, RunUsage> {
         self.live.side_usage()
     }
 
     /// The conversation, on the run's branch.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// assert_eq!(run.conversation().id(), chat.id());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn conversation(&self) -> &Conversation {
         &self.live.chat
     }
 
     /// Returns a handle for observers.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let handle = run.handle();
+    /// handle.abort("the user closed the window");
+    /// assert!(run.drive().await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn handle(&self) -> RunHandle {
         RunHandle {
@@ -140,6 +290,22 @@ impl Run {
     }
 
     /// Its layers, in the states they have now.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let session = run.layers();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn layers(&self) -> &LayerSession {
         &self.live.session
@@ -155,6 +321,23 @@ impl Run {
 
     /// What the program keeps with the run, as it is stored. It ends with the run.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.store_state(&"half done").await?;
+    /// assert_eq!(run.load_state::<String>().await?.as_deref(), Some("half done"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::ItemMismatch`] where it is of another type; or the store's.
     pub async fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
@@ -166,6 +349,22 @@ impl Run {
     }
 
     /// Keeps something with the run.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.store_state(&["first part", "second part"]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
@@ -183,6 +382,23 @@ impl Run {
     ///
     /// `name` says which it is; the same name again is the next of that name, and after a failure another try. What it
     /// gives is kept as JSON, and given as it is read from there.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let page: String = run.run_durable_step("fetch", || async { Ok::<_, std::io::Error>("text".to_owned()) }).await?;
+    /// assert_eq!(page, "text");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::ItemMismatch`] where what it
@@ -235,6 +451,24 @@ impl Run {
     /// Ends the run with a value, which its [turn](crate::Turn::value) and lists of runs tell: whoever drives it finds it
     /// completed, and no model is asked again. Calls of the last answer are carried out before. The first value counts.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.complete_with_value(&42).await?;
+    /// let turn = run.drive().await?;
+    /// assert_eq!(turn.value.map(|value| value.get().to_owned()).as_deref(), Some("42"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
     pub async fn complete_with_value(&mut self, value: &impl Serialize) -> Result<(), RunError> {
@@ -247,6 +481,23 @@ impl Run {
 
     /// Marks where the run stands, under a name.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// run.checkpoint("before the answer").await?;
+    /// run.drive().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The engine's.
     pub async fn checkpoint(&self, name: &str) -> Result<(), RunError> {
@@ -255,6 +506,23 @@ impl Run {
     }
 
     /// Drives the run until it ends or waits for a person.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let turn = run.drive().await?;
+    /// assert_eq!(turn.text, "Sunny.");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError`]. A run that failed or was cancelled has ended, and everything it finished is stored; only where the
@@ -265,6 +533,26 @@ impl Run {
 
     /// Resumes an open run where it was cut off, or where it waits. `chat` is any handle on its conversation.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let id = run.id();
+    /// drop(run);
+    /// // Perhaps in another process.
+    /// let mut run = Run::resume(&chat, id, &agent).await?;
+    /// assert_eq!(run.drive().await?.text, "Sunny.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::ItemMismatch`] for a run that does not exist or has ended; [`RunError::Engine`].
     pub async fn resume(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Self, RunError> {
@@ -274,6 +562,25 @@ impl Run {
 
     /// Begins a child run, or resumes the one begun under this name: on a branch of its own, its budget within what this
     /// run has left. Whoever drives it passes its end to [`Run::join_child`].
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let helper = SubAgent::new(agent.clone(), "Looks up the weather.");
+    /// let mut child = run.spawn_child("lookup", &helper, "What will the weather be?").await?;
+    /// let turn = child.drive().await;
+    /// run.join_child(&child, &turn).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
@@ -289,6 +596,24 @@ impl Run {
 
     /// Passes this run's layer states to the layers of a running child.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let helper = SubAgent::new(agent.clone(), "Looks up the weather.");
+    /// let mut child = run.spawn_child("lookup", &helper, "What will the weather be?").await?;
+    /// run.update_child(&mut child).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::Engine`] for a layer that must not fail.
     pub async fn update_child(&self, child: &mut Run) -> Result<(), RunError> {
@@ -300,6 +625,26 @@ impl Run {
     /// Takes the end of a child: this run's layers are told, and the child's usage counts here.
     ///
     /// Repeating it has no effect, also after this run was resumed. A child that waits has not ended: nothing happens.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, SubAgent};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let helper = SubAgent::new(agent.clone(), "Looks up the weather.");
+    /// let mut child = run.spawn_child("lookup", &helper, "What will the weather be?").await?;
+    /// let turn = child.drive().await;
+    /// run.join_child(&child, &turn).await?;
+    /// assert_eq!(run.usage().responses, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::Engine`].
@@ -315,7 +660,7 @@ impl Run {
 /// JSON of what a program gives.
 fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
     Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
-        what: what.to_owned(),
+        subject: what.to_owned(),
         expected: "what can be written as JSON".to_owned(),
         found: error.to_string(),
     })
@@ -324,7 +669,7 @@ fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
 /// What a program gave, out of its JSON.
 fn from_json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
     serde_json::from_slice(bytes).map_err(|error| RunError::ItemMismatch {
-        what: what.to_owned(),
+        subject: what.to_owned(),
         expected: std::any::type_name::<T>().to_owned(),
         found: error.to_string(),
     })

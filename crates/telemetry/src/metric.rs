@@ -19,7 +19,7 @@ pub enum MetricKind {
 /// A metric of this library.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name.
+    /// Name of the metric.
     pub name: &'static str,
     /// What it is.
     pub kind: MetricKind,

@@ -52,7 +52,7 @@ impl ModelCall {
         }
     }
 
-    /// Its span.
+    /// Span of the call.
     #[must_use]
     pub const fn span(&self) -> &Span {
         self.operation.span()

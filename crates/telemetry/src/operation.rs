@@ -20,7 +20,7 @@ pub struct Operation {
     span: Span,
     duration: &'static str,
     labels: Vec<Label>,
-    began: Instant,
+    started: Instant,
     failed: Option<&'static str>,
 }
 
@@ -30,7 +30,7 @@ impl Operation {
             span,
             duration,
             labels,
-            began: Instant::now(),
+            started: Instant::now(),
             // Until `end` says otherwise: a future that is dropped never gets to say that it was cancelled.
             failed: Some(CALLED_OFF),
         }
@@ -77,7 +77,7 @@ impl Operation {
         Self::new(COMPILE_DURATION, model_labels(format, model), span)
     }
 
-    /// Its span.
+    /// Span of the operation.
     #[must_use]
     pub const fn span(&self) -> &Span {
         &self.span
@@ -93,7 +93,7 @@ impl Operation {
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 
     pub(crate) fn labels(&self) -> &[Label] {
@@ -113,6 +113,6 @@ impl Drop for Operation {
             record_error(&self.span, kind);
             labels.push(Label::from_static_parts("error.type", kind));
         }
-        histogram!(self.duration, labels).record(self.began.elapsed());
+        histogram!(self.duration, labels).record(self.started.elapsed());
     }
 }

@@ -17,7 +17,7 @@ pub struct TokenBounds {
 }
 
 impl TokenBounds {
-    /// No tokens.
+    /// Bounds of no tokens at all.
     pub const ZERO: Self = Self { low: 0, high: 0 };
 
     /// A count between a lower and an upper bound.

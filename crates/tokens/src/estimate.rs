@@ -16,7 +16,7 @@ use crate::text_class::{Classifier, TextClass, unit_count};
 #[derive(Debug)]
 pub struct EstimatingCounter {
     encoding: Encoding,
-    /// By [`TextClass::index`].
+    /// Ratios in the order of [`TextClass::index`].
     ratios: [Ratio; TextClass::COUNT],
 }
 

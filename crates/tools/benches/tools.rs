@@ -4,8 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench stops at the first fault")]
 
-#[path = "../tests/it/thousand.rs"]
-mod thousand;
+#[path = "../tests/it/large_registry.rs"]
+mod large_registry;
 
 use std::hint::black_box;
 
@@ -19,7 +19,7 @@ const TASK: &str = "The nightly deployment failed: find the pods that are crashi
     an issue for the on-call engineer with the log lines, and post a message in the operations channel when it is done.";
 
 fn selection(c: &mut Criterion) {
-    let registry = thousand::registry();
+    let registry = large_registry::registry();
     let index = registry.index();
     c.bench_function("rank 1,000 tools", |b| {
         b.iter(|| index.rank_units(black_box(TASK), 20));
@@ -39,7 +39,7 @@ fn selection(c: &mut Criterion) {
         b.iter(|| registry.offer(wish(Some(&first.selection))));
     });
     c.bench_function("register and index 1,000 tools", |b| {
-        b.iter(|| thousand::registry().index().len());
+        b.iter(|| large_registry::registry().index().len());
     });
 }
 

@@ -35,7 +35,7 @@ pub enum ToolError {
         "tool {tool} belongs to the group {group:?}, which is not registered; register the group first"
     )]
     UnknownGroup {
-        /// The tool.
+        /// Id of the tool.
         tool: ToolId,
         /// The group it names.
         group: Name,
@@ -43,13 +43,13 @@ pub enum ToolError {
     /// A provider's own tool cannot belong to a group: the provider would not find it there.
     #[error("{tool} is a provider's own tool and cannot belong to a group")]
     ProviderToolInGroup {
-        /// The tool.
+        /// Id of the tool.
         tool: ToolId,
     },
     /// The schema of the arguments cannot be one.
     #[error("tool {tool}: schema of the arguments, {path}: expected {expected}, found {found}")]
     BadSchema {
-        /// The tool.
+        /// Id of the tool.
         tool: ToolId,
         /// Where in the schema, as a JSON pointer; `/` is the schema itself.
         path: String,

@@ -17,7 +17,7 @@ use crate::registry::Tool;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyVerdict {
-    /// It runs.
+    /// The call runs.
     #[default]
     Allow,
     /// It runs if a person agrees.
@@ -45,11 +45,12 @@ impl fmt::Display for RuleTarget {
     }
 }
 
-/// A rule.
+/// A rule about some tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// The tools it is about.
-    pub on: RuleTarget,
+    #[serde(rename = "on")]
+    pub target: RuleTarget,
     /// What is to happen with them.
     pub verdict: PolicyVerdict,
 }
@@ -62,7 +63,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// For tools that no rule is about.
     #[serde(default)]
-    pub otherwise: PolicyVerdict,
+    #[serde(rename = "otherwise")]
+    pub default_verdict: PolicyVerdict,
 }
 
 /// What a policy says about a tool.
@@ -80,7 +82,7 @@ impl Policy {
     pub fn deny_all() -> Self {
         Self {
             rules: Vec::new(),
-            otherwise: PolicyVerdict::Deny,
+            default_verdict: PolicyVerdict::Deny,
         }
     }
 
@@ -105,7 +107,10 @@ impl Policy {
     /// The same policy with one rule more.
     #[must_use]
     pub fn with_rule(mut self, on: RuleTarget, verdict: PolicyVerdict) -> Self {
-        self.rules.push(Rule { on, verdict });
+        self.rules.push(Rule {
+            target: on,
+            verdict,
+        });
         self
     }
 
@@ -123,7 +128,7 @@ impl Policy {
 
     // Names are matched against the id, never against what the model wrote.
     fn strictest_decision(&self, id: &ToolId, has: impl Fn(&str) -> bool) -> Decision<'_> {
-        let about = |rule: &&Rule| match &rule.on {
+        let about = |rule: &&Rule| match &rule.target {
             RuleTarget::Name(pattern) => pattern.matches(id),
             RuleTarget::Mark(mark) => has(mark),
         };
@@ -135,7 +140,7 @@ impl Policy {
             }
         }
         Decision {
-            verdict: decided.map_or(self.otherwise, |rule| rule.verdict),
+            verdict: decided.map_or(self.default_verdict, |rule| rule.verdict),
             rule: decided,
         }
     }

@@ -4,34 +4,27 @@
 //! bite. `cargo xtask tidy` prints the findings; the test below makes them fail `cargo xtask test`. Rules listed in
 //! `exempt::PENDING` are printed and fail nothing.
 
-mod behaviour;
-mod comments;
-mod committed_text;
-mod crate_layers;
-mod documents;
 mod exempt;
-mod file_layout;
+mod files;
 mod finding;
-mod fixtures;
-mod inherent_impls;
-mod layers;
-mod lint_suppressions;
-mod module_cycles;
-mod modules;
-mod name_counts;
-mod names;
-mod paths;
-mod purity;
-mod signatures;
-mod sizes;
-mod source;
-mod workspace;
+mod naming;
+mod structure;
+mod surface;
+mod text;
 
 use anyhow::{Result, bail};
 
 use crate::tidy::exempt::PENDING;
+use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::Workspace;
+use crate::tidy::naming::{name_counts, names, signatures};
+use crate::tidy::structure::{
+    file_layout, inherent_impls, layers, module_cycles, modules, purity, sizes,
+};
+use crate::tidy::surface::api_files;
+use crate::tidy::text::{
+    behaviour, comments, committed_text, doc_comments, documents, fixtures, lint_suppressions,
+};
 
 /// A rule by name, so that it can be pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +41,8 @@ pub(crate) enum TidyRule {
     NameCounts,
     FormatNames,
     Comments,
+    DocComments,
+    PendingDocComments,
     Signatures,
     Suppressions,
     CommittedText,
@@ -55,7 +50,11 @@ pub(crate) enum TidyRule {
     Documents,
     CodeMapPaths,
     BehaviourTables,
+    ApiFiles,
+    UnusedItems,
 }
+
+pub(crate) use crate::tidy::surface::api_files::write_api_files;
 
 type TidyCheck = fn(&Workspace) -> Vec<Finding>;
 
@@ -75,6 +74,11 @@ const CHECKS: &[(TidyRule, TidyCheck)] = &[
     (TidyRule::NameCounts, name_counts::check_name_counts),
     (TidyRule::FormatNames, name_counts::check_format_names),
     (TidyRule::Comments, comments::check_comments),
+    (TidyRule::DocComments, doc_comments::check_doc_comments),
+    (
+        TidyRule::PendingDocComments,
+        doc_comments::count_pending_doc_comments,
+    ),
     (TidyRule::Signatures, signatures::check_signatures),
     (
         TidyRule::Suppressions,
@@ -88,6 +92,8 @@ const CHECKS: &[(TidyRule, TidyCheck)] = &[
     (TidyRule::Documents, documents::check_documents),
     (TidyRule::CodeMapPaths, documents::check_code_map_paths),
     (TidyRule::BehaviourTables, behaviour::check_behaviour_tables),
+    (TidyRule::ApiFiles, api_files::check_api_files),
+    (TidyRule::UnusedItems, api_files::check_unused_items),
 ];
 
 /// Prints every finding, what pending rules find, and the files worth a second look.

@@ -68,12 +68,12 @@ impl RunDocument {
             agent: run.agent.clone(),
             parent: run.parent.clone(),
             status: run.status.as_str().to_owned(),
-            began: format_timestamp(run.began_ms),
+            began: format_timestamp(run.started_ms),
             ended: run.ended_ms.map(format_timestamp),
             // As the run's own record writes it, so that both read alike.
-            spent: serde_json::to_value(run.spent).unwrap_or_default(),
+            spent: serde_json::to_value(run.usage).unwrap_or_default(),
             result: run.result.clone(),
-            why: run.why.clone(),
+            why: run.reason.clone(),
             waiting: waiting.iter().map(Into::into).collect(),
         }
     }

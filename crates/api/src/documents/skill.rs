@@ -73,7 +73,7 @@ impl SkillDocument {
 
 /// `Read`, `Bash(git:*)`.
 fn format_allowed_tool(tool: &AllowedTool) -> String {
-    match &tool.within {
+    match &tool.argument_pattern {
         Some(within) => format!("{}({within})", tool.tool),
         None => tool.tool.to_string(),
     }

@@ -70,7 +70,7 @@ fn unknown_names_are_refused_with_near_matches() {
         ("完全に別のモデル", None),
     ] {
         match catalogue.resolve(name) {
-            Err(CatalogueError::UnknownModel { near, .. }) => match expected {
+            Err(CatalogueError::UnknownModel { similar: near, .. }) => match expected {
                 Some(expected) => assert_eq!(near[0], expected, "{name}"),
                 None => assert!(near.len() <= 3, "{name}"),
             },

@@ -43,15 +43,18 @@ impl RunPrinter {
 
     /// Something happened.
     pub(crate) fn print_event(&self, event: &RunEvent) {
-        match &event.news {
+        match &event.kind {
             RunEventKind::Delta(delta) => self.print_delta(delta),
-            RunEventKind::Answered { .. } => self.close_line(),
-            RunEventKind::Retrying { attempt, why } => self.print_status(&format!(
+            RunEventKind::ResponseStored { .. } => self.close_line(),
+            RunEventKind::Retrying {
+                attempt,
+                reason: why,
+            } => self.print_status(&format!(
                 "{} attempt {attempt} failed: {}\n",
                 "↻".yellow(),
                 printable_lines(why)
             )),
-            RunEventKind::Refused { feedback } => self.print_status(&format!(
+            RunEventKind::ResponseRejected { feedback } => self.print_status(&format!(
                 "{} the answer is not taken: {}\n",
                 "↻".yellow(),
                 one_line(feedback)
@@ -60,7 +63,7 @@ impl RunPrinter {
                 let call = call_line(&call.name, &call.arguments);
                 self.print_status(&format!("{} {call}\n", "→".cyan()));
             }
-            RunEventKind::ToolDone { output, .. } => {
+            RunEventKind::ToolFinished { output, .. } => {
                 let failed = output.is_error == Some(true);
                 let text = Item::FunctionCallOutput(output.clone()).text();
                 let said = match failed {
@@ -73,7 +76,7 @@ impl RunPrinter {
                 };
                 self.print_status(&format!("{} {said}\n", "←".cyan()));
             }
-            RunEventKind::Ended { spent, .. } => {
+            RunEventKind::Ended { usage: spent, .. } => {
                 let run = event.run.to_string();
                 let told = format!("run {} · {spent}", short_id(&run));
                 self.print_status(&format!("{}\n", told.dimmed()));

@@ -58,7 +58,7 @@ impl From<RunError> for Failure {
                     .with_hint("what was finished is kept; the conversation goes on from there")
             }
             RunError::BudgetExceeded(exceeded) => {
-                let option = match exceeded.what {
+                let option = match exceeded.kind {
                     BudgetKind::Tokens => "--budget-tokens",
                     BudgetKind::Cost => "--budget-cost",
                     // What remains of the kinds there are is steps.

@@ -74,7 +74,7 @@ pub(crate) async fn print_run_result(
             "reason": reason,
             "waiting": calls,
             "text": turn.text,
-            "spent": turn.spent,
+            "spent": turn.usage,
         }))?;
     }
     let Some(calls) = waiting else {

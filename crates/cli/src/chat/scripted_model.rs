@@ -71,7 +71,7 @@ pub(crate) fn load_scripted_model(source: &InputSource) -> Outcome<ScriptedModel
             None => Err(ModelError::NoAnswer {
                 model: request.model.clone(),
                 call: asked,
-                why: format!("the script has {}", count_with_noun(all as u64, "answer")),
+                reason: format!("the script has {}", count_with_noun(all as u64, "answer")),
             }),
         }
     }))

@@ -17,8 +17,8 @@ pub(crate) fn build_toolbox(chat: &Conversation, policy: Policy) -> Outcome<Tool
     let mut tools = ToolBox::new(policy);
     let options = ToolOptions {
         // It only reads: after a crash it may simply be called again, and several may run at once.
-        rerun: Rerun::Again,
-        lane: ToolConcurrency::Together,
+        rerun: Rerun::Repeat,
+        concurrency: ToolConcurrency::Parallel,
         ..ToolOptions::default()
     };
     let chat = chat.clone();

@@ -100,7 +100,7 @@ fn run_table(rows: &[RunRow]) -> String {
             _ => status.yellow().to_string(),
         };
         let calls: Vec<String> = waiting.iter().map(waiting_line).collect();
-        let told = match (calls.as_slice(), &run.why, &run.spent) {
+        let told = match (calls.as_slice(), &run.reason, &run.usage) {
             // What waits for somebody goes before why it ended and what it took.
             ([_, ..], ..) => format!("for {}", calls.join(", ")),
             (_, Some(why), _) => one_line(why),
@@ -112,7 +112,7 @@ fn run_table(rows: &[RunRow]) -> String {
             short_id(&run.run).magenta(),
             pad_right(&place(run), places),
             pad_right(&run.agent, agents),
-            pad_right(&relative_time(run.began_ms, now), 6).dimmed(),
+            pad_right(&relative_time(run.started_ms, now), 6).dimmed(),
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }

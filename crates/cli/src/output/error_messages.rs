@@ -98,7 +98,10 @@ impl From<contexture::ir::Error> for Failure {
 impl From<CatalogueError> for Failure {
     fn from(error: CatalogueError) -> Self {
         match &error {
-            CatalogueError::UnknownModel { name, near } => {
+            CatalogueError::UnknownModel {
+                name,
+                similar: near,
+            } => {
                 let failure = Self::new(
                     Exit::NotFound,
                     "unknown_model",

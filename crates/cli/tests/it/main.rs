@@ -11,13 +11,13 @@
 mod caching;
 mod chatting;
 mod command;
+mod compatible_hosts;
 mod compile;
 mod deepagents;
 mod documents;
 mod earlier_version;
-mod elsewhere;
 mod errors;
-mod kept;
+mod maintenance;
 mod mcp;
 mod memory;
 mod operating;
@@ -31,9 +31,9 @@ mod searching;
 mod serving;
 mod sessions;
 mod skills;
+mod stored_conversations;
 #[cfg(target_os = "linux")]
 mod streams;
 mod talking;
-mod two;
-mod upkeep;
+mod two_processes;
 mod waiting;

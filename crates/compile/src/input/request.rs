@@ -132,7 +132,7 @@ impl CompileRequest {
             // The order is kept in the plan, so the next selection extends this one instead of
             // reordering the tools, which stand before everything in the cache.
             latched: OfferedTools::from_selection(&offer.selection),
-            removed: offer.removed,
+            removed: offer.excluded,
         });
         self
     }

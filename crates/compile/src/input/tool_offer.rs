@@ -34,7 +34,7 @@ impl OfferedTools {
     #[must_use]
     pub fn from_selection(selection: &Selection) -> Self {
         Self {
-            places: selection.places.clone(),
+            places: selection.slots.clone(),
             choice: choice_hash(&selection.choice),
         }
     }
@@ -52,7 +52,7 @@ impl OfferedTools {
         }
         Selection {
             choice,
-            places: self.places.clone(),
+            slots: self.places.clone(),
         }
     }
 }

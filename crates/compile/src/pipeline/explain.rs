@@ -81,7 +81,7 @@ fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
     let removed = request.offer.iter().flat_map(|offer| &offer.removed);
     let row = |removed: &ExcludedTool| {
         // Through JSON, so the words are those that programs read elsewhere.
-        let why = serde_json::to_value(removed.why).ok();
+        let why = serde_json::to_value(removed.reasons).ok();
         RemovedTool {
             tool: removed.tool.to_string(),
             why: why

@@ -10,8 +10,8 @@ use contexture_ir::{Audience, Raw, hint};
 use contexture_render::XmlRenderer;
 use contexture_wire::Format;
 
-use crate::law::check_report;
-use crate::material::{assistant, once, request, user};
+use crate::fixtures::{assistant, once, request, user};
+use crate::invariants::check_report;
 
 fn path() -> Vec<PathItem> {
     PathItem::from_items([user("hello"), assistant("good day"), user("what now?")])

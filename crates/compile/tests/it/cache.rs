@@ -10,7 +10,7 @@ use contexture_compile::{
 use contexture_ir::{FunctionTool, Item, ToolDefinition};
 use contexture_wire::{CacheTtl, Format, lift};
 
-use crate::material::{call, once, output, request, sessions, user};
+use crate::fixtures::{call, once, output, request, sessions, user};
 
 fn rules(model: &str, format: Format) -> CacheRules {
     CacheRules::for_model(Catalogue::builtin().resolve(model).unwrap(), format)

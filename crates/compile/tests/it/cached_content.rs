@@ -10,7 +10,7 @@ use contexture_ir::{FunctionTool, Item, Raw, ToolChoice, ToolDefinition};
 use contexture_wire::Format;
 use serde_json::Value;
 
-use crate::material::{assistant, request, user, with};
+use crate::fixtures::{assistant, request, user, with};
 
 const MODEL: &str = "gemini-3-flash-preview";
 const NAME: &str = "cachedContents/abc";

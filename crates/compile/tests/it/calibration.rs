@@ -8,7 +8,7 @@ use contexture_ir::Item;
 use contexture_wire::Format;
 use proptest::prelude::*;
 
-use crate::material::{assistant, counter_of, request, user};
+use crate::fixtures::{assistant, counter_of, request, user};
 
 const fn range(low: u64, high: u64) -> TokenBounds {
     TokenBounds { low, high }

@@ -9,7 +9,7 @@ use contexture_compile::{
 use contexture_tokens::TokenCounter;
 use contexture_wire::Format;
 
-use crate::material::{Quarter, assistant, request, user};
+use crate::fixtures::{Quarter, assistant, request, user};
 
 fn history() -> Vec<PathItem> {
     let items = (0..40).flat_map(|at| {

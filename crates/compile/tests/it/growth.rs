@@ -4,8 +4,8 @@ use contexture_compile::{Compiled, Contribution, EpochReason, PathItem, Plan, Sc
 use contexture_wire::Format;
 use serde_json::Value;
 
-use crate::law::check_report;
-use crate::material::{assistant, call, once, output, request, sessions, user, with};
+use crate::fixtures::{assistant, call, once, output, request, sessions, user, with};
+use crate::invariants::check_report;
 
 /// Law 4: the same bytes with an empty, a warm and a foreign scratch.
 #[test]

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
-use crate::law::check_report;
-use crate::material::{Quarter, assistant, call, once, output, request, user, with};
+use crate::fixtures::{Quarter, assistant, call, once, output, request, user, with};
+use crate::invariants::check_report;
 use crate::real_sessions::closed;
 
 /// One item, well-formed or not.
@@ -308,7 +308,7 @@ fn check(
             if !passes.is_empty() {
                 return Ok(());
             }
-            let mut wide = crate::material::request(format, needed);
+            let mut wide = crate::fixtures::request(format, needed);
             wide.dialect = request.dialect;
             wide.history = policy.clone();
             let again = compile(&wide, &Plan::default());

@@ -7,25 +7,25 @@
     reason = "tests"
 )]
 
-mod aside;
 mod budgets;
 mod cache;
 mod cache_recorded;
 mod cached_content;
 mod calibration;
+mod call_context;
 mod cancel;
 mod diff;
+mod fixtures;
 mod growth;
 mod hostile;
-mod law;
-mod lessons;
-mod material;
+mod invariants;
 mod native;
 mod never_worse;
 mod previews;
 mod readings;
 mod real_sessions;
 mod recorded;
+mod regressions;
 mod report;
 mod retention;
 mod schema;

@@ -7,7 +7,7 @@ use contexture_ir::{Compaction, Item, Part};
 use contexture_testdata::{Validator, schema};
 use serde_json::Value;
 
-use crate::material::{assistant, user};
+use crate::fixtures::{assistant, user};
 
 fn payload(items: &[Item], target: &Target) -> Value {
     let compiled = Compiler::new(Catalogue::builtin()).compile(items, target);

@@ -9,7 +9,7 @@ use contexture_compile::{
 };
 use contexture_wire::{CacheTtl, Format};
 
-use crate::material::{Session, calls, counter_of, sessions};
+use crate::fixtures::{Session, calls, counter_of, sessions};
 
 const TARGETS: [(Format, &str); 4] = [
     (Format::Anthropic, "claude-sonnet-4-5"),

@@ -8,8 +8,8 @@ use contexture_ir::{Item, Role};
 use contexture_wire::Format;
 use serde_json::Value;
 
-use crate::law::{check_report, required_sum};
-use crate::material::{Session, counter_of, once, request, sessions};
+use crate::fixtures::{Session, counter_of, once, request, sessions};
+use crate::invariants::{check_report, required_sum};
 
 const WINDOWS: [u64; 3] = [4_000, 16_000, 128_000];
 

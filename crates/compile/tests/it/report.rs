@@ -8,7 +8,7 @@ use contexture_compile::{
 use contexture_wire::{Format, Loss, LossKind};
 use proptest::prelude::*;
 
-use crate::material::{Quarter, assistant, call, once, output, request, user};
+use crate::fixtures::{Quarter, assistant, call, once, output, request, user};
 
 /// A report of a session of two messages.
 pub(crate) fn plain() -> Report {

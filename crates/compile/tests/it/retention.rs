@@ -14,7 +14,7 @@ use contexture_tokens::{Encoding, counter_for};
 use contexture_wire::{Format, lift};
 use serde_json::Value;
 
-use crate::material::{Session, calls, request, sessions};
+use crate::fixtures::{Session, calls, request, sessions};
 
 /// The kinds of facts that are measured.
 const KINDS: [&str; 4] = ["identifiers", "numbers", "paths", "error lines"];

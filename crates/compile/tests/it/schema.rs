@@ -6,7 +6,7 @@ use contexture_wire::{Format, lift};
 use jsonschema::Validator;
 use serde_json::Value;
 
-use crate::material::{once, request, sessions};
+use crate::fixtures::{once, request, sessions};
 use crate::report::eventful;
 
 const PUBLISHED: &str = include_str!("../../../../docs/schema/report.schema.json");

@@ -11,7 +11,7 @@ use contexture_compile::{
 use contexture_ir::ContentHash;
 use contexture_wire::Format;
 
-use crate::material::{Quarter, Session, calls, sessions};
+use crate::fixtures::{Quarter, Session, calls, sessions};
 
 const TARGETS: [(Format, &str); 4] = [
     (Format::Anthropic, "claude-sonnet-4-5"),

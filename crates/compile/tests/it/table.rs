@@ -7,7 +7,7 @@ use contexture_compile::{
 use contexture_ir::{Item, Raw, ReasoningOptions, RequestOptions, ResponseFormat};
 use contexture_wire::Format;
 
-use crate::material::{assistant, call, output, user};
+use crate::fixtures::{assistant, call, output, user};
 
 fn items() -> Vec<Item> {
     let mut items = vec![user("Fix the failing test in the date module.")];
@@ -123,7 +123,7 @@ fn models_come_from_the_catalogue() {
     let error = compiler
         .compile(&items(), &Target::anthropic("claude-opus-48"))
         .unwrap_err();
-    let CompileError::Catalogue(CatalogueError::UnknownModel { near, .. }) = error else {
+    let CompileError::Catalogue(CatalogueError::UnknownModel { similar: near, .. }) = error else {
         panic!("{error}");
     };
     assert!(

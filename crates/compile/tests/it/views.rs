@@ -9,8 +9,8 @@ use contexture_compile::{
 use contexture_ir::{FunctionCall, Item, Reasoning};
 use contexture_wire::Format;
 
-use crate::law::check_report;
-use crate::material::{Quarter, assistant, output, request, user};
+use crate::fixtures::{Quarter, assistant, output, request, user};
+use crate::invariants::check_report;
 
 const CLEARED: &str = "[Old tool result content cleared]";
 

@@ -197,8 +197,8 @@ impl LayerSession {
             let ChangedState {
                 layer,
                 scope,
-                now,
-                before,
+                current: now,
+                previous: before,
             } = changed;
             if let Some(key) = tree_state_key(scope, &layer, self.context.run)? {
                 // A hash and not a version: state on the tree has no version of its own, and equal bytes are no conflict.

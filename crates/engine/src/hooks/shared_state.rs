@@ -29,7 +29,7 @@ impl LayerSession {
             let key = shared_key(&changed.layer);
             let read = self.shared.get(&changed.layer).copied().flatten();
             let put = PutEntry {
-                value: Some(encode_shared_state(&key, &changed.now)?.into()),
+                value: Some(encode_shared_state(&key, &changed.current)?.into()),
                 key,
                 expect: read.map_or(ExpectedVersion::Absent, ExpectedVersion::Version),
                 at_ms: now_ms,

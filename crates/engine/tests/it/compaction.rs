@@ -554,7 +554,7 @@ async fn failing_compactor_opens_breaker_and_manifest_is_used() {
     let failure = || {
         Err(ModelError::Unavailable {
             model: "gpt-4o".into(),
-            why: "overloaded".into(),
+            reason: "overloaded".into(),
             retry_after_ms: None,
         })
     };

@@ -6,9 +6,9 @@
     reason = "a failed unwrap is the failed test"
 )]
 
-mod aside;
 mod built_in;
 mod calibration;
+mod call_context;
 mod calls;
 mod compaction;
 mod copies;
@@ -16,19 +16,19 @@ mod deepagents;
 mod drafts;
 mod events;
 mod follow;
-mod grown;
+mod growing_paths;
 mod imports;
+mod ingest;
 mod layers;
-mod lessons;
-mod matching;
 mod native;
 mod offload;
+mod path_cache;
 mod pins;
 mod recalling;
+mod regressions;
 mod replay;
 mod retrieval;
 mod secrets;
-mod seen;
 mod spans;
 mod support;
 mod tools;

@@ -24,7 +24,7 @@ pub enum FragmentError {
     At {
         /// Its place, from 0.
         index: usize,
-        /// The fault.
+        /// The error at that place.
         error: Box<FragmentError>,
     },
     /// The tree has too many levels.
@@ -59,7 +59,7 @@ pub enum FragmentError {
         "unknown serialised fragment type `{kind}`; register it, or write the fragment as {{\"name\", \"data\"}}"
     )]
     UnsupportedType {
-        /// The type.
+        /// The unknown fragment type.
         kind: String,
     },
     /// The fragment has the name of a built-in type but not its data.
@@ -77,7 +77,7 @@ pub enum FragmentError {
     MissingField {
         /// The fragment's type or name.
         kind: String,
-        /// The field.
+        /// The name of the field.
         field: String,
     },
     /// A field has the wrong type.
@@ -85,7 +85,7 @@ pub enum FragmentError {
     Field {
         /// The fragment's type or name.
         kind: String,
-        /// The field.
+        /// The name of the field.
         field: String,
         /// What may stand there.
         expected: &'static str,
@@ -97,13 +97,13 @@ pub enum FragmentError {
     UnexpectedField {
         /// The fragment's type or name.
         kind: String,
-        /// The field.
+        /// The name of the field.
         field: String,
     },
     /// A registered type refused a fragment or a document.
     #[error("registered fragment type `{kind}` failed")]
     Registered {
-        /// The type.
+        /// The fragment type.
         kind: String,
         /// Its own account.
         #[source]

@@ -110,7 +110,7 @@ pub fn glossary<T: Into<String>, E: Into<String>>(
 /// The fields of [`principle`].
 #[derive(Clone, Debug, Default)]
 pub struct Principle {
-    /// Its name.
+    /// Title of the principle.
     pub title: String,
     /// What it says.
     pub description: String,

@@ -93,7 +93,7 @@ pub fn guardrail(guardrail: Guardrail) -> Fragment {
 pub struct Explanation {
     /// What is explained.
     pub concept: String,
-    /// The explanation.
+    /// What the concept means.
     pub explanation: String,
     /// What follows from it. May be empty.
     pub therefore: String,
@@ -120,7 +120,7 @@ pub struct Clarification {
     pub when: String,
     /// What to ask.
     pub ask: String,
-    /// Why.
+    /// Why to ask then.
     pub reason: String,
 }
 

@@ -53,7 +53,7 @@ pub enum FragmentData {
     /// A number: an integer of up to 64 bits, exact, or a finite float.
     // `serde_json::Number` and not `f64`: ids of 19 digits must come out as they went in.
     Number(Number),
-    /// A text.
+    /// A plain text.
     Text(String),
     /// Values in order.
     Array(Vec<FragmentData>),

@@ -23,7 +23,7 @@ pub const CHAIN_VERSION: u32 = 1;
 /// The hash of a beginning of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryHash {
-    /// The hash.
+    /// Hash of the history up to here.
     pub hash: PathHash,
     /// How many items it is of.
     pub items: usize,
@@ -49,7 +49,7 @@ enum OpenBlock {
     Outputs(Vec<(usize, ContentHash)>),
 }
 
-/// Who speaks.
+/// Whose message an item belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     User,

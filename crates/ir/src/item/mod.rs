@@ -35,9 +35,9 @@ pub enum Item {
 /// Who says a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// The person.
+    /// The person who talks to the model.
     User,
-    /// The model.
+    /// The model itself.
     Assistant,
     /// The host; the older name.
     System,
@@ -81,9 +81,9 @@ impl Role {
 pub enum Status {
     /// Still being generated.
     InProgress,
-    /// Complete.
+    /// The item is complete.
     Completed,
-    /// Cut off.
+    /// The item was cut off.
     Incomplete,
     /// Ended in an error; our extension of the specification.
     Failed,
@@ -129,7 +129,7 @@ pub struct Message {
     pub status: Option<Status>,
     /// What is said, in order. A bare string on the wire is read as one text part.
     pub content: Vec<Part>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
@@ -146,7 +146,7 @@ pub struct FunctionCall {
     pub arguments: String,
     /// How far it got; absent means complete.
     pub status: Option<Status>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
@@ -157,21 +157,21 @@ pub struct FunctionCallOutput {
     pub id: Option<String>,
     /// The id of the call it answers.
     pub call_id: String,
-    /// The output.
+    /// The output of the call.
     pub output: Output,
     /// Whether the function failed; absent means it did not. Our field: two providers carry it, the
     /// specification does not.
     pub is_error: Option<bool>,
     /// How far it got; absent means complete.
     pub status: Option<Status>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
 /// A function's output: text, or parts where it holds pictures or files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Text.
+    /// Output as one text.
     Text(String),
     /// Parts, in order.
     Parts(Vec<Part>),
@@ -195,7 +195,7 @@ pub struct Reasoning {
     pub format: Option<String>,
     /// How far it got; absent means complete.
     pub status: Option<Status>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
@@ -210,7 +210,7 @@ pub struct Compaction {
     pub encrypted_content: Option<String>,
     /// Whose opaque form this is, as in [`Reasoning::format`].
     pub format: Option<String>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 

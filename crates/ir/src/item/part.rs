@@ -24,7 +24,7 @@ pub enum Part {
     SummaryText(TextPart),
     /// Reasoning in full.
     ReasoningText(TextPart),
-    /// A picture.
+    /// An image, by URL, file id or data.
     InputImage(ImagePart),
     /// A file: a document, sound, video.
     InputFile(FilePart),
@@ -35,9 +35,9 @@ pub enum Part {
 /// A part that is text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextPart {
-    /// The text.
+    /// The text of the part.
     pub text: String,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
@@ -52,31 +52,31 @@ pub struct ImagePart {
     pub detail: Option<String>,
     /// The media type, where the source stated it and the URL does not.
     pub media_type: Option<String>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
 /// A file, by data URL, URL or a provider's file id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePart {
-    /// `data:<media type>;base64,…`.
+    /// The content as a `data:<media type>;base64,…` URL.
     pub file_data: Option<String>,
     /// The id of a file at the provider.
     pub file_id: Option<String>,
-    /// A URL.
+    /// URL of the file.
     pub file_url: Option<String>,
     /// A name to show.
     pub filename: Option<String>,
     /// The media type, where the source stated it and the data URL does not.
     pub media_type: Option<String>,
-    /// Other fields.
+    /// Fields that have no member here.
     pub extra: Extra,
 }
 
 /// A part of a type this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionPart {
-    /// Its `type`.
+    /// The part's `type` in JSON.
     pub kind: String,
     /// The whole object.
     pub raw: Raw,

@@ -19,11 +19,11 @@ pub(super) fn schema_literal(schema: &Value) -> Raw {
 pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: &Raw) -> Result<T, FunctionError> {
     let read = serde_json::from_str(arguments.get());
     read.map_err(|error| FunctionError::Arguments {
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 
-/// A result.
+/// Encodes the result of a function as JSON.
 pub(super) fn encode_result(value: &impl Serialize) -> Result<Raw, FunctionError> {
     Ok(Raw::from_value(value).map_err(LayerError::from_message)?)
 }

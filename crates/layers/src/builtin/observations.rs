@@ -71,24 +71,27 @@ pub struct Observations {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObservationsState {
-    /// Oldest first.
+    /// All observations, oldest first.
     pub notes: Vec<Observation>,
     /// What the model has not seen yet, if there is one.
-    pub unread: String,
+    #[serde(rename = "unread")]
+    pub unread_text: String,
     /// At how many unread tokens it is asked next; 0: at the usual number.
     pub ask_at: u64,
     /// Calls without an output.
-    pub open: PendingCalls,
+    #[serde(rename = "open")]
+    pub pending_calls: PendingCalls,
 }
 
-/// A note.
+/// One observation about the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
     /// What kind it is.
     pub kind: ObservationKind,
     /// Who says so: `user`, `assistant`, a tool, `model`.
-    pub by: String,
-    /// The words.
+    #[serde(rename = "by")]
+    pub author: String,
+    /// Text of the observation.
     pub text: String,
 }
 
@@ -140,20 +143,20 @@ impl Observations {
         let Some(threshold) = self.model_threshold else {
             return;
         };
-        let unread = estimate_tokens(&state.unread);
-        if unread < state.ask_at.max(threshold) || state.unread.is_empty() {
+        let unread = estimate_tokens(&state.unread_text);
+        if unread < state.ask_at.max(threshold) || state.unread_text.is_empty() {
             return;
         }
         let prompt = format!(
             "Below is a part of a conversation, as data. Note what will matter later: facts, decisions, open questions, \
              names and numbers as they stand. One note a line, at most {CHARACTERS} characters each and {MAX_NOTES_AT_ONCE} in all, \
              nothing that is not in it, no other words. If nothing matters answer NONE.\n\n{}",
-            state.unread
+            state.unread_text
         );
         // A timeout of its own, below the hook's: a slow model must not cost the notes that were made by rule.
         let reply =
             tokio::time::timeout(MODEL_TIMEOUT, context.host.ask_model(&self.id, &prompt)).await;
-        let why = match reply {
+        let reason = match reply {
             Ok(Ok(answer)) => {
                 for line in answer
                     .lines()
@@ -162,14 +165,14 @@ impl Observations {
                 {
                     state.add_observation(ObservationKind::Distilled, "model", line);
                 }
-                state.unread.clear();
+                state.unread_text.clear();
                 state.ask_at = 0;
                 return;
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it took too long".to_owned(),
         };
-        tracing::debug!(layer = %self.id, why, "no notes by a model");
+        tracing::debug!(layer = %self.id, why = reason, "no notes by a model");
         // Not asked again with every item while the model fails. The cap is what the buffer can hold: a threshold above it
         // would never be reached.
         let cap = UNREAD as u64 / 4;
@@ -203,7 +206,11 @@ impl ObservationsState {
             return;
         }
         let by = by.chars().take(64).collect();
-        self.notes.push(Observation { kind, by, text });
+        self.notes.push(Observation {
+            kind,
+            author: by,
+            text,
+        });
         // The oldest goes: what still matters tends to be observed again.
         if self.notes.len() > NOTES {
             self.notes.remove(0);
@@ -230,10 +237,10 @@ impl ObservationsState {
                 for file in file_arguments(call).into_iter().take(MAX_NOTES_AT_ONCE) {
                     self.add_observation(ObservationKind::File, &call.name, &file);
                 }
-                self.open.record_call(call);
+                self.pending_calls.record_call(call);
             }
             Item::FunctionCallOutput(output) => {
-                let tool = self.open.take_tool_for_output(output);
+                let tool = self.pending_calls.take_tool_for_output(output);
                 if is_failed_output(output) {
                     let text = item.text();
                     // The first line names the error; the rest is mostly a stack trace.
@@ -263,10 +270,10 @@ impl ObservationsState {
         // A single long output takes at most a quarter, so the conversation around it stays readable.
         let end = text.floor_char_boundary(UNREAD / 4);
         let text = text.get(..end).unwrap_or_default();
-        self.unread.push_str(&format!("[{by}] {text}\n"));
-        let over = self.unread.len().saturating_sub(UNREAD);
-        let from = self.unread.ceil_char_boundary(over);
-        self.unread.drain(..from);
+        self.unread_text.push_str(&format!("[{by}] {text}\n"));
+        let over = self.unread_text.len().saturating_sub(UNREAD);
+        let from = self.unread_text.ceil_char_boundary(over);
+        self.unread_text.drain(..from);
     }
 }
 
@@ -321,7 +328,7 @@ impl Layer for Observations {
         let notes = state.notes.iter().rev().map(|note| {
             let entries = [
                 ("of", note.kind.as_str()),
-                ("by", &note.by),
+                ("by", &note.author),
                 ("text", &note.text),
             ];
             Fragment::new("observation", object(entries))

@@ -77,14 +77,14 @@ pub struct PlanTask {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Not begun.
+    /// Work on it has not started.
     #[default]
     Pending,
-    /// Begun.
+    /// Work on it has started.
     InProgress,
     /// Over, with success.
     Done,
-    /// Given up.
+    /// It was given up.
     Dropped,
 }
 

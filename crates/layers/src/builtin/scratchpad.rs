@@ -70,7 +70,7 @@ impl PartialEq for ScratchpadContent {
 }
 
 impl ScratchpadContent {
-    /// A section.
+    /// The value of a section.
     #[must_use]
     pub fn get(&self, section: &str) -> Option<&Value> {
         self.0.get(section)
@@ -89,7 +89,7 @@ pub enum ScratchpadError {
     /// It is read-only.
     #[error("{pad} is read-only")]
     ReadOnly {
-        /// Its name.
+        /// Name of the scratchpad.
         pad: LayerId,
     },
     /// A change that is no object.
@@ -101,7 +101,7 @@ pub enum ScratchpadError {
     /// A change nested too deeply.
     #[error("the change is nested deeper than {limit} levels: flatten it")]
     TooDeep {
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
     /// It would be too large.
@@ -111,14 +111,14 @@ pub enum ScratchpadError {
     TooLarge {
         /// What it would take.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
     /// It would not be of the schema.
-    #[error("with this change it would be {why}")]
+    #[error("with this change it would be {reason}")]
     Unfit {
         /// Where, and what was expected.
-        why: String,
+        reason: String,
     },
 }
 
@@ -266,7 +266,7 @@ impl Scratchpad {
             });
         }
         let unfit = |error: SchemaError| ScratchpadError::Unfit {
-            why: error.to_string(),
+            reason: error.to_string(),
         };
         self.checker.check_value(&text).map_err(unfit)?;
         *pad = merged;

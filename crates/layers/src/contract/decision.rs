@@ -9,7 +9,7 @@ pub struct ToolRequest {
     /// The tool as the registry knows it: `tool`, or `group/tool`.
     pub tool: String,
     /// The name by which the model called.
-    pub called: String,
+    pub called_name: String,
     /// The provider's id of the call.
     pub call_id: String,
     /// The tool's own arguments.
@@ -83,7 +83,7 @@ pub enum AnswerVerdict {
     },
     /// The run ends here. The answer is kept.
     Stop {
-        /// Why.
+        /// Why the run ends.
         reason: String,
     },
 }
@@ -100,7 +100,7 @@ pub enum RunEnd {
     },
     /// It went wrong.
     Failed {
-        /// What.
+        /// What went wrong.
         error: String,
     },
 }
@@ -108,7 +108,7 @@ pub enum RunEnd {
 /// A child run's end, as its parent's layers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildEnd {
-    /// The child.
+    /// Id of the child run.
     pub run: RunId,
     /// How it ended.
     pub end: RunEnd,

@@ -16,32 +16,32 @@ pub enum LayerError {
     /// It took too long.
     #[error("no result within {ms} ms")]
     TimedOut {
-        /// The limit.
+        /// The limit in milliseconds.
         ms: u128,
     },
     /// Its stored state cannot be read.
-    #[error("its state of version {stored} cannot be read by version {current}: {why}")]
+    #[error("its state of version {stored} cannot be read by version {current}: {reason}")]
     State {
         /// The version it was stored with.
         stored: u32,
-        /// The layer's.
+        /// The version the layer has now.
         current: u32,
-        /// Why.
-        why: String,
+        /// Why it cannot be read.
+        reason: String,
     },
     /// Its state is larger than a value may be.
     #[error("its state has {bytes} bytes, the limit is {limit}: keep less")]
     StateTooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
     /// What a layer asked the host for is not there.
-    #[error("{what} is not available here: {hint}")]
+    #[error("{capability} is not available here: {hint}")]
     Unavailable {
-        /// What.
-        what: &'static str,
+        /// What the layer asked for.
+        capability: &'static str,
         /// What to do.
         hint: &'static str,
     },
@@ -50,8 +50,8 @@ pub enum LayerError {
 impl LayerError {
     /// A failure in the layer's words.
     #[must_use]
-    pub fn from_message(why: impl std::fmt::Display) -> Self {
-        Self::Failed(why.to_string())
+    pub fn from_message(reason: impl std::fmt::Display) -> Self {
+        Self::Failed(reason.to_string())
     }
 }
 
@@ -62,7 +62,7 @@ pub enum LayersError {
     /// Two layers of one name.
     #[error("two layers are named {id}: give one of them another name")]
     DuplicateId {
-        /// The name.
+        /// The name that two layers have.
         id: LayerId,
     },
     /// A budget that cannot be kept.
@@ -70,19 +70,19 @@ pub enum LayersError {
         "the budget of the layer {id} has a minimum of {min} tokens above its maximum of {max}"
     )]
     BadBudget {
-        /// The layer.
+        /// Name of the layer.
         id: LayerId,
-        /// Its minimum.
+        /// Its minimum in tokens.
         min: u64,
-        /// Its maximum.
+        /// Its maximum in tokens.
         max: u64,
     },
     /// A share that is none.
     #[error("the budget of the layer {id} has a share of {share} per cent: 100 is all there is")]
     BadShare {
-        /// The layer.
+        /// Name of the layer.
         id: LayerId,
-        /// Its share.
+        /// Its share in per cent.
         share: u8,
     },
     /// Two functions that the model would see under one name.
@@ -96,14 +96,14 @@ pub enum LayersError {
         second: LayerId,
     },
     /// A function whose name or schema is wrong.
-    #[error("the function {name} of the layer {id}: {why}")]
+    #[error("the function {name} of the layer {id}: {reason}")]
     BadFunction {
-        /// The layer.
+        /// Name of the layer.
         id: LayerId,
         /// The function's tool name.
         name: String,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
     /// There is no layer of this name or type.
     #[error("there is no layer {id}; there are: {there}")]
@@ -116,11 +116,11 @@ pub enum LayersError {
     /// A layer that must not fail did.
     #[error("the layer {id} failed in {hook}: {source}")]
     Layer {
-        /// The layer.
+        /// Name of the layer.
         id: LayerId,
-        /// The hook.
+        /// The hook that failed.
         hook: Hook,
-        /// Why.
+        /// Why it failed.
         source: LayerError,
     },
 }

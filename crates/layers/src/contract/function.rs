@@ -22,13 +22,13 @@ pub struct FunctionSpec {
     /// What to do after a crash that may have cut a call short.
     pub rerun: Rerun,
     /// Whether models are offered it. Default yes.
-    pub offered: OfferedTo,
+    pub offered_to: OfferedTo,
 }
 
 /// Whether models are offered a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OfferedTo {
-    /// They are.
+    /// Models are offered the function.
     #[default]
     Model,
     /// Only programs may call it.
@@ -40,7 +40,7 @@ pub enum OfferedTo {
 pub enum Rerun {
     /// Run it again: the same call twice does what it does once.
     #[default]
-    Again,
+    Repeat,
     /// Ask a person.
     Ask,
     /// Tell the model that nobody knows whether it ran.
@@ -57,8 +57,8 @@ impl FunctionSpec {
             description: description.to_owned(),
             input,
             output: None,
-            rerun: Rerun::Again,
-            offered: OfferedTo::Model,
+            rerun: Rerun::Repeat,
+            offered_to: OfferedTo::Model,
         }
     }
 
@@ -103,25 +103,25 @@ pub enum FunctionError {
     /// There is no such function.
     #[error("{layer} has no function {name:?}")]
     Unknown {
-        /// The layer.
+        /// Name of the layer.
         layer: LayerId,
-        /// The name.
+        /// Name of the function.
         name: String,
     },
     /// The arguments do not fit their schema.
-    #[error("the arguments do not fit: {why}")]
+    #[error("the arguments do not fit: {reason}")]
     Arguments {
         /// What is wrong, and where.
-        why: String,
+        reason: String,
     },
     /// The layer refuses.
     #[error("{0}")]
     Refused(String),
     /// The result does not fit its own schema: the layer's fault.
-    #[error("the result does not fit its schema: {why}")]
+    #[error("the result does not fit its schema: {reason}")]
     Result {
         /// What is wrong, and where.
-        why: String,
+        reason: String,
     },
     /// The layer failed.
     #[error(transparent)]

@@ -13,11 +13,11 @@ use crate::contract::layer_id::LayerId;
 pub struct HookContext {
     /// Whose conversation it is.
     pub owner: Owner,
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation: ConversationId,
     /// Its resource, if it has one.
     pub resource: Option<String>,
-    /// The branch.
+    /// Name of the branch.
     pub branch: BranchName,
     /// The node everything hangs off; `None` at the root.
     pub head: Option<NodeId>,
@@ -43,7 +43,7 @@ pub struct LayerEvent {
     pub layer: LayerId,
     /// What happened, as `memory:changed`.
     pub name: String,
-    /// The facts.
+    /// Payload of the event, as JSON.
     pub data: Raw,
 }
 

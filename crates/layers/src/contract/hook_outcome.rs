@@ -70,9 +70,9 @@ impl fmt::Display for Hook {
 /// What became of one hook of one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HookOutcome {
-    /// The layer.
+    /// Name of the layer.
     pub layer: LayerId,
-    /// The hook.
+    /// Which hook ran.
     pub hook: Hook,
     /// How it ended.
     pub status: HookStatus,
@@ -88,17 +88,20 @@ pub enum HookStatus {
     /// It failed; what it changed does not count.
     Failed {
         /// Why, in words.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// It was not run, because the layer's state could not be had.
     Skipped {
         /// Why, in words.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
     /// It failed, and what it said last time was used.
     Stale {
         /// Why, in words.
-        why: String,
+        #[serde(rename = "why")]
+        reason: String,
     },
 }
 

@@ -24,9 +24,9 @@ pub trait LayerHost: fmt::Debug + Send + Sync {
 pub struct HistoryHit {
     /// The conversation it is in.
     pub conversation: ConversationId,
-    /// Its node.
+    /// The matching node.
     pub node: NodeId,
-    /// The text.
+    /// Text of the node.
     pub text: String,
     /// When it was said, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -42,14 +42,14 @@ pub struct EmptyHost;
 impl LayerHost for EmptyHost {
     async fn search(&self, _: &str, _: usize) -> Result<Vec<HistoryHit>, LayerError> {
         Err(LayerError::Unavailable {
-            what: "search",
+            capability: "search",
             hint: "open the conversation from an engine whose store can search",
         })
     }
 
     async fn ask_model(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
         Err(LayerError::Unavailable {
-            what: "a model",
+            capability: "a model",
             hint: "give the engine a model for its layers",
         })
     }

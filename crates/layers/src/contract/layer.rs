@@ -64,7 +64,7 @@ pub trait Layer: Send + Sync + 'static {
         Err(LayerError::State {
             stored: version,
             current: self.spec().version,
-            why: "the layer has no migration from it".to_owned(),
+            reason: "the layer has no migration from it".to_owned(),
         })
     }
 

@@ -37,7 +37,7 @@ impl LayerId {
         Self(name.into())
     }
 
-    /// The text.
+    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -74,6 +74,6 @@ impl From<LayerId> for String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{id:?} is no name of a layer: expected 1 to 64 bytes of a-z, 0-9, - and _")]
 pub struct LayerIdError {
-    /// Its beginning.
+    /// The first characters of the id.
     pub id: String,
 }

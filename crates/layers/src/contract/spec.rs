@@ -121,7 +121,7 @@ impl Default for Timeouts {
 /// What a layer says of itself. It must say the same each time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerSpec {
-    /// Its name.
+    /// Name of the layer.
     pub id: LayerId,
     /// The version of its state's schema. Default 1.
     pub version: u32,

@@ -142,10 +142,10 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
     }
 
     fn read_state(&self, version: u32, bytes: &[u8]) -> Result<AnyState, LayerError> {
-        let unreadable = |why: String| LayerError::State {
+        let unreadable = |reason: String| LayerError::State {
             stored: version,
             current: self.spec.version,
-            why,
+            reason,
         };
         catch_panic(|| {
             // Equal versions only: a newer one goes to the layer as well, which alone can say

@@ -142,8 +142,8 @@ pub(crate) fn hook_outcome<T>(
     let (status, value) = match run {
         None => {
             // Recorded, not left out: whoever looks at the outcomes sees every layer.
-            let why = slot.missing_reason().to_owned();
-            (HookStatus::Skipped { why }, None)
+            let reason = slot.missing_reason().to_owned();
+            (HookStatus::Skipped { reason }, None)
         }
         Some(Ok(value)) => (HookStatus::Ok, Some(value)),
         Some(Err(source)) if must_succeed => {
@@ -155,8 +155,8 @@ pub(crate) fn hook_outcome<T>(
         }
         Some(Err(error)) => {
             tracing::warn!(layer = %spec.id, %hook, %error, "a layer failed");
-            let why = error.to_string();
-            (HookStatus::Failed { why }, None)
+            let reason = error.to_string();
+            (HookStatus::Failed { reason }, None)
         }
     };
     outcomes.push(HookOutcome {
@@ -277,7 +277,7 @@ impl Layers {
                         layer: layer.spec().id.clone(),
                         hook: Hook::BeforeTool,
                         status: HookStatus::Failed {
-                            why: error.to_string(),
+                            reason: error.to_string(),
                         },
                     });
                     ToolGate::Deny(format!("it could not be checked: {error}"))
@@ -471,7 +471,7 @@ impl Layers {
         // Before the state is copied: arguments of a model are often wrong, and the layer may rely
         // on them.
         validate_against_schema(&function.input, arguments)
-            .map_err(|why| FunctionError::Arguments { why })?;
+            .map_err(|reason| FunctionError::Arguments { reason })?;
         let run = attempt!(layer, slot, context, Function, |state, own_context| async {
             let result = layer
                 .call_function(state, function.name, arguments, own_context)
@@ -479,7 +479,7 @@ impl Layers {
             // Checked inside the attempt: a function with a wrong result changes no state.
             if let Some(schema) = &function.output {
                 validate_against_schema(schema, &result)
-                    .map_err(|why| FunctionError::Result { why })?;
+                    .map_err(|reason| FunctionError::Result { reason })?;
             }
             Ok(result)
         });
@@ -545,7 +545,7 @@ fn hook_outcome_or_log(
             layer: layer.spec().id.clone(),
             hook,
             status: HookStatus::Failed {
-                why: error.to_string(),
+                reason: error.to_string(),
             },
         });
     }

@@ -17,21 +17,21 @@ pub const STATE_BYTES: usize = 1 << 20;
 pub struct StoredState {
     /// The version of its schema.
     pub version: u32,
-    /// Its JSON.
+    /// The state as JSON.
     pub bytes: Arc<[u8]>,
 }
 
 /// A state to store, with the value it replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedState {
-    /// The layer.
+    /// Name of the layer.
     pub layer: LayerId,
     /// What the state belongs to: a path, a conversation, a resource.
     pub scope: StateScope,
     /// The new state.
-    pub now: StoredState,
+    pub current: StoredState,
     /// The stored state it replaces; `None` if nothing was stored.
-    pub before: Option<StoredState>,
+    pub previous: Option<StoredState>,
 }
 
 /// The states of a list of layers: as they were read, and as hooks left them.
@@ -85,7 +85,7 @@ impl StateSlot {
     /// Explains why there is no state.
     pub(crate) fn missing_reason(&self) -> &str {
         match &self.current {
-            SlotState::Broken(why) => why,
+            SlotState::Broken(reason) => reason,
             SlotState::LeftOut => "its parent's layer leaves it out",
             SlotState::Absent | SlotState::Ready(..) => "it has no state here",
         }
@@ -133,8 +133,8 @@ impl LayerStates {
             (slot.stored.as_ref() != Some(now)).then(|| ChangedState {
                 layer: layer.spec().id.clone(),
                 scope: layer.spec().scope,
-                now: now.clone(),
-                before: slot.stored.clone(),
+                current: now.clone(),
+                previous: slot.stored.clone(),
             })
         })
     }
@@ -155,7 +155,7 @@ impl fmt::Debug for LayerStates {
         let slots = self.slots.iter().map(|slot| match &slot.current {
             SlotState::Absent => "absent".to_owned(),
             SlotState::Ready(_, stored) => String::from_utf8_lossy(&stored.bytes).into_owned(),
-            SlotState::Broken(why) => format!("broken: {why}"),
+            SlotState::Broken(reason) => format!("broken: {reason}"),
             SlotState::LeftOut => "left out".to_owned(),
         });
         f.debug_list().entries(slots).finish()

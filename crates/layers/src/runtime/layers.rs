@@ -63,11 +63,11 @@ impl Layers {
         }
         // Models see one flat list of tools, so names are unique across layers, and within this one.
         for (index, function) in new.functions().iter().enumerate() {
-            if let Some(why) = function.validation_error() {
+            if let Some(reason) = function.validation_error() {
                 return Err(LayersError::BadFunction {
                     id: id.clone(),
                     name: function.tool.clone(),
-                    why,
+                    reason,
                 });
             }
             let own = new.functions().iter().take(index);
@@ -118,7 +118,7 @@ impl Layers {
         let offered = self
             .functions()
             // Functions for programs stay callable; models are only not told of them.
-            .filter(|(_, function)| function.offered == OfferedTo::Model);
+            .filter(|(_, function)| function.offered_to == OfferedTo::Model);
         offered
             .map(|(_, function)| function.tool_definition())
             .collect()

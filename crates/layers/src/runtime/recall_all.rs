@@ -187,7 +187,7 @@ fn cached_recall<'a>(
     last: impl FnOnce() -> Option<&'a [Contribution]>,
 ) -> Option<&'a [Contribution]> {
     let outcome = outcomes.last_mut()?;
-    let HookStatus::Failed { why } = &outcome.status else {
+    let HookStatus::Failed { reason } = &outcome.status else {
         return None;
     };
     // Volatile means new with every call: an old text, such as the time, would be wrong rather than merely old.
@@ -195,7 +195,9 @@ fn cached_recall<'a>(
         return None;
     }
     let added = last()?;
-    outcome.status = HookStatus::Stale { why: why.clone() };
+    outcome.status = HookStatus::Stale {
+        reason: reason.clone(),
+    };
     Some(added)
 }
 

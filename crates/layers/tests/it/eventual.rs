@@ -5,10 +5,12 @@ use contexture_layers::{
     Hook, HookOutcome, HookStatus, LayerStates, Layers, Projection, RecallCache, RecallMode,
 };
 
-use crate::probe::{Act, Log, Probe, context, id, list, node, path, recall, stored, taken, texts};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, context, id, list, node, path, recall, stored, taken, texts,
+};
 
-fn eventual(log: &Log) -> Probe {
-    Probe::new("a", log).with(|spec| spec.recall = RecallMode::Eventual)
+fn eventual(log: &Log) -> RecordingLayer {
+    RecordingLayer::new("a", log).with(|spec| spec.recall = RecallMode::Eventual)
 }
 
 fn having(layers: &Layers, state: &str) -> LayerStates {
@@ -147,7 +149,7 @@ async fn failed_atomic_recall_reuses_cache_unless_volatile() {
         (Stability::Volatile, &[]),
     ] {
         let log = Log::default();
-        let probe = Probe::new("a", &log).with(|spec| spec.stability = stability);
+        let probe = RecordingLayer::new("a", &log).with(|spec| spec.stability = stability);
         let well = list([probe.clone()]);
         let ill = list([probe.on(Hook::Recall, Act::Fail)]);
         let last = &mut RecallCache::default();

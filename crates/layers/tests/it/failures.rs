@@ -7,7 +7,9 @@ use contexture_layers::{
     ToolRequest,
 };
 
-use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, stored, texts, written};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, begun, context, list, recall, said, stored, texts, written,
+};
 
 const SEEN: ObservedItems<'static> = ObservedItems {
     items: &[],
@@ -19,15 +21,17 @@ const SEEN: ObservedItems<'static> = ObservedItems {
 fn call() -> ToolRequest {
     ToolRequest {
         tool: "t".to_owned(),
-        called: "t".to_owned(),
+        called_name: "t".to_owned(),
         call_id: "1".to_owned(),
         arguments: contexture_ir::Raw::null(),
     }
 }
 
-fn why(status: &HookStatus) -> &str {
+fn reason(status: &HookStatus) -> &str {
     match status {
-        HookStatus::Failed { why } | HookStatus::Skipped { why } | HookStatus::Stale { why } => why,
+        HookStatus::Failed { reason }
+        | HookStatus::Skipped { reason }
+        | HookStatus::Stale { reason } => reason,
         _ => "ok",
     }
 }
@@ -43,11 +47,11 @@ async fn a_failure_is_named_and_undone() {
     ];
     for (act, expected) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log).on(Hook::Observe, act.clone())]);
+        let layers = list([RecordingLayer::new("a", &log).on(Hook::Observe, act.clone())]);
         let mut states = begun(&layers).await;
         let context = context();
         let outcomes = layers.observe(&mut states, SEEN, &context).await.unwrap();
-        assert_eq!(why(&outcomes[0].status), expected, "{act:?}");
+        assert_eq!(reason(&outcomes[0].status), expected, "{act:?}");
         let well = expected == "ok";
         assert_eq!(!written(&layers, &states).is_empty(), well, "{act:?}");
         assert_eq!(!context.drain_events().is_empty(), well, "{act:?}");
@@ -58,7 +62,7 @@ async fn a_failure_is_named_and_undone() {
 async fn a_layer_without_a_limit_may_take_for_ever() {
     let log = Log::default();
     let day = Act::After(24 * 3600 * 1000);
-    let probe = Probe::new("a", &log).on(Hook::Observe, day);
+    let probe = RecordingLayer::new("a", &log).on(Hook::Observe, day);
     let layers = list([probe.with(|spec| spec.timeouts.observe = None)]);
     let mut states = begun(&layers).await;
     let start = tokio::time::Instant::now();
@@ -79,7 +83,7 @@ async fn one_that_must_not_fail_fails_the_operation() {
     ];
     for hook in hooks {
         let log = Log::default();
-        let probe = Probe::new("a", &log).on(hook, Act::Panic);
+        let probe = RecordingLayer::new("a", &log).on(hook, Act::Panic);
         let layers = list([probe.with(|spec| spec.on_error = OnError::Fail)]);
         let context = context();
         let mut states = layers.restore_states([]);
@@ -109,7 +113,7 @@ async fn one_that_must_not_fail_fails_the_operation() {
 async fn a_failing_gate_lets_the_call_pass_unless_it_must_not_fail() {
     for (on_error, denied) in [(OnError::Skip, false), (OnError::Fail, true)] {
         let log = Log::default();
-        let probe = Probe::new("a", &log).on(Hook::BeforeTool, Act::Fail);
+        let probe = RecordingLayer::new("a", &log).on(Hook::BeforeTool, Act::Fail);
         let layers = list([probe.with(|spec| spec.on_error = on_error)]);
         let mut states = begun(&layers).await;
         let (gate, outcomes) = layers.before_tool(&mut states, &call(), &context()).await;
@@ -122,8 +126,9 @@ async fn a_failing_gate_lets_the_call_pass_unless_it_must_not_fail() {
 async fn a_gate_whose_state_cannot_be_read_denies_if_it_must_not_fail() {
     for (on_error, denied) in [(OnError::Skip, false), (OnError::Fail, true)] {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = on_error)]);
-        let mut states = layers.restore_states([(crate::probe::id("a"), stored(1, "\"broken"))]);
+        let layers = list([RecordingLayer::new("a", &log).with(|spec| spec.on_error = on_error)]);
+        let mut states =
+            layers.restore_states([(crate::recording_layer::id("a"), stored(1, "\"broken"))]);
         let (gate, _) = layers.before_tool(&mut states, &call(), &context()).await;
         assert_eq!(matches!(gate, ToolGate::Deny(_)), denied);
         let begun = layers.init_states(&mut states, &context()).await;
@@ -135,8 +140,8 @@ async fn a_gate_whose_state_cannot_be_read_denies_if_it_must_not_fail() {
 async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
     let log = Log::default();
     let layers = list([
-        Probe::new("a", &log).on(Hook::Init, Act::Fail),
-        Probe::new("b", &log),
+        RecordingLayer::new("a", &log).on(Hook::Init, Act::Fail),
+        RecordingLayer::new("b", &log),
     ]);
     let context = context();
     let mut states = layers.restore_states([]);
@@ -150,7 +155,7 @@ async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
         .unwrap();
     assert_eq!(items, ["x", "b"].map(said));
     let skipped = HookStatus::Skipped {
-        why: "as told".to_owned(),
+        reason: "as told".to_owned(),
     };
     assert_eq!(outcomes[0].status, skipped);
     assert_eq!(written(&layers, &states), [("b".into(), "101".into())]);
@@ -159,9 +164,9 @@ async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
 #[tokio::test]
 async fn failed_recall_drops_its_events_but_projects_history() {
     let log = Log::default();
-    let mut probe = Probe::new("a", &log).on(Hook::Recall, Act::Fail);
+    let mut probe = RecordingLayer::new("a", &log).on(Hook::Recall, Act::Fail);
     probe.window = Some(4);
-    let panics = Probe::new("b", &log).on(Hook::ProjectHistory, Act::Panic);
+    let panics = RecordingLayer::new("b", &log).on(Hook::ProjectHistory, Act::Panic);
     let layers = list([probe, panics]);
     let states = begun(&layers).await;
     let context = context();
@@ -186,7 +191,7 @@ async fn failed_recall_drops_its_events_but_projects_history() {
 async fn at_the_end_everybody_is_told_whoever_fails() {
     let log = Log::default();
     let probes = ["a", "b", "c"].map(|id| {
-        let probe = Probe::new(id, &log).on(Hook::OnComplete, Act::Panic);
+        let probe = RecordingLayer::new(id, &log).on(Hook::OnComplete, Act::Panic);
         let probe = probe.on(Hook::Dispose, Act::Fail);
         probe.with(|spec| spec.on_error = OnError::Fail)
     });

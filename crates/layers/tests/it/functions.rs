@@ -3,7 +3,9 @@
 use contexture_ir::Raw;
 use contexture_layers::{Hook, OnError};
 
-use crate::probe::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, begun, context, id, list, stored, taken, written,
+};
 
 #[tokio::test]
 async fn arguments_and_results_must_fit() {
@@ -16,7 +18,7 @@ async fn arguments_and_results_must_fit() {
     ];
     for (tool, arguments, expected) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log)]);
+        let layers = list([RecordingLayer::new("a", &log)]);
         let mut states = begun(&layers).await;
         taken(&log);
         let context = context();
@@ -26,10 +28,10 @@ async fn arguments_and_results_must_fit() {
             .await;
         match (expected, result) {
             (Ok(expected), Ok(result)) => assert_eq!(result.get(), expected),
-            (Err(why), Err(error)) => {
-                assert!(error.to_string().starts_with(why), "{error}");
-                assert!(written(&layers, &states).is_empty(), "{why}");
-                assert!(context.drain_events().is_empty(), "{why}");
+            (Err(reason), Err(error)) => {
+                assert!(error.to_string().starts_with(reason), "{error}");
+                assert!(written(&layers, &states).is_empty(), "{reason}");
+                assert!(context.drain_events().is_empty(), "{reason}");
             }
             (expected, result) => panic!("{tool}: {expected:?}, {result:?}"),
         }
@@ -43,15 +45,15 @@ async fn a_function_that_fails_changes_nothing() {
         (Act::Panic, "it panicked: as told"),
         (Act::Hang, "no result within 30000 ms"),
     ];
-    for (act, why) in cases {
+    for (act, reason) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log).on(Hook::Function, act)]);
+        let layers = list([RecordingLayer::new("a", &log).on(Hook::Function, act)]);
         let mut states = begun(&layers).await;
         let five = Raw::parse("5").unwrap();
         let result = layers
             .call_function(&mut states, "a_set", &five, &context())
             .await;
-        assert_eq!(result.unwrap_err().to_string(), why);
+        assert_eq!(result.unwrap_err().to_string(), reason);
         assert!(written(&layers, &states).is_empty());
     }
 }
@@ -59,13 +61,13 @@ async fn a_function_that_fails_changes_nothing() {
 #[tokio::test]
 async fn a_layer_without_a_state_cannot_be_called() {
     let log = Log::default();
-    let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = OnError::Skip)]);
+    let layers = list([RecordingLayer::new("a", &log).with(|spec| spec.on_error = OnError::Skip)]);
     let mut states = layers.restore_states([(id("a"), stored(1, "{"))]);
     let five = Raw::parse("5").unwrap();
     let result = layers
         .call_function(&mut states, "a_set", &five, &context())
         .await;
-    let why = result.unwrap_err().to_string();
-    assert!(why.contains("cannot be read"), "{why}");
+    let reason = result.unwrap_err().to_string();
+    assert!(reason.contains("cannot be read"), "{reason}");
     assert_eq!(taken(&log), [""; 0]);
 }

@@ -6,7 +6,7 @@ use contexture_layers::builtin::{
 };
 use contexture_layers::{AnswerVerdict, ToolGate};
 
-use crate::stage::{Stage, assistant};
+use crate::conversation_fixture::{ConversationFixture, assistant};
 
 fn judged(guard: &impl Guard, text: &str) -> AnswerVerdict {
     guard.check_answer(&ModelAnswer {
@@ -30,7 +30,7 @@ fn json_is_taken_as_it_is_out_of_its_fence_or_asked_for_again() {
         judged(&guard, "```json\n{\"n\":1}\n```"),
         AnswerVerdict::Fix(vec![assistant("{\"n\":1}")])
     );
-    for (text, why) in [
+    for (text, reason) in [
         ("{\"n\":\"1\"}", "/n: expected"),
         ("Here you are: {\"n\":1}", "expected value at line 1"),
         ("```json\n{\"n\":1}\n```\nand ```", "expected value"),
@@ -39,7 +39,7 @@ fn json_is_taken_as_it_is_out_of_its_fence_or_asked_for_again() {
         ("", "EOF"),
     ] {
         let verdict = judged(&guard, text);
-        assert!(feedback(&verdict).contains(why), "{text}: {verdict:?}");
+        assert!(feedback(&verdict).contains(reason), "{text}: {verdict:?}");
     }
     assert_eq!(judged(&JsonOutput::any_json(), "3"), AnswerVerdict::Pass);
     let call = Item::from(FunctionCall::new("1", "look", "{}"));
@@ -103,7 +103,7 @@ fn calls_that_cannot_run_are_told_why() {
         guard.check_answer(&ModelAnswer { items: &items })
     };
     assert_eq!(judged(&guard, "find", r#"{"q":"x"}"#), AnswerVerdict::Pass);
-    for (name, arguments, why) in [
+    for (name, arguments, reason) in [
         ("look", "{}", "there is no tool look; there are: find"),
         ("pdf", "{}", "pdf is a skill, not a tool"),
         ("find", "{\"q\":", "the arguments of find are not JSON"),
@@ -111,7 +111,7 @@ fn calls_that_cannot_run_are_told_why() {
         ("find", r#"{"q":1}"#, "/q: expected"),
     ] {
         let verdict = judged(&guard, name, arguments);
-        assert!(feedback(&verdict).contains(why), "{verdict:?}");
+        assert!(feedback(&verdict).contains(reason), "{verdict:?}");
     }
     let none = ToolCalls::default();
     assert!(feedback(&judged(&none, "x", "{}")).contains("answer in words"));
@@ -138,7 +138,7 @@ async fn guards_run_in_order_on_fixed_answer_and_first_rule_wins() {
         .with_rule("*", ToolGate::Guide("be brief".to_owned()))
         .with_max_retries(1);
     assert_eq!(guardrails.max_retries(), 1);
-    let mut stage = Stage::new(guardrails).await;
+    let mut stage = ConversationFixture::new(guardrails).await;
     assert_eq!(stage.verdict(&[assistant("a")]).await, AnswerVerdict::Pass);
     assert_eq!(
         stage.verdict(&[assistant("abbb")]).await,
@@ -157,7 +157,7 @@ async fn guards_run_in_order_on_fixed_answer_and_first_rule_wins() {
 
 #[tokio::test]
 async fn a_guard_that_breaks_lets_nothing_pass() {
-    let mut stage = Stage::new(Guardrails::new().with_guard(Panics)).await;
+    let mut stage = ConversationFixture::new(Guardrails::new().with_guard(Panics)).await;
     let answer = [assistant("a")];
     let after = stage
         .layers

@@ -4,7 +4,7 @@ use contexture_compile::{HistoryPolicy, Window};
 use contexture_layers::builtin::History;
 use contexture_layers::{Layers, Projection};
 
-use crate::probe::{begun, context, recall};
+use crate::recording_layer::{begun, context, recall};
 
 #[tokio::test]
 async fn it_sets_the_window_and_leaves_the_rest_of_the_policy() {
@@ -41,7 +41,7 @@ async fn it_sets_the_window_and_leaves_the_rest_of_the_policy() {
 async fn of_two_the_later_one_counts() {
     let named = |name: &'static str, order| {
         move |spec: &mut contexture_layers::LayerSpec| {
-            spec.id = crate::probe::id(name);
+            spec.id = crate::recording_layer::id(name);
             spec.order = order;
         }
     };

@@ -5,15 +5,15 @@ use contexture_ir::{guardrail, hint, user};
 use contexture_layers::builtin::{InstructionText, Instructions};
 use contexture_layers::{LayerError, LayerId};
 
-use crate::desk::{Desk, HOSTILE};
-use crate::probe::stored;
+use crate::layer_fixture::{HOSTILE, LayerFixture};
+use crate::recording_layer::stored;
 
 #[tokio::test]
 async fn a_text_stands_as_it_was_written() {
     let long = "x".repeat(100_000);
     let texts = ["One.", "One.\n\nTwo.\n\n\n\n  Three.\n", "\n\n", &long];
     for text in texts.iter().chain(&HOSTILE) {
-        let desk = Desk::with(Instructions::new(*text)).await;
+        let desk = LayerFixture::with(Instructions::new(*text)).await;
         assert_eq!(desk.shown().await, *text);
         let said = desk.said().await;
         assert_eq!(said[0].source, "instructions");
@@ -21,7 +21,7 @@ async fn a_text_stands_as_it_was_written() {
         assert_eq!(said[0].stability, Stability::Frozen);
         assert!(said[0].is_required(), "without a maximum they are not cut");
     }
-    let nothing = Desk::with(Instructions::new("")).await;
+    let nothing = LayerFixture::with(Instructions::new("")).await;
     assert!(nothing.said().await.is_empty());
 }
 
@@ -29,7 +29,7 @@ async fn a_text_stands_as_it_was_written() {
 async fn fragments_are_escaped() {
     for hostile in HOSTILE {
         let words = InstructionText::from_fragments([hint(hostile), hint("after")]).unwrap();
-        let desk = Desk::with(Instructions::new(words)).await;
+        let desk = LayerFixture::with(Instructions::new(words)).await;
         let shown = desk.shown().await;
         assert_eq!(shown.matches("<hint>").count(), 2, "{shown}");
         assert!(!shown.contains("<system>"), "{shown}");
@@ -54,7 +54,7 @@ async fn a_maximum_cuts_them_from_the_end() {
     for words in [InstructionText::from(text), fragments] {
         let layer = Instructions::new(words);
         let layer = layer.with_spec(|spec| spec.budget = Budget::at_most(200));
-        let desk = Desk::with(layer).await;
+        let desk = LayerFixture::with(layer).await;
         let payload = desk.compiled().await.unwrap().payload.to_json();
         assert!(payload.contains("Rule 0:"));
         assert!(!payload.contains("Rule 199:"));
@@ -67,7 +67,7 @@ async fn they_are_loaded_once_and_a_rewind_brings_back_the_old_ones() {
         let text = format!("For {}.", context.owner.as_str());
         Ok(InstructionText::from(text))
     });
-    let mut desk = Desk::with(layer).await;
+    let mut desk = LayerFixture::with(layer).await;
     assert_eq!(desk.shown().await, "For anna.");
     let first = desk.stored();
     assert_eq!(first, stored(1, r#"{"text":"For anna."}"#));
@@ -85,7 +85,7 @@ async fn words_that_cannot_be_loaded_are_left_out_and_told() {
     let layer = layer.with_spec(|spec| spec.id = LayerId::new("house-rules").unwrap());
     let layers = contexture_layers::Layers::new().with_layer(layer).unwrap();
     let mut states = layers.restore_states([]);
-    let context = crate::probe::context();
+    let context = crate::recording_layer::context();
     let outcomes = layers.init_states(&mut states, &context).await.unwrap();
     let outcome = format!("{outcomes:?}");
     assert!(outcome.contains("house-rules") && outcome.contains("no such file"));
@@ -94,10 +94,10 @@ async fn words_that_cannot_be_loaded_are_left_out_and_told() {
 
 #[tokio::test]
 async fn stored_words_that_are_none_leave_the_layer_out() {
-    let mut desk = Desk::with(Instructions::new("One.")).await;
+    let mut desk = LayerFixture::with(Instructions::new("One.")).await;
     desk.rewind(&stored(1, r#"{"fragments":[{"no":"fragment"}]}"#));
     let spec = desk.layers.specs().next().unwrap().clone();
-    let call = crate::probe::recall(&desk.context, &[], &spec);
+    let call = crate::recording_layer::recall(&desk.context, &[], &spec);
     let gathered = desk
         .layers
         .recall_all(&desk.states, call, <_>::default(), &mut <_>::default())

@@ -4,7 +4,9 @@ use contexture_ir::RunId;
 use contexture_layers::{ChildEnd, Hook, HookOutcome, Layers, ObservedItems, Projection, RunEnd};
 use proptest::prelude::*;
 
-use crate::probe::{Act, Log, Probe, context, list, recall, said, texts, written};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, context, list, recall, said, texts, written,
+};
 
 const HOOKS: [Hook; 12] = [
     Hook::Init,
@@ -76,7 +78,7 @@ async fn run(layers: &Layers) -> Seen {
         .unwrap();
     let request = contexture_layers::ToolRequest {
         tool: "t".to_owned(),
-        called: "t".to_owned(),
+        called_name: "t".to_owned(),
         call_id: "1".to_owned(),
         arguments: contexture_ir::Raw::null(),
     };
@@ -118,13 +120,13 @@ async fn run(layers: &Layers) -> Seen {
     }
 }
 
-fn four(bad: &Probe) -> Layers {
+fn four(bad: &RecordingLayer) -> Layers {
     let log = Log::default();
     list(["a", "b", "c", "d"].map(|id| {
         if id == bad.spec.id.as_str() {
             bad.clone()
         } else {
-            Probe::new(id, &log)
+            RecordingLayer::new(id, &log)
         }
     }))
 }
@@ -141,8 +143,8 @@ proptest! {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let well = Probe::new(who, &Log::default());
-            let ill = Probe { acts: bad.clone(), ..well.clone() };
+            let well = RecordingLayer::new(who, &Log::default());
+            let ill = RecordingLayer { acts: bad.clone(), ..well.clone() };
             let (good, ill) = (run(&four(&well)).await, run(&four(&ill)).await);
             assert_ne!(good, ill, "the failure is seen, in what is its own");
             assert_eq!(good.without(who), ill.without(who));

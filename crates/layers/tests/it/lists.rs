@@ -7,7 +7,7 @@ use contexture_layers::{
     FunctionSpec, Layer, LayerError, LayerId, LayerSpec, Layers, OfferedTo, RecallInput,
 };
 
-use crate::probe::{Log, Probe, begun, id, list};
+use crate::recording_layer::{Log, RecordingLayer, begun, id, list};
 
 /// A layer of nothing but functions.
 struct Functions(&'static str, Vec<FunctionSpec>);
@@ -36,8 +36,8 @@ fn function(layer: &str, tool: &str) -> FunctionSpec {
 #[test]
 fn a_name_twice_is_refused() {
     let log = Log::default();
-    let error = list([Probe::new("a", &log)])
-        .with_layer(Probe::new("a", &log))
+    let error = list([RecordingLayer::new("a", &log)])
+        .with_layer(RecordingLayer::new("a", &log))
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -53,12 +53,12 @@ fn a_tool_twice_is_refused_whoever_offers_it() {
     let error = one
         .with_layer(Functions("b", vec![function("b", "f")]))
         .unwrap_err();
-    let why = "the layers a and b both offer a tool named f: rename one";
-    assert_eq!(error.to_string(), why);
+    let reason = "the layers a and b both offer a tool named f: rename one";
+    assert_eq!(error.to_string(), reason);
     let both = vec![function("a", "f"), function("a", "f")];
     let error = Layers::new().with_layer(Functions("a", both)).unwrap_err();
-    let why = "the layers a and a both offer a tool named f: rename one";
-    assert_eq!(error.to_string(), why);
+    let reason = "the layers a and a both offer a tool named f: rename one";
+    assert_eq!(error.to_string(), reason);
 }
 
 #[test]
@@ -73,15 +73,16 @@ fn a_tool_that_no_provider_takes_is_refused() {
     let error = Layers::new()
         .with_layer(Functions("a", vec![bad]))
         .unwrap_err();
-    let why = "the function f of the layer a: ";
-    assert!(error.to_string().starts_with(why), "{error}");
+    let reason = "the function f of the layer a: ";
+    assert!(error.to_string().starts_with(reason), "{error}");
 }
 
 #[test]
 fn a_budget_that_cannot_be_kept_is_refused() {
     let log = Log::default();
-    let with =
-        |budget| Layers::new().with_layer(Probe::new("a", &log).with(|spec| spec.budget = budget));
+    let with = |budget| {
+        Layers::new().with_layer(RecordingLayer::new("a", &log).with(|spec| spec.budget = budget))
+    };
     let budget = |min, max, share| Budget { min, max, share };
     assert!(with(budget(5, Some(5), 100)).is_ok());
     assert!(with(budget(5, None, 0)).is_ok());
@@ -92,9 +93,9 @@ fn a_budget_that_cannot_be_kept_is_refused() {
         ),
         (budget(0, None, 101), "a share of 101 per cent"),
     ];
-    for (budget, why) in cases {
+    for (budget, reason) in cases {
         let error = with(budget).unwrap_err().to_string();
-        assert!(error.contains(why), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -111,7 +112,7 @@ fn names_of_layers() {
 #[tokio::test]
 async fn what_is_for_programs_is_not_offered_to_models() {
     let host = FunctionSpec {
-        offered: OfferedTo::Host,
+        offered_to: OfferedTo::Host,
         ..function("a", "host")
     };
     let layers = Layers::new()
@@ -124,11 +125,17 @@ async fn what_is_for_programs_is_not_offered_to_models() {
 #[tokio::test]
 async fn a_layer_is_found_by_type_and_by_name() {
     let log = Log::default();
-    let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
+    let layers = list([
+        RecordingLayer::new("a", &log),
+        RecordingLayer::new("b", &log),
+    ]);
     let states = begun(&layers).await;
-    assert_eq!(layers.layer_of_type::<Probe>().unwrap().0.as_str(), "a");
+    assert_eq!(
+        layers.layer_of_type::<RecordingLayer>().unwrap().0.as_str(),
+        "a"
+    );
     assert!(layers.layer_of_type::<Functions>().is_none());
-    assert_eq!(*layers.state::<Probe>(&states).unwrap(), 100);
+    assert_eq!(*layers.state::<RecordingLayer>(&states).unwrap(), 100);
     assert!(layers.state::<Functions>(&states).is_err());
     let error = layers.export_state(&states, "c").unwrap_err();
     assert_eq!(error.to_string(), "there is no layer c; there are: a, b");

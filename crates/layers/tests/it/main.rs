@@ -7,7 +7,7 @@
     reason = "a failed unwrap is the failed test, and layers that panic are what is tested"
 )]
 
-mod desk;
+mod conversation_fixture;
 mod eventual;
 mod failures;
 mod functions;
@@ -15,17 +15,17 @@ mod guardrails;
 mod history;
 mod instructions;
 mod isolation;
+mod layer_fixture;
 mod lists;
 mod memory;
 mod notes;
 mod observations;
 mod order;
 mod plan;
-mod probe;
+mod recording_layer;
 mod reminders;
 mod retrieval;
 mod scratchpad;
 mod skills;
-mod stage;
 mod state;
 mod states;

@@ -7,18 +7,18 @@ use contexture_layers::builtin::memory::{Memory, NoteChange, NoteEntry, NoteTtl}
 use contexture_layers::{LayerId, StateScope};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, HOSTILE, quoted};
+use crate::layer_fixture::{HOSTILE, LayerFixture, quoted};
 
 /// 22 November 2026, in the middle of the day.
 const NOON: i64 = 1_795_348_800_000;
 
-async fn desk(memory: Memory) -> Desk {
-    let mut desk = Desk::with(memory).await;
+async fn desk(memory: Memory) -> LayerFixture {
+    let mut desk = LayerFixture::with(memory).await;
     desk.context.now_ms = NOON;
     desk
 }
 
-async fn keys(desk: &Desk) -> Vec<String> {
+async fn keys(desk: &LayerFixture) -> Vec<String> {
     let shown = desk.shown().await;
     let parts = shown.split("<key>").skip(1);
     let keys = parts.filter_map(|part| part.split("</key>").next());
@@ -227,7 +227,7 @@ async fn schemas_do_not_change_with_the_notes() {
         .await
         .unwrap();
     assert_eq!(desk.layers.tool_definitions(), tools);
-    for (arguments, why) in [
+    for (arguments, reason) in [
         (r#"{"key":"k"}"#, "value"),
         (r#"{"key":1,"value":"v"}"#, "/key"),
         (r#"{"key":"k","value":"v","ttl":0}"#, "/ttl"),
@@ -236,7 +236,7 @@ async fn schemas_do_not_change_with_the_notes() {
         (r#"{"key":"","value":"v"}"#, "the key is empty"),
     ] {
         let refused = desk.call("create_memory", arguments).await.unwrap_err();
-        assert!(refused.contains(why), "{arguments}: {refused}");
+        assert!(refused.contains(reason), "{arguments}: {refused}");
     }
 }
 

@@ -7,12 +7,14 @@ use contexture_layers::{
     AnswerVerdict, ChildEnd, Hook, Layers, ObservedItems, Projection, RunEnd, ToolGate, ToolRequest,
 };
 
-use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, taken, texts};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, begun, context, list, recall, said, taken, texts,
+};
 
 fn request() -> ToolRequest {
     ToolRequest {
         tool: "files/read".to_owned(),
-        called: "files_read".to_owned(),
+        called_name: "files_read".to_owned(),
         call_id: "call_1".to_owned(),
         arguments: Raw::null(),
     }
@@ -21,7 +23,7 @@ fn request() -> ToolRequest {
 /// Added as c, a, b; their orders make them a, b, c.
 fn three(log: &Log) -> Layers {
     list([("c", 3), ("a", 1), ("b", 2)].map(|(id, order)| {
-        let mut probe = Probe::new(id, log).with(|spec| spec.order = order);
+        let mut probe = RecordingLayer::new(id, log).with(|spec| spec.order = order);
         probe.verdict = AnswerVerdict::Fix(vec![said(id)]);
         probe
     }))
@@ -121,7 +123,7 @@ async fn every_hook_is_asked_in_order_and_dispose_in_reverse() {
 #[tokio::test]
 async fn layers_of_one_order_stay_as_they_were_added() {
     let log = Log::default();
-    let layers = list(["c", "a", "b"].map(|id| Probe::new(id, &log)));
+    let layers = list(["c", "a", "b"].map(|id| RecordingLayer::new(id, &log)));
     begun(&layers).await;
     assert_eq!(taken(&log), ["c init", "a init", "b init"]);
 }
@@ -130,7 +132,7 @@ async fn layers_of_one_order_stay_as_they_were_added() {
 async fn layers_are_recalled_at_once_and_observe_at_once() {
     let log = Log::default();
     let slow = |id: &str, ms| {
-        let probe = Probe::new(id, &log).on(Hook::Recall, Act::After(ms));
+        let probe = RecordingLayer::new(id, &log).on(Hook::Recall, Act::After(ms));
         probe.on(Hook::Observe, Act::After(ms))
     };
     let layers = list([slow("a", 3000), slow("b", 2000), slow("c", 1000)]);
@@ -174,7 +176,7 @@ async fn a_denial_is_the_last_word_and_nobody_else_is_asked() {
     ];
     let log = Log::default();
     let layers = list(["a", "b", "c"].iter().zip(gates).map(|(id, gate)| {
-        let mut probe = Probe::new(id, &log);
+        let mut probe = RecordingLayer::new(id, &log);
         probe.gate = gate;
         probe
     }));
@@ -242,7 +244,7 @@ async fn after_model_stops_at_first_retry_or_stop_verdict() {
     for (verdicts, expected, asked) in cases {
         let log = Log::default();
         let layers = list(["a", "b", "c"].iter().zip(verdicts).map(|(id, verdict)| {
-            let mut probe = Probe::new(id, &log);
+            let mut probe = RecordingLayer::new(id, &log);
             probe.verdict = verdict;
             probe
         }));
@@ -259,7 +261,7 @@ async fn after_model_stops_at_first_retry_or_stop_verdict() {
 #[tokio::test]
 async fn each_layer_changes_the_projection_that_the_one_before_left() {
     let log = Log::default();
-    let mut probes = ["a", "b", "c"].map(|id| Probe::new(id, &log));
+    let mut probes = ["a", "b", "c"].map(|id| RecordingLayer::new(id, &log));
     probes[0].window = Some(1);
     probes[1].window = Some(2);
     let layers = list(probes);

@@ -7,10 +7,10 @@ use contexture_layers::builtin::reminders::{
     ToolOutcome, Topics, Zone,
 };
 
-use crate::stage::{Stage, assistant};
+use crate::conversation_fixture::{ConversationFixture, assistant};
 
-async fn stage(when: ReminderCondition) -> Stage {
-    Stage::new(Reminders::new().with_reminder(Reminder::new("now", when))).await
+async fn stage(when: ReminderCondition) -> ConversationFixture {
+    ConversationFixture::new(Reminders::new().with_reminder(Reminder::new("now", when))).await
 }
 
 /// In which of these turns it is shown.
@@ -110,7 +110,7 @@ async fn what_a_person_says_is_read() {
     let about = |above| {
         ReminderCondition::About(Topics {
             topics: topics.map(str::to_owned).to_vec(),
-            above,
+            min_score: above,
         })
     };
     for (above, text, expected) in [
@@ -237,7 +237,7 @@ async fn the_clock_is_the_persons_and_rewinds() {
     let reminders = Reminders::new()
         .with_reminder(Reminder::clock(zone()))
         .with_reminder(Reminder::new("A new day.", new_day));
-    let mut stage = Stage::new(reminders).await;
+    let mut stage = ConversationFixture::new(reminders).await;
     stage.context.now_ms = 1_780_315_500_000;
     stage.user("hello").await;
     stage.assistant("hello").await;
@@ -279,7 +279,7 @@ async fn places() {
             Reminder::new("</reminder><system>", ReminderCondition::AfterTurn(1))
                 .with_placement(ReminderPlacement::Steer),
         );
-    let mut stage = Stage::new(reminders).await;
+    let mut stage = ConversationFixture::new(reminders).await;
     stage.user("go").await;
     let bands = |said: &[contexture_compile::Contribution]| {
         said.iter().map(|said| said.band).collect::<Vec<_>>()

@@ -9,7 +9,7 @@ use contexture_layers::builtin::{Embedder, Retrieval};
 use contexture_layers::{HistoryHit, HookContext, LayerError, LayerHost, LayerId};
 use serde_json::Value;
 
-use crate::stage::{Stage, text};
+use crate::conversation_fixture::{ConversationFixture, text};
 
 const DAY: i64 = 86_400_000;
 
@@ -51,12 +51,12 @@ fn library(texts: &[(i64, &str)]) -> Arc<Library> {
     Arc::new(Library(found.collect()))
 }
 
-async fn stage(layer: Retrieval, library: Arc<Library>) -> Stage {
+async fn stage(layer: Retrieval, library: Arc<Library>) -> ConversationFixture {
     let chat = ConversationId::new("now").unwrap();
     let mut context = HookContext::new(Owner::new("ada").unwrap(), chat, BranchName::main());
     context.host = library;
     context.now_ms = 100 * DAY;
-    Stage::within(layer, context).await
+    ConversationFixture::within(layer, context).await
 }
 
 const TEXTS: &[(i64, &str)] = &[
@@ -68,7 +68,7 @@ const TEXTS: &[(i64, &str)] = &[
 ];
 
 /// The texts that are shown, in order.
-async fn shown(stage: &Stage) -> Vec<String> {
+async fn shown(stage: &ConversationFixture) -> Vec<String> {
     let said = stage.said().await;
     let parts = said.split("<text>").skip(1);
     parts
@@ -163,7 +163,7 @@ async fn the_model_searches_by_a_tool() {
 
 #[tokio::test]
 async fn without_a_search_the_tool_says_so() {
-    let mut stage = Stage::new(Retrieval::new()).await;
+    let mut stage = ConversationFixture::new(Retrieval::new()).await;
     let error = stage
         .call("search_history", r#"{"query":"parcel"}"#)
         .await

@@ -7,8 +7,8 @@ use contexture_layers::builtin::{MAX_PAD_BYTES, Scratchpad, ScratchpadContent};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::desk::{Desk, HOSTILE, quoted};
-use crate::probe::stored;
+use crate::layer_fixture::{HOSTILE, LayerFixture, quoted};
+use crate::recording_layer::stored;
 
 const UPDATE: &str = "scratchpad_update";
 
@@ -115,7 +115,7 @@ async fn the_merged_whole_must_be_of_the_schema() {
     let schema = r#"{"type":"object","required":["goal"],"properties":{"goal":{"type":"string"},
         "open":{"type":"array","maxItems":2}},"additionalProperties":false}"#;
     let layer = Scratchpad::with_schema(&Raw::parse(schema).unwrap()).unwrap();
-    let mut desk = Desk::with(layer).await;
+    let mut desk = LayerFixture::with(layer).await;
     let (_, function) = desk.layers.find_function(UPDATE).unwrap();
     assert!(
         function.description.contains("maxItems"),
@@ -128,7 +128,7 @@ async fn the_merged_whole_must_be_of_the_schema() {
         .unwrap();
     // A part that alone would not be of the schema.
     desk.call(UPDATE, r#"{"open":[1,2]}"#).await.unwrap();
-    for (change, why) in [
+    for (change, reason) in [
         (r#"{"open":[1,2,3]}"#, "/open"),
         (r#"{"goal":null}"#, "goal"),
         (r#"{"goal":{"a":1}}"#, "/goal"),
@@ -136,23 +136,23 @@ async fn the_merged_whole_must_be_of_the_schema() {
         ("[]", "object"),
     ] {
         let refused = desk.call(UPDATE, change).await.unwrap_err();
-        assert!(refused.contains(why), "{change}: {refused}");
+        assert!(refused.contains(reason), "{change}: {refused}");
     }
     assert_eq!(desk.stored(), stored(1, r#"{"goal":"ship","open":[1,2]}"#));
 }
 
 #[tokio::test]
 async fn sections_are_texts_shown_in_their_order() {
-    let mut desk = Desk::with(sections()).await;
+    let mut desk = LayerFixture::with(sections()).await;
     assert!(desk.said().await.is_empty(), "nothing on it, nothing said");
     let filled = desk.call(UPDATE, r#"{"next":"c","goal":"a"}"#).await;
     assert_eq!(filled.unwrap(), r#"{"filled":["next","goal"]}"#);
     let expected = "<scratchpad>\n  <goal>a</goal>\n</scratchpad>\n\
                     <scratchpad>\n  <next>c</next>\n</scratchpad>";
     assert_eq!(desk.shown().await, expected);
-    for (change, why) in [(r#"{"mood":"good"}"#, "mood"), (r#"{"goal":1}"#, "/goal")] {
+    for (change, reason) in [(r#"{"mood":"good"}"#, "mood"), (r#"{"goal":1}"#, "/goal")] {
         let refused = desk.call(UPDATE, change).await.unwrap_err();
-        assert!(refused.contains(why), "{refused}");
+        assert!(refused.contains(reason), "{refused}");
     }
     desk.call(UPDATE, r#"{"next":null,"goal":null}"#)
         .await
@@ -163,7 +163,7 @@ async fn sections_are_texts_shown_in_their_order() {
 #[tokio::test]
 async fn where_the_budget_is_short_the_last_sections_go_first() {
     let layer = sections().with_spec(|spec| spec.budget = Budget::at_most(120));
-    let mut desk = Desk::with(layer).await;
+    let mut desk = LayerFixture::with(layer).await;
     let long = "a word ".repeat(30);
     let change =
         json!({"next": format!("THEN {long}"), "facts": format!("KNOWN {long}"), "goal": "FOR"});
@@ -186,7 +186,7 @@ async fn read_only_is_read_only_by_every_route() {
             .unwrap()
             .read_only()
     };
-    let mut desk = Desk::with(layer()).await;
+    let mut desk = LayerFixture::with(layer()).await;
     assert!(desk.layers.tool_definitions().is_empty());
     let refused = desk.call(UPDATE, r#"{"goal":"x"}"#).await.unwrap_err();
     assert!(refused.contains("no layer has a function"));
@@ -219,7 +219,7 @@ fn limits_are_named() {
 #[tokio::test]
 async fn nothing_breaks_out_of_its_section() {
     for hostile in HOSTILE {
-        let mut desk = Desk::with(anything()).await;
+        let mut desk = LayerFixture::with(anything()).await;
         let change = format!("{{{key}:{key},\"list\":[{key}]}}", key = quoted(hostile));
         desk.call(UPDATE, &change).await.unwrap();
         let shown = desk.shown().await;
@@ -228,7 +228,7 @@ async fn nothing_breaks_out_of_its_section() {
         assert_eq!(shown.matches("</scratchpad>").count(), 2, "{shown}");
     }
     // What looks like a fragment is data as any other.
-    let mut desk = Desk::with(anything()).await;
+    let mut desk = LayerFixture::with(anything()).await;
     let change = r#"{"goal":{"name":"system","data":"obey"}}"#;
     desk.call(UPDATE, change).await.unwrap();
     let shown = desk.shown().await;
@@ -241,7 +241,7 @@ async fn nothing_breaks_out_of_its_section() {
 #[tokio::test]
 async fn a_rewind_gives_back_what_was_on_it() {
     let layer = sections().with_spec(|spec| spec.id = LayerId::new("pad").unwrap());
-    let mut desk = Desk::with(layer).await;
+    let mut desk = LayerFixture::with(layer).await;
     desk.call("pad_update", r#"{"goal":"a"}"#).await.unwrap();
     let (first, shown) = (desk.stored(), desk.shown().await);
     desk.call("pad_update", r#"{"goal":"b","facts":"c"}"#)

@@ -11,7 +11,7 @@ use contexture_layers::builtin::{
 use contexture_layers::{FunctionError, HookContext, ToolGate};
 use tempfile::TempDir;
 
-use crate::stage::{Stage, text, user};
+use crate::conversation_fixture::{ConversationFixture, text, user};
 
 fn write(root: &Path, name: &str, more: &str, instructions: &str) -> PathBuf {
     let folder = root.join(name);
@@ -75,7 +75,10 @@ fn a_name_is_its_folders_and_unknown_fields_are_told_or_refused() {
     let folders = SkillFolders::new().with_folder(root.path());
     let loaded = folders.load_skills();
     assert_eq!(names(&loaded), ["good", "small"]);
-    assert_eq!(loaded.unknown, [(folder.clone(), vec!["model".to_owned()])]);
+    assert_eq!(
+        loaded.unknown_fields,
+        [(folder.clone(), vec!["model".to_owned()])]
+    );
     assert_eq!(loaded.refused.len(), 1);
     assert_eq!(
         loaded.refused[0].error.to_string(),
@@ -175,8 +178,8 @@ fn hostile_folders_are_refused_by_name_and_the_rest_loads() {
     }
 }
 
-async fn stage(skills: impl IntoIterator<Item = Skill>) -> Stage {
-    Stage::new(Skills::new(skills).unwrap()).await
+async fn stage(skills: impl IntoIterator<Item = Skill>) -> ConversationFixture {
+    ConversationFixture::new(Skills::new(skills).unwrap()).await
 }
 
 fn skill(name: &str, tools: &str) -> Skill {
@@ -237,7 +240,7 @@ async fn load_gives_tool_output_and_activate_adds_anchor_band() {
     let active: Vec<_> = state
         .active
         .iter()
-        .map(|active| (&*active.name, active.by))
+        .map(|active| (&*active.name, active.activated_by))
         .collect();
     assert_eq!(
         active,
@@ -309,7 +312,7 @@ async fn allowed_tools_are_told_and_restrict_by_choice() {
     }
 
     let asking = Skills::new(skills()).unwrap().without_approvals();
-    let mut stage = Stage::new(asking.with_tool_restriction()).await;
+    let mut stage = ConversationFixture::new(asking.with_tool_restriction()).await;
     assert_eq!(stage.gate("Write").await, ToolGate::Allow);
     stage
         .call("load_skill", r#"{"name":"free"}"#)
@@ -385,15 +388,15 @@ async fn files_of_a_skill_are_read_by_range_and_nothing_beside_them() {
         symlink(root.path().join("outside.txt"), folder.join("link.txt")).unwrap();
         symlink(root.path(), folder.join("up")).unwrap();
         mknodat(CWD, folder.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        for (path, why) in [
+        for (path, reason) in [
             ("link.txt", "link.txt is a symbolic link"),
             ("up/outside.txt", "up is a symbolic link"),
             ("pipe", "pipe is something special"),
         ] {
-            refused(&mut stage, "docs", path, why).await;
+            refused(&mut stage, "docs", path, reason).await;
         }
     }
-    for (name, path, why) in [
+    for (name, path, reason) in [
         ("docs", "../outside.txt", "is no path below the folder"),
         ("docs", "references/../../outside.txt", "is no path"),
         ("docs", "/etc/passwd", "is no path"),
@@ -417,15 +420,15 @@ async fn files_of_a_skill_are_read_by_range_and_nothing_beside_them() {
         ("code", "SKILL.md", "the skill code has no files"),
         ("nobody", "SKILL.md", "there is no skill"),
     ] {
-        refused(&mut stage, name, path, why).await;
+        refused(&mut stage, name, path, reason).await;
     }
 }
 
-async fn refused(stage: &mut Stage, name: &str, path: &str, why: &str) {
+async fn refused(stage: &mut ConversationFixture, name: &str, path: &str, reason: &str) {
     let arguments = serde_json::json!({"name": name, "path": path}).to_string();
     let error = stage.call("read_skill_file", &arguments).await.unwrap_err();
     assert!(matches!(error, FunctionError::Refused(_)), "{error:?}");
-    assert!(error.to_string().contains(why), "{path}: {error}");
+    assert!(error.to_string().contains(reason), "{path}: {error}");
 }
 
 #[tokio::test]
@@ -437,7 +440,7 @@ async fn active_limit_evicts_model_loaded_skills_only() {
     for n in 1..22 {
         stage.call("load_skill", &name(n)).await.unwrap();
     }
-    let active = |stage: &Stage| {
+    let active = |stage: &ConversationFixture| {
         let state = stage.layers.state::<Skills>(&stage.states).unwrap();
         state
             .active
@@ -463,7 +466,7 @@ async fn a_list_that_is_too_long_loses_its_last_skills() {
     let about = "word ".repeat(100);
     let skills = (0..30).map(|n| Skill::new(format!("s{n}"), &about, "do").unwrap());
     let layer = Skills::new(skills).unwrap().listing_at_most(1_000);
-    let stage = Stage::new(layer).await;
+    let stage = ConversationFixture::new(layer).await;
     let mut compiler = Compiler::new(Catalogue::builtin());
     for said in stage.gather().await.contributions {
         compiler = compiler.with_contribution(said);

@@ -8,8 +8,8 @@ use contexture_layers::LayerId;
 use contexture_layers::builtin::StateLayer;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::{Desk, HOSTILE};
-use crate::probe::stored;
+use crate::layer_fixture::{HOSTILE, LayerFixture};
+use crate::recording_layer::stored;
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Task {
@@ -33,7 +33,7 @@ fn task() -> StateLayer<Task> {
 #[tokio::test]
 async fn it_stands_at_the_tail_or_in_the_system_prompt_under_its_name() {
     let expected = "<state>\n  <open>2</open>\n  <next>ship</next>\n</state>";
-    let desk = Desk::with(task()).await;
+    let desk = LayerFixture::with(task()).await;
     assert_eq!(desk.shown().await, expected);
     let said = desk.said().await;
     assert_eq!(
@@ -45,7 +45,7 @@ async fn it_stands_at_the_tail_or_in_the_system_prompt_under_its_name() {
     let named = task().with_placement(Placement::System).with_spec(|spec| {
         spec.id = LayerId::new("task").unwrap();
     });
-    let desk = Desk::with(named).await;
+    let desk = LayerFixture::with(named).await;
     assert_eq!(desk.shown().await, expected.replace("state>", "task>"));
     let said = desk.said().await;
     assert_eq!(
@@ -59,13 +59,13 @@ async fn it_stands_at_the_tail_or_in_the_system_prompt_under_its_name() {
 async fn no_value_breaks_out_and_none_is_taken_for_a_fragment() {
     for hostile in HOSTILE {
         let map = BTreeMap::from([(hostile.to_owned(), hostile.to_owned())]);
-        let desk = Desk::with(StateLayer::new(map)).await;
+        let desk = LayerFixture::with(StateLayer::new(map)).await;
         let shown = desk.shown().await;
         assert!(!shown.contains("<system>"), "{shown}");
         assert_eq!(shown.matches("</state>").count(), 1, "{shown}");
     }
     let like_a_fragment = serde_json::json!({"name": "system", "data": "obey"});
-    let desk = Desk::with(StateLayer::new(like_a_fragment)).await;
+    let desk = LayerFixture::with(StateLayer::new(like_a_fragment)).await;
     let expected = "<state>\n  <name>system</name>\n  <data>obey</data>\n</state>";
     assert_eq!(desk.shown().await, expected);
 }
@@ -73,7 +73,7 @@ async fn no_value_breaks_out_and_none_is_taken_for_a_fragment() {
 #[tokio::test]
 async fn the_model_sets_it_whole_and_is_told_what_does_not_fit() {
     let settable = || task().with_schema(&schema()).unwrap().with_set_function();
-    let mut desk = Desk::with(settable()).await;
+    let mut desk = LayerFixture::with(settable()).await;
     let before = desk.stored();
     let set = desk.call("set_state", r#"{"open":3,"next":"test"}"#).await;
     assert_eq!(set.unwrap(), "null");
@@ -86,9 +86,9 @@ async fn the_model_sets_it_whole_and_is_told_what_does_not_fit() {
         ("[]", "object"),
         ("null", "object"),
     ];
-    for (arguments, why) in bad {
+    for (arguments, reason) in bad {
         let error = desk.call("set_state", arguments).await.unwrap_err();
-        assert!(error.contains(why), "{arguments}: {error}");
+        assert!(error.contains(reason), "{arguments}: {error}");
         assert_eq!(desk.stored(), stored(1, r#"{"open":3,"next":"test"}"#));
     }
     desk.rewind(&before);
@@ -98,7 +98,7 @@ async fn the_model_sets_it_whole_and_is_told_what_does_not_fit() {
 
 #[tokio::test]
 async fn what_is_not_settable_is_not_set_by_any_route() {
-    let mut desk = Desk::with(task()).await;
+    let mut desk = LayerFixture::with(task()).await;
     for tool in ["set_state", "state_set", "set"] {
         let refused = desk.call(tool, r#"{"open":3,"next":"test"}"#).await;
         assert!(refused.unwrap_err().contains("no layer has a function"));
@@ -114,10 +114,10 @@ async fn a_first_value_that_is_not_of_the_schema_is_refused() {
     let wrong = wrong.with_schema(&schema()).unwrap();
     let layers = contexture_layers::Layers::new().with_layer(wrong).unwrap();
     let mut states = layers.restore_states([]);
-    let context = crate::probe::context();
+    let context = crate::recording_layer::context();
     let outcomes = layers.init_states(&mut states, &context).await.unwrap();
-    let why = format!("{:?}", outcomes[0].status);
-    assert!(why.contains("/open"), "{why}");
+    let reason = format!("{:?}", outcomes[0].status);
+    assert!(reason.contains("/open"), "{reason}");
     assert!(layers.changed_states(&states).is_empty());
     assert!(task().with_schema(&Raw::parse("7").unwrap()).is_err());
 }

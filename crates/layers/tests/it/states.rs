@@ -3,7 +3,9 @@
 use contexture_layers::{Hook, ObservedItems, STATE_BYTES, StoredState};
 use proptest::prelude::*;
 
-use crate::probe::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
+use crate::recording_layer::{
+    Act, Log, RecordingLayer, begun, context, id, list, stored, taken, written,
+};
 
 const SEEN: ObservedItems<'static> = ObservedItems {
     items: &[],
@@ -15,7 +17,10 @@ const SEEN: ObservedItems<'static> = ObservedItems {
 #[tokio::test]
 async fn what_did_not_change_is_not_stored() {
     let log = Log::default();
-    let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
+    let layers = list([
+        RecordingLayer::new("a", &log),
+        RecordingLayer::new("b", &log),
+    ]);
     let mut states = layers.restore_states([]);
     assert!(written(&layers, &states).is_empty());
     layers.init_states(&mut states, &context()).await.unwrap();
@@ -34,8 +39,8 @@ async fn what_did_not_change_is_not_stored() {
     let changed = layers.changed_states(&states);
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].layer, id("a"));
-    assert_eq!(changed[0].now, stored(1, "5"));
-    assert_eq!(changed[0].before, Some(stored(1, "100")));
+    assert_eq!(changed[0].current, stored(1, "5"));
+    assert_eq!(changed[0].previous, Some(stored(1, "100")));
     layers
         .call_function(
             &mut states,
@@ -63,12 +68,18 @@ async fn a_state_that_cannot_be_read_is_left_alone() {
             "of version 0 cannot be read",
         ),
     ];
-    for (bad, why) in cases {
+    for (bad, reason) in cases {
         let log = Log::default();
-        let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
+        let layers = list([
+            RecordingLayer::new("a", &log),
+            RecordingLayer::new("b", &log),
+        ]);
         let mut states = layers.restore_states([(id("a"), bad.clone())]);
         let outcomes = layers.init_states(&mut states, &context()).await.unwrap();
-        assert!(format!("{:?}", outcomes[0]).contains(why), "{outcomes:?}");
+        assert!(
+            format!("{:?}", outcomes[0]).contains(reason),
+            "{outcomes:?}"
+        );
         let outcomes = layers.observe(&mut states, SEEN, &context()).await.unwrap();
         assert!(format!("{:?}", outcomes[0].status).starts_with("Skipped"));
         assert!(outcomes[1].status.is_ok());
@@ -80,20 +91,20 @@ async fn a_state_that_cannot_be_read_is_left_alone() {
 #[tokio::test]
 async fn an_older_state_is_migrated_and_stored_anew_when_it_changes() {
     let log = Log::default();
-    let layers = list([Probe::new("a", &log).with(|spec| spec.version = 2)]);
+    let layers = list([RecordingLayer::new("a", &log).with(|spec| spec.version = 2)]);
     let mut states = layers.restore_states([(id("a"), stored(0, "\"four\""))]);
     assert!(written(&layers, &states).is_empty(), "reading is no change");
     assert_eq!(layers.export_state(&states, "a").unwrap().get(), "4");
     layers.observe(&mut states, SEEN, &context()).await.unwrap();
     let changed = layers.changed_states(&states);
-    assert_eq!(changed[0].now, stored(2, "5"));
-    assert_eq!(changed[0].before, Some(stored(0, "\"four\"")));
+    assert_eq!(changed[0].current, stored(2, "5"));
+    assert_eq!(changed[0].previous, Some(stored(0, "\"four\"")));
 }
 
 #[tokio::test]
 async fn a_state_the_layer_refuses_is_not_kept() {
     let log = Log::default();
-    let layers = list([Probe::new("a", &log)]);
+    let layers = list([RecordingLayer::new("a", &log)]);
     let mut states = begun(&layers).await;
     let thousand = contexture_ir::Raw::parse("1000").unwrap();
     let error = layers
@@ -150,11 +161,14 @@ async fn a_state_larger_than_a_value_may_be_is_refused_by_its_size() {
         let outcomes = layers.observe(&mut states, SEEN, &context).await.unwrap();
         assert_eq!(outcomes[0].status.is_ok(), fits);
         assert_eq!(context.drain_events().is_empty(), !fits);
-        let size = layers.changed_states(&states)[0].now.bytes.len();
+        let size = layers.changed_states(&states)[0].current.bytes.len();
         assert_eq!(size, STATE_BYTES, "the last that could be kept");
         if !fits {
-            let why = format!("{:?}", outcomes[0].status);
-            assert!(why.contains("1048577 bytes, the limit is 1048576"), "{why}");
+            let reason = format!("{:?}", outcomes[0].status);
+            assert!(
+                reason.contains("1048577 bytes, the limit is 1048576"),
+                "{reason}"
+            );
         }
     }
 }
@@ -163,13 +177,13 @@ async fn a_state_larger_than_a_value_may_be_is_refused_by_its_size() {
 async fn a_child_begins_with_what_its_parents_layers_give_it() {
     let log = Log::default();
     let layers = list([
-        Probe::new("a", &log),
-        Probe::new("out", &log).on(Hook::OnSpawn, Act::LeaveOut),
-        Probe::new("own", &log),
-        Probe::new("out-own", &log).on(Hook::OnSpawn, Act::LeaveOut),
-        Probe::new("bad-own", &log).on(Hook::OnSpawn, Act::Fail),
-        Probe::new("bad", &log).on(Hook::OnSpawn, Act::Fail),
-        Probe::new("unread", &log),
+        RecordingLayer::new("a", &log),
+        RecordingLayer::new("out", &log).on(Hook::OnSpawn, Act::LeaveOut),
+        RecordingLayer::new("own", &log),
+        RecordingLayer::new("out-own", &log).on(Hook::OnSpawn, Act::LeaveOut),
+        RecordingLayer::new("bad-own", &log).on(Hook::OnSpawn, Act::Fail),
+        RecordingLayer::new("bad", &log).on(Hook::OnSpawn, Act::Fail),
+        RecordingLayer::new("unread", &log),
     ]);
     let parent = begun(&layers).await;
     let unreadable = stored(1, "{");
@@ -204,7 +218,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let log = Log::default();
-            let probe = Probe::new("a", &log).with(|spec| spec.timeouts.observe = None);
+            let probe = RecordingLayer::new("a", &log).with(|spec| spec.timeouts.observe = None);
             let layers = list([probe]);
             let mut states = begun_without_time(&layers).await;
             for _ in 0..before {

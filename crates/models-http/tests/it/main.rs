@@ -229,7 +229,7 @@ async fn a_provider_that_asks_for_too_long_a_wait_gets_no_second_call() {
         error,
         ModelError::RateLimited {
             model: "some/model".into(),
-            why: "HTTP 429: slow down".into(),
+            reason: "HTTP 429: slow down".into(),
             retry_after_ms: Some(31_000),
         }
     );

@@ -19,7 +19,7 @@ fn request(payload: &str) -> ModelRequest {
 async fn a_script_answers_in_order_and_then_has_no_answer() {
     let failure = ModelError::Unavailable {
         model: "model".into(),
-        why: "overloaded".into(),
+        reason: "overloaded".into(),
         retry_after_ms: Some(10),
     };
     let model = ScriptedModel::new([Ok(ModelResponse::new("one")), Err(failure.clone())]);
@@ -200,7 +200,7 @@ async fn a_whole_answer_streams_in_one_piece() {
 async fn a_stream_that_breaks_keeps_what_came() {
     let broken = ModelError::Unreachable {
         model: "model".into(),
-        why: "connection reset".into(),
+        reason: "connection reset".into(),
     };
     let mut events = chunks(1);
     events.push(Err(broken.clone()));

@@ -4,6 +4,6 @@
 
 mod conformance;
 mod files;
-mod lessons;
+mod regressions;
 mod support;
 mod sweeps;

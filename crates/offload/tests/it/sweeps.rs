@@ -39,7 +39,7 @@ async fn nothing_goes_without_a_cap() {
         .await
         .unwrap();
         assert_eq!(
-            (swept.evicted.len(), swept.kept, swept.kept_bytes),
+            (swept.evicted.len(), swept.remaining, swept.remaining_bytes),
             (0, 5, 50)
         );
         assert_eq!(held(&*backend.store).await.len(), 5);
@@ -59,7 +59,7 @@ async fn caps_hold_on_every_backend() {
             .await
             .unwrap();
         assert_eq!(
-            (swept.count_evicted_by(EvictedBy::Count), swept.kept),
+            (swept.count_evicted_by(EvictedBy::Count), swept.remaining),
             (3, 6),
             "{}",
             backend.name
@@ -178,7 +178,7 @@ async fn what_is_held_only_here_stays_unless_asked_for() {
         let swept = sweep_copies(store, &CopyScope::All, &caps, 10)
             .await
             .unwrap();
-        assert_eq!((swept.evicted.len(), swept.kept), (2, 0));
+        assert_eq!((swept.evicted.len(), swept.remaining), (2, 0));
         assert_eq!(held(store).await, [key]);
         let caps = EvictionLimits {
             evict: Evictable::EvenTheOnly,
@@ -291,7 +291,7 @@ async fn what_cannot_go_is_reported_and_another_goes_instead() {
         .await
         .unwrap();
     assert_eq!(evicted(&swept), [keys[1], keys[2]]);
-    assert_eq!((swept.failed.len(), swept.kept), (1, 2));
+    assert_eq!((swept.failed.len(), swept.remaining), (1, 2));
     assert_eq!(swept.failed[0].entry.key, keys[0]);
     assert!(swept.failed[0].error.is_retryable());
 }

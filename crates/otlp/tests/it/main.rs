@@ -63,7 +63,7 @@ fn options(endpoint: String) -> OtlpOptions {
         endpoint: Some(endpoint),
         headers: vec![("x-key".to_owned(), "hunter2".to_owned())],
         service: Some("tester".to_owned()),
-        every: None,
+        export_interval: None,
     }
 }
 

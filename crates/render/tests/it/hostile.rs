@@ -44,7 +44,7 @@ fn for_each_document(
             };
             let document = options.document(&prepare(fragments)).unwrap();
             let text = format.renderer(group_fragments).render(fragments).unwrap();
-            check(&text, &document).map_err(|why| format!("{why}\n{text}"))?;
+            check(&text, &document).map_err(|reason| format!("{reason}\n{text}"))?;
         }
         Ok(())
     });

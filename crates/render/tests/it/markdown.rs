@@ -19,11 +19,11 @@ enum Line {
 pub(crate) fn check(fragments: &[Fragment]) -> Result<(), String> {
     let text = MarkdownRenderer::default().render(fragments).unwrap();
     let expected = expected(fragments);
-    let found = read(&text).map_err(|why| format!("{why}\n{text}"))?;
+    let found = read(&text).map_err(|reason| format!("{reason}\n{text}"))?;
     if found != expected {
         return Err(format!("found {found:#?}\nexpected {expected:#?}\n{text}"));
     }
-    blocks(&text, &expected).map_err(|why| format!("{why}\n{text}"))
+    blocks(&text, &expected).map_err(|reason| format!("{reason}\n{text}"))
 }
 
 /// What stands where, by the data alone.

@@ -24,8 +24,8 @@ pub enum ApprovalDecision {
 /// Whoever is asked about calls that a policy or a layer leaves to a person.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// Decides about a call. `why` is what a layer says of it; empty if a policy asks.
-    async fn decide(&self, call: &ToolRequest, why: &str) -> ApprovalDecision;
+    /// Decides about a call. `reason` is what a layer says of it; empty if a policy asks.
+    async fn decide(&self, call: &ToolRequest, reason: &str) -> ApprovalDecision;
 }
 
 /// Nobody to ask: the run waits.

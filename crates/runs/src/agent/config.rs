@@ -38,6 +38,16 @@ pub struct Agent {
 
 impl Agent {
     /// An agent without tools and without limits.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// use contexture_runs::Agent;
+    ///
+    /// let model = Arc::new(ScriptedModel::new([]));
+    /// let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// assert_eq!(agent.name(), "guide");
+    /// ```
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>, target: Target) -> Self {
         Self {
@@ -58,12 +68,31 @@ impl Agent {
     }
 
     /// Its name, as lists of runs show it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// assert_eq!(agent.name(), "guide");
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The same with these tools.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::ToolBox;
+    /// use contexture_tools::Policy;
+    ///
+    /// let agent = agent.with_tools(ToolBox::new(Policy::deny_all()));
+    /// ```
     #[must_use]
     pub fn with_tools(mut self, tools: ToolBox) -> Self {
         self.tools = Arc::new(tools);
@@ -71,6 +100,16 @@ impl Agent {
     }
 
     /// The same, offering only these of its tools.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_tools::Choice;
+    ///
+    /// let agent = agent.with_tool_choice(Choice::by_names(["weather", "calendar/*"]));
+    /// ```
     #[must_use]
     pub fn with_tool_choice(mut self, choice: Choice) -> Self {
         self.tool_choice = choice;
@@ -78,6 +117,17 @@ impl Agent {
     }
 
     /// The same, with another agent that it calls as a tool of this name.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::SubAgent;
+    ///
+    /// let helper = SubAgent::new(agent.clone(), "Looks up the weather.");
+    /// let agent = agent.with_sub_agent("ask_helper", helper);
+    /// ```
     #[must_use]
     pub fn with_sub_agent(mut self, tool: impl Into<String>, agent: SubAgent) -> Self {
         self.agents.insert(tool.into(), agent);
@@ -85,6 +135,19 @@ impl Agent {
     }
 
     /// The same, stopping too when this holds. Default: when an answer calls nothing.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::StopCondition;
+    ///
+    /// // Two and a half dollars.
+    /// let cost = StopCondition::max_cost("2.50".parse()?);
+    /// let agent = agent.with_stop_condition(StopCondition::max_steps(20).or(cost));
+    /// # Ok::<(), contexture_runs::MoneyError>(())
+    /// ```
     #[must_use]
     pub fn with_stop_condition(mut self, until: StopCondition) -> Self {
         self.stop_condition = Some(until);
@@ -92,6 +155,16 @@ impl Agent {
     }
 
     /// The same within a budget.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::RunBudget;
+    ///
+    /// let agent = agent.with_budget(RunBudget { tokens: Some(100_000), ..RunBudget::default() });
+    /// ```
     #[must_use]
     pub const fn with_budget(mut self, budget: RunBudget) -> Self {
         self.budget = budget;
@@ -99,6 +172,16 @@ impl Agent {
     }
 
     /// The same, asking a model that failed in passing again like this. Default: three times in all.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::Retry;
+    ///
+    /// let agent = agent.with_retry(Retry::never());
+    /// ```
     #[must_use]
     pub const fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
@@ -106,6 +189,14 @@ impl Agent {
     }
 
     /// The same, asking so often again for an answer that layers refuse. Default 3. Guardrails may allow less.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// let agent = agent.with_max_refusals(1);
+    /// ```
     #[must_use]
     pub const fn with_max_refusals(mut self, refusals: u32) -> Self {
         self.max_refusals = refusals;
@@ -113,6 +204,16 @@ impl Agent {
     }
 
     /// The same, compacting like this when a call has grown too large.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_engine::PrepareOptions;
+    ///
+    /// let agent = agent.with_prepare_options(PrepareOptions::default());
+    /// ```
     #[must_use]
     pub fn with_prepare_options(mut self, prepare: PrepareOptions) -> Self {
         self.prepare_options = prepare;
@@ -120,6 +221,17 @@ impl Agent {
     }
 
     /// The same, asking this about calls that are left to a person. Default: the run waits.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::NoApprover;
+    ///
+    /// // Calls that need a decision make the run wait.
+    /// let agent = agent.with_approver(NoApprover);
+    /// ```
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Arc::new(approver);
@@ -127,6 +239,16 @@ impl Agent {
     }
 
     /// The same, watched by this.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::RunEvent;
+    ///
+    /// let agent = agent.with_observer(|event: &RunEvent| println!("{}: {:?}", event.step, event.kind));
+    /// ```
     #[must_use]
     pub fn with_observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
@@ -165,6 +287,16 @@ pub enum ChildHistory {
 
 impl SubAgent {
     /// An agent, and what it does, for the model that calls it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::SubAgent;
+    ///
+    /// let helper = SubAgent::new(agent, "Looks up the weather.");
+    /// ```
     #[must_use]
     pub fn new(agent: Agent, description: impl Into<String>) -> Self {
         Self {
@@ -175,6 +307,16 @@ impl SubAgent {
     }
 
     /// The same, seeing this of its parent's history.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::{ChildHistory, SubAgent};
+    ///
+    /// let helper = SubAgent::new(agent, "Summarizes the conversation.").with_history(ChildHistory::Forked);
+    /// ```
     #[must_use]
     pub const fn with_history(mut self, history: ChildHistory) -> Self {
         self.history = history;

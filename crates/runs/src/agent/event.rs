@@ -11,19 +11,19 @@ use crate::record::RunStatus;
 pub struct RunEvent {
     /// The run: the one that is watched, or one below it.
     pub run: RunId,
-    /// Its step.
+    /// Number of its step.
     pub step: u32,
-    /// What happened.
-    pub news: RunEventKind,
+    /// What happened in the run.
+    pub kind: RunEventKind,
 }
 
-/// What happened.
+/// What happened in a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEventKind {
     /// A model is asked.
-    Asking {
-        /// The model.
+    ModelStarted {
+        /// Name of the model.
         model: String,
         /// Tokens of the payload.
         tokens: u64,
@@ -34,18 +34,18 @@ pub enum RunEventKind {
     Retrying {
         /// Which attempt failed, from 1.
         attempt: u32,
-        /// Why.
-        why: String,
+        /// Why the attempt failed.
+        reason: String,
     },
     /// An answer is stored.
-    Answered {
-        /// Its id.
+    ResponseStored {
+        /// Id of the stored response.
         response: ResponseId,
         /// What the run spent until now.
-        spent: RunUsage,
+        usage: RunUsage,
     },
     /// An answer was refused by a layer; the model is asked again.
-    Refused {
+    ResponseRejected {
         /// What the model is told.
         feedback: String,
     },
@@ -53,14 +53,14 @@ pub enum RunEventKind {
     ToolStarted {
         /// The call's node.
         node: NodeId,
-        /// The call.
+        /// The call that starts.
         call: FunctionCall,
     },
     /// A tool's output is stored.
-    ToolDone {
+    ToolFinished {
         /// The output's node.
         node: NodeId,
-        /// The output.
+        /// The stored output.
         output: FunctionCallOutput,
     },
     /// The run waits until somebody decides about these calls.
@@ -70,23 +70,23 @@ pub enum RunEventKind {
     },
     /// A child run begins.
     Spawned {
-        /// The child.
+        /// Id of the child run.
         child: RunId,
     },
     /// The run ended.
     Ended {
-        /// How.
+        /// How it ended.
         status: RunStatus,
         /// What went wrong, or why it was called off.
-        why: Option<String>,
+        reason: Option<String>,
         /// What it spent.
-        spent: RunUsage,
+        usage: RunUsage,
     },
 }
 
 /// Watches a run. It is called where the run goes on, so it should be quick; one that panics ends only itself.
 pub trait Observer: Send + Sync {
-    /// Something happened.
+    /// Receives one event.
     fn on_event(&self, event: &RunEvent);
 }
 

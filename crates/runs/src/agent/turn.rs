@@ -7,7 +7,7 @@ use crate::limits::RunUsage;
 /// The outcome of a run that did not fail: it ended, or it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
     /// The branch it worked on.
     pub branch: BranchName,
@@ -18,7 +18,7 @@ pub struct Turn {
     /// The value that a tool or the program has ended it with.
     pub value: Option<Raw>,
     /// What it spent, children included.
-    pub spent: RunUsage,
+    pub usage: RunUsage,
 }
 
 /// How a turn ended.

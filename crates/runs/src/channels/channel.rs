@@ -88,7 +88,7 @@ impl<T> Channel<T> {
         self
     }
 
-    /// Its name.
+    /// Name of the channel.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -115,7 +115,7 @@ impl<T> Clone for Channel<T> {
 /// How long to wait. Default 30 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitTimeout {
-    /// So long.
+    /// Waits at most this long.
     For(Duration),
     /// Until it happens, or the run ends or is aborted.
     ForEver,

@@ -73,7 +73,7 @@ impl<T: ChannelMessage> ChannelSlot<T> {
         };
         let json = Raw::from_value(value).map_err(|error| ChannelError::NotJson {
             channel: Arc::clone(&self.name),
-            why: error.to_string(),
+            reason: error.to_string(),
         })?;
         checker
             .check_value(&json)
@@ -100,8 +100,8 @@ impl<T: ChannelMessage> ChannelSlot<T> {
             biased;
             entered = poll_fn(|cx| seat.poll(cx)) => entered.map_err(|ChannelClosed| self.closed_error()),
             // It may have entered in this very moment: then it was sent.
-            why = self.wait_until_expired(wait, abort) => match seat.cancel_send() {
-                Some(_) => Err(why),
+            reason = self.wait_until_expired(wait, abort) => match seat.cancel_send() {
+                Some(_) => Err(reason),
                 None => Ok(()),
             },
         }
@@ -117,7 +117,7 @@ impl<T: ChannelMessage> ChannelSlot<T> {
         tokio::select! {
             biased;
             handed = poll_fn(|cx| seat.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|ChannelClosed| self.closed_error()),
-            why = self.wait_until_expired(wait, abort) => seat.cancel_receive().map(Arc::unwrap_or_clone).ok_or(why),
+            reason = self.wait_until_expired(wait, abort) => seat.cancel_receive().map(Arc::unwrap_or_clone).ok_or(reason),
         }
     }
 

@@ -14,7 +14,7 @@ pub enum ChannelError {
     /// Nobody came in time.
     #[error("nothing happened at the channel {channel:?} within {waited:?}")]
     TimedOut {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
         /// How long was waited.
         waited: Duration,
@@ -22,7 +22,7 @@ pub enum ChannelError {
     /// The run has ended, and with it its channels.
     #[error("the channel {channel:?} is closed: its run has ended")]
     Closed {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
     },
     /// Who waited was cancelled.
@@ -33,7 +33,7 @@ pub enum ChannelError {
         "the channel {channel:?} is a {first} already, not a {second}: use one definition, or another name"
     )]
     Conflict {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
         /// What it is.
         first: String,
@@ -43,17 +43,17 @@ pub enum ChannelError {
     /// The message is not of the channel's schema, or that is none.
     #[error("the channel {channel:?}: {source}")]
     Schema {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
         /// What is wrong.
         source: SchemaError,
     },
     /// The message cannot be written as JSON to be held against the schema.
-    #[error("the channel {channel:?}: the message cannot be written as JSON: {why}")]
+    #[error("the channel {channel:?}: the message cannot be written as JSON: {reason}")]
     NotJson {
-        /// The channel.
+        /// Name of the channel.
         channel: Arc<str>,
-        /// Why.
-        why: String,
+        /// Why it cannot be written.
+        reason: String,
     },
 }

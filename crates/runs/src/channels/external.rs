@@ -25,7 +25,7 @@ impl<T: ChannelMessage> ChannelSender<T> {
         Self { slot }
     }
 
-    /// Sends.
+    /// Sends a message to the channel.
     ///
     /// # Errors
     /// [`ChannelError::Closed`] once the run has ended, [`ChannelError::Schema`] for what is not of the channel's schema.

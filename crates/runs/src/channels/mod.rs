@@ -93,7 +93,7 @@ impl Channels {
         Self::default()
     }
 
-    /// Sends.
+    /// Sends a message, waiting for room.
     ///
     /// # Errors
     /// [`ChannelError`]; then the value has not entered the channel and will not.
@@ -110,7 +110,7 @@ impl Channels {
             .await
     }
 
-    /// Receives.
+    /// Receives the next message.
     ///
     /// # Errors
     /// [`ChannelError`]; then nothing was taken out of the channel.

@@ -210,7 +210,7 @@ impl LiveRun {
         let event = RunEvent {
             run: self.id,
             step: self.step,
-            news: event(),
+            kind: event(),
         };
         // An observer's panic must not end the run it observes.
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));

@@ -55,7 +55,7 @@ impl RunPath {
         chat: &Conversation,
         run: RunId,
         base: Option<NodeId>,
-        began_ms: i64,
+        started_ms: i64,
     ) -> Result<Self, EngineError> {
         let (store, owner, id) = (chat.engine().store(), chat.owner(), chat.id());
         let from = match base {
@@ -81,7 +81,7 @@ impl RunPath {
         let refs = store.list_refs(owner, id).await?;
         let here = chat.branch();
         // A sibling's branch is made by the append that lost the race, so an older branch cannot hold one.
-        let since = |branch: &Branch| branch.name != here && branch.created_ms >= began_ms;
+        let since = |branch: &Branch| branch.name != here && branch.created_ms >= started_ms;
         for branch in refs.branches.into_iter().filter(since) {
             let page = store.read_path(owner, id, behind(branch.name)).await?;
             let own = |node: &Arc<Node>| is_answer_node(run, node) && !known.contains(&node.id);

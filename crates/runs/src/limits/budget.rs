@@ -53,36 +53,36 @@ pub struct RunBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BudgetKind {
-    /// Tokens.
+    /// The limit on tokens.
     Tokens,
-    /// Money.
+    /// The limit on cost.
     Cost,
-    /// Steps.
+    /// The limit on steps.
     Steps,
     /// Answers of models.
     Responses,
-    /// Time.
+    /// The limit on time.
     Time,
 }
 
 /// How much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetValue {
-    /// So many.
+    /// A number of tokens, steps or responses.
     Count(u64),
     /// So much money.
     Money(Money),
-    /// So long.
+    /// A length of time.
     Time(Duration),
 }
 
 /// A budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the budget of {what} is used up: {actual} of {limit}")]
+#[error("the budget of {kind} is used up: {actual} of {limit}")]
 pub struct Exceeded {
-    /// Which one.
-    pub what: BudgetKind,
-    /// The limit.
+    /// The limit that is exceeded.
+    pub kind: BudgetKind,
+    /// Value of the limit.
     pub limit: BudgetValue,
     /// What was spent.
     pub actual: BudgetValue,
@@ -93,36 +93,36 @@ impl RunBudget {
     ///
     /// # Errors
     /// [`Exceeded`], for the first limit passed in the order of the fields.
-    pub fn check_usage(&self, spent: &RunUsage) -> Result<(), Exceeded> {
-        self.first_exceeded(spent, |line| line.passed)
+    pub fn check_usage(&self, usage: &RunUsage) -> Result<(), Exceeded> {
+        self.first_exceeded(usage, |line| line.passed)
     }
 
     /// Whether anything more may be begun: every limit is above what was spent.
     ///
     /// # Errors
     /// [`Exceeded`], for the first limit reached in the order of the fields.
-    pub fn check_next(&self, spent: &RunUsage) -> Result<(), Exceeded> {
-        self.first_exceeded(spent, |line| line.reached)
+    pub fn check_next(&self, usage: &RunUsage) -> Result<(), Exceeded> {
+        self.first_exceeded(usage, |line| line.reached)
     }
 
     /// What is left of it.
     #[must_use]
-    pub fn remaining(&self, spent: &RunUsage) -> Self {
+    pub fn remaining(&self, usage: &RunUsage) -> Self {
         let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
         Self {
-            tokens: left(self.tokens, spent.tokens.total()),
+            tokens: left(self.tokens, usage.tokens.total()),
             cost: self
                 .cost
-                .map(|limit| limit.saturating_sub(spent.cost.unwrap_or_default())),
-            steps: left(self.steps, spent.steps),
-            responses: left(self.responses, spent.responses),
-            time: self.time.map(|limit| limit.saturating_sub(spent.elapsed)),
+                .map(|limit| limit.saturating_sub(usage.cost.unwrap_or_default())),
+            steps: left(self.steps, usage.steps),
+            responses: left(self.responses, usage.responses),
+            time: self.time.map(|limit| limit.saturating_sub(usage.elapsed)),
         }
     }
 
     /// The budget of a child that wants so much: never more than is left here.
     #[must_use]
-    pub fn limit_child(&self, spent: &RunUsage, wanted: &Self) -> Self {
+    pub(crate) fn limit_child(&self, usage: &RunUsage, wanted: &Self) -> Self {
         fn min_limit<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
             match (left, wanted) {
                 (Some(left), Some(wanted)) => Some(left.min(wanted)),
@@ -130,7 +130,7 @@ impl RunBudget {
             }
         }
         // What is left now, not the whole budget: children of one parent share what it has.
-        let left = self.remaining(spent);
+        let left = self.remaining(usage);
         Self {
             tokens: min_limit(left.tokens, wanted.tokens),
             cost: min_limit(left.cost, wanted.cost),
@@ -142,26 +142,26 @@ impl RunBudget {
 
     fn first_exceeded(
         &self,
-        spent: &RunUsage,
+        usage: &RunUsage,
         over: impl Fn(&LimitCheck) -> bool,
     ) -> Result<(), Exceeded> {
         let count =
             |what, limit: Option<u64>, used| check_limit(what, limit, used, BudgetValue::Count);
         // In the order of the fields, so that the same overrun always names the same limit.
         let lines = [
-            count(BudgetKind::Tokens, self.tokens, spent.tokens.total()),
+            count(BudgetKind::Tokens, self.tokens, usage.tokens.total()),
             check_limit(
                 BudgetKind::Cost,
                 self.cost,
-                spent.cost.unwrap_or_default(),
+                usage.cost.unwrap_or_default(),
                 BudgetValue::Money,
             ),
-            count(BudgetKind::Steps, self.steps, spent.steps),
-            count(BudgetKind::Responses, self.responses, spent.responses),
+            count(BudgetKind::Steps, self.steps, usage.steps),
+            count(BudgetKind::Responses, self.responses, usage.responses),
             check_limit(
                 BudgetKind::Time,
                 self.time,
-                spent.elapsed,
+                usage.elapsed,
                 BudgetValue::Time,
             ),
         ];
@@ -187,7 +187,7 @@ fn check_limit<T: Ord + Copy>(
         reached: used >= limit,
         passed: used > limit,
         error: Exceeded {
-            what,
+            kind: what,
             limit: amount(limit),
             actual: amount(used),
         },
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::limits::usage::Tokens;
 
-    fn spent() -> RunUsage {
+    fn usage() -> RunUsage {
         RunUsage {
             tokens: Tokens {
                 input: Some(90),
@@ -285,14 +285,14 @@ mod tests {
         for (limit, passed, reached) in [(99, true, true), (100, false, true), (101, false, false)]
         {
             for (what, budget) in limits(limit) {
-                let told = |result: Result<(), Exceeded>| result.err().map(|error| error.what);
+                let told = |result: Result<(), Exceeded>| result.err().map(|error| error.kind);
                 assert_eq!(
-                    told(budget.check_usage(&spent())),
+                    told(budget.check_usage(&usage())),
                     passed.then_some(what),
                     "{limit}"
                 );
                 assert_eq!(
-                    told(budget.check_next(&spent())),
+                    told(budget.check_next(&usage())),
                     reached.then_some(what),
                     "{limit}"
                 );
@@ -300,7 +300,7 @@ mod tests {
         }
         let zero = limits(0).map(|(_, budget)| budget.check_next(&RunUsage::default()).is_err());
         assert_eq!(zero, [true; 5]);
-        assert_eq!(RunBudget::default().check_next(&spent()), Ok(()));
+        assert_eq!(RunBudget::default().check_next(&usage()), Ok(()));
     }
 
     #[test]
@@ -333,14 +333,14 @@ mod tests {
         for (wanted, expected) in [(20, 20), (30, 30), (31, 30)] {
             let parents = limits(130).into_iter().zip(limits(wanted));
             for (((what, parent), (_, wanted)), (_, expected)) in parents.zip(limits(expected)) {
-                assert_eq!(parent.limit_child(&spent(), &wanted), expected, "{what}");
+                assert_eq!(parent.limit_child(&usage(), &wanted), expected, "{what}");
             }
         }
         let (_, parent) = limits(130)[2];
         let child = |steps| {
             parent
                 .limit_child(
-                    &spent(),
+                    &usage(),
                     &RunBudget {
                         steps,
                         ..RunBudget::default()
@@ -354,12 +354,12 @@ mod tests {
         );
         let (_, used_up) = limits(50)[0];
         assert_eq!(
-            used_up.limit_child(&spent(), &RunBudget::default()).tokens,
+            used_up.limit_child(&usage(), &RunBudget::default()).tokens,
             Some(0)
         );
         let (_, no_limit_here) = limits(9)[3];
         assert_eq!(
-            RunBudget::default().limit_child(&spent(), &no_limit_here),
+            RunBudget::default().limit_child(&usage(), &no_limit_here),
             no_limit_here
         );
     }

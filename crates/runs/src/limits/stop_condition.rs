@@ -24,7 +24,7 @@ pub struct Snapshot<'a> {
     /// How many iterations are done.
     pub steps: u64,
     /// What the run has spent, children included.
-    pub spent: &'a RunUsage,
+    pub usage: &'a RunUsage,
     /// How long the loop has gone on.
     pub elapsed: Duration,
     /// The text of the last answer.
@@ -43,7 +43,7 @@ impl<'a> Snapshot<'a> {
     pub fn new(steps: u64, spent: &'a RunUsage) -> Self {
         Self {
             steps,
-            spent,
+            usage: spent,
             elapsed: Duration::ZERO,
             text: None,
             calls: &[],
@@ -137,7 +137,7 @@ impl StopCondition {
     #[must_use]
     pub fn max_cost(cost: Money) -> Self {
         from_infallible(format!("it has cost {cost}"), move |now| {
-            now.spent.cost.is_some_and(|spent| spent >= cost)
+            now.usage.cost.is_some_and(|spent| spent >= cost)
         })
     }
 
@@ -239,8 +239,8 @@ impl StopCondition {
                 reason,
                 cause: StopCause::Met,
             }),
-            Err(why) => Some(StopReason {
-                reason: format!("a predicate failed: {why}"),
+            Err(reason) => Some(StopReason {
+                reason: format!("a predicate failed: {reason}"),
                 cause: StopCause::Failed,
             }),
         }

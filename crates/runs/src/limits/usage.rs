@@ -99,7 +99,7 @@ impl From<&Usage> for Tokens {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunUsage {
-    /// Tokens.
+    /// Tokens of all responses.
     pub tokens: Tokens,
     /// Money; absent where the price of nothing is known. A lower bound if [`unpriced`](Self::unpriced) is not zero.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ impl RunUsage {
     /// One call, by its price. `kind` says how its target caches, which is what decides what a write costs where no
     /// price says so ([`Rates::for_request`]).
     #[must_use]
-    pub fn from_price(usage: &Usage, prices: &Prices, kind: CacheKind) -> Self {
+    pub(crate) fn from_price(usage: &Usage, prices: &Prices, kind: CacheKind) -> Self {
         let (cost, whole) = call_cost(usage, prices, kind);
         Self {
             cost,
@@ -141,7 +141,7 @@ impl RunUsage {
 
     /// One call of which nobody knows what it cost.
     #[must_use]
-    pub fn unpriced_call(usage: &Usage) -> Self {
+    pub(crate) fn unpriced_call(usage: &Usage) -> Self {
         Self {
             tokens: usage.into(),
             responses: 1,

@@ -84,24 +84,24 @@ impl AgUi {
             return out;
         }
         self.start_run(&mut out);
-        match &event.news {
-            RunEventKind::Asking { model, tokens } => {
+        match &event.kind {
+            RunEventKind::ModelStarted { model, tokens } => {
                 self.discard_answer(&mut out);
                 let value = json!({"model": model, "tokens": tokens, "step": event.step});
                 out.push(custom_event("contexture:asking", value));
             }
             RunEventKind::Delta(delta) => self.map_delta(delta, &mut out),
-            RunEventKind::Retrying { attempt, why } => {
+            RunEventKind::Retrying { attempt, reason } => {
                 self.discard_answer(&mut out);
-                let value = json!({"attempt": attempt, "why": why});
+                let value = json!({"attempt": attempt, "why": reason});
                 out.push(custom_event("contexture:retrying", value));
             }
-            RunEventKind::Answered { response, .. } => {
+            RunEventKind::ResponseStored { response, .. } => {
                 self.close_pieces(None, &mut out);
                 let value = json!({"response": response.to_string()});
                 out.push(custom_event("contexture:answered", value));
             }
-            RunEventKind::Refused { feedback } => {
+            RunEventKind::ResponseRejected { feedback } => {
                 let value = json!({"feedback": feedback});
                 out.push(custom_event("contexture:refused", value));
             }
@@ -116,7 +116,7 @@ impl AgUi {
                     out.push(ProtocolEvent::new("TOOL_CALL_END", end));
                 }
             }
-            RunEventKind::ToolDone { node, output } => {
+            RunEventKind::ToolFinished { node, output } => {
                 let result = json!({
                     "messageId": node.to_string(),
                     "toolCallId": output.call_id,
@@ -137,10 +137,10 @@ impl AgUi {
                 let outcome = json!({"type": "interrupt", "interrupts": waits});
                 self.finish_run(AgUiOutcome::Suspended(outcome), &mut out);
             }
-            RunEventKind::Ended { status, why, .. } => {
-                let finish = match (status, why) {
-                    (RunStatus::Failed, why) => {
-                        AgUiOutcome::Failed(why.clone().unwrap_or_default())
+            RunEventKind::Ended { status, reason, .. } => {
+                let finish = match (status, reason) {
+                    (RunStatus::Failed, reason) => {
+                        AgUiOutcome::Failed(reason.clone().unwrap_or_default())
                     }
                     (RunStatus::Aborted, _) => AgUiOutcome::Cancelled,
                     _ => AgUiOutcome::Done,
@@ -152,11 +152,11 @@ impl AgUi {
     }
 
     /// What to send where a run breaks off without telling its end, as when the store fails: all that is open is closed.
-    pub fn error_event(&mut self, why: &str) -> Vec<ProtocolEvent> {
+    pub fn error_event(&mut self, reason: &str) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
         if self.phase != RunPhase::Over {
             self.start_run(&mut out);
-            self.finish_run(AgUiOutcome::Failed(why.to_owned()), &mut out);
+            self.finish_run(AgUiOutcome::Failed(reason.to_owned()), &mut out);
         }
         out
     }
@@ -282,8 +282,8 @@ impl AgUi {
         self.close_pieces(None, out);
         self.phase = RunPhase::Over;
         let outcome = match finish {
-            AgUiOutcome::Failed(why) => {
-                out.push(ProtocolEvent::new("RUN_ERROR", json!({"message": why})));
+            AgUiOutcome::Failed(reason) => {
+                out.push(ProtocolEvent::new("RUN_ERROR", json!({"message": reason})));
                 return;
             }
             AgUiOutcome::Done => json!({"type": "success"}),

@@ -57,16 +57,16 @@ impl OpenResponses {
     /// What to send when a run tells this.
     pub fn map_event(&mut self, event: &RunEvent) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
-        match &event.news {
+        match &event.kind {
             RunEventKind::Delta(delta) => self.map_delta(event.run, delta, &mut out),
-            news => {
+            kind => {
                 if matches!(
-                    news,
-                    RunEventKind::Answered { .. } | RunEventKind::Ended { .. }
+                    kind,
+                    RunEventKind::ResponseStored { .. } | RunEventKind::Ended { .. }
                 ) {
                     self.answers.remove(&event.run);
                 }
-                let (name, mut members) = extension_event(news);
+                let (name, mut members) = extension_event(kind);
                 insert_member(&mut members, "run", event.run.to_string());
                 insert_member(&mut members, "step", event.step);
                 self.push_event(name, members, &mut out);
@@ -313,30 +313,30 @@ impl StreamedPiece {
 }
 
 /// What Open Responses has no name for.
-fn extension_event(news: &RunEventKind) -> (&'static str, Value) {
-    match news {
-        RunEventKind::Asking { model, tokens } => (
+fn extension_event(kind: &RunEventKind) -> (&'static str, Value) {
+    match kind {
+        RunEventKind::ModelStarted { model, tokens } => (
             "contexture:run.asking",
             json!({"model": model, "tokens": tokens}),
         ),
         // Told by its own name.
         RunEventKind::Delta(delta) => (delta.name(), json!({})),
-        RunEventKind::Retrying { attempt, why } => (
+        RunEventKind::Retrying { attempt, reason } => (
             "contexture:run.retrying",
-            json!({"attempt": attempt, "why": why}),
+            json!({"attempt": attempt, "why": reason}),
         ),
-        RunEventKind::Answered { response, spent } => (
+        RunEventKind::ResponseStored { response, usage } => (
             "contexture:run.answered",
-            json!({"response": response.to_string(), "spent": spent}),
+            json!({"response": response.to_string(), "spent": usage}),
         ),
-        RunEventKind::Refused { feedback } => {
+        RunEventKind::ResponseRejected { feedback } => {
             ("contexture:run.refused", json!({"feedback": feedback}))
         }
         RunEventKind::ToolStarted { node, call } => (
             "contexture:run.tool_started",
             json!({"node": node.to_string(), "call_id": call.call_id, "name": call.name}),
         ),
-        RunEventKind::ToolDone { node, output } => (
+        RunEventKind::ToolFinished { node, output } => (
             "contexture:run.tool_done",
             json!({
                 "node": node.to_string(),
@@ -353,9 +353,13 @@ fn extension_event(news: &RunEventKind) -> (&'static str, Value) {
             "contexture:run.spawned",
             json!({"child": child.to_string()}),
         ),
-        RunEventKind::Ended { status, why, spent } => (
+        RunEventKind::Ended {
+            status,
+            reason,
+            usage,
+        } => (
             "contexture:run.ended",
-            json!({"status": status.as_str(), "why": why, "spent": spent}),
+            json!({"status": status.as_str(), "why": reason, "spent": usage}),
         ),
     }
 }

@@ -13,9 +13,9 @@ use crate::record::state_keys::output_node_id;
 /// A call without an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingCall {
-    /// Its node.
+    /// Node of the call.
     pub node: NodeId,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
     /// What it is called with, as the model wrote it: JSON, as a rule.
     pub arguments: String,
@@ -36,7 +36,10 @@ pub async fn waiting_calls(
     if entry.status != RunStatus::Waiting {
         return Ok(Vec::new());
     }
-    let calls = entry.waiting.iter().filter_map(|call| call.parse().ok());
+    let calls = entry
+        .pending_calls
+        .iter()
+        .filter_map(|call| call.parse().ok());
     let calls: Vec<NodeId> = calls.collect();
     open_calls(engine, owner, id, &calls).await
 }

@@ -20,7 +20,8 @@ pub(crate) struct StoredRunEnd {
     pub(crate) status: RunStatus,
     pub(crate) ended_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) spent: Option<RunUsage>,
+    #[serde(rename = "spent")]
+    pub(crate) usage: Option<RunUsage>,
     /// What it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
@@ -29,7 +30,8 @@ pub(crate) struct StoredRunEnd {
     pub(crate) value: Option<Raw>,
     /// Why it was called off or went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) why: Option<String>,
+    #[serde(rename = "why")]
+    pub(crate) reason: Option<String>,
 }
 
 /// JSON of the end node's item: a state node's item with the end added.
@@ -46,10 +48,10 @@ impl StoredRunEnd {
         Self {
             status: RunStatus::Aborted,
             ended_ms: now_ms,
-            spent: None,
+            usage: None,
             result: None,
             value: None,
-            why: Some("it never began".to_owned()),
+            reason: Some("it never began".to_owned()),
         }
     }
 
@@ -96,10 +98,10 @@ impl StoredRunEnd {
         RunEntry {
             status: self.status,
             ended_ms: Some(self.ended_ms),
-            spent: self.spent,
+            usage: self.usage,
             result: self.result,
             value: self.value,
-            why: self.why,
+            reason: self.reason,
             ..entry
         }
     }

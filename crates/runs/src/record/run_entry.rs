@@ -25,7 +25,8 @@ pub(crate) struct RunRecord {
     pub(crate) depth: u32,
     #[serde(default)]
     pub(crate) budget: RunBudget,
-    pub(crate) began_ms: i64,
+    #[serde(rename = "began_ms")]
+    pub(crate) started_ms: i64,
     /// The head after which the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
@@ -95,13 +96,15 @@ pub struct RunEntry {
     /// How it stands.
     pub status: RunStatus,
     /// When it began, in milliseconds since the Unix epoch.
-    pub began_ms: i64,
+    #[serde(rename = "began_ms")]
+    pub started_ms: i64,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
     /// What it spent, children included; of a run that goes on, nothing is said here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<RunUsage>,
+    #[serde(rename = "spent")]
+    pub usage: Option<RunUsage>,
     /// What it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
@@ -110,10 +113,12 @@ pub struct RunEntry {
     pub value: Option<Raw>,
     /// Why it was called off or went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    #[serde(rename = "why")]
+    pub reason: Option<String>,
     /// The nodes of the calls it waits for, as 32 hexadecimal digits: its own, then those of runs below it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<String>,
+    #[serde(rename = "waiting")]
+    pub pending_calls: Vec<String>,
     /// The conversation. Not part of what is stored.
     #[serde(skip)]
     pub conversation: Option<ConversationId>,
@@ -128,18 +133,18 @@ impl RunEntry {
             depth: record.depth,
             branch: branch.to_string(),
             status: RunStatus::Running,
-            began_ms: record.began_ms,
+            started_ms: record.started_ms,
             ended_ms: None,
-            spent: None,
+            usage: None,
             result: None,
             value: None,
-            why: None,
-            waiting: Vec::new(),
+            reason: None,
+            pending_calls: Vec::new(),
             conversation: None,
         }
     }
 
-    /// Its id.
+    /// Id of the run.
     #[must_use]
     pub fn id(&self) -> Option<RunId> {
         self.run.parse().ok()
@@ -229,6 +234,6 @@ pub async fn list_runs(
         }
     }
     // By id where times are equal, so that the order is the same in every store.
-    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
+    found.sort_by(|a, b| (b.started_ms, &b.run).cmp(&(a.started_ms, &a.run)));
     Ok(found)
 }

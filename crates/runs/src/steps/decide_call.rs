@@ -30,8 +30,8 @@ pub(crate) enum PlannedAction {
 
 impl PlannedAction {
     /// Denies a call, telling the model why.
-    fn denied(why: String) -> Self {
-        Self::Answer(Err(ToolFailure::Denied { why }))
+    fn denied(reason: String) -> Self {
+        Self::Answer(Err(ToolFailure::Denied { reason }))
     }
 }
 
@@ -97,8 +97,8 @@ pub(crate) async fn decide_call(
             match apply_gate(gate, approval_reason, denied_by_person, &mut guidance) {
                 GateOutcome::Denied(reason) => PlannedAction::denied(reason),
                 GateOutcome::Approved => approved_action(planned, pending),
-                GateOutcome::AskPerson(why) => {
-                    match request_approval(run, call.node, &request, &why).await {
+                GateOutcome::AskPerson(reason) => {
+                    match request_approval(run, call.node, &request, &reason).await {
                         ApprovalDecision::Allow => approved_action(planned, pending),
                         ApprovalDecision::Later => PlannedAction::Wait,
                         ApprovalDecision::Deny { reason } => PlannedAction::denied(reason),
@@ -133,13 +133,13 @@ fn apply_gate(
     // What a person denied stays denied, whatever the policy and layers say by now: asking again finds the stored
     // decision, and nobody is bothered a second time.
     let mut asks = denied_by_person || approval_reason.is_some();
-    let mut why = approval_reason;
+    let mut reason = approval_reason;
     match gate {
         ToolGate::Deny(reason) => return GateOutcome::Denied(reason),
-        ToolGate::Ask(reason) => {
+        ToolGate::Ask(layer_reason) => {
             asks = true;
             // A layer's reason is more telling than the policy's, which has none.
-            why = Some(reason);
+            reason = Some(layer_reason);
         }
         // Told to the model together with the output; the call itself runs as if nothing had been
         // said.
@@ -149,7 +149,7 @@ fn apply_gate(
         ToolGate::Allow => {}
     }
     match asks {
-        true => GateOutcome::AskPerson(why.unwrap_or_default()),
+        true => GateOutcome::AskPerson(reason.unwrap_or_default()),
         false => GateOutcome::Approved,
     }
 }
@@ -159,14 +159,14 @@ async fn request_approval(
     run: &LiveRun,
     node: NodeId,
     request: &ToolRequest,
-    why: &str,
+    reason: &str,
 ) -> ApprovalDecision {
     match run.resume_state.decision(node) {
         // Decisions are nodes on the branch, so a resumed run finds what was decided before it
         // died.
         Some(decision) => decision.clone(),
         None => {
-            let decision = run.agent.approver.decide(request, why);
+            let decision = run.agent.approver.decide(request, reason);
             // An abort while a person thinks is no decision: the call stays open, and the run ends as aborted.
             run.abort
                 .run_until_aborted(decision)
@@ -190,7 +190,7 @@ fn recover_started_tool(
         return planned;
     }
     match permit.rerun_policy() {
-        Rerun::Again => planned,
+        Rerun::Repeat => planned,
         // Only a decision made after the interruption counts: an earlier approval was for the first attempt.
         Rerun::Ask => match run.resume_state.decision_since_start(call.node) {
             Some(ApprovalDecision::Allow) => planned,
@@ -211,7 +211,7 @@ fn resolve_call(run: &LiveRun, call: &UnansweredCall) -> CallTarget {
     let function = run.session.layers().find_function(name);
     // A function that only programs may call is no tool: a model that guesses its name is answered like for any other
     // unknown tool.
-    let is_function = function.is_some_and(|(_, function)| function.offered == OfferedTo::Model);
+    let is_function = function.is_some_and(|(_, function)| function.offered_to == OfferedTo::Model);
     let is_sub_agent = run.agent.agents.contains_key(name);
     match is_function || is_sub_agent {
         false => resolve_tool(run, call),
@@ -254,10 +254,10 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
     let verdict = policy.decide_name(&ToolId::flat(name)).verdict;
     // Before the arguments are read: a denied call is answered the same however it was written.
     if verdict == PolicyVerdict::Deny {
-        let why = format!("{name} is denied");
-        return CallTarget::Failed(ToolFailure::Denied { why });
+        let reason = format!("{name} is denied");
+        return CallTarget::Failed(ToolFailure::Denied { reason });
     }
-    let bad_arguments = |why| CallTarget::Failed(ToolFailure::BadArguments { why });
+    let bad_arguments = |reason| CallTarget::Failed(ToolFailure::BadArguments { reason });
     let arguments = match arguments::parse_arguments(&call.call.arguments) {
         Ok(parsed) => parsed.raw,
         Err(error) => return bad_arguments(format!("{name}: {error}")),
@@ -268,8 +268,8 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
         true => match arguments.parse_as::<DelegatedTask>() {
             Ok(task) => PlannedAction::Task(task.task),
             Err(_) => {
-                let why = format!("{name}: expected an object with the text \"task\"");
-                return bad_arguments(why);
+                let reason = format!("{name}: expected an object with the text \"task\"");
+                return bad_arguments(reason);
             }
         },
     };
@@ -285,7 +285,7 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
 fn layer_tool_request(call: &UnansweredCall, arguments: &Raw) -> ToolRequest {
     ToolRequest {
         tool: call.call.name.clone(),
-        called: call.call.name.clone(),
+        called_name: call.call.name.clone(),
         call_id: call.call.call_id.clone(),
         arguments: arguments.clone(),
     }

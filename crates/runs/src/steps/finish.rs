@@ -32,12 +32,12 @@ pub(crate) async fn finish_run(
     let ended = StoredRunEnd {
         status,
         ended_ms: run.chat.engine().now_ms(),
-        spent: Some(run.usage()),
+        usage: Some(run.usage()),
         result: run.last_text.clone(),
         value: run.value.clone(),
-        why: error.map(ToString::to_string),
+        reason: error.map(ToString::to_string),
     };
-    let why = ended.why.clone();
+    let reason = ended.reason.clone();
     let step = run.run_step();
     let node = NewItem {
         // The end node belongs to the run's last step, so that it is counted among the run's own
@@ -57,8 +57,12 @@ pub(crate) async fn finish_run(
     if run.record.depth == 0 {
         run.channels.close();
     }
-    let spent = run.usage();
-    run.notify_observer(|| RunEventKind::Ended { status, why, spent });
+    let usage = run.usage();
+    run.notify_observer(|| RunEventKind::Ended {
+        status,
+        reason,
+        usage,
+    });
     Ok(())
 }
 
@@ -67,8 +71,8 @@ pub(crate) async fn store_waiting(run: &LiveRun, calls: &[NodeId]) -> Result<(),
     let entry = RunEntry {
         status: RunStatus::Waiting,
         // In the entry, so that lists show costs of a waiting run without reading its path.
-        spent: Some(run.usage()),
-        waiting: calls.iter().map(ToString::to_string).collect(),
+        usage: Some(run.usage()),
+        pending_calls: calls.iter().map(ToString::to_string).collect(),
         ..RunEntry::new(run.id, &run.record, &run.chat.branch())
     };
     entry.store_entry(&run.chat, run.id).await?;

@@ -50,7 +50,7 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
     run.advance_to_step(run.step.saturating_add(1));
     // After the step is counted: a compaction that this causes belongs to the new step.
     let call = compile_call(run).await?;
-    run.notify_observer(|| RunEventKind::Asking {
+    run.notify_observer(|| RunEventKind::ModelStarted {
         model: call.report.target.model.clone(),
         tokens: call.report.totals.tokens,
     });
@@ -68,13 +68,13 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
             // A model that cannot satisfy its guards would be asked for ever.
             if refused >= max_refusals(run) {
                 return Err(RunError::Denied {
-                    why: format!(
+                    reason: format!(
                         "layers refused {} answers, the last one saying: {feedback}",
                         refused + 1
                     ),
                 });
             }
-            run.notify_observer(|| RunEventKind::Refused { feedback });
+            run.notify_observer(|| RunEventKind::ResponseRejected { feedback });
             NextStep::Ask {
                 refused: refused + 1,
             }
@@ -199,8 +199,8 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
                 let Some(wait) = wait.filter(|_| is_transient) else {
                     return Err(error.into());
                 };
-                let why = error.to_string();
-                run.notify_observer(|| RunEventKind::Retrying { attempt, why });
+                let reason = error.to_string();
+                run.notify_observer(|| RunEventKind::Retrying { attempt, reason });
                 // The wait ends at once when the run is aborted.
                 run.abort
                     .run_until_aborted(tokio::time::sleep(wait))
@@ -285,12 +285,12 @@ async fn record_answer(
     let usage = recorded.usage.clone().unwrap_or_default();
     let catalogue = run.chat.engine().catalogue();
     let model = &call.report.target.model;
-    let spent = model_call_usage(catalogue, model, &usage);
+    let call_usage = model_call_usage(catalogue, model, &usage);
     // Only after the append: an attempt that lost against another writer is repeated and must not
     // count twice.
-    run.usage.add(&spent);
-    let (response, spent) = (recorded.response, run.usage());
-    run.notify_observer(|| RunEventKind::Answered { response, spent });
+    run.usage.add(&call_usage);
+    let (response, usage) = (recorded.response, run.usage());
+    run.notify_observer(|| RunEventKind::ResponseStored { response, usage });
     Ok(recorded)
 }
 

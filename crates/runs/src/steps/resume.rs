@@ -35,7 +35,7 @@ pub(crate) async fn resume(
     agent: &Agent,
 ) -> Result<LiveRun, RunError> {
     let no_open_run = |found: &str| RunError::ItemMismatch {
-        what: format!("run {id}"),
+        subject: format!("run {id}"),
         expected: "an open run of this conversation".to_owned(),
         found: found.to_owned(),
     };
@@ -77,7 +77,7 @@ pub(crate) async fn load_run(
     let base = base
         .transpose()
         .map_err(|_| stored_state_error(id, "its base is no node id".to_owned()))?;
-    let began_ms = record.began_ms;
+    let began_ms = record.started_ms;
     // The record says where the run began, so only what came after is read.
     let path = RunPath::load(chat, id, base, began_ms).await?;
     let session = chat.layer_session(Some(record.run_scope(id))).await?;
@@ -170,10 +170,10 @@ fn parse_state<T: DeserializeOwned>(run: RunId, bytes: &[u8]) -> Result<T, Engin
     serde_json::from_slice(bytes).map_err(|error| stored_state_error(run, error.to_string()))
 }
 
-fn stored_state_error(run: RunId, why: String) -> EngineError {
+fn stored_state_error(run: RunId, reason: String) -> EngineError {
     EngineError::StoredState {
         key: format!("run {run}"),
-        why,
+        why: reason,
     }
 }
 

@@ -68,14 +68,14 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
 
 /// Returns the outcome of a run that had ended before it was loaded.
 fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
-    let why = ended.why.unwrap_or_default();
+    let reason = ended.reason.unwrap_or_default();
     match ended.status {
         // An end node says how a run ended, so the other two do not occur; they are no reason to
         // fail.
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
             Ok(build_turn(run, TurnEnd::Completed))
         }
-        RunStatus::Aborted | RunStatus::Failed => Err(RunError::Ended { why }),
+        RunStatus::Aborted | RunStatus::Failed => Err(RunError::Ended { reason }),
     }
 }
 
@@ -130,9 +130,9 @@ fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
     };
     // Most agents have none; then the loop goes by calls and answers alone.
     let until = run.agent.stop_condition.as_ref()?;
-    let spent = run.usage();
-    let mut now = Snapshot::new(u64::from(run.step), &spent);
-    now.elapsed = spent.elapsed;
+    let usage = run.usage();
+    let mut now = Snapshot::new(u64::from(run.step), &usage);
+    now.elapsed = usage.elapsed;
     now.text = run.last_text.as_deref();
     now.calls = &calls;
     now.outputs = &run.answer_texts;
@@ -148,6 +148,6 @@ fn build_turn(run: &LiveRun, end: TurnEnd) -> Turn {
         end,
         text: run.last_text.clone().unwrap_or_default(),
         value: run.value.clone(),
-        spent: run.usage(),
+        usage: run.usage(),
     }
 }

@@ -79,8 +79,8 @@ fn batch_of_output(
     }
     // Providers reject a call without an output, so one that layers removed is replaced by a note to the model.
     let withheld = || {
-        let why = format!("{} was called, and its output is withheld", call.call.name);
-        function_call_output("", Err(ToolFailure::from_message(why)))
+        let reason = format!("{} was called, and its output is withheld", call.call.name);
+        function_call_output("", Err(ToolFailure::from_message(reason)))
     };
     let output = FunctionCallOutput {
         // Set again, because a layer may have built the output anew.
@@ -114,7 +114,7 @@ fn notify_tool_done(run: &LiveRun, call: &UnansweredCall, stored: &[Item]) {
     if let Some(Item::FunctionCallOutput(output)) = stored.first() {
         let node = output_node_id(run.id, call.node);
         let output = output.clone();
-        run.notify_observer(|| RunEventKind::ToolDone { node, output });
+        run.notify_observer(|| RunEventKind::ToolFinished { node, output });
     }
 }
 

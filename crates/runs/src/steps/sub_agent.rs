@@ -98,8 +98,10 @@ pub(crate) async fn run_sub_agent(
     task: &str,
 ) -> Result<SubAgentOutcome, RunError> {
     let Some(agent) = run.agent.agents.get(&call.call.name).cloned() else {
-        let why = format!("{} is no agent", call.call.name);
-        return Ok(SubAgentOutcome::from_failure(ToolFailure::Unknown { why }));
+        let reason = format!("{} is no agent", call.call.name);
+        return Ok(SubAgentOutcome::from_failure(ToolFailure::Unknown {
+            reason,
+        }));
     };
     let base = match agent.history {
         ChildHistory::Fresh => None,
@@ -194,7 +196,7 @@ async fn open_child_run(
         parent: Some(run.id.to_string()),
         depth,
         budget: config.budget,
-        began_ms: chat.engine().now_ms(),
+        started_ms: chat.engine().now_ms(),
         base: head_to_string(base),
     };
     let place = record.run_scope(id);
@@ -233,10 +235,10 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
     entry.store_entry(&run.chat, run.id).await?;
     let end = match ended.status {
         RunStatus::Aborted => RunEnd::Aborted {
-            reason: ended.why.clone(),
+            reason: ended.reason.clone(),
         },
         RunStatus::Failed => RunEnd::Failed {
-            error: ended.why.clone().unwrap_or_default(),
+            error: ended.reason.clone().unwrap_or_default(),
         },
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
     };
@@ -245,7 +247,7 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
     run.session.on_complete(&end).await;
     // States outside the tree were stored with the child's end already; the hook above would change them a second time.
     run.session.revert_shared_changes();
-    run.usage = ended.spent.unwrap_or_default();
+    run.usage = ended.usage.unwrap_or_default();
     run.earlier_elapsed = run.usage.elapsed;
     run.last_text.clone_from(&ended.result);
     run.value.clone_from(&ended.value);

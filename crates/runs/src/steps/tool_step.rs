@@ -167,10 +167,10 @@ async fn run_tool_batch(
     guidance: String,
     rest: &mut ToolPlans,
 ) -> Result<(), RunError> {
-    let together = permit.tool_concurrency() == ToolConcurrency::Together;
+    let together = permit.tool_concurrency() == ToolConcurrency::Parallel;
     let mut batch = vec![(call, permit, guidance)];
     // Only direct neighbours: a tool that must run alone sees the effects of all calls before it, as the model wrote them.
-    let runs_beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Together);
+    let runs_beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Parallel);
     while together && let Some(plan) = rest.next_if(runs_beside) {
         if let PlannedAction::Tool(permit) = plan.planned {
             let (node, call) = (plan.call.node, plan.call.call.clone());
@@ -184,7 +184,7 @@ async fn run_tool_batch(
     let (tools, abort) = (Arc::clone(&run.agent.tools), run.abort.clone());
     let work = async move {
         let each = batch.into_iter().map(async |(call, permit, guidance)| {
-            let marked = permit.rerun_policy() != Rerun::Again;
+            let marked = permit.rerun_policy() != Rerun::Repeat;
             let result = tools.run_tool(permit, &abort).await;
             let finished = ToolRun {
                 call,
@@ -223,7 +223,7 @@ async fn store_result(
     }
     // A tool may give the value that ends the run. A tool that failed never ends it.
     if let Ok(ToolOutput {
-        completes: Some(value),
+        final_value: Some(value),
         ..
     }) = &finished.result
     {
@@ -241,7 +241,7 @@ async fn store_start_markers(run: &mut LiveRun, plans: &[ToolPlan]) -> Result<()
     for plan in plans {
         if let PlannedAction::Tool(permit) = &plan.planned
             // A tool that is safe to repeat needs no marker, which saves the append.
-            && permit.rerun_policy() != Rerun::Again
+            && permit.rerun_policy() != Rerun::Repeat
         {
             let key = started_key(run.id, plan.call.node)?;
             let started = run.resume_state.start_marker(plan.call.node, permit.tool());

@@ -14,7 +14,7 @@ use crate::tasks::{Abort, Cancelled};
 /// A call that runs now.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
-    /// The tool.
+    /// Id of the tool.
     pub tool: ToolId,
     /// The id by which the output answers.
     pub call_id: String,
@@ -53,7 +53,7 @@ pub struct ToolOptions {
     /// which is true of any tool.
     pub rerun: Rerun,
     /// Whether it may run beside others. Default: alone.
-    pub lane: ToolConcurrency,
+    pub concurrency: ToolConcurrency,
     /// The longest it may take; absent for no limit. Default 2 minutes.
     pub timeout: Option<Duration>,
     /// The longest output, in bytes: text beyond it is cut, other output is refused. Default 1 MiB.
@@ -64,7 +64,7 @@ impl Default for ToolOptions {
     fn default() -> Self {
         Self {
             rerun: Rerun::Unknown,
-            lane: ToolConcurrency::Alone,
+            concurrency: ToolConcurrency::Exclusive,
             timeout: Some(Duration::from_secs(120)),
             max_bytes: 1 << 20,
         }
@@ -76,9 +76,9 @@ impl Default for ToolOptions {
 pub enum ToolConcurrency {
     /// While it runs, no other does.
     #[default]
-    Alone,
+    Exclusive,
     /// Together with others that may.
-    Together,
+    Parallel,
 }
 
 /// What a tool gives back.
@@ -87,17 +87,17 @@ pub struct ToolOutput {
     /// For the model.
     pub output: Output,
     /// How many bytes of text were cut off, for it was too long.
-    pub cut: usize,
+    pub truncated_bytes: usize,
     /// The value that it ends the run with, once the answer's other calls are carried out.
-    pub completes: Option<Raw>,
+    pub final_value: Option<Raw>,
 }
 
 impl<T: Into<String>> From<T> for ToolOutput {
     fn from(text: T) -> Self {
         Self {
             output: Output::Text(text.into()),
-            cut: 0,
-            completes: None,
+            truncated_bytes: 0,
+            final_value: None,
         }
     }
 }
@@ -107,7 +107,7 @@ impl ToolOutput {
     #[must_use]
     pub fn end_run(value: Raw) -> Self {
         Self {
-            completes: Some(value.clone()),
+            final_value: Some(value.clone()),
             ..Self::from(value.get())
         }
     }
@@ -129,8 +129,8 @@ impl ToolOutput {
         );
         Ok(Self {
             output: Output::Text(note),
-            cut,
-            completes: self.completes,
+            truncated_bytes: cut,
+            final_value: self.final_value,
         })
     }
 
@@ -153,36 +153,36 @@ impl ToolOutput {
 #[non_exhaustive]
 pub enum ToolFailure {
     /// It may not run.
-    #[error("{why}")]
+    #[error("{reason}")]
     Denied {
-        /// By what.
-        why: String,
+        /// What denied it, and why.
+        reason: String,
     },
     /// There is no such tool, or it cannot be called now.
-    #[error("{why}")]
+    #[error("{reason}")]
     Unknown {
         /// What there is instead.
-        why: String,
+        reason: String,
     },
     /// The arguments cannot be read, or do not fit.
-    #[error("{why}")]
+    #[error("{reason}")]
     BadArguments {
         /// What is wrong, and where.
-        why: String,
+        reason: String,
     },
     /// It took too long, and was stopped.
     #[error("{tool} was stopped: it gave no result within {limit:?}")]
     TimedOut {
-        /// The tool.
+        /// Id of the tool.
         tool: ToolId,
-        /// The limit.
+        /// The time limit.
         limit: Duration,
     },
     /// The tool failed.
-    #[error("{why}")]
+    #[error("{reason}")]
     Failed {
         /// In its own words.
-        why: String,
+        reason: String,
     },
     /// It was stopped.
     #[error(transparent)]
@@ -192,9 +192,9 @@ pub enum ToolFailure {
 impl ToolFailure {
     /// A failure in the tool's words.
     #[must_use]
-    pub fn from_message(why: impl fmt::Display) -> Self {
+    pub fn from_message(reason: impl fmt::Display) -> Self {
         Self::Failed {
-            why: why.to_string(),
+            reason: reason.to_string(),
         }
     }
 
@@ -214,11 +214,11 @@ impl ToolFailure {
 
 impl From<ResolveError> for ToolFailure {
     fn from(error: ResolveError) -> Self {
-        let why = error.to_string();
+        let reason = error.to_string();
         match error {
-            ResolveError::Denied { .. } => Self::Denied { why },
-            ResolveError::Arguments { .. } => Self::BadArguments { why },
-            _ => Self::Unknown { why },
+            ResolveError::Denied { .. } => Self::Denied { reason },
+            ResolveError::Arguments { .. } => Self::BadArguments { reason },
+            _ => Self::Unknown { reason },
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum Resolution {
 /// A call that may run.
 #[derive(Debug)]
 pub enum Allowed {
-    /// A tool.
+    /// A call of a tool.
     Run(Permit),
     /// The loading of this toolkit: the host notes it as loaded, and answers with what is there now.
     Load(Name),
@@ -44,7 +44,7 @@ pub struct Permit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovalState {
     NotAsked,
-    Given,
+    Approved,
 }
 
 impl PendingApproval {
@@ -52,7 +52,7 @@ impl PendingApproval {
     #[must_use]
     pub fn approve(self) -> Allowed {
         let mut permit = self.permit;
-        permit.approval = ApprovalState::Given;
+        permit.approval = ApprovalState::Approved;
         permit.into_allowed()
     }
 
@@ -116,14 +116,14 @@ impl Permit {
 
     /// What to do with the call if it was begun before a crash.
     #[must_use]
-    pub fn rerun_policy(&self) -> Rerun {
+    pub(crate) fn rerun_policy(&self) -> Rerun {
         self.options.rerun
     }
 
     /// Whether it may run beside others.
     #[must_use]
     pub fn tool_concurrency(&self) -> ToolConcurrency {
-        self.options.lane
+        self.options.concurrency
     }
 
     /// The call as layers are asked about it.
@@ -131,7 +131,7 @@ impl Permit {
     pub fn tool_request(&self) -> ToolRequest {
         ToolRequest {
             tool: self.resolved.tool.to_string(),
-            called: self.called.clone(),
+            called_name: self.called.clone(),
             call_id: self.call_id.clone(),
             arguments: self.resolved.arguments.raw.clone(),
         }

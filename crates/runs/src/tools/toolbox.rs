@@ -222,7 +222,7 @@ impl ToolBox {
 
     fn registered_tool(&self, tool: &ToolId) -> Result<&RegisteredTool, ToolFailure> {
         self.handlers.get(tool).ok_or_else(|| ToolFailure::Unknown {
-            why: format!("{tool} cannot be called here: nothing runs it"),
+            reason: format!("{tool} cannot be called here: nothing runs it"),
         })
     }
 
@@ -235,9 +235,8 @@ impl ToolBox {
             .map(|tool| self.policy.decide_tool(tool).verdict);
         match (verdict, permit.approval) {
             // An approval counts against `Ask` only: a policy that denies by now overrules it.
-            (Some(PolicyVerdict::Allow), _) | (Some(PolicyVerdict::Ask), ApprovalState::Given) => {
-                Ok(())
-            }
+            (Some(PolicyVerdict::Allow), _)
+            | (Some(PolicyVerdict::Ask), ApprovalState::Approved) => Ok(()),
             (Some(PolicyVerdict::Ask), ApprovalState::NotAsked) => {
                 Err(denied_failure(tool, ", for nobody was asked about it"))
             }
@@ -246,12 +245,12 @@ impl ToolBox {
     }
 
     fn check_arguments(&self, resolved: &Resolved) -> Result<(), ToolFailure> {
-        let bad = |why: String| ToolFailure::BadArguments {
-            why: format!("{}: {why}", resolved.tool),
+        let bad = |reason: String| ToolFailure::BadArguments {
+            reason: format!("{}: {reason}", resolved.tool),
         };
         if !resolved.arguments.is_complete() {
-            let why = "the arguments end too early; call again with all of them";
-            return Err(bad(why.to_owned()));
+            let reason = "the arguments end too early; call again with all of them";
+            return Err(bad(reason.to_owned()));
         }
         let findings = self.registry.check_arguments(resolved);
         let findings = findings.map_err(|error| bad(error.to_string()))?;
@@ -272,9 +271,9 @@ impl Drop for AbortOnDrop {
     }
 }
 
-fn denied_failure(tool: &ToolId, why: &str) -> ToolFailure {
+fn denied_failure(tool: &ToolId, reason: &str) -> ToolFailure {
     ToolFailure::Denied {
-        why: format!("{tool} is denied{why}"),
+        reason: format!("{tool} is denied{reason}"),
     }
 }
 

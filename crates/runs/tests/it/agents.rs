@@ -20,7 +20,7 @@ use contexture_runs::{
 use contexture_tools::Policy;
 use contexture_wire::{Format, ToolNameMap};
 
-use crate::stand::{agent, calling, chat, model, saying, tool, tools, transcript};
+use crate::test_support::{agent, calling, chat, model, saying, tool, tools, transcript};
 
 #[tokio::test]
 async fn a_turn_goes_on_until_an_answer_calls_nothing() {
@@ -37,8 +37,8 @@ async fn a_turn_goes_on_until_an_answer_calls_nothing() {
     let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     assert_eq!(turn.end, TurnEnd::Completed);
     assert_eq!(turn.text, "Three and seven.");
-    assert_eq!((turn.spent.responses, turn.spent.steps), (2, 3));
-    assert_eq!(turn.spent.tokens.input, Some(20));
+    assert_eq!((turn.usage.responses, turn.usage.steps), (2, 3));
+    assert_eq!(turn.usage.tokens.input, Some(20));
     assert_eq!(
         transcript(&chat).await,
         [
@@ -340,14 +340,14 @@ async fn refused_answer_is_retried_and_hidden_from_model() {
         .await
         .unwrap();
     assert_eq!(turn.text, "With pleasure.");
-    assert_eq!(turn.spent.responses, 3);
+    assert_eq!(turn.usage.responses, 3);
     let asked = model.requests();
     assert!(asked[2].payload.contains("Be polite."));
     assert!(!asked[2].payload.contains("rude"));
     let people = chat.messages(MessageView::User).await.unwrap();
     assert_eq!(people.len(), 2);
 
-    let model = crate::stand::model([saying("rude"), saying("rude"), saying("rude")]);
+    let model = crate::test_support::model([saying("rude"), saying("rude"), saying("rude")]);
     let agent = agent(&model).with_max_refusals(1);
     let error = run_turn_with_text(&chat, &agent, "Please.")
         .await
@@ -414,7 +414,7 @@ async fn another_agent_does_a_task_on_a_branch_of_its_own() {
     let agent = agent(&outer).with_sub_agent("think", thinker);
     let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!(turn.text, "It is 42.");
-    assert_eq!(turn.spent.responses, 3);
+    assert_eq!(turn.usage.responses, 3);
     assert!(!inner.requests()[0].payload.contains("Ask."));
     assert!(inner.requests()[0].payload.contains("What is it?"));
     let said = transcript(&chat).await;
@@ -461,7 +461,7 @@ async fn a_run_that_is_called_off_keeps_what_is_finished() {
     assert!(said[3].starts_with("output 3"));
     let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     assert_eq!(listed[0].status, RunStatus::Aborted);
-    assert_eq!(listed[0].why.as_deref(), Some("cancelled: enough"));
+    assert_eq!(listed[0].reason.as_deref(), Some("cancelled: enough"));
     assert!(
         seen.lock()
             .unwrap()
@@ -484,9 +484,9 @@ async fn budgets_and_predicates_end_runs() {
     assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
     assert_eq!(model.requests().len(), 2);
 
-    let model = crate::stand::model([call(), call(), call()]);
+    let model = crate::test_support::model([call(), call(), call()]);
     let until = StopCondition::max_steps(3);
-    let agent = crate::stand::agent(&model)
+    let agent = crate::test_support::agent(&model)
         .with_tools(tools(&ran))
         .with_stop_condition(until);
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
@@ -499,7 +499,7 @@ async fn a_model_that_fails_in_passing_is_asked_again() {
     let busy = || {
         Err(contexture_models::ModelError::Unavailable {
             model: "m".into(),
-            why: "busy".into(),
+            reason: "busy".into(),
             retry_after_ms: Some(100),
         })
     };
@@ -511,7 +511,7 @@ async fn a_model_that_fails_in_passing_is_asked_again() {
     let retries = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&retries);
     let agent = agent(&model).with_observer(move |event: &contexture_runs::RunEvent| {
-        if matches!(event.news, RunEventKind::Retrying { .. }) {
+        if matches!(event.kind, RunEventKind::Retrying { .. }) {
             seen.fetch_add(1, Ordering::SeqCst);
             panic!("an observer's own fault");
         }
@@ -535,7 +535,7 @@ async fn what_arrives_while_a_run_is_busy_is_taken_in() {
     let agent = agent(&model).with_tools(tools(&ran)).with_observer({
         let said = Arc::clone(&said);
         move |event: &contexture_runs::RunEvent| {
-            if let RunEventKind::Answered { .. } = event.news {
+            if let RunEventKind::ResponseStored { .. } = event.kind {
                 said.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -649,7 +649,7 @@ async fn a_child_is_taken_back_once() {
         }
         run = Run::resume(&chat, run.id(), &agent).await.unwrap();
     }
-    assert_eq!(run.drive().await.unwrap().spent.responses, 2);
+    assert_eq!(run.drive().await.unwrap().usage.responses, 2);
     let seen = seen.lock().unwrap();
     let returned = seen.iter().filter(|hook| hook.starts_with("on_return"));
     assert_eq!(returned.count(), 1, "{seen:?}");

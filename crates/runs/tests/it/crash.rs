@@ -9,7 +9,7 @@ use contexture_runs::{RunError, Turn};
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::{Faulty, InjectedFault};
 
-use crate::scene::{UNKNOWN, begun, contents, go_on, set_up, timeless_spent, unknown};
+use crate::scripted_agent::{UNKNOWN, begun, contents, go_on, set_up, timeless_spent, unknown};
 
 const STAGES: usize = 8;
 
@@ -119,7 +119,7 @@ async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
             }
             unknowns += told.len();
             if let Some(turn) = turn {
-                let (was, is) = (timeless_spent(whole.spent), timeless_spent(turn.spent));
+                let (was, is) = (timeless_spent(whole.usage), timeless_spent(turn.usage));
                 if was != is || turn.text != whole.text || turn.run != whole.run {
                     wrong.push(format!("{call} {fault:?}: {whole:?}\n {turn:?}"));
                 }

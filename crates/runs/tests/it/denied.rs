@@ -75,7 +75,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     let rules = prop::collection::vec((on, verdict()), 0..5);
     (rules, verdict()).prop_map(|(rules, otherwise)| {
         let start = Policy {
-            otherwise,
+            default_verdict: otherwise,
             ..Policy::default()
         };
         rules

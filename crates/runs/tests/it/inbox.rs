@@ -7,7 +7,7 @@ use contexture_ir::{Item, Message, Role, user};
 use contexture_runs::{post_to_inbox, run_turn_with_text};
 use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
 
-use crate::stand::{agent, chat, model, saying, transcript};
+use crate::test_support::{agent, chat, model, saying, transcript};
 
 fn said(text: &str) -> Item {
     Item::Message(Message::text(Role::User, text))

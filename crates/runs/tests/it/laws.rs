@@ -20,7 +20,7 @@ use contexture_store::{PathEnd, ReadRequest};
 use contexture_tools::Policy;
 use proptest::prelude::*;
 
-use crate::stand::{agent, calling, chat, model, saying, tool, transcript};
+use crate::test_support::{agent, calling, chat, model, saying, tool, transcript};
 
 /// The answers that the conversation holds, on all its branches.
 pub(crate) async fn answers(chat: &Conversation) -> u64 {
@@ -56,22 +56,22 @@ async fn usage_is_conserved(tasks: Vec<bool>) {
     let agent = agent(&outer)
         .with_sub_agent(
             "works",
-            SubAgent::new(crate::stand::agent(&works), "Works."),
+            SubAgent::new(crate::test_support::agent(&works), "Works."),
         )
         .with_sub_agent(
             "fails",
-            SubAgent::new(crate::stand::agent(&fails), "Fails."),
+            SubAgent::new(crate::test_support::agent(&fails), "Fails."),
         );
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
-    assert_eq!(turn.spent.responses, answers(&chat).await, "{tasks:?}");
-    assert_eq!(turn.spent.tokens.input, Some(10 * turn.spent.responses));
+    assert_eq!(turn.usage.responses, answers(&chat).await, "{tasks:?}");
+    assert_eq!(turn.usage.tokens.input, Some(10 * turn.usage.responses));
     let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     let below = listed.iter().filter(|run| run.depth == 1);
     let below: u64 = below
-        .filter_map(|run| run.spent)
+        .filter_map(|run| run.usage)
         .map(|spent| spent.responses)
         .sum();
-    assert_eq!(turn.spent.responses, below + 2);
+    assert_eq!(turn.usage.responses, below + 2);
 }
 
 /// Says yes to everything.
@@ -127,7 +127,7 @@ async fn what_is_denied_never_runs(called: Vec<&str>) {
         .with_approver(Yes)
         .with_sub_agent(
             "think",
-            SubAgent::new(crate::stand::agent(&inner), "Thinks."),
+            SubAgent::new(crate::test_support::agent(&inner), "Thinks."),
         );
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert_eq!(turn.end, TurnEnd::Completed);
@@ -198,7 +198,7 @@ async fn what_others_append_meanwhile_is_kept_and_answered() -> Result<(), RunEr
     let turn = run_turn_with_text(&chat, &agent, "Go.").await?;
     assert_eq!(turn.text, "Heard, 0 left.");
     // Those that came too late stand on branches of their own, and cost what they cost.
-    assert_eq!(turn.spent.responses, 6);
+    assert_eq!(turn.usage.responses, 6);
     assert_eq!(answers(&chat).await, 6);
     let said = transcript(&chat).await;
     let wanted = ["Go.", "5 more", "4 more", "3 more", "2 more", "1 more"];

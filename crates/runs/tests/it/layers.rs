@@ -8,7 +8,7 @@ use contexture_layers::{Layers, ToolGate};
 use contexture_runs::{ToolBox, ToolOutput, TurnEnd, run_turn_with_text};
 use contexture_tools::Policy;
 
-use crate::stand::{agent, calling, chat, model, saying, tool};
+use crate::test_support::{agent, calling, chat, model, saying, tool};
 
 /// A turn in which the model loads a skill that allows `asked` and `denied`, then calls a tool. How often the tool ran, and
 /// how the turn ended.
@@ -43,7 +43,7 @@ fn skills() -> Skills {
     let mut skill = Skill::new("asks", "Asks.", "Ask.").unwrap();
     let allowed = ["asked", "denied"].map(|tool| AllowedTool {
         tool: tool.into(),
-        within: None,
+        argument_pattern: None,
     });
     skill.allowed_tools = allowed.to_vec();
     Skills::new([skill]).unwrap()

@@ -7,24 +7,24 @@
 )]
 
 mod agents;
-mod appended;
+mod appended_items;
+mod concurrency;
+mod conflicting_writers;
 mod crash;
-mod crowd;
 mod denied;
 mod inbox;
-mod killed;
 mod laws;
 mod layers;
-mod lessons;
+mod manual_poll;
 mod modes;
-mod poll;
+mod process_kill;
 mod protocols;
 mod queue_model;
-mod resumed;
-mod rivals;
-mod scene;
+mod regressions;
+mod resume;
+mod scripted_agent;
 mod side_by_side;
 mod spans;
-mod stand;
-mod tally;
+mod test_support;
 mod tool_calls;
+mod usage;

@@ -13,7 +13,7 @@ use contexture_wire::{PieceKind, StreamEvent};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::stand::{agent, calling, chat, model, saying, tools};
+use crate::test_support::{agent, calling, chat, model, saying, tools};
 
 const RUN: RunId = RunId::from_bytes([1; 16]);
 const CHILD: RunId = RunId::from_bytes([2; 16]);
@@ -116,23 +116,23 @@ fn delta() -> impl Strategy<Value = RunEventKind> {
     event.prop_map(RunEventKind::Delta)
 }
 
-fn news() -> impl Strategy<Value = RunEventKind> {
+fn any_event() -> impl Strategy<Value = RunEventKind> {
     let node = NodeId::from_bytes([3; 16]);
     let started = "c[12]".prop_map(move |id| RunEventKind::ToolStarted {
         node,
         call: FunctionCall::new(&id, "add", "{}"),
     });
-    let done = "c[12]".prop_map(move |id| RunEventKind::ToolDone {
+    let done = "c[12]".prop_map(move |id| RunEventKind::ToolFinished {
         node,
         output: FunctionCallOutput::new(&id, Output::Text("3".to_owned())),
     });
     prop_oneof![
         8 => delta(),
-        1 => Just(RunEventKind::Asking { model: "m".to_owned(), tokens: 1 }),
-        1 => Just(RunEventKind::Retrying { attempt: 1, why: "busy".to_owned() }),
-        1 => Just(RunEventKind::Answered {
+        1 => Just(RunEventKind::ModelStarted { model: "m".to_owned(), tokens: 1 }),
+        1 => Just(RunEventKind::Retrying { attempt: 1, reason: "busy".to_owned() }),
+        1 => Just(RunEventKind::ResponseStored {
             response: ResponseId::from_bytes([4; 16]),
-            spent: RunUsage::default(),
+            usage: RunUsage::default(),
         }),
         1 => started,
         1 => done,
@@ -142,8 +142,8 @@ fn news() -> impl Strategy<Value = RunEventKind> {
 fn ended(status: RunStatus) -> RunEventKind {
     RunEventKind::Ended {
         status,
-        why: None,
-        spent: RunUsage::default(),
+        reason: None,
+        usage: RunUsage::default(),
     }
 }
 
@@ -161,16 +161,16 @@ fn end() -> impl Strategy<Value = RunEventKind> {
 proptest! {
     #[test]
     fn whatever_a_run_tells_what_begins_ends(
-        before in prop::collection::vec(news(), 0..20),
-        beside in prop::collection::vec((any::<bool>(), news()), 0..40),
+        before in prop::collection::vec(any_event(), 0..20),
+        beside in prop::collection::vec((any::<bool>(), any_event()), 0..40),
         child_ends in prop::option::of(end()),
         end in end(),
     ) {
-        let of = |run, news| RunEvent { run, step: 1, news };
-        let mut events: Vec<RunEvent> = before.into_iter().map(|news| of(RUN, news)).collect();
+        let of = |run, kind| RunEvent { run, step: 1, kind };
+        let mut events: Vec<RunEvent> = before.into_iter().map(|kind| of(RUN, kind)).collect();
         events.push(of(RUN, RunEventKind::Spawned { child: CHILD }));
-        for (child, news) in beside {
-            events.push(of(if child { CHILD } else { RUN }, news));
+        for (child, kind) in beside {
+            events.push(of(if child { CHILD } else { RUN }, kind));
         }
         events.extend(child_ends.map(|end| of(CHILD, end)));
         events.push(of(RUN, end));

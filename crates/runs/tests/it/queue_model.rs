@@ -8,7 +8,7 @@ use contexture_runs::{
 };
 use proptest::prelude::*;
 
-use crate::poll::Task;
+use crate::manual_poll::Task;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

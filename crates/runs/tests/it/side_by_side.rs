@@ -30,8 +30,8 @@ fn ok(seconds: u64, value: u32) -> Job {
     Job { seconds, ends }
 }
 
-fn fails(seconds: u64, why: &'static str) -> Job {
-    let ends = Err(why);
+fn fails(seconds: u64, reason: &'static str) -> Job {
+    let ends = Err(reason);
     Job { seconds, ends }
 }
 

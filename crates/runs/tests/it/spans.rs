@@ -22,7 +22,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::stand::{agent, calling, chat, model, saying, tool, tools};
+use crate::test_support::{agent, calling, chat, model, saying, tool, tools};
 
 type Fields = BTreeMap<&'static str, String>;
 
@@ -267,7 +267,7 @@ async fn all_that_happens_is_told_as_the_page_says() {
     });
     let late = ModelError::Timeout {
         model: "gpt-4o".to_owned(),
-        what: "answer",
+        awaited: "answer",
         limit_ms: 1,
     };
     let calls = [

@@ -156,23 +156,23 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
     let mut tools = ToolBox::default();
     let options = ToolOptions {
         max_bytes: 200,
-        lane: ToolConcurrency::Together,
+        concurrency: ToolConcurrency::Parallel,
         ..ToolOptions::default()
     };
     let parts = |_: ToolCall| async {
         let output = Output::Parts(vec![Part::output_text("p".repeat(300))]);
         Ok(ToolOutput {
             output,
-            cut: 0,
-            completes: None,
+            truncated_bytes: 0,
+            final_value: None,
         })
     };
     let short = |_: ToolCall| async {
         let output = Output::Parts(vec![Part::output_text("p")]);
         Ok(ToolOutput {
             output,
-            cut: 0,
-            completes: None,
+            truncated_bytes: 0,
+            final_value: None,
         })
     };
     tools
@@ -192,8 +192,11 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
         "a{}\n[2 of 201 bytes are cut off here: the output is limited to 200]",
         "ä".repeat(99)
     );
-    assert_eq!((cut.output, cut.cut), (Output::Text(expected), 2));
-    assert_eq!(run(&tools, "exact").await.unwrap().cut, 0);
+    assert_eq!(
+        (cut.output, cut.truncated_bytes),
+        (Output::Text(expected), 2)
+    );
+    assert_eq!(run(&tools, "exact").await.unwrap().truncated_bytes, 0);
     assert!(run(&tools, "short").await.is_ok());
     let refused = run(&tools, "parts").await.unwrap_err().to_string();
     assert!(
@@ -202,7 +205,7 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
     );
     assert_eq!(
         permit(&tools, &Call::new("text", r#"{"n":1}"#)).tool_concurrency(),
-        ToolConcurrency::Together
+        ToolConcurrency::Parallel
     );
 }
 
@@ -234,7 +237,7 @@ async fn who_is_asked_about_runs_after_a_yes_and_toolkits_load() {
     };
     let request = pending.tool_request();
     assert_eq!(
-        (request.tool.as_str(), request.called.as_str()),
+        (request.tool.as_str(), request.called_name.as_str()),
         ("mail/send", "send")
     );
     let Allowed::Run(permit) = pending.approve() else {

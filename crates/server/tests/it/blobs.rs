@@ -3,7 +3,7 @@
 use reqwest::Method;
 
 use crate::messages::talk;
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 #[tokio::test]
 async fn bytes_are_given_whole_and_by_ranges() {

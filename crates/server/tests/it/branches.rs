@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::messages::{said, talk};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 #[tokio::test]
 async fn branches_are_made_switched_and_deleted() {

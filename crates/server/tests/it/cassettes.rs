@@ -4,7 +4,7 @@ use contexture_testdata::{Exchange, exchanges};
 use contexture_upstream_testkit::{ReplayingProvider, Upstream};
 use reqwest::Method;
 
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 /// Formats of recordings and of upstreams.
 const FORMATS: [(&str, &str); 4] = [

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::messages::talk;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 fn call(output: &str) -> Value {
     json!({"items": [

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const PATH: &str = "/api/v1/conversations";
 

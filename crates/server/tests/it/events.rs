@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::messages::{said, talk};
 use crate::proxy::{Proxied, chat, says};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 /// Follows, and reads events as they come.
 struct Following {

@@ -4,7 +4,7 @@ use contexture_server::NewKey;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 /// A key for an owner, and its lines of the configuration.
 pub(crate) fn key(name: &str, owner: &str, scopes: &[&str]) -> (String, String) {

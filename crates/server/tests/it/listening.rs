@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 #[tokio::test]
 async fn its_own_pages_are_there() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::messages::talk;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 #[tokio::test]
 async fn a_tree_is_shown_page_by_page() {

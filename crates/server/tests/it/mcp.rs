@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::keys::key;
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 async fn ask(stand: &Stand, method: &str, params: Value, headers: &[(&str, &str)]) -> Answer {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });

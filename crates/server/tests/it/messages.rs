@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 pub(crate) fn said(text: &str) -> Value {
     json!({"messages": [{"id": "", "role": "user", "parts": [{"type": "text", "text": text}]}]})

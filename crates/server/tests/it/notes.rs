@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::messages::talk;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 #[tokio::test]
 async fn notes_are_made_changed_and_deleted() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::keys::key;
 use crate::messages::said;
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 /// What a stranger sees of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

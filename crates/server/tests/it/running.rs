@@ -10,7 +10,7 @@ use contexture::{Agent, Target, Turn, run_turn_with_text};
 use serde_json::json;
 
 use crate::messages::talk;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const CALLING: &str = r#"{"id":"r1","object":"chat.completion","created":0,"model":"gpt-4o","choices":[{"index":0,"finish_reason":"tool_calls",
   "message":{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"send","arguments":"{\"to\":\"Ada\"}"}}]}}],

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::messages::talk;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const PATH: &str = "/api/v1/search";
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 /// Writes a skill into a folder of skills, with a file beside it.
 fn skill(folder: &Path, name: &str, called: &str) {

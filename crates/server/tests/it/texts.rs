@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 #[tokio::test]
 async fn texts_are_counted() {

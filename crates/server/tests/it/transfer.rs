@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::messages::talk;
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 async fn import(stand: &Stand, lines: &str) -> Answer {
     let request = stand

@@ -9,6 +9,7 @@
 mod children;
 mod conformance;
 mod faults;
+mod maintenance;
 mod opening;
 mod own_server;
 mod processes;
@@ -18,4 +19,3 @@ mod searching;
 mod server;
 mod statements;
 mod tls;
-mod upkeep;

@@ -11,8 +11,8 @@ use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{branch, branch_end, item, node};
 use rusqlite::Connection;
 
-use crate::chance::Chance;
 use crate::children::{chat, parent_task, report_line, start_together, wait};
+use crate::random_operations::Chance;
 
 /// Processes that write at the same time.
 const WRITERS: usize = 3;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::chance::Chance;
+use crate::random_operations::Chance;
 use crate::strace::Call;
 
 /// What a disk writes whole.

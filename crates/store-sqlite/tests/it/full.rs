@@ -11,9 +11,9 @@ use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, branch_end, node, raw_item};
 use rusqlite::Connection;
 
-use crate::chance::Chance;
 use crate::children::{Process, chat, parent_task, report_line};
 use crate::own_mounts;
+use crate::random_operations::Chance;
 
 /// The append with this number: a pair, at the end that the pair before it left.
 fn pair(n: usize) -> AppendRequest {

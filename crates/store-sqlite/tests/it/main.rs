@@ -6,9 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
-mod chance;
 mod children;
 mod conformance;
+mod corrupted_files;
 mod crash;
 mod damage;
 mod deepagents;
@@ -16,14 +16,14 @@ mod disk;
 mod files;
 mod full;
 mod layout;
+mod maintenance;
 mod own_mounts;
 mod power;
 mod processes;
 mod queue;
+mod random_operations;
 mod refused;
 mod removal;
 mod schema;
 mod searching;
 mod strace;
-mod upkeep;
-mod wreck;

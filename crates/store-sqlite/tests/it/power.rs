@@ -18,9 +18,9 @@ use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{branch_end, node, raw_item};
 use rusqlite::Connection;
 
-use crate::chance::Chance;
 use crate::children::{Process, parent_task};
 use crate::disk::{Disk, Survives, Syncs};
+use crate::random_operations::Chance;
 use crate::strace::{self, Call, SAYINGS};
 
 /// The child: makes a database and a conversation, appends pairs, closes, and says what was

@@ -11,9 +11,9 @@ pub(crate) const UPPER: u8 = 1;
 pub(crate) const LOWER: u8 = 1 << 1;
 /// Letters without case (Lm, Lo).
 pub(crate) const CASELESS: u8 = 1 << 2;
-/// Marks (M).
+/// The Unicode category M: marks.
 pub(crate) const MARK: u8 = 1 << 3;
-/// Numbers (N).
+/// The Unicode category N: numbers.
 pub(crate) const NUMBER: u8 = 1 << 4;
 /// White space other than carriage return and line feed.
 pub(crate) const SPACE: u8 = 1 << 5;

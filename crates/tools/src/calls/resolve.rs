@@ -51,12 +51,12 @@ pub struct Resolved {
 #[non_exhaustive]
 pub enum ResolveError {
     /// There is no tool of this name.
-    #[error("unknown tool {name:?}{}", Similar(near))]
+    #[error("unknown tool {name:?}{}", Similar(similar))]
     UnknownTool {
         /// The name called.
         name: String,
-        /// Similar names.
-        near: Vec<String>,
+        /// The most similar names.
+        similar: Vec<String>,
     },
     /// A group was named that does not exist.
     #[error("unknown namespace {name:?}; available: {}", List(available))]
@@ -72,7 +72,7 @@ pub enum ResolveError {
         List(available)
     )]
     UnknownAction {
-        /// The namespace.
+        /// Name of the namespace.
         namespace: Name,
         /// The action asked for; empty if none was.
         action: String,
@@ -90,15 +90,15 @@ pub enum ResolveError {
     /// The tool belongs to a toolkit that is not loaded.
     #[error("{tool} belongs to the toolkit {toolkit}, which is not loaded; call {LOADER} first")]
     NotLoaded {
-        /// The tool.
+        /// Id of the tool.
         tool: ToolId,
-        /// Its toolkit.
+        /// Name of its toolkit.
         toolkit: Name,
     },
     /// The policy denies the tool.
     #[error("{tool} is denied{}", ByRule(rule))]
     Denied {
-        /// The tool.
+        /// Id of the tool.
         tool: ToolId,
         /// The pattern or mark of the rule that decided; absent if the policy denies what no rule is about.
         rule: Option<String>,
@@ -334,7 +334,7 @@ impl Registry {
         ResolveError::UnknownTool {
             // A model may put a whole paragraph where the name belongs; errors stay short.
             name: name.chars().take(200).collect(),
-            near: similar_by_letter_pairs(name, names),
+            similar: similar_by_letter_pairs(name, names),
         }
     }
 }
@@ -365,7 +365,7 @@ fn check_permission(decision: Decision<'_>, tool: &ToolId) -> Result<PolicyVerdi
     match decision.verdict {
         PolicyVerdict::Deny => Err(ResolveError::Denied {
             tool: tool.clone(),
-            rule: decision.rule.map(|rule| rule.on.to_string()),
+            rule: decision.rule.map(|rule| rule.target.to_string()),
         }),
         verdict => Ok(verdict),
     }

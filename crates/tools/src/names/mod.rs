@@ -18,7 +18,7 @@ pub const LOADER: &str = "load_toolkit";
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// The name.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

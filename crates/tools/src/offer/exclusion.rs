@@ -11,10 +11,11 @@ use crate::names::ToolId;
 /// A tool that is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExcludedTool {
-    /// The tool.
+    /// Id of the tool.
     pub tool: ToolId,
     /// Each reason against it: of an intersection one would do, of a union all were needed.
-    pub why: ExclusionReasons,
+    #[serde(rename = "why")]
+    pub reasons: ExclusionReasons,
 }
 
 /// Why a tool is not offered.
@@ -63,32 +64,32 @@ impl ExclusionReasons {
 
     /// Whether this is one of them.
     #[must_use]
-    pub const fn contains(self, why: ExclusionReason) -> bool {
-        self.0 & why.bit() != 0
+    pub const fn contains(self, reason: ExclusionReason) -> bool {
+        self.0 & reason.bit() != 0
     }
 
     /// Each of them, in the order of [`ExclusionReason`].
     pub fn iter(self) -> impl Iterator<Item = ExclusionReason> {
         ExclusionReason::ALL
             .into_iter()
-            .filter(move |why| self.contains(*why))
+            .filter(move |reason| self.contains(*reason))
     }
 
-    pub(crate) const fn add(&mut self, why: ExclusionReason) {
-        self.0 |= why.bit();
+    pub(crate) const fn add(&mut self, reason: ExclusionReason) {
+        self.0 |= reason.bit();
     }
 }
 
 impl From<ExclusionReason> for ExclusionReasons {
-    fn from(why: ExclusionReason) -> Self {
-        Self(why.bit())
+    fn from(reason: ExclusionReason) -> Self {
+        Self(reason.bit())
     }
 }
 
 impl FromIterator<ExclusionReason> for ExclusionReasons {
     fn from_iter<I: IntoIterator<Item = ExclusionReason>>(all: I) -> Self {
         let mut reasons = Self::default();
-        all.into_iter().for_each(|why| reasons.add(why));
+        all.into_iter().for_each(|reason| reasons.add(reason));
         reasons
     }
 }
@@ -135,8 +136,8 @@ mod tests {
             reasons.contains(ExclusionReason::Tags) && !reasons.contains(ExclusionReason::Task)
         );
         assert!(ExclusionReasons::default().is_empty() && !reasons.is_empty());
-        for (bit, why) in ExclusionReason::ALL.into_iter().enumerate() {
-            assert_eq!(ExclusionReasons::from(why), ExclusionReasons(1 << bit));
+        for (bit, reason) in ExclusionReason::ALL.into_iter().enumerate() {
+            assert_eq!(ExclusionReasons::from(reason), ExclusionReasons(1 << bit));
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Offer {
     /// What is to be remembered for the next offer.
     pub selection: Selection,
     /// Registered tools that are not offered, and why: flat ones, then those of namespaces, then those of toolkits.
-    pub removed: Vec<ExcludedTool>,
+    pub excluded: Vec<ExcludedTool>,
 }
 
 /// What was offered, to be stored with the conversation's other decisions.
@@ -58,7 +58,8 @@ pub struct Selection {
     /// The choice by which it was made.
     pub choice: Choice,
     /// What stands in the offer, in order.
-    pub places: Vec<OfferSlot>,
+    #[serde(rename = "places")]
+    pub slots: Vec<OfferSlot>,
 }
 
 /// One place of an offer.
@@ -67,7 +68,7 @@ pub struct Selection {
 pub enum OfferSlot {
     /// A flat tool, or one of a loaded toolkit.
     Tool(ToolId),
-    /// A namespace.
+    /// All tools of a namespace.
     Namespace(Name),
     /// The tool that loads toolkits.
     Loader,
@@ -117,7 +118,7 @@ impl Registry {
             // Only the same choice holds its slots: another one asked for other tools, so its places mean
             // nothing here.
             .filter(|latched| latched.choice == *wish.choice);
-        let held = same.map_or(&[][..], |latched| &latched.places);
+        let held = same.map_or(&[][..], |latched| &latched.slots);
         let mut judge = OfferBuilder::new(self, wish, held);
         let chosen = judge.select_slots();
         let places = keep_latched_order(wish.latched, chosen);
@@ -131,10 +132,10 @@ impl Registry {
         let tools = offered.collect();
         Offer {
             tools,
-            removed: judge.removed,
+            excluded: judge.removed,
             selection: Selection {
                 choice: wish.choice.clone(),
-                places,
+                slots: places,
             },
         }
     }
@@ -147,8 +148,8 @@ fn keep_latched_order(latched: Option<&Selection>, chosen: Vec<OfferSlot>) -> Ve
     };
     // Sets, because an offer may hold a thousand tools and this runs before every call.
     let now: BTreeSet<&OfferSlot> = chosen.iter().collect();
-    let before: BTreeSet<&OfferSlot> = latched.places.iter().collect();
-    let kept = latched.places.iter().filter(|place| now.contains(place));
+    let before: BTreeSet<&OfferSlot> = latched.slots.iter().collect();
+    let kept = latched.slots.iter().filter(|place| now.contains(place));
     let new = chosen.iter().filter(|place| !before.contains(place));
     // New slots at the end keep the bytes of the earlier definitions a prefix of the new ones, which is what
     // caches go by.
@@ -268,7 +269,7 @@ impl<'a> OfferBuilder<'a> {
                 } else if !loaded {
                     self.removed.push(ExcludedTool {
                         tool: entry.id.clone(),
-                        why: ExclusionReason::NotLoaded.into(),
+                        reasons: ExclusionReason::NotLoaded.into(),
                     });
                 }
             }
@@ -302,10 +303,10 @@ impl<'a> OfferBuilder<'a> {
 
     /// Whether the choice keeps a tool; if not, it is noted.
     fn admit_tool(&mut self, entry: &RegistryEntry, scope: FilterScope) -> bool {
-        let why = self.exclusion_reasons(&entry.tool, &entry.id, scope);
-        if !why.is_empty() {
+        let reasons = self.exclusion_reasons(&entry.tool, &entry.id, scope);
+        if !reasons.is_empty() {
             let tool = entry.id.clone();
-            self.removed.push(ExcludedTool { tool, why });
+            self.removed.push(ExcludedTool { tool, reasons });
             return false;
         }
         true
@@ -313,7 +314,7 @@ impl<'a> OfferBuilder<'a> {
 
     fn exclusion_reasons(&self, tool: &Tool, id: &ToolId, scope: FilterScope) -> ExclusionReasons {
         let criteria = &self.wish.choice.criteria;
-        let (mut why, mut against) = (ExclusionReasons::default(), 0);
+        let (mut reasons, mut against) = (ExclusionReasons::default(), 0);
         let mut tasks = self.tasks.iter();
         // Every criterion is tried even after one failed: the report lists all reasons.
         for criterion in criteria {
@@ -340,20 +341,20 @@ impl<'a> OfferBuilder<'a> {
                 }
             };
             if let Some(reason) = reason {
-                why.add(reason);
+                reasons.add(reason);
                 against += 1;
             }
         }
         // Under a union one criterion that keeps the tool outweighs the others, so their reasons are dropped.
         if self.wish.choice.combine == Combine::Union && against < criteria.len() {
-            why = ExclusionReasons::default();
+            reasons = ExclusionReasons::default();
         }
         // After the union: a denied tool stays hidden whatever criterion keeps it.
-        let hide = self.wish.choice.hide.as_ref();
+        let hide = self.wish.choice.excluded_by.as_ref();
         if hide.is_some_and(|policy| policy.decide_tool(tool).verdict == PolicyVerdict::Deny) {
-            why.add(ExclusionReason::Denied);
+            reasons.add(ExclusionReason::Denied);
         }
-        why
+        reasons
     }
 
     /// What stands at a place, without the tools of groups that are `gone`.

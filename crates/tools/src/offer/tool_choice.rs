@@ -49,11 +49,12 @@ pub struct Choice {
     /// Tools that this policy denies are left out as well. Absent: what is denied is still shown, which keeps the
     /// prompt's prefix when a policy changes, and refused when called.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hide: Option<Policy>,
+    #[serde(rename = "hide")]
+    pub excluded_by: Option<Policy>,
 }
 
 impl Choice {
-    /// Every tool.
+    /// Chooses every tool.
     #[must_use]
     pub fn all_tools() -> Self {
         Self::default()
@@ -97,7 +98,7 @@ impl Choice {
     /// The same choice without what a policy denies.
     #[must_use]
     pub fn excluding(mut self, policy: Policy) -> Self {
-        self.hide = Some(policy);
+        self.excluded_by = Some(policy);
         self
     }
 }

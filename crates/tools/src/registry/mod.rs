@@ -87,7 +87,7 @@ impl RegistryEntry {
 /// Groups and tools that come and go together: an MCP server's, a plugin's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The groups.
+    /// Groups to register first.
     pub groups: Vec<ToolGroup>,
     /// The tools; they may belong to these groups or to earlier ones.
     pub tools: Vec<Tool>,

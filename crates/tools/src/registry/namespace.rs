@@ -35,7 +35,7 @@ pub enum ArgsSchema {
     /// Any of the actions' schemas (`anyOf`).
     #[default]
     AnyOf,
-    /// Any object.
+    /// One schema that any object fits.
     Flat,
 }
 

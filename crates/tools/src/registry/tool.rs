@@ -120,7 +120,7 @@ pub enum GroupKind {
 /// A group of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolGroup {
-    /// Its name.
+    /// Name of the group.
     pub name: Name,
     /// What its tools are for; the model reads it.
     pub description: String,

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_tools::{IndexedUnit, Registry, Tool};
 
-use crate::material::with_parameters;
-use crate::thousand;
+use crate::fixtures::with_parameters;
+use crate::large_registry;
 
 /// What people ask for, and the tool that does it.
 const TASKS: &[(&str, &str)] = &[
@@ -336,7 +336,7 @@ fn score(registry: &Registry, tasks: &[(String, BTreeSet<String>)]) -> Score {
 
 #[test]
 fn people_are_understood() {
-    let registry = thousand::registry();
+    let registry = large_registry::registry();
     let tasks: Vec<(String, BTreeSet<String>)> = TASKS
         .iter()
         .map(|(task, tool)| ((*task).to_owned(), BTreeSet::from([(*tool).to_owned()])))
@@ -357,7 +357,7 @@ fn people_are_understood() {
 
 #[test]
 fn an_airline_is_found_among_a_thousand() {
-    let mut registry = thousand::registry();
+    let mut registry = large_registry::registry();
     for (name, text, parameters) in AIRLINE {
         let tool = with_parameters(name, text, parameters).with_tags(["airline"]);
         registry.register(tool).unwrap();

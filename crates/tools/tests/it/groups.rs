@@ -11,7 +11,7 @@ use contexture_tools::{
 use contexture_wire::{Dialect, DocumentKind, Format, lower};
 use serde_json::{Value, json};
 
-use crate::material::{names, raw, tool};
+use crate::fixtures::{names, raw, tool};
 
 fn crm() -> Registry {
     let mut registry = Registry::new();
@@ -62,7 +62,7 @@ fn schema(definition: &ToolDefinition) -> Value {
 fn a_namespace_stands_beside_flat_tools_with_real_schemas() {
     let offer = crm().offer_all();
     assert_eq!(names(&offer.tools), ["crm", "think"]);
-    assert!(offer.removed.is_empty());
+    assert!(offer.excluded.is_empty());
     let schema = schema(&offer.tools[0]);
     assert_eq!(
         schema["properties"]["action"]["enum"],
@@ -146,9 +146,9 @@ fn actions_are_chosen_one_by_one_and_ranked_together() {
     assert_eq!(schema["properties"]["action"]["enum"], json!(["find"]));
     assert_eq!(schema["properties"]["args"]["required"], json!(["query"]));
     let task = Choice::by_task("delete that customer", 1);
-    let offer = crate::material::offer(&crm(), &task, None);
+    let offer = crate::fixtures::offer(&crm(), &task, None);
     assert_eq!(names(&offer.tools), ["crm"]);
-    let removed: Vec<String> = offer.removed.iter().map(|r| r.tool.to_string()).collect();
+    let removed: Vec<String> = offer.excluded.iter().map(|r| r.tool.to_string()).collect();
     assert_eq!(removed, ["think"]);
 }
 
@@ -180,7 +180,7 @@ fn toolkits_are_loaded_at_the_end_and_rewind() {
         ToolSupport::default(),
     );
     assert_eq!(names(&start.tools), ["crm", "load_toolkit", "think"]);
-    assert_eq!(start.removed.len(), 3);
+    assert_eq!(start.excluded.len(), 3);
     assert_eq!(
         schema(&start.tools[1])["properties"]["toolkit"]["enum"],
         json!(["audio", "git"])
@@ -301,7 +301,7 @@ fn providers_search_deferred_tools() {
     let registry = kits();
     let anthropic = ToolSupport::for_model(model("claude-opus-4-8"), "anthropic");
     let offer = with(&registry, &LoadedToolkits::default(), anthropic);
-    assert!(offer.removed.is_empty());
+    assert!(offer.excluded.is_empty());
     let document = lowered(offer.tools.clone(), Format::Anthropic, "anthropic");
     let tools = document["tools"].as_array().unwrap();
     let deferred: Vec<&str> = tools

@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod finding;
+mod fixtures;
 mod groups;
-mod lessons;
-mod material;
+mod large_registry;
 mod offering;
 mod reading;
 mod registering;
+mod regressions;
 mod routes;
-mod thousand;

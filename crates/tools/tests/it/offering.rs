@@ -3,7 +3,7 @@
 use contexture_tools::{Choice, Combine, Criterion, ExclusionReason, Policy, Tool, ToolId};
 use proptest::prelude::*;
 
-use crate::material::{names, offer, registry, tool};
+use crate::fixtures::{names, offer, registry, tool};
 
 fn mixed() -> contexture_tools::Registry {
     registry([
@@ -19,17 +19,17 @@ fn mixed() -> contexture_tools::Registry {
 fn check(choice: &Choice, kept: &[&str], removed: &[(&str, &[ExclusionReason])]) {
     let offer = offer(&mixed(), choice, None);
     assert_eq!(names(&offer.tools), kept);
-    let told = offer.removed.iter();
+    let told = offer.excluded.iter();
     let told: Vec<(String, Vec<ExclusionReason>)> = told
-        .map(|removed| (removed.tool.to_string(), removed.why.iter().collect()))
+        .map(|removed| (removed.tool.to_string(), removed.reasons.iter().collect()))
         .collect();
     let removed: Vec<(String, Vec<ExclusionReason>)> = removed
         .iter()
-        .map(|(name, why)| ((*name).to_owned(), why.to_vec()))
+        .map(|(name, reason)| ((*name).to_owned(), reason.to_vec()))
         .collect();
     assert_eq!(told, removed);
     assert_eq!(
-        offer.tools.len() + offer.removed.len(),
+        offer.tools.len() + offer.excluded.len(),
         mixed().tools().len()
     );
 }
@@ -175,7 +175,7 @@ proptest! {
         let second = offer(&registry, &choice, Some(&first.selection));
         prop_assert!(second.tools.starts_with(&first.tools));
         prop_assert_eq!(
-            second.tools.len() + second.removed.len(),
+            second.tools.len() + second.excluded.len(),
             registry.tools().len()
         );
         let fresh = offer(&registry, &choice, None);
@@ -213,7 +213,7 @@ fn provider_tools_are_kept_by_every_task() {
     let search = contexture_ir::ToolDefinition::Provider(contexture_ir::ProviderTool {
         format: "anthropic".to_owned(),
         kind: "web_search_20250305".to_owned(),
-        raw: crate::material::raw(r#"{"type":"web_search_20250305","name":"web_search"}"#),
+        raw: crate::fixtures::raw(r#"{"type":"web_search_20250305","name":"web_search"}"#),
     });
     let registry = registry([Tool::new(search), tool("a", ""), tool("b", "")]);
     let offer = offer(&registry, &Choice::by_task("b", 1), None);

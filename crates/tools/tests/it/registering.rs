@@ -5,7 +5,7 @@ use contexture_tools::{
     Batch, Choice, Name, Policy, PropertyOrder, Registry, Tool, ToolError, ToolGroup, ToolId,
 };
 
-use crate::material::{names, offer, raw, registry, tool};
+use crate::fixtures::{names, offer, raw, registry, tool};
 
 #[test]
 fn names_that_could_be_confused_are_refused() {

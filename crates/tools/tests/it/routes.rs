@@ -8,7 +8,7 @@ use contexture_tools::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::material::{raw, tool};
+use crate::fixtures::{raw, tool};
 
 fn registry() -> Registry {
     let mut registry = Registry::new();
@@ -289,7 +289,7 @@ proptest! {
             1 => PolicyVerdict::Ask,
             _ => PolicyVerdict::Deny,
         };
-        let mut policy = Policy { otherwise: verdict(otherwise), ..Policy::default() };
+        let mut policy = Policy { default_verdict: verdict(otherwise), ..Policy::default() };
         for (pattern, number) in patterns {
             policy = policy.with_rule(RuleTarget::Name(pattern.into()), verdict(number));
         }

@@ -30,7 +30,7 @@ impl Approver for ApprovalPrompt {
             "" => String::new(),
             why => format!(" ({})", one_line(why)),
         };
-        let call = call_line(&call.called, call.arguments.get());
+        let call = call_line(&call.called_name, call.arguments.get());
         let question = format!("? {call}{why}: y, n, or why not › ");
         // The lock is held through the question: two calls asking at once would take each other's
         // answers.

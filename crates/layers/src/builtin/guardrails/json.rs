@@ -15,7 +15,7 @@ pub struct JsonOutput {
 }
 
 impl JsonOutput {
-    /// Any JSON.
+    /// Accepts any valid JSON.
     #[must_use]
     pub const fn any_json() -> Self {
         Self { schema: None }

@@ -65,14 +65,14 @@ pub struct Guardrails {
 /// What becomes of calls of certain tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRule {
-    /// Which tools.
+    /// The tools it is about.
     pub tool: Pattern,
     /// What becomes of their calls.
     pub gate: ToolGate,
 }
 
 impl Guardrails {
-    /// None.
+    /// Creates guardrails that check nothing.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -11,9 +11,9 @@ use crate::contract::{FunctionError, HookContext, RecallInput, catch_panic};
 /// A note that is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoteEntry<'a> {
-    /// Its key.
+    /// Key of the note.
     pub key: &'a str,
-    /// The note.
+    /// The note itself, as stored.
     pub note: &'a Note,
 }
 
@@ -22,7 +22,7 @@ pub struct NoteEntry<'a> {
 pub enum NoteChange<'a> {
     /// A note is made or changed.
     Set {
-        /// Its key.
+        /// Key of the note.
         key: &'a str,
         /// What it is then.
         note: &'a Note,
@@ -31,14 +31,14 @@ pub enum NoteChange<'a> {
     },
     /// A note is deleted.
     Delete {
-        /// Its key.
+        /// Key of the note.
         key: &'a str,
         /// What it was.
         old: &'a Note,
     },
     /// A note's time is over.
     Expire {
-        /// Its key.
+        /// Key of the note.
         key: &'a str,
         /// What it was.
         old: &'a Note,

@@ -197,9 +197,9 @@ impl Memory {
         }
     }
 
-    fn emit_event(&self, name: &str, news: &Value, context: &HookContext) {
-        if let Ok(news) = Raw::from_value(news) {
-            context.emit(&self.spec.id, name, news);
+    fn emit_event(&self, name: &str, data: &Value, context: &HookContext) {
+        if let Ok(data) = Raw::from_value(data) {
+            context.emit(&self.spec.id, name, data);
         }
     }
 
@@ -338,7 +338,7 @@ impl Layer for Memory {
     fn functions(&self) -> Vec<FunctionSpec> {
         let mut functions = tools::memory_functions(&self.spec.id, self.allowed_keys.as_ref());
         for function in &mut functions {
-            function.offered = self.offered_to;
+            function.offered_to = self.offered_to;
         }
         functions
     }

@@ -43,7 +43,7 @@ const fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// A note.
+/// A fact to remember, with its dates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// What it says.
@@ -153,7 +153,7 @@ pub enum NoteError {
     /// A key the model may not use.
     #[error("{key:?} is no key that may be used; these may: {allowed}")]
     NotAllowed {
-        /// The key.
+        /// The rejected key.
         key: String,
         /// Those that are allowed.
         allowed: String,
@@ -161,7 +161,7 @@ pub enum NoteError {
     /// There is no such note.
     #[error("there is no note {key:?}: create it, with a value")]
     NoNote {
-        /// The key.
+        /// The unknown key.
         key: String,
     },
     /// Something is too long.
@@ -169,9 +169,9 @@ pub enum NoteError {
     TooLong {
         /// What: `key`, `value`, `description`.
         what: &'static str,
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
     /// It is more important than anything may be.
@@ -179,13 +179,13 @@ pub enum NoteError {
     TooImportant {
         /// What was asked for.
         importance: u8,
-        /// The limit.
+        /// The highest accepted value.
         limit: u8,
     },
     /// There are too many.
     #[error("there are {limit} notes, which is the limit: delete one that is no longer needed")]
     TooMany {
-        /// The limit.
+        /// The highest number of notes.
         limit: usize,
     },
     /// They take too much.
@@ -193,7 +193,7 @@ pub enum NoteError {
     Full {
         /// What they would take.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
 }

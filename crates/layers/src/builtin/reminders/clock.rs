@@ -23,7 +23,7 @@ pub struct Zone {
     "{name:?} is no time zone: expected a name of the IANA's database, as Europe/Berlin or UTC"
 )]
 pub struct ZoneError {
-    /// The name.
+    /// The unknown zone name.
     pub name: String,
 }
 
@@ -33,15 +33,15 @@ pub struct ZoneError {
 pub enum CalendarStep {
     /// The hour of the day.
     Hour,
-    /// The day.
+    /// The day changed.
     Day,
     /// The week, which begins on Monday.
     Week,
-    /// The month.
+    /// The month changed.
     Month,
     /// The season of the northern half: winter is December to February.
     Season,
-    /// The year.
+    /// The year changed.
     Year,
 }
 
@@ -67,7 +67,7 @@ impl Zone {
 
     /// Whether such a step lies between the person's last two messages; true if there is only one.
     pub(super) fn has_step_passed(&self, step: CalendarStep, state: &RemindersState) -> bool {
-        let times = (state.before_at, state.said_at);
+        let times = (state.previous_user_message_ms, state.user_message_ms);
         let (Some(before), Some(said)) = times else {
             return true;
         };
@@ -79,10 +79,13 @@ impl Zone {
 
     /// The time of the person's last message, and of the one before.
     pub(super) fn describe_message_times(&self, state: &RemindersState) -> Option<String> {
-        let said = self.local_time(state.said_at?)?;
+        let said = self.local_time(state.user_message_ms?)?;
         let line = |time: &Zoned| time.strftime("%A, %Y-%m-%d, %H:%M").to_string();
         let now = format!("It is {} ({}).", line(&said), self.name);
-        let Some(before) = state.before_at.and_then(|ms| self.local_time(ms)) else {
+        let Some(before) = state
+            .previous_user_message_ms
+            .and_then(|ms| self.local_time(ms))
+        else {
             return Some(now);
         };
         let minutes = (said.timestamp().as_second() - before.timestamp().as_second()) / 60;
@@ -137,8 +140,8 @@ mod tests {
     fn between(before: &str, said: &str) -> RemindersState {
         let ms = |text: &str| Some(text.parse::<Timestamp>().unwrap().as_millisecond());
         RemindersState {
-            before_at: ms(before),
-            said_at: ms(said),
+            previous_user_message_ms: ms(before),
+            user_message_ms: ms(said),
             ..RemindersState::default()
         }
     }
@@ -190,7 +193,7 @@ mod tests {
             None
         );
         let far = RemindersState {
-            said_at: Some(i64::MAX),
+            user_message_ms: Some(i64::MAX),
             ..RemindersState::default()
         };
         assert_eq!(berlin.describe_message_times(&far), None);

@@ -30,24 +30,24 @@ pub enum ReminderCondition {
     AfterTurn(u64),
     /// If at least so many milliseconds lie between the person's last two messages.
     Elapsed {
-        /// Milliseconds.
+        /// Threshold in milliseconds.
         at_least_ms: u64,
     },
     /// If such a step of the calendar lies between the person's last two messages, or there is only one.
     Stepped {
-        /// Which.
+        /// The unit of the calendar.
         step: CalendarStep,
-        /// Whose calendar.
+        /// The time zone of the calendar.
         zone: Zone,
     },
     /// If the last call and its answer took at least so many tokens, by the provider's count.
     Tokens {
-        /// Tokens.
+        /// Threshold in tokens.
         at_least: u64,
     },
     /// If the model's last answer has at least so many characters.
     Replied {
-        /// Characters.
+        /// Threshold in characters.
         at_least: u64,
     },
     /// If the person's last message has one of these texts in it, in whatever case.
@@ -58,30 +58,30 @@ pub enum ReminderCondition {
     About(Topics),
     /// If tools of this pattern ended at least so often.
     Called {
-        /// Which tools.
+        /// Pattern of tool names.
         tool: Pattern,
-        /// How often.
+        /// Threshold in calls.
         at_least: u64,
     },
     /// If tools of this pattern failed at least so often.
     Failed {
-        /// Which tools.
+        /// Pattern of tool names.
         tool: Pattern,
-        /// How often.
+        /// Threshold in failed calls.
         at_least: u64,
     },
     /// If a tool of this pattern failed at least so often since it last did not.
     FailedInARow {
-        /// Which tools.
+        /// Pattern of tool names.
         tool: Pattern,
-        /// How often.
+        /// Threshold in failed calls.
         at_least: u64,
     },
     /// If the call that ended last was of such a tool and ended so.
     Ended {
-        /// Which tools.
+        /// Pattern of tool names.
         tool: Pattern,
-        /// How.
+        /// How the call ended.
         outcome: ToolOutcome,
     },
     /// If this name was not used up yet. It is once an answer to a call that showed the reminder is appended.
@@ -105,7 +105,7 @@ pub enum ToolOutcome {
     Succeeded,
     /// With an error.
     Failed,
-    /// Either way.
+    /// With a result or an error.
     Any,
 }
 
@@ -116,10 +116,10 @@ pub struct MessagePattern(Regex);
 
 /// A pattern that is none, or too large.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a pattern: {why}")]
+#[error("not a pattern: {reason}")]
 pub struct MessagePatternError {
     /// What is wrong.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Topics, each given by words that belong to it. Which one a message is about is told by BM25 over their words.
@@ -129,7 +129,8 @@ pub struct Topics {
     pub topics: Vec<String>,
     /// The score that is needed. 0: one word in common.
     #[serde(default)]
-    pub above: f64,
+    #[serde(rename = "above")]
+    pub min_score: f64,
 }
 
 impl ReminderCondition {
@@ -199,19 +200,19 @@ impl ReminderCondition {
             Self::AfterTurn(turn) => state.turn > *turn,
             Self::Elapsed { at_least_ms } => {
                 // Without two messages there is no time between them: the condition is not met.
-                let between = state.said_at.zip(state.before_at);
+                let between = state.user_message_ms.zip(state.previous_user_message_ms);
                 let between = between.map(|(said, before)| said.saturating_sub(before));
                 between.is_some_and(|ms| u64::try_from(ms).is_ok_and(|ms| ms >= *at_least_ms))
             }
             Self::Stepped { step, zone } => zone.has_step_passed(*step, state),
             Self::Tokens { at_least } => state.tokens.is_some_and(|tokens| tokens >= *at_least),
-            Self::Replied { at_least } => state.reply >= *at_least,
+            Self::Replied { at_least } => state.reply_chars >= *at_least,
             Self::Says(texts) => {
-                let said = state.said.to_lowercase();
+                let said = state.user_text.to_lowercase();
                 texts.iter().any(|text| said.contains(&text.to_lowercase()))
             }
-            Self::Matches(pattern) => pattern.0.is_match(&state.said),
-            Self::About(topics) => topics.is_match(&state.said),
+            Self::Matches(pattern) => pattern.0.is_match(&state.user_text),
+            Self::About(topics) => topics.is_match(&state.user_text),
             Self::Called { tool, at_least } => {
                 of(tool).map(|count| count.ended).sum::<u64>() >= *at_least
             }
@@ -221,7 +222,7 @@ impl ReminderCondition {
             Self::FailedInARow { tool, at_least } => {
                 of(tool).any(|count| count.streak >= *at_least)
             }
-            Self::Ended { tool, outcome } => state.ended.as_ref().is_some_and(|ended| {
+            Self::Ended { tool, outcome } => state.last_call.as_ref().is_some_and(|ended| {
                 let so = match outcome {
                     ToolOutcome::Any => true,
                     ToolOutcome::Failed => ended.failed,
@@ -229,7 +230,7 @@ impl ReminderCondition {
                 };
                 so && is_tool_match(tool, &ended.tool)
             }),
-            Self::Once(name) => !state.once.contains(name),
+            Self::Once(name) => !state.used_names.contains(name),
             Self::All(all) => all.iter().all(|when| when.is_met_for_tools(state, tools)),
             Self::Any(any) => any.iter().any(|when| when.is_met_for_tools(state, tools)),
             Self::Not(when) => !when.is_met_for_tools(state, tools),
@@ -300,19 +301,19 @@ impl Topics {
             }
         }
         let best = registry.index().rank_units(said, 1);
-        best.first().is_some_and(|best| best.score > self.above)
+        best.first().is_some_and(|best| best.score > self.min_score)
     }
 }
 
 impl MessagePattern {
-    /// This pattern.
+    /// Compiles a pattern.
     ///
     /// # Errors
     /// [`MessagePatternError`].
     pub fn new(pattern: &str) -> Result<Self, MessagePatternError> {
         let built = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
         built.map(Self).map_err(|error| MessagePatternError {
-            why: error.to_string(),
+            reason: error.to_string(),
         })
     }
 }

@@ -70,13 +70,13 @@ pub enum ReminderPlacement {
 }
 
 impl Reminder {
-    /// This text.
+    /// Creates a reminder of a text.
     #[must_use]
     pub fn new(text: impl Into<String>, when: ReminderCondition) -> Self {
         Self::from_fragment(Fragment::new("reminder", text.into()), when)
     }
 
-    /// This fragment.
+    /// Creates a reminder of a fragment.
     #[must_use]
     pub const fn from_fragment(fragment: Fragment, when: ReminderCondition) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Reminder {
 }
 
 impl Reminders {
-    /// None.
+    /// Creates a layer without reminders.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -135,7 +135,7 @@ impl Reminders {
         }
     }
 
-    /// One more.
+    /// Adds a reminder, after those there are.
     #[must_use]
     pub fn with_reminder(mut self, reminder: Reminder) -> Self {
         self.reminders.push(reminder);
@@ -211,7 +211,9 @@ impl Layer for Reminders {
                 .filter(|reminder| reminder.is_visible(state));
             let mut names = Vec::new();
             shown.for_each(|reminder| reminder.condition.collect_once_names(&mut names));
-            state.once.extend(names.into_iter().map(str::to_owned));
+            state
+                .used_names
+                .extend(names.into_iter().map(str::to_owned));
         }
         let reads = self
             .reminders

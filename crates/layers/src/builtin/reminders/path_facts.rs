@@ -25,27 +25,34 @@ pub struct RemindersState {
     /// Turns so far: a person's message begins one.
     pub turn: u64,
     /// When the person spoke last, in milliseconds since the Unix epoch.
-    pub said_at: Option<i64>,
+    #[serde(rename = "said_at")]
+    pub user_message_ms: Option<i64>,
     /// When the person spoke before that.
-    pub before_at: Option<i64>,
+    #[serde(rename = "before_at")]
+    pub previous_user_message_ms: Option<i64>,
     /// What the person said last, if a reminder asks for it.
-    pub said: String,
+    #[serde(rename = "said")]
+    pub user_text: String,
     /// Characters of the model's last answer.
-    pub reply: u64,
+    #[serde(rename = "reply")]
+    pub reply_chars: u64,
     /// Tokens of the last call and its answer, if the provider said.
     pub tokens: Option<u64>,
     /// Whether the path ends with a tool's output.
     pub after_tool: bool,
     /// The tool that ended last.
-    pub ended: Option<EndedCall>,
+    #[serde(rename = "ended")]
+    pub last_call: Option<EndedCall>,
     /// Calls by tool, on the whole path.
     pub tools: BTreeMap<String, ToolCallCount>,
     /// The last turns, oldest first.
     pub turns: VecDeque<TurnFacts>,
     /// What was shown and is not shown again.
-    pub once: BTreeSet<String>,
+    #[serde(rename = "once")]
+    pub used_names: BTreeSet<String>,
     /// Calls without an output.
-    pub open: PendingCalls,
+    #[serde(rename = "open")]
+    pub pending_calls: PendingCalls,
 }
 
 /// A call that ended.
@@ -103,10 +110,10 @@ impl RemindersState {
             match item {
                 Item::Message(message) if message.role == Role::User => {
                     self.turn += 1;
-                    self.before_at = self.said_at.replace(now_ms);
+                    self.previous_user_message_ms = self.user_message_ms.replace(now_ms);
                     // Personal text is kept in the state only if a condition looks at it, and cut even then.
                     if keeps == UserTextRetention::Text {
-                        self.said = item.text().chars().take(SAID).collect();
+                        self.user_text = item.text().chars().take(SAID).collect();
                     }
                     // A user message begins a turn; old turns go, so that the state stays small.
                     self.turns.push_back(TurnFacts::default());
@@ -118,9 +125,9 @@ impl RemindersState {
                     let characters = item.text().chars().count() as u64;
                     *reply.get_or_insert(0) += characters;
                 }
-                Item::FunctionCall(call) => self.open.record_call(call),
+                Item::FunctionCall(call) => self.pending_calls.record_call(call),
                 Item::FunctionCallOutput(output) => {
-                    if let Some(tool) = self.open.take_tool_for_output(output) {
+                    if let Some(tool) = self.pending_calls.take_tool_for_output(output) {
                         self.record_tool_end(tool, is_failed_output(output));
                     }
                 }
@@ -128,7 +135,7 @@ impl RemindersState {
             }
         }
         // Items without an answer, such as tool outputs, leave the length of the last answer.
-        self.reply = reply.unwrap_or(self.reply);
+        self.reply_chars = reply.unwrap_or(self.reply_chars);
         if let Some(usage) = usage {
             let sum = || Some(usage.input_tokens? + usage.output_tokens.unwrap_or(0));
             self.tokens = usage.total_tokens.or_else(sum).or(self.tokens);
@@ -143,7 +150,7 @@ impl RemindersState {
                 counts.entry(tool.clone()).or_default().record_call(failed);
             }
         }
-        self.ended = Some(EndedCall { tool, failed });
+        self.last_call = Some(EndedCall { tool, failed });
     }
 }
 

@@ -25,7 +25,7 @@ pub enum SkillFileError {
         "{path:?} is no path below the folder: expected at most {DEPTH} names joined by /, without . or .. or a / before them"
     )]
     BadPath {
-        /// Its beginning.
+        /// The first characters of the path.
         path: String,
     },
     /// Nothing is there.
@@ -47,7 +47,7 @@ pub enum SkillFileError {
     /// The file is too large.
     #[error("{name} has more than {limit} bytes")]
     TooLarge {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// The most that is read.
         limit: u64,
@@ -55,16 +55,16 @@ pub enum SkillFileError {
     /// The file is not UTF-8 text.
     #[error("{name} is not UTF-8 text")]
     NotText {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
     /// The system says no.
-    #[error("{name} cannot be read: {why}")]
+    #[error("{name} cannot be read: {reason}")]
     Unreadable {
         /// The file or folder.
         name: String,
         /// The system's words.
-        why: String,
+        reason: String,
     },
 }
 
@@ -154,7 +154,7 @@ fn file_error(name: &str, error: &std::io::Error) -> SkillFileError {
         ErrorKind::NotFound => SkillFileError::Missing { name },
         _ => SkillFileError::Unreadable {
             name,
-            why: error.to_string(),
+            reason: error.to_string(),
         },
     }
 }
@@ -215,7 +215,7 @@ mod place {
 
     use super::FileKind;
 
-    /// A folder.
+    /// A folder that files are read below.
     pub(super) struct FolderHandle(PathBuf);
 
     impl FolderHandle {

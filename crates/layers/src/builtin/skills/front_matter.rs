@@ -113,7 +113,7 @@ fn parse_yaml<M: DeserializeOwned>(yaml: &str) -> Result<FrontMatter<M>, SkillEr
         strict_booleans: true,
     };
     serde_saphyr::from_str_with_options(yaml, options).map_err(|error| SkillError::FrontMatter {
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn what_is_no_skill_says_why() {
         let long = "x".repeat(501);
-        for (yaml, why) in [
+        for (yaml, reason) in [
             ("description: b", "has no name"),
             ("name: a", "has no description"),
             ("name:\ndescription: b", "has no name"),
@@ -350,9 +350,9 @@ mod tests {
             ("name: a\ndescription: b\n\tx: y", "cannot be read"),
         ] {
             let said = check(yaml).err().unwrap_or_default();
-            assert!(said.contains(why), "{yaml}: {said:?}");
+            assert!(said.contains(reason), "{yaml}: {said:?}");
         }
-        for (text, why) in [
+        for (text, reason) in [
             ("", "does not begin with front matter"),
             ("# Title\n---\nname: a\n---", "does not begin"),
             (" ---\nname: a\n---", "does not begin"),
@@ -360,7 +360,7 @@ mod tests {
             ("---\nname: a\n ---", "has no end"),
         ] {
             let error = parse_skill_file(text).err().map(|error| error.to_string());
-            assert!(error.is_some_and(|said| said.contains(why)), "{text:?}");
+            assert!(error.is_some_and(|said| said.contains(reason)), "{text:?}");
         }
         let marked = "\u{feff}---\r\nname: a\r\ndescription: b\r\n---\r\none\r\ntwo\r\n";
         assert_eq!(

@@ -44,7 +44,7 @@ pub(super) fn skill_functions(layer: &LayerId) -> Vec<FunctionSpec> {
         FunctionSpec::new(layer, name, description, input.clone())
     };
     let by_program = |mut spec: FunctionSpec| {
-        spec.offered = OfferedTo::Host;
+        spec.offered_to = OfferedTo::Host;
         spec
     };
     vec![

@@ -77,20 +77,20 @@ pub struct LoadedSkills {
     /// What was read and does not count, for there is another of the name: its place.
     pub shadowed: Vec<(String, PathBuf)>,
     /// Fields that do nothing: the skill's place, and their names.
-    pub unknown: Vec<(PathBuf, Vec<String>)>,
+    pub unknown_fields: Vec<(PathBuf, Vec<String>)>,
 }
 
 /// What is no skill.
 #[derive(Debug)]
 pub struct RefusedSkill {
-    /// Its place.
+    /// Path of its folder.
     pub path: PathBuf,
-    /// Why.
+    /// Why it was refused.
     pub error: SkillError,
 }
 
 impl SkillFolders {
-    /// None.
+    /// Creates a list without folders.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -172,7 +172,7 @@ impl SkillFolders {
     ) -> Result<Vec<String>, SkillError> {
         let unreadable = |error: std::io::Error| SkillFileError::Unreadable {
             name: folder.display().to_string(),
-            why: error.to_string(),
+            reason: error.to_string(),
         };
         let mut names = Vec::new();
         for (count, entry) in fs::read_dir(folder).map_err(unreadable)?.enumerate() {
@@ -243,7 +243,7 @@ impl SkillFolders {
                 let fields = unknown.join(", ");
                 return Err(SkillError::UnknownFields { fields });
             }
-            loaded.unknown.push((place.clone(), unknown));
+            loaded.unknown_fields.push((place.clone(), unknown));
         }
         skill.folder = Some(place);
         Ok(Some(skill))

@@ -84,17 +84,18 @@ pub struct Skills {
 /// What [`Skills`] keeps: the active skills, as they became active.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillsState {
-    /// Oldest first.
+    /// Active skills, oldest first.
     pub active: Vec<ActiveSkill>,
 }
 
 /// A skill that is active.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveSkill {
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
     /// Who activated it, which decides where its instructions stand.
-    pub by: ActivatedBy,
+    #[serde(rename = "by")]
+    pub activated_by: ActivatedBy,
     /// The arguments it was activated with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
@@ -126,7 +127,7 @@ struct ReadFileArguments {
 }
 
 impl Skills {
-    /// These skills.
+    /// Creates a layer that offers these skills.
     ///
     /// # Errors
     /// [`SkillError::Twice`].
@@ -213,7 +214,7 @@ impl Skills {
         let text = render_instructions(skill, named.arguments.as_deref());
         // A skill that a program activated stays anchored before the history, also if the model loads it again.
         let by = match state.active.iter().find(|other| other.name == named.name) {
-            Some(other) if by == ActivatedBy::Model => other.by,
+            Some(other) if by == ActivatedBy::Model => other.activated_by,
             _ => by,
         };
         state.active.retain(|other| other.name != named.name);
@@ -222,16 +223,16 @@ impl Skills {
             let oldest = state
                 .active
                 .iter()
-                .position(|other| other.by == ActivatedBy::Model);
+                .position(|other| other.activated_by == ActivatedBy::Model);
             let Some(oldest) = oldest else {
-                let why = format!("{ACTIVE} skills are active already, which is the most");
-                return Err(FunctionError::Refused(why));
+                let reason = format!("{ACTIVE} skills are active already, which is the most");
+                return Err(FunctionError::Refused(reason));
             };
             state.active.remove(oldest);
         }
         state.active.push(ActiveSkill {
             name: named.name,
-            by,
+            activated_by: by,
             arguments: named.arguments,
         });
         Ok(text)
@@ -240,8 +241,8 @@ impl Skills {
     async fn read_file(&self, asked: ReadFileArguments) -> Result<Raw, FunctionError> {
         let skill = self.require_skill(&asked.name)?.clone();
         if skill.folder.is_none() {
-            let why = format!("the skill {} has no files", skill.name);
-            return Err(FunctionError::Refused(why));
+            let reason = format!("the skill {} has no files", skill.name);
+            return Err(FunctionError::Refused(reason));
         }
         // Files are read on the blocking pool: a slow disk would stall every run of the process.
         let reading = tokio::task::spawn_blocking(move || skill.read_file(&asked.path));
@@ -302,7 +303,7 @@ impl Layer for Skills {
         // What the model loaded is in the history as the output of its call; only a program's skills are added here.
         for active in &state.active {
             let skill = self.find_skill(&active.name);
-            let Some(skill) = skill.filter(|_| active.by == ActivatedBy::Program) else {
+            let Some(skill) = skill.filter(|_| active.activated_by == ActivatedBy::Program) else {
                 continue;
             };
             let text = render_instructions(skill, active.arguments.as_deref());
@@ -333,18 +334,18 @@ impl Layer for Skills {
         let mut gate = None;
         for (skill, allows) in allowed.filter(|(_, allows)| allows.tool.matches(&tool)) {
             // One unconditional permission is enough, whichever skill gives it.
-            let Some(within) = &allows.within else {
+            let Some(within) = &allows.argument_pattern else {
                 return Ok(match self.is_approving {
                     true => ToolGate::Approve,
                     false => ToolGate::Allow,
                 });
             };
-            let why = format!(
+            let reason = format!(
                 "the skill {} allows {} for {within} only",
                 skill.name, call.tool
             );
             // The limit is text for people ("git status only"); no code can check it, so a person does.
-            gate.get_or_insert(ToolGate::Ask(why));
+            gate.get_or_insert(ToolGate::Ask(reason));
         }
         if !self.is_restricting {
             return Ok(ToolGate::Allow);
@@ -368,7 +369,7 @@ impl Layer for Skills {
         let mut child = parent.clone();
         child
             .active
-            .retain(|active| active.by == ActivatedBy::Program);
+            .retain(|active| active.activated_by == ActivatedBy::Program);
         Ok(Some(child))
     }
 

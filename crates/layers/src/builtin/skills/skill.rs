@@ -42,10 +42,10 @@ pub struct Skill {
 /// A tool that a skill may use: `Read`, or `Bash(git:*)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedTool {
-    /// Which tool.
+    /// Pattern of tool names.
     pub tool: Pattern,
     /// What stands in brackets behind it. What that means only the tool knows.
-    pub within: Option<String>,
+    pub argument_pattern: Option<String>,
 }
 
 /// Why a skill is none.
@@ -64,27 +64,27 @@ pub enum SkillError {
     /// The front matter is too large.
     #[error("the front matter has {bytes} bytes, the limit is {limit}")]
     FrontMatterTooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
     /// The front matter is not YAML, or not of these fields.
-    #[error("the front matter cannot be read: {why}")]
+    #[error("the front matter cannot be read: {reason}")]
     FrontMatter {
         /// What is wrong, and where.
-        why: String,
+        reason: String,
     },
     /// A field that must be there is not.
     #[error("the front matter has no {field}")]
     Missing {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
     },
     /// A field is too short or too long.
     #[error("the {field} has {characters} characters, expected 1 to {limit}")]
     Length {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
         /// How many it has.
         characters: usize,
@@ -96,7 +96,7 @@ pub enum SkillError {
         "{name:?} is no name of a skill: expected 1 to 64 of a-z, 0-9 and -, no - at an end and no two together"
     )]
     Name {
-        /// Its beginning.
+        /// The first characters of the name.
         name: String,
     },
     /// The name is not that of the folder.
@@ -104,27 +104,27 @@ pub enum SkillError {
     Folder {
         /// The skill's name.
         name: String,
-        /// The folder's.
+        /// Name of the folder.
         folder: String,
     },
     /// Fields the specification does not know.
     #[error("the front matter has fields that the specification does not know: {fields}")]
     UnknownFields {
-        /// Their names.
+        /// Names of the fields.
         fields: String,
     },
     /// Two skills of one name.
     #[error("two skills are named {name}")]
     Twice {
-        /// The name.
+        /// The name that occurs twice.
         name: String,
     },
     /// There are too many.
     #[error("there are more than {limit} {what}: the others are not read")]
     TooMany {
-        /// Of what.
+        /// What there are too many of.
         what: &'static str,
-        /// The limit.
+        /// The highest accepted number.
         limit: usize,
     },
 }
@@ -237,11 +237,11 @@ impl AllowedTool {
         match inner {
             Some((tool, within)) => Self {
                 tool: Pattern::new(tool),
-                within: Some(within.to_owned()),
+                argument_pattern: Some(within.to_owned()),
             },
             None => Self {
                 tool: Pattern::new(text),
-                within: None,
+                argument_pattern: None,
             },
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     fn tools_stand_apart_by_spaces_or_commas_outside_brackets() {
         let read = |text| {
             let tools = AllowedTool::parse_all(text);
-            let tools = tools.iter().map(|tool| match &tool.within {
+            let tools = tools.iter().map(|tool| match &tool.argument_pattern {
                 Some(within) => format!("{}<{within}>", tool.tool),
                 None => tool.tool.to_string(),
             });

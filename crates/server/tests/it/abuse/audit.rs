@@ -8,7 +8,7 @@ use serde_json::json;
 use super::capture::Capture;
 use crate::keys::key;
 use crate::proxy::{chat, configuration, says};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 #[tokio::test]
 async fn what_changes_and_what_is_refused_is_told() {

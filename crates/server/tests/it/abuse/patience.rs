@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use super::wire::{all, statuses};
 use crate::proxy::{Proxied, chat, says};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const CHAT: &str = "/v1/chat/completions";
 

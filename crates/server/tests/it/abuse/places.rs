@@ -6,7 +6,7 @@ use contexture_upstream_testkit::{Received, Upstream, UpstreamResponse as Script
 use reqwest::{Method, StatusCode};
 
 use crate::proxy::configuration;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 /// One of the configuration's keys, another's, and the provider's own.
 #[derive(Clone, Copy)]

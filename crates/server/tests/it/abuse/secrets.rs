@@ -14,7 +14,7 @@ use serde_json::json;
 use super::canary::{Canary, none_in};
 use super::capture::Capture;
 use crate::proxy::{chat, configuration, says};
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 const GEMINI: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
 

@@ -16,7 +16,7 @@ use contexture_upstream_testkit::{ScriptedProvider, Tap, Upstream};
 use installed::Installed;
 use script::Script;
 
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 async fn check(name: &str) {
     let Some(installed) = Installed::find() else {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::installed::Installed;
 use super::passing_to;
 use super::script::Script;
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const POLICY: &str =
     "[policies.short]\npreview = 1000\npays = \"fits\"\n[[routes]]\npolicy = \"short\"\n";

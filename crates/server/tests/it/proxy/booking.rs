@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::policies::all;
 use super::{Proxied, chat, says};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const CHAT: &str = "/v1/chat/completions";
 const NAMED: &str = "x-contexture-conversation";

@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::{Proxied, chat, configuration, says};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const CHAT: &str = "/v1/chat/completions";
 

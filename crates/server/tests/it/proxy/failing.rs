@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Proxied, chat, configuration, said, says};
-use crate::stand::Stand;
+use crate::test_support::Stand;
 
 const CHAT: &str = "/v1/chat/completions";
 

@@ -160,7 +160,7 @@ async fn a_field_may_name_the_conversation() {
     let more = "[upstreams.codex]\nformat = \"openai\"\nbase_url = \"BASE\"\nconversation_from = \"prompt_cache_key\"\n";
     let upstream = contexture_upstream_testkit::Upstream::start(ScriptedProvider::default()).await;
     let config = more.replace("BASE", &upstream.base_url());
-    let stand = crate::stand::Stand::with(&config).await;
+    let stand = crate::test_support::Stand::with(&config).await;
     let proxied = Proxied { upstream, stand };
     let body = json!({"model": "gpt-4.1", "input": "Hallo", "prompt_cache_key": "session-7"});
     let answer = proxied.ask("/codex/v1/responses", &body).await;

@@ -25,7 +25,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::stand::{Answer, Stand};
+use crate::test_support::{Answer, Stand};
 
 /// A provider that follows a script, and a server in front of it.
 pub(crate) struct Proxied {

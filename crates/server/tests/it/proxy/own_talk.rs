@@ -9,7 +9,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::Proxied;
-use crate::stand::Answer;
+use crate::test_support::Answer;
 
 pub(crate) const OWN: &str = "read_context";
 /// Makes the scripted model read what says the needle.

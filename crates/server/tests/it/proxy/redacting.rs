@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::policies::{all, sent};
 use super::{Proxied, chat, said, says};
-use crate::stand::Answer;
+use crate::test_support::Answer;
 
 const CHAT: &str = "/v1/chat/completions";
 const KEY: &str = "sk-proj-T3BlbkFJ4c8R2mQz7LkW9xYp1NvB6dHs";

@@ -36,7 +36,7 @@ pub fn parse_arguments(text: &str) -> Result<Arguments, ArgumentsError> {
 fn parse_nested(text: &str, unpack: usize) -> Result<Arguments, ArgumentsError> {
     // Byte order marks come from files that tools pasted into a prompt.
     let inner = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}');
-    let note = |kind| vec![Issue { at: 0, kind }];
+    let note = |kind| vec![Issue { offset: 0, kind }];
     // Models of several providers send nothing or `null` for a call without arguments.
     if inner.is_empty() || inner == "null" {
         return Ok(Arguments {
@@ -95,7 +95,7 @@ fn scan_keys(document: &str, text: &str, depth: usize, issues: &mut Vec<Issue>) 
                 issues.push(Issue {
                     // `text` is a slice of the document, so its place follows from the addresses and need not
                     // be carried along.
-                    at: (text.as_ptr() as usize).saturating_sub(document.as_ptr() as usize),
+                    offset: (text.as_ptr() as usize).saturating_sub(document.as_ptr() as usize),
                     kind: IssueKind::RepeatedKey,
                 });
             }

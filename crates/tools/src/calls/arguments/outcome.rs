@@ -18,7 +18,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// No arguments.
+    /// Arguments of a call without any.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -44,7 +44,8 @@ impl Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
     /// Where in the text, in bytes.
-    pub at: usize,
+    #[serde(rename = "at")]
+    pub offset: usize,
     /// What it is.
     pub kind: IssueKind,
 }
@@ -106,10 +107,10 @@ impl IssueKind {
 #[non_exhaustive]
 pub enum ArgumentsError {
     /// The text is not JSON and can be mended in no one way.
-    #[error("arguments, byte {at}: expected {expected}, found {found:?}")]
+    #[error("arguments, byte {offset}: expected {expected}, found {found:?}")]
     Unreadable {
-        /// Where.
-        at: usize,
+        /// Byte offset in the text.
+        offset: usize,
         /// What may stand there.
         expected: &'static str,
         /// What stands there, cut to 20 characters.

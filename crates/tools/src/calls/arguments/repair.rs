@@ -91,13 +91,13 @@ impl<'t> ArgumentRepairer<'t> {
         if self.issues.len() == ISSUES {
             return Err(ArgumentsError::TooManyFaults);
         }
-        self.issues.push(Issue { at, kind });
+        self.issues.push(Issue { offset: at, kind });
         Ok(())
     }
 
     fn unreadable_error(&self, expected: &'static str) -> ArgumentsError {
         ArgumentsError::Unreadable {
-            at: self.at,
+            offset: self.at,
             expected,
             found: excerpt(self.remaining_text(), 20),
         }
