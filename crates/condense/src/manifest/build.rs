@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part};
+use contexture_wire::partner_indices;
 use indexmap::{IndexMap, IndexSet};
 
 use crate::extract::decisions::{decision_sentences, one_line, shorten_line};
@@ -36,12 +37,19 @@ impl Manifest {
     #[must_use]
     pub fn from_items(items: &[CoveredItem<'_>]) -> Self {
         let mut gathered = ManifestBuilder::default();
-        for covered in items {
+        let partners = partner_indices(items.iter().map(|covered| covered.item));
+        for (position, (covered, partner)) in items.iter().zip(partners).enumerate() {
             let index = covered.index;
             match covered.item {
                 Item::Message(message) => gathered.add_message(index, message),
-                Item::FunctionCall(call) => gathered.add_call(index, call),
-                Item::FunctionCallOutput(output) => gathered.add_output(covered, output),
+                Item::FunctionCall(call) => {
+                    let open = gathered.add_call(index, call);
+                    gathered.open_calls.insert(position, open);
+                }
+                Item::FunctionCallOutput(output) => {
+                    let call = partner.and_then(|call| gathered.open_calls.remove(&call));
+                    gathered.add_output(covered, output, call);
+                }
                 // A compaction repeats what the originals say, and reasoning is not a fact.
                 Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => {}
             }
@@ -94,8 +102,8 @@ struct ManifestBuilder {
     urls: IndexSet<String>,
     paths: IndexSet<String>,
     links: Vec<LinkEntry>,
-    /// Calls without an output so far, by their ids, newest last.
-    open_calls: BTreeMap<String, Vec<OpenCall>>,
+    /// Calls without an output so far, by their positions in the span.
+    open_calls: BTreeMap<usize, OpenCall>,
     open_file: Option<String>,
 }
 
@@ -129,7 +137,7 @@ impl ManifestBuilder {
         }
     }
 
-    fn add_call(&mut self, index: usize, call: &FunctionCall) {
+    fn add_call(&mut self, index: usize, call: &FunctionCall) -> OpenCall {
         let deeds = ToolEffects::of_call(call);
         for (touch, path) in &deeds.files {
             self.add_file_access(*touch, path);
@@ -172,21 +180,21 @@ impl ManifestBuilder {
         {
             self.add_file_access(FileAccess::Writes, &path);
         }
-        let waiting = OpenCall {
+        OpenCall {
             index,
             tool: call.name.clone(),
             command,
-        };
-        self.open_calls
-            .entry(call.call_id.clone())
-            .or_default()
-            .push(waiting);
+        }
     }
 
-    fn add_output(&mut self, covered: &CoveredItem<'_>, output: &FunctionCallOutput) {
+    fn add_output(
+        &mut self,
+        covered: &CoveredItem<'_>,
+        output: &FunctionCallOutput,
+        call: Option<OpenCall>,
+    ) {
         let index = covered.index;
         let text = covered.item.text();
-        let call = self.open_calls.get_mut(&output.call_id).and_then(Vec::pop);
         // The flag of the provider, besides what the text says.
         let failed = output.is_error == Some(true);
         if let Some(entry) = call
@@ -291,9 +299,7 @@ impl ManifestBuilder {
                 .filter(|value| !known.contains(normalize_value(value)))
                 .collect()
         };
-        let mut waiting: Vec<OpenCall> = self.open_calls.into_values().flatten().collect();
-        waiting.sort_by_key(|call| call.index);
-        let waiting = waiting.into_iter().map(|call| ManifestEntry {
+        let waiting = self.open_calls.into_values().map(|call| ManifestEntry {
             index: call.index,
             text: shorten_line(&format!("no output of {}", call.tool), ERROR),
             times: 1,
@@ -351,5 +357,61 @@ fn strip_line_number(line: &str) -> &str {
             rest
         }
         _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_ir::Output;
+
+    use super::*;
+
+    fn run(command: &str) -> Item {
+        let arguments = format!("{{\"command\":{command:?}}}");
+        Item::FunctionCall(FunctionCall::new("call_1", "bash", arguments))
+    }
+
+    fn output(is_error: bool) -> Item {
+        let mut output = FunctionCallOutput::new("call_1", Output::Text("done".to_owned()));
+        output.is_error = Some(is_error);
+        Item::FunctionCallOutput(output)
+    }
+
+    /// Commands with whether their output is marked as an error, and the open entries.
+    fn check(items: &[Item], commands: &[(&str, bool)], open: usize) {
+        let covered = |(index, item)| CoveredItem {
+            index,
+            item,
+            hash: None,
+        };
+        let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
+        let manifest = Manifest::from_items(&covered);
+        let failed = |entry: &CommandEntry| (entry.command.clone(), entry.failed);
+        let found: Vec<_> = manifest.commands.iter().map(failed).collect();
+        let expected = commands
+            .iter()
+            .map(|(command, failed)| ((*command).to_owned(), *failed));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+        assert_eq!(manifest.open.len(), open);
+    }
+
+    #[test]
+    fn outputs_of_parallel_calls_with_one_id_answer_in_order() {
+        let calls = [run("make"), run("make test")];
+        let expected = [("make", true), ("make test", false)];
+        check(
+            &[&calls[..], &[output(true), output(false)]].concat(),
+            &expected,
+            0,
+        );
+    }
+
+    #[test]
+    fn output_answers_the_nearest_step_with_an_open_call() {
+        let items = [run("make"), output(true), run("make test"), output(false)];
+        check(&items, &[("make", true), ("make test", false)], 0);
+        // A retried call: the last attempt is the answered one.
+        let items = [run("make"), run("make test"), output(true)];
+        check(&items, &[("make", false), ("make test", true)], 1);
     }
 }
