@@ -15,7 +15,6 @@ mod channels;
 mod error;
 mod execution;
 mod limits;
-mod money;
 mod protocols;
 mod record;
 mod run;
@@ -31,13 +30,13 @@ pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
     WaitTimeout,
 };
+pub use contexture_catalogue::{Money, MoneyError};
 pub use error::RunError;
 pub use execution::store_decision;
 pub use limits::{
     BudgetKind, BudgetValue, Exceeded, RunBudget, RunUsage, Snapshot, StopCause, StopCondition,
     StopReason, Tokens,
 };
-pub use money::{Money, MoneyError};
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use record::{RunEntry, RunStatus, WaitingCall, list_runs, open_calls, waiting_calls};
 pub use run::{Run, RunHandle, run_turn, run_turn_with_text};

@@ -23,16 +23,6 @@ pub fn count_with_noun(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", group_thousands(count))
 }
 
-/// Pico-dollars as dollars with four decimals.
-pub(crate) fn format_dollars(pico: u64) -> String {
-    let ten_thousandths = pico.saturating_add(50_000_000) / 100_000_000;
-    format!(
-        "${}.{:04}",
-        ten_thousandths / 10_000,
-        ten_thousandths % 10_000
-    )
-}
-
 /// What cannot be shown as it is: control characters, and marks that turn the direction of what follows.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
@@ -69,8 +59,5 @@ mod tests {
         assert_eq!(group_thousands(1_234_567), "1,234,567");
         assert_eq!(count_with_noun(1, "item"), "1 item");
         assert_eq!(count_with_noun(1_204, "item"), "1,204 items");
-        assert_eq!(format_dollars(1_900_000_000), "$0.0019");
-        assert_eq!(format_dollars(3_000_000_000_000), "$3.0000");
-        assert_eq!(format_dollars(u64::MAX), "$18446744.0737");
     }
 }
