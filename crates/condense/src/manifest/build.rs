@@ -9,9 +9,11 @@ use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part};
 use contexture_wire::partner_indices;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::extract::decisions::{decision_sentences, one_line, shorten_line};
+use contexture_text::fact_words::{FactKind, extract_facts, normalize_value};
+use contexture_text::{one_line, shorten_line};
+
+use crate::extract::decisions::decision_sentences;
 use crate::extract::errors;
-use crate::extract::fact_words::{FactKind, extract_facts, normalize_value};
 use crate::extract::json_facts::{self, ValuesByName};
 use crate::extract::shell::FileAccess;
 use crate::extract::tool_effects::ToolEffects;
