@@ -31,6 +31,7 @@ pub use channels::{
     WaitTimeout,
 };
 pub use contexture_catalogue::{Money, MoneyError};
+pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
 pub use execution::store_decision;
 pub use limits::{
@@ -41,9 +42,7 @@ pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use record::{RunEntry, RunStatus, WaitingCall, list_runs, open_calls, waiting_calls};
 pub use run::{Run, RunHandle, run_turn, run_turn_with_text};
 pub use steps::post_to_inbox;
-pub use tasks::{
-    Abort, Backoff, Cancelled, ConcurrencyLimit, PartialFailure, Retry, Retryable, parallel,
-};
+pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{
     Allowed, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
     ToolHandler, ToolOptions, ToolOutput, function_call_output,
