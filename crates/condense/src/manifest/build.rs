@@ -115,6 +115,16 @@ struct OpenCall {
     command: Option<String>,
 }
 
+impl OpenCall {
+    fn into_entry(self) -> ManifestEntry {
+        ManifestEntry {
+            index: self.index,
+            text: shorten_line(&format!("no output of {}", self.tool), ERROR),
+            times: 1,
+        }
+    }
+}
+
 impl ManifestBuilder {
     fn add_message(&mut self, index: usize, message: &Message) {
         let Some(by) = Speaker::from_role(message.role) else {
@@ -140,28 +150,18 @@ impl ManifestBuilder {
     }
 
     fn add_call(&mut self, index: usize, call: &FunctionCall) -> OpenCall {
-        let deeds = ToolEffects::of_call(call);
-        for (touch, path) in &deeds.files {
-            self.add_file_access(*touch, path);
+        let effects = ToolEffects::of_call(call);
+        for (access, path) in &effects.files {
+            self.add_file_access(*access, path);
         }
-        let command = deeds
+        let command = effects
             .command
             .as_deref()
             .map(|command| shorten_line(command, COMMAND));
         if let Some(command) = &command {
-            let entry = CommandEntry {
-                index,
-                command: command.clone(),
-                exit: None,
-                failed: false,
-                times: 0,
-            };
-            let entry = self.commands.entry(command.clone()).or_insert(entry);
-            // The newest place counts: that run is the one whose result still holds.
-            entry.index = index;
-            entry.times += 1;
+            self.add_command(index, command);
         }
-        if let Some(tasks) = deeds.tasks {
+        if let Some(tasks) = effects.tasks {
             let open = tasks.into_iter().filter(|(_, done)| !done);
             let entry = |(text, _): (String, bool)| ManifestEntry {
                 index,
@@ -173,11 +173,11 @@ impl ManifestBuilder {
         } else {
             self.add_structured_text(&call.arguments);
         }
-        if deeds.opens
-            && let Some((_, path)) = deeds.files.first()
+        if effects.opens
+            && let Some((_, path)) = effects.files.first()
         {
             self.open_file = Some(path.clone());
-        } else if deeds.edits_open_file
+        } else if effects.edits_open_file
             && let Some(path) = self.open_file.clone()
         {
             self.add_file_access(FileAccess::Writes, &path);
@@ -187,6 +187,20 @@ impl ManifestBuilder {
             tool: call.name.clone(),
             command,
         }
+    }
+
+    fn add_command(&mut self, index: usize, command: &str) {
+        let entry = CommandEntry {
+            index,
+            command: command.to_owned(),
+            exit: None,
+            failed: false,
+            times: 0,
+        };
+        let entry = self.commands.entry(command.to_owned()).or_insert(entry);
+        // The newest place counts: that run is the one whose result still holds.
+        entry.index = index;
+        entry.times += 1;
     }
 
     fn add_output(
@@ -277,19 +291,8 @@ impl ManifestBuilder {
     fn build_manifest(self, items: usize) -> Manifest {
         // What has a place of its own needs no second mention.
         let (files, commands) = (self.files, self.commands);
-        let mut named: Vec<NamedValues> = self
-            .named
-            .into_iter()
-            .map(|(name, values)| NamedValues {
-                name: one_line(&name),
-                values: values.iter().map(|value| one_line(value)).collect(),
-            })
-            .collect();
-        for one in &mut named {
-            let placed = |value: &String| files.contains_key(value) || commands.contains_key(value);
-            one.values.retain(|value| !placed(value));
-        }
-        named.retain(|one| !one.values.is_empty());
+        let is_listed = |value: &String| files.contains_key(value) || commands.contains_key(value);
+        let named = unlisted_values(self.named, is_listed);
         // A value that has a name is more useful there than in a bare list.
         let known: BTreeSet<&str> = named
             .iter()
@@ -301,30 +304,23 @@ impl ManifestBuilder {
                 .filter(|value| !known.contains(normalize_value(value)))
                 .collect()
         };
-        let waiting = self.open_calls.into_values().map(|call| ManifestEntry {
-            index: call.index,
-            text: shorten_line(&format!("no output of {}", call.tool), ERROR),
-            times: 1,
-        });
+        let open_calls = self.open_calls.into_values().map(OpenCall::into_entry);
         let identifiers = unnamed(self.identifiers);
         let (numbers, urls) = (unnamed(self.numbers), unnamed(self.urls));
         let mut paths = unnamed(self.paths);
         paths.retain(|path| !files.contains_key(path));
-        let decisions = self
-            .decisions
-            .into_iter()
-            .map(|((by, text), (index, times))| Decision {
-                by,
-                said: ManifestEntry { index, text, times },
-            });
+        let decision = |((by, text), (index, times))| Decision {
+            by,
+            said: ManifestEntry { index, text, times },
+        };
         Manifest {
             items,
             asked: into_entries(self.asked),
             files: files.into_values().collect(),
             commands: commands.into_values().collect(),
             errors: into_entries(self.errors),
-            open: self.tasks.into_iter().chain(waiting).collect(),
-            decisions: decisions.collect(),
+            open: self.tasks.into_iter().chain(open_calls).collect(),
+            decisions: self.decisions.into_iter().map(decision).collect(),
             identifiers,
             numbers,
             urls,
@@ -333,6 +329,22 @@ impl ManifestBuilder {
             named,
         }
     }
+}
+
+/// The values of each name that no other list has, on one line each.
+fn unlisted_values(named: ValuesByName, is_listed: impl Fn(&String) -> bool) -> Vec<NamedValues> {
+    let mut named: Vec<NamedValues> = named
+        .into_iter()
+        .map(|(name, values)| NamedValues {
+            name: one_line(&name),
+            values: values.iter().map(|value| one_line(value)).collect(),
+        })
+        .collect();
+    for one in &mut named {
+        one.values.retain(|value| !is_listed(value));
+    }
+    named.retain(|one| !one.values.is_empty());
+    named
 }
 
 fn count_text(seen: &mut TextOccurrences, index: usize, text: String) {
