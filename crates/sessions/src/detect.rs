@@ -246,8 +246,15 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
             found: format!("an array of {}", excerpt(first.get())),
         });
     };
-    // The first message decides where all messages have the same shape; `any` is used where a mark may come
-    // late.
+    detect_by_first_message(elements, first, &fields)
+}
+
+/// The first message decides where all messages have the same shape; `any` is used where a mark may come late.
+fn detect_by_first_message(
+    elements: &[&RawValue],
+    first: &RawValue,
+    fields: &Fields<'_>,
+) -> Result<Detected, SessionError> {
     let has = |name: &str| fields.get(&[name]).is_some();
     if has("parts") {
         // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
