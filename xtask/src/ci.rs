@@ -35,6 +35,9 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     if !arguments.no_test {
         shell::run_step("test", "cargo xtask test", || testing::run_tests(&[]))?;
     }
+    // The workspace's tests have every feature on; here what the façade says without them is tested.
+    let features = ["test", "-p", "contexture", "--no-default-features", "--lib"];
+    run_command_step("features", cargo_with_args(&features))?;
     run_command_step("doc", doc_command())?;
     println!("── everything holds");
     Ok(())

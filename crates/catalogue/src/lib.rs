@@ -36,6 +36,7 @@ mod encoding;
 mod error;
 mod media;
 mod models_file;
+mod money;
 mod price;
 mod spec;
 
@@ -43,5 +44,6 @@ pub use catalogue::Catalogue;
 pub use encoding::{Encoding, UnknownEncoding};
 pub use error::CatalogueError;
 pub use media::{AutoDetail, Bounds, ImageRule, MediaRules, PatchLimit};
+pub use money::{Money, MoneyError};
 pub use price::{Cost, Meter, Price, PriceTier, Prices, Usage};
 pub use spec::{CacheKind, CacheSupport, Capabilities, ModelSpec, ToolPrompt};

@@ -4,6 +4,7 @@
 //! number of pico-dollars (10⁻¹² dollars) and nothing is rounded on the way.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -299,6 +300,18 @@ impl Cost {
     }
 }
 
+impl AddAssign<&Cost> for Cost {
+    /// Adds a cost; the sum ends at the largest there is, and names each meter without a price once.
+    fn add_assign(&mut self, more: &Self) {
+        self.pico_dollars = self.pico_dollars.saturating_add(more.pico_dollars);
+        for meter in &more.unpriced {
+            if !self.unpriced.contains(meter) {
+                self.unpriced.push(*meter);
+            }
+        }
+    }
+}
+
 impl fmt::Display for Cost {
     /// Exact dollars without trailing zeros: `$0.01`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,7 +320,12 @@ impl fmt::Display for Cost {
     }
 }
 
-fn write_decimal(f: &mut fmt::Formatter<'_>, value: u128, decimals: usize) -> fmt::Result {
+/// Writes a number of `decimals` decimal places without trailing zeros.
+pub(crate) fn write_decimal(
+    f: &mut fmt::Formatter<'_>,
+    value: u128,
+    decimals: usize,
+) -> fmt::Result {
     // Padded to at least one digit before the point, so that a fraction of a dollar splits like any other sum.
     let digits = format!("{value:0>width$}", width = decimals + 1);
     let (whole, rest) = digits.split_at(digits.len() - decimals);

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use contexture::ir::ConversationId;
 use contexture::store::{
     EntityKind, Error as StoreError, ListConversations, Maintenance, list_all,
 };
-use contexture::{Catalogue, Conversation, Engine, EngineError, Owner, PostgresStore};
+use contexture::{Catalogue, Conversation, DatabaseAddress, Engine, EngineError, Owner};
 
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
@@ -78,10 +77,7 @@ pub(crate) enum WhenMissing {
 /// The store's, or there is none and none is to be made.
 pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outcome<Engine> {
     let address = resolve_address(globals)?;
-    if is_postgres(&address) {
-        return Ok(Engine::new(Arc::new(PostgresStore::open(&address).await?)));
-    }
-    if let Some(file) = sqlite_path(&address) {
+    if let DatabaseAddress::Sqlite(file) = address.parse()? {
         match missing {
             // SQLite would make an empty file by opening it.
             WhenMissing::Refuse if !file.exists() => {
@@ -90,10 +86,10 @@ pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outc
                     .with_hint("`contexture import FILE` makes one, --db FILE names another"));
             }
             WhenMissing::Refuse => {}
-            WhenMissing::Create => ensure_database_directory(file, globals)?,
+            WhenMissing::Create => ensure_database_directory(&file, globals)?,
         }
     }
-    Ok(Engine::open(&address).await?)
+    Ok(contexture::open(&address).await?)
 }
 
 /// Only the default directory is made; a directory somebody names must exist, for it may be a slip.
@@ -117,23 +113,6 @@ fn ensure_database_directory(file: &Path, globals: &Globals) -> Outcome<()> {
             "name a database in a directory you may write to: --db FILE or CONTEXTURE_DB",
         )
     })
-}
-
-/// Whether an address names a PostgreSQL database.
-pub(crate) fn is_postgres(address: &str) -> bool {
-    address.starts_with("postgres://") || address.starts_with("postgresql://")
-}
-
-/// The file of an address, if it names one.
-pub(crate) fn sqlite_path(address: &str) -> Option<&Path> {
-    match address.split_once(':') {
-        Some(("memory", _)) => None,
-        // Both `sqlite:file` and `sqlite://file` are usual.
-        Some(("sqlite", path)) => Some(Path::new(path.strip_prefix("//").unwrap_or(path))),
-        // Another scheme. A lone colon may be part of a file's name, or a drive's letter.
-        Some((_, rest)) if rest.starts_with("//") => None,
-        _ => Some(Path::new(address)),
-    }
 }
 
 /// Whose conversations.

@@ -9,8 +9,8 @@
 
 use contexture_ir::{FinishReason, Item, Message, Output, Part, Role, quote_json};
 
-use crate::extract::decisions::head_and_tail;
 use crate::manifest::CoveredItem;
+use contexture_text::head_and_tail;
 
 /// How a span is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

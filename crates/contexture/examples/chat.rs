@@ -14,7 +14,7 @@ use contexture::{
 /// Runs the example.
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
-    // In memory here. A file keeps it: `Engine::open("chat.db").await?`.
+    // In memory here. A file keeps it: `contexture::open("chat.db").await?`.
     let engine = Engine::in_memory();
     let chat = engine.conversation("trip").owner("ada").open().await?;
     chat.set([role("You plan trips."), hint("Prices are in euros.")])?;

@@ -11,7 +11,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use contexture::{Engine, Target, XmlRenderer, hint, role, user};
 //!
-//! let engine = Engine::in_memory(); // or Engine::open("support.db").await?
+//! let engine = Engine::in_memory(); // or contexture::open("support.db").await?
 //! let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
 //! chat.set([role("You are a support agent."), hint("Refunds above $50 need approval.")])?;
 //!
@@ -71,17 +71,21 @@
 //!
 //! # Features
 //!
-//! None is on by default.
+//! Only `sqlite` is on by default.
 //!
 //! * `http-models`: models over HTTP, as the module `models_http`. It brings an HTTP client and TLS (rustls).
 //! * `offload`: copies of tool outputs as objects, in clouds too. Files and memory need no feature.
-//! * `postgres`: the PostgreSQL store, as the module `store_postgres`.
+//! * `postgres`: the PostgreSQL store, as the module `store_postgres`; [`open`] takes `postgres://…` then.
+//! * `sqlite`: the SQLite store, as the module `store_sqlite`; [`open`] takes paths then. It compiles SQLite: without it, or with
+//!   a store of your own, `default-features = false` saves that.
 
 // The examples of these pages are tests too.
 #![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
 #![cfg_attr(doctest, doc = include_str!("../../../docs/conversations.md"))]
 #![cfg_attr(doctest, doc = include_str!("../../../docs/layers.md"))]
 #![cfg_attr(doctest, doc = include_str!("../../../docs/runs.md"))]
+
+mod open;
 
 /// Items, parts, fragments, ids: `contexture-ir`.
 pub use contexture_ir as ir;
@@ -113,7 +117,8 @@ pub use contexture_models as models;
 /// The store's contract and the in-memory store: `contexture-store`.
 pub use contexture_store as store;
 
-/// The SQLite store: `contexture-store-sqlite`.
+/// The SQLite store, with the feature `sqlite`: `contexture-store-sqlite`.
+#[cfg(feature = "sqlite")]
 pub use contexture_store_sqlite as store_sqlite;
 
 /// The PostgreSQL store, with the feature `postgres`: `contexture-store-postgres`.
@@ -176,6 +181,8 @@ pub use contexture_runs::{
 pub use contexture_store::{MemoryStore, Store};
 #[cfg(feature = "postgres")]
 pub use contexture_store_postgres::PostgresStore;
+#[cfg(feature = "sqlite")]
 pub use contexture_store_sqlite::SqliteStore;
 pub use contexture_tools::Registry;
 pub use contexture_wire::{Dialect, DocumentKind, Format, Loss, lift, lower};
+pub use open::{DatabaseAddress, OpenError, open};

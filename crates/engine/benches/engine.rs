@@ -10,6 +10,7 @@
 )]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_compile::Target;
@@ -17,6 +18,7 @@ use contexture_engine::{Engine, ImportOptions};
 use contexture_ir::{Fragment, assistant_text, hint, role, user};
 use contexture_render::XmlRenderer;
 use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
+use contexture_store_sqlite::SqliteStore;
 use futures_util::future::join_all;
 
 const RUNS: usize = 7;
@@ -32,8 +34,8 @@ fn main() {
     });
 }
 
-async fn open(path: &Path) -> Engine {
-    Engine::open(path.to_str().unwrap()).await.unwrap()
+fn open(path: &Path) -> Engine {
+    Engine::new(Arc::new(SqliteStore::open(path).unwrap()))
 }
 
 fn report(what: &str, mut times: Vec<Duration>) {
@@ -47,7 +49,7 @@ async fn import(directory: &Path) {
     let text = contexture_testdata::tau_bench();
     let mut times = Vec::new();
     for run in 0..RUNS {
-        let engine = open(&directory.join(format!("import-{run}.db"))).await;
+        let engine = open(&directory.join(format!("import-{run}.db")));
         let start = Instant::now();
         let options = ReadOptions {
             source_name: "tau",
@@ -76,7 +78,7 @@ fn messages(count: usize) -> Vec<Fragment> {
 }
 
 async fn fill(path: &Path, count: usize) {
-    let chat = open(path).await.conversation("c").open().await.unwrap();
+    let chat = open(path).conversation("c").open().await.unwrap();
     chat.set([role("You are a support agent."), hint("Be brief.")])
         .unwrap();
     let mut rest = messages(count);
@@ -91,12 +93,7 @@ async fn resolve(directory: &Path, count: usize) {
     fill(&path, count).await;
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        let chat = open(&path)
-            .await
-            .conversation("c")
-            .open_existing()
-            .await
-            .unwrap();
+        let chat = open(&path).conversation("c").open_existing().await.unwrap();
         for times in [&mut cold, &mut warm] {
             let start = Instant::now();
             let resolved = chat.resolve(&XmlRenderer::default()).await.unwrap();
@@ -110,7 +107,6 @@ async fn resolve(directory: &Path, count: usize) {
 
 async fn save(directory: &Path) {
     let chat = open(&directory.join("resolve.db"))
-        .await
         .conversation("c")
         .open_existing()
         .await
@@ -132,12 +128,7 @@ async fn compile(directory: &Path, count: usize) {
     let target = Target::openai_chat("gpt-4.1").window(1_000_000);
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        let chat = open(&path)
-            .await
-            .conversation("c")
-            .open_existing()
-            .await
-            .unwrap();
+        let chat = open(&path).conversation("c").open_existing().await.unwrap();
         for times in [&mut cold, &mut warm] {
             let start = Instant::now();
             let call = chat.compile(&target).await.unwrap();

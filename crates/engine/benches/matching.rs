@@ -9,10 +9,12 @@
     reason = "a benchmark prints, and fails by panicking"
 )]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_engine::{Engine, IngestRequest, MatchKind};
 use contexture_ir::{HistoryHasher, Item, Message, Role, Transcript};
+use contexture_store_sqlite::SqliteStore;
 
 const RUNS: usize = 9;
 
@@ -23,7 +25,7 @@ fn main() {
         for items in [100, 1_000, 10_000] {
             hashing(items);
             let file = directory.path().join(format!("{items}.db"));
-            let durable = Engine::open(file.to_str().unwrap()).await.unwrap();
+            let durable = Engine::new(Arc::new(SqliteStore::open(file).unwrap()));
             turns("in memory", Engine::in_memory(), items).await;
             turns("SQLite, synchronous=FULL", durable, items).await;
         }

@@ -13,10 +13,12 @@
 )]
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_engine::Engine;
 use contexture_store::{MatchMode, SearchRequest, SearchScope};
+use contexture_store_sqlite::SqliteStore;
 use contexture_testdata::tau_bench;
 use serde_json::Value;
 
@@ -37,12 +39,12 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let path = directory.path().join("sqlite.db");
-        measure(open(&path).await, items).await;
+        measure(open(&path), items).await;
     });
 }
 
-async fn open(path: &Path) -> Engine {
-    Engine::open(path.to_str().unwrap()).await.unwrap()
+fn open(path: &Path) -> Engine {
+    Engine::new(Arc::new(SqliteStore::open(path).unwrap()))
 }
 
 async fn measure(engine: Engine, items: usize) {

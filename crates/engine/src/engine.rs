@@ -26,7 +26,6 @@ use crate::handle::{
 };
 use crate::import::{ImportOptions, Imported, import_session};
 use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
-use crate::open::open_store;
 use crate::search::search_owner;
 
 impl Engine {
@@ -54,15 +53,6 @@ impl Engine {
             layer_model: None,
             handle_caches: None,
         }
-    }
-
-    /// An engine over the database at an address: a path or `sqlite:<path>` (made if absent), or
-    /// `memory:`.
-    ///
-    /// # Errors
-    /// [`EngineError::UnsupportedDatabase`], or what the backend says of the file.
-    pub async fn open(address: &str) -> Result<Self, EngineError> {
-        Ok(Self::new(open_store(address).await?))
     }
 
     /// Returns an engine whose conversations are gone with the process.

@@ -22,12 +22,6 @@ pub enum EngineError {
     /// A layer's function gave no result.
     #[error(transparent)]
     Function(#[from] contexture_layers::FunctionError),
-    /// No backend for this address.
-    #[error("cannot open {address:?}: expected a path, `sqlite:<path>` or `memory:`")]
-    UnsupportedDatabase {
-        /// The address, without credentials.
-        address: String,
-    },
     /// There is no such item on the path, or its reader may not see it.
     #[error("{link} is not on this path")]
     NoLink {
@@ -199,7 +193,6 @@ impl EngineError {
             Self::Name(_) => "bad_name",
             Self::Layers(_) | Self::LayerState(_) => "layer",
             Self::Function(_) => "function",
-            Self::UnsupportedDatabase { .. } => "unsupported_database",
             Self::NoLink { .. } => "not_found",
             Self::Evicted { .. } => "evicted",
             Self::CannotSearch => "cannot_search",
@@ -269,7 +262,6 @@ impl EngineError {
             | Self::Layers(_)
             | Self::LayerState(_)
             | Self::Function(_)
-            | Self::UnsupportedDatabase { .. }
             | Self::NoLink { .. }
             | Self::Evicted { .. }
             | Self::CannotSearch

@@ -23,7 +23,6 @@ mod handle;
 mod hooks;
 mod import;
 mod ingest;
-mod open;
 mod path;
 mod record;
 mod refs;
@@ -50,7 +49,6 @@ pub use handle::{
 pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind};
-pub use open::Database;
 pub use path::parse_node_item;
 pub use record::{RecordOptions, Recorded};
 pub use state::{CoverEntry, Instructions};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use contexture_models::ModelError;
+use contexture_models::{ModelError, delay_before_retry};
 use reqwest::header::HeaderMap;
 
 use crate::options::RetryLimits;
@@ -17,23 +17,11 @@ pub(crate) fn retry_delay(
     if tries > retries.limit || !error.is_retryable() {
         return None;
     }
-    let asked = match error {
-        ModelError::RateLimited { retry_after_ms, .. }
-        | ModelError::Unavailable { retry_after_ms, .. } => *retry_after_ms,
-        _ => None,
-    };
-    // The provider knows its limits. If it asks for more than is allowed, waiting less would be refused again.
-    if let Some(asked) = asked.map(Duration::from_millis) {
-        return (asked <= retries.longest).then_some(asked);
-    }
-    // Capped, or a large number of tries would overflow before the limit of the wait applies.
-    let doubled = 2_u32.saturating_pow(tries.saturating_sub(1).min(16));
-    let wait = retries.wait.saturating_mul(doubled).min(retries.longest);
-    Some(
-        // Spread, so that clients that failed together do not come back together.
-        wait.mul_f64(0.75 + spread.clamp(0.0, 1.0) / 2.0)
-            .min(retries.longest),
-    )
+    // Capped at 16 doublings, unlike the policy of runs: with a very short first wait the waits of one request stop growing
+    // long before `longest`.
+    let factor = 2_u32.saturating_pow(tries.saturating_sub(1).min(16));
+    let asked = error.retry_after();
+    delay_before_retry(retries.wait, factor, retries.longest, asked, Some(spread))
 }
 
 /// How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date. A date is
@@ -91,6 +79,22 @@ mod tests {
             reason: String::new(),
         };
         assert_eq!(ms(1, &refused, 0.5), None);
+    }
+
+    #[test]
+    fn wait_stops_doubling_after_sixteen_times() {
+        let retries = RetryLimits {
+            limit: 40,
+            wait: Duration::from_millis(1),
+            longest: Duration::from_secs(3600),
+        };
+        let waits = [16, 17, 18, 40].map(|tries| {
+            retry_delay(&retries, tries, &limited(None), 0.5).map(|wait| wait.as_millis())
+        });
+        assert_eq!(
+            waits,
+            [Some(32_768), Some(65_536), Some(65_536), Some(65_536)]
+        );
     }
 
     #[test]

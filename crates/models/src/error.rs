@@ -1,5 +1,7 @@
 //! The errors of a model call.
 
+use std::time::Duration;
+
 use contexture_wire::StreamFailure;
 
 /// Why a model did not answer. Variants are distinguished by what the caller would do next.
@@ -122,6 +124,17 @@ impl ModelError {
             | Self::Refused { .. }
             | Self::Forbidden { .. }
             | Self::NoAnswer { .. } => false,
+        }
+    }
+
+    /// Returns how long the provider asks to wait before the same request, where it does.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after_ms, .. } | Self::Unavailable { retry_after_ms, .. } => {
+                retry_after_ms.map(Duration::from_millis)
+            }
+            _ => None,
         }
     }
 

@@ -5,7 +5,9 @@
 //! bodies in a provider's format; reading them is `contexture-wire`'s work. An answer may also come as a
 //! [`ModelStream`], whose end is the same body.
 //!
-//! Not here: HTTP, keys, retrying (an error says whether a retry may help).
+//! An error says whether a retry may help; [`Retry`] and [`delay_before_retry`] say how long to wait before it.
+//!
+//! Not here: HTTP, keys, doing the retry.
 
 mod call;
 mod canned_reply;
@@ -13,6 +15,7 @@ mod error;
 mod events_of_response;
 mod model;
 mod replay;
+mod retry;
 mod scripted;
 mod stream;
 
@@ -21,5 +24,6 @@ pub use canned_reply::CannedReply;
 pub use error::ModelError;
 pub use model::Model;
 pub use replay::{RecordedExchange, ReplayMatching, ReplayModel};
+pub use retry::{Backoff, Retry, Retryable, delay_before_retry};
 pub use scripted::{ScriptedModel, text_response};
 pub use stream::ModelStream;

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use contexture_engine::EngineError;
-use contexture_models::ModelError;
+use contexture_models::{ModelError, Retryable};
 
 use crate::channels::ChannelError;
 use crate::limits::Exceeded;
-use crate::tasks::{Cancelled, PartialFailure, Retryable};
+use crate::tasks::{Cancelled, PartialFailure};
 
 /// Why a run did not succeed. Variants are what the caller would do next; [`RunError::kind`] is the word for programs.
 #[derive(Debug, thiserror::Error)]

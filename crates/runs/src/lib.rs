@@ -15,7 +15,6 @@ mod channels;
 mod error;
 mod execution;
 mod limits;
-mod money;
 mod protocols;
 mod record;
 mod run;
@@ -31,20 +30,19 @@ pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
     WaitTimeout,
 };
+pub use contexture_catalogue::{Money, MoneyError};
+pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
 pub use execution::store_decision;
 pub use limits::{
     BudgetKind, BudgetValue, Exceeded, RunBudget, RunUsage, Snapshot, StopCause, StopCondition,
     StopReason, Tokens,
 };
-pub use money::{Money, MoneyError};
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use record::{RunEntry, RunStatus, WaitingCall, list_runs, open_calls, waiting_calls};
 pub use run::{Run, RunHandle, run_turn, run_turn_with_text};
 pub use steps::post_to_inbox;
-pub use tasks::{
-    Abort, Backoff, Cancelled, ConcurrencyLimit, PartialFailure, Retry, Retryable, parallel,
-};
+pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{
     Allowed, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
     ToolHandler, ToolOptions, ToolOutput, function_call_output,

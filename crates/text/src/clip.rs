@@ -1,7 +1,8 @@
-//! The beginning of a text, for errors that quote and titles that name.
+//! Texts made short, or put on one line.
 //!
-//! Lengths are in characters (`char`), not in bytes or columns: a limit cuts no character in two and does not depend on
-//! the encoding. `…` stands for what was cut. For the nearest boundary of a byte offset use the standard library's
+//! [`excerpt`] and [`shorten_words`] count characters (`char`): for errors that quote and titles that name. [`head_and_tail`]
+//! and [`shorten_line`] count bytes, of which a budget is made, and keep the end too. None cuts a character in two; `…`
+//! stands for what was cut. Not here: columns of a terminal, graphemes of an excerpt. For the nearest boundary of a byte offset use the standard library's
 //! `str::floor_char_boundary` and `str::ceil_char_boundary`.
 
 /// The first `max` characters of a text, with `…` where more follow: for errors that quote.
@@ -38,9 +39,96 @@ pub fn shorten_words(text: &str, max: usize) -> String {
     out
 }
 
+/// Shortens a text to one line of at most about `limit` bytes: [`one_line`], then [`head_and_tail`].
+#[must_use]
+pub fn shorten_line(text: &str, limit: usize) -> String {
+    head_and_tail(&one_line(text), limit)
+}
+
+/// Keeps the beginning and the end of what is longer than `limit` bytes, with the number of characters between.
+#[must_use]
+pub fn head_and_tail(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    // The beginning says what it is; the end often has the result.
+    let (head, tail) = (limit / 4 * 3, limit / 4);
+    let head = text
+        .get(..text.floor_char_boundary(head))
+        .unwrap_or_default();
+    let tail = text
+        .get(text.ceil_char_boundary(text.len() - tail)..)
+        .unwrap_or_default();
+    let between = text
+        .get(head.len()..text.len() - tail.len())
+        .map_or(0, |middle| middle.chars().count());
+    format!(
+        "{} [… {between} characters …] {}",
+        head.trim_end(),
+        tail.trim_start()
+    )
+}
+
+/// Puts a text on one line for a model: white space and control characters become one space, so that no entry of a list
+/// can pass for more than a line.
+///
+/// What is stored is made of it, so it keeps the marks of direction that [`one_printable_line`] removes.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    join_words(text, |c| c.is_whitespace() || c.is_control())
+}
+
+/// Puts a text on one line for a person: what [`is_unsafe`] names and white space become one space, so that nothing in a
+/// stored message can move the cursor or colour the screen.
+#[must_use]
+pub fn one_printable_line(text: &str) -> String {
+    join_words(text, |c| c.is_whitespace() || is_unsafe(c))
+}
+
+/// Whether a character cannot be shown as it is: control characters, and marks that turn the direction of what follows.
+#[must_use]
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn join_words(text: &str, is_blank: impl Fn(char) -> bool) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split(is_blank).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_differ_only_in_marks_of_direction() {
+        for (text, stored, printable) in [
+            ("", "", ""),
+            (" \n\t", "", ""),
+            ("  a\n\n\tb\u{1b}[31m c\u{7}", "a b [31m c", "a b [31m c"),
+            ("a\u{202e}b \u{2066}c", "a\u{202e}b \u{2066}c", "a b c"),
+        ] {
+            assert_eq!(one_line(text), stored);
+            assert_eq!(one_printable_line(text), printable);
+        }
+    }
+
+    #[test]
+    fn shortening_keeps_both_ends_and_says_how_much_is_gone() {
+        assert_eq!(shorten_line("a\n b\t\u{0}c", 20), "a b c");
+        let long = format!("{}{}", "ä".repeat(100), "ö".repeat(100));
+        let short = shorten_line(&long, 41);
+        assert!(
+            short.starts_with("äääääääääääääää [… 180 characters …] ööööö"),
+            "{short}"
+        );
+    }
 
     #[test]
     fn excerpt_counts_characters() {

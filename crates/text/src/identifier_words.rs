@@ -6,6 +6,8 @@
 //!
 //! Not here: which words count how much (the index of `contexture-tools`).
 
+use crate::unspaced::is_unspaced_in_names;
+
 /// The longest word in characters; the rest of a longer one does not count.
 const LONGEST: usize = 40;
 
@@ -19,7 +21,7 @@ pub fn for_each_identifier_word(text: &str, mut visit: impl FnMut(&str)) {
     while let Some(c) = chars.next() {
         // Scripts without spaces have no words to cut. Single characters find everything and pairs rank what is
         // meant above it.
-        if is_unspaced(c) {
+        if is_unspaced_in_names(c) {
             flush_word(&mut word, &mut length, &mut visit);
             let mut buffer = String::with_capacity(8);
             buffer.push(c);
@@ -66,17 +68,6 @@ fn is_word_boundary(before: char, c: char, after: Option<char>) -> bool {
         && (before.is_lowercase()
             || before.is_numeric()
             || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
-}
-
-/// Whether `c` belongs to a script that puts no spaces between words: Han, kana, Hangul (whose words carry endings),
-/// Thai, Lao, Khmer, Burmese.
-fn is_unspaced(c: char) -> bool {
-    matches!(c,
-        '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1100}'..='\u{11FF}' | '\u{1780}'..='\u{17FF}'
-        | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30FF}' | '\u{3130}'..='\u{318F}' | '\u{31F0}'..='\u{31FF}'
-        | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}'
-        | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
-        && c.is_alphanumeric()
 }
 
 /// An English word without its commonest endings. Coarse on purpose: both sides are cut the same way.

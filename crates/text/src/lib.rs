@@ -1,8 +1,11 @@
 //! Rules for plain text that several crates need: folding, words, clipping, similar names.
 //!
 //! * [`case_folded`]: the form in which names that differ only in case are equal.
+//! * [`search_terms`]: texts cut into the folded terms by which they are found, the same for every store.
 //! * [`for_each_identifier_word`]: identifiers and prose cut into lower-case words without endings, for ranking.
+//! * [`fact_words`]: the paths, URLs, identifiers and numbers among the words of a text.
 //! * [`excerpt`] and [`shorten_words`]: the beginning of a text, counted in characters, with `…` where it was cut.
+//! * [`shorten_line`] and [`head_and_tail`]: both ends of a text, counted in bytes; [`one_line`], [`one_printable_line`].
 //! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
 //!
 //! ```
@@ -28,11 +31,16 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod clip;
+pub mod fact_words;
 mod fold;
 mod identifier_words;
+pub mod search_terms;
 mod similar;
+mod unspaced;
 
-pub use clip::{excerpt, shorten_words};
+pub use clip::{
+    excerpt, head_and_tail, is_unsafe, one_line, one_printable_line, shorten_line, shorten_words,
+};
 pub use fold::case_folded;
 pub use identifier_words::for_each_identifier_word;
 pub use similar::{similar_by_edit_distance, similar_by_letter_pairs};

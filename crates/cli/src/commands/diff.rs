@@ -2,6 +2,7 @@
 
 use clap::Args;
 use contexture::Format;
+use contexture::catalogue::Money;
 use contexture::catalogue::{Catalogue, ModelSpec};
 use contexture::compile::{CacheDiff, DiffTarget, Difference, cache_diff};
 use contexture::tokens::counter_for;
@@ -163,8 +164,8 @@ fn format_diff(found: &CacheDiff) -> String {
         let money = found.money.map_or_else(String::new, |money| {
             format!(
                 ", {} instead of {}",
-                format_dollars(money.now),
-                format_dollars(money.cached)
+                Money::from_pico_dollars(money.now).to_short_string(),
+                Money::from_pico_dollars(money.cached).to_short_string()
             )
         });
         line(
@@ -187,16 +188,4 @@ fn write_difference(one: &Difference, line: &mut impl FnMut(&str, &str)) {
     line("reason", one.reason);
     line("-", &one_line(&one.before));
     line("+", &one_line(&one.after));
-}
-
-/// Pico-dollars as dollars, to a tenth of a cent, or to a millionth where that would be nothing.
-fn format_dollars(pico: u128) -> String {
-    // In integers, as prices are; what is smaller than a micro-dollar is not shown.
-    let micro = pico / 1_000_000;
-    let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
-    if micro >= 1_000 {
-        format!("${whole}.{:03}", part / 1_000)
-    } else {
-        format!("${whole}.{part:06}")
-    }
 }

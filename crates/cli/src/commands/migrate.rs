@@ -1,6 +1,7 @@
 //! `contexture migrate`: a database brought to the format of this version.
 
 use clap::Args;
+use contexture::DatabaseAddress;
 use contexture::store_postgres;
 use contexture::store_sqlite;
 use serde_json::json;
@@ -28,7 +29,7 @@ pub(crate) struct Arguments {}
 /// The database cannot be reached, or refuses.
 pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     let address = database::resolve_address(globals)?;
-    let (from, to) = if database::is_postgres(&address) {
+    let (from, to) = if let Ok(DatabaseAddress::Postgres(address)) = address.parse() {
         let from = store_postgres::migrate(&address).await?;
         // Otherwise the first search of each conversation would wait for this.
         let store = store_postgres::PostgresStore::open(&address).await?;

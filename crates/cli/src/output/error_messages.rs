@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
+use contexture::OpenError;
 use contexture::catalogue::CatalogueError;
 use contexture::compile::Refusal;
 use contexture::engine::EngineError;
@@ -288,6 +289,15 @@ fn storage_failure(error: &StoreError, failure: Failure, fault: StorageFault) ->
     }
 }
 
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => error.into(),
+            error => Self::usage(error_chain(&error)),
+        }
+    }
+}
+
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {
@@ -304,7 +314,6 @@ impl From<EngineError> for Failure {
                 )
             }
             EngineError::Refused(refusal) => refusal.into(),
-            EngineError::UnsupportedDatabase { .. } => Self::usage(error_chain(&error)),
             EngineError::NoLink { .. } | EngineError::Evicted { .. } => {
                 Self::new(Exit::NotFound, error.kind(), error_chain(&error))
             }

@@ -1,7 +1,6 @@
 //! Past requests, compiled again.
 
 use contexture::Target;
-use contexture::engine::Engine;
 use contexture::ir::user;
 use serde_json::json;
 
@@ -13,7 +12,7 @@ fn answered(place: &Place) -> Vec<String> {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let engine = Engine::open(path.to_str().unwrap()).await.unwrap();
+        let engine = contexture::open(path.to_str().unwrap()).await.unwrap();
         let chat = engine.conversation("chat").open().await.unwrap();
         let mut sent = Vec::new();
         for at in 0..2 {

@@ -2,7 +2,7 @@
 
 use contexture::engine::ConversationBuilder;
 use contexture::ir::{FunctionCall, FunctionCallOutput, Output};
-use contexture::{Conversation, Engine, assistant_text, hint, role, user};
+use contexture::{Conversation, assistant_text, hint, role, user};
 
 use crate::command::Place;
 
@@ -90,7 +90,7 @@ async fn open(place: &Place, id: &str) -> Conversation {
 async fn builder(place: &Place, id: &str) -> ConversationBuilder {
     let database = place.database();
     std::fs::create_dir_all(database.parent().unwrap()).unwrap();
-    let engine = Engine::open(&database.to_string_lossy()).await.unwrap();
+    let engine = contexture::open(&database.to_string_lossy()).await.unwrap();
     engine.conversation(id)
 }
 

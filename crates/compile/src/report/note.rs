@@ -3,6 +3,7 @@
 //! Equal kinds of repairs are one note, and so is everything that is not shown.
 
 use contexture_catalogue::CacheKind;
+use contexture_catalogue::Money;
 use contexture_condense::READ_TOOL;
 use contexture_prompt_cache::CacheReport;
 
@@ -10,7 +11,7 @@ use crate::input::Contribution;
 use crate::report::document::{
     OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, SegmentVerdict,
 };
-use crate::report::number_format::{count_with_noun, format_dollars, group_thousands};
+use crate::report::number_format::{count_with_noun, group_thousands};
 
 /// How many links and places are named before the rest is a number.
 const NAMED: usize = 3;
@@ -162,8 +163,8 @@ fn cache_note(cache: &CacheReport) -> Option<String> {
     if let (Some(cost), Some(uncached)) = (cache.cost, cache.cost_uncached) {
         words.push(format!(
             "{} instead of {}",
-            format_dollars(cost),
-            format_dollars(uncached)
+            rounded_dollars(cost),
+            rounded_dollars(uncached)
         ));
     }
     if cache.first {
@@ -172,12 +173,16 @@ fn cache_note(cache: &CacheReport) -> Option<String> {
     Some(words.join(" · "))
 }
 
+fn rounded_dollars(pico: u64) -> String {
+    Money::from_pico_dollars(u128::from(pico)).to_rounded_string()
+}
+
 /// Whether it paid to clear what did not have to be.
 fn rewriting_note(cache: &CacheReport) -> Option<String> {
     let worth = cache.rewriting?;
     let [saving, cost] =
         [worth.saving, worth.cost].map(|pico| u64::try_from(pico).unwrap_or(u64::MAX));
-    let (saving, cost) = (format_dollars(saving), format_dollars(cost));
+    let (saving, cost) = (rounded_dollars(saving), rounded_dollars(cost));
     Some(if worth.rewrite {
         format!("saves {saving} over the calls to come, costs {cost} now: done")
     } else {

@@ -1,6 +1,8 @@
 //! Figures and counts in the words of reports, for whoever writes beside them.
 //!
-//! Not here: what is said of a report.
+//! Not here: what is said of a report; sums of money (`contexture_catalogue::Money`).
+
+pub use contexture_text::{is_unsafe, one_printable_line as one_line};
 
 /// Thousands apart: `13,986`.
 #[must_use]
@@ -23,41 +25,6 @@ pub fn count_with_noun(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", group_thousands(count))
 }
 
-/// Pico-dollars as dollars with four decimals.
-pub(crate) fn format_dollars(pico: u64) -> String {
-    let ten_thousandths = pico.saturating_add(50_000_000) / 100_000_000;
-    format!(
-        "${}.{:04}",
-        ten_thousandths / 10_000,
-        ten_thousandths % 10_000
-    )
-}
-
-/// What cannot be shown as it is: control characters, and marks that turn the direction of what follows.
-#[must_use]
-pub fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// The text on one line: control characters and runs of white space become one space, so that nothing in a
-/// stored message can move the cursor or colour the screen.
-#[must_use]
-pub fn one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut space = true;
-    for c in text.chars() {
-        let blank = c.is_whitespace() || is_unsafe(c);
-        match (blank, space) {
-            (true, true) => {}
-            (true, false) => out.push(' '),
-            (false, _) => out.push(c),
-        }
-        space = blank;
-    }
-    out.truncate(out.trim_end().len());
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,8 +36,5 @@ mod tests {
         assert_eq!(group_thousands(1_234_567), "1,234,567");
         assert_eq!(count_with_noun(1, "item"), "1 item");
         assert_eq!(count_with_noun(1_204, "item"), "1,204 items");
-        assert_eq!(format_dollars(1_900_000_000), "$0.0019");
-        assert_eq!(format_dollars(3_000_000_000_000), "$3.0000");
-        assert_eq!(format_dollars(u64::MAX), "$18446744.0737");
     }
 }

@@ -4,13 +4,13 @@
 //! anywhere gathers all its values, each once, in the order they came. Where a name itself carries a fact
 //! (`{"payment_methods": {"card_77": …}}`), it is a value of the name above it.
 //!
-//! Not here: long strings, which are texts and read as such ([`crate::extract::fact_words`]).
+//! Not here: long strings, which are texts and read as such ([`contexture_text::fact_words`]).
 
 use contexture_ir::Fields;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::value::RawValue;
 
-use crate::extract::fact_words::{FactKind, classify_word};
+use contexture_text::fact_words::{FactKind, classify_word};
 
 /// Strings up to this length are values, longer ones texts, in bytes.
 const SHORT: usize = 64;

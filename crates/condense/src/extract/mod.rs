@@ -20,7 +20,6 @@
 
 pub(crate) mod decisions;
 pub(crate) mod errors;
-pub(crate) mod fact_words;
 pub(crate) mod json_facts;
 pub(crate) mod shell;
 pub(crate) mod tool_effects;

@@ -3,7 +3,7 @@
 //! This is no shell: variables, substitutions and globs stay as they are written. A path that a command
 //! names is given, with whether the command changes it.
 
-use crate::extract::fact_words::is_path;
+use contexture_text::fact_words::is_path;
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,8 +7,8 @@
 use contexture_ir::{Fields, FunctionCall};
 use serde_json::value::RawValue;
 
-use crate::extract::fact_words::is_path;
 use crate::extract::shell::{self, FileAccess};
+use contexture_text::fact_words::is_path;
 
 /// What one call does.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -6,11 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part};
+use contexture_wire::partner_indices;
 use indexmap::{IndexMap, IndexSet};
 
-use crate::extract::decisions::{decision_sentences, one_line, shorten_line};
+use contexture_text::fact_words::{FactKind, extract_facts, normalize_value};
+use contexture_text::{one_line, shorten_line};
+
+use crate::extract::decisions::decision_sentences;
 use crate::extract::errors;
-use crate::extract::fact_words::{FactKind, extract_facts, normalize_value};
 use crate::extract::json_facts::{self, ValuesByName};
 use crate::extract::shell::FileAccess;
 use crate::extract::tool_effects::ToolEffects;
@@ -36,12 +39,19 @@ impl Manifest {
     #[must_use]
     pub fn from_items(items: &[CoveredItem<'_>]) -> Self {
         let mut gathered = ManifestBuilder::default();
-        for covered in items {
+        let partners = partner_indices(items.iter().map(|covered| covered.item));
+        for (position, (covered, partner)) in items.iter().zip(partners).enumerate() {
             let index = covered.index;
             match covered.item {
                 Item::Message(message) => gathered.add_message(index, message),
-                Item::FunctionCall(call) => gathered.add_call(index, call),
-                Item::FunctionCallOutput(output) => gathered.add_output(covered, output),
+                Item::FunctionCall(call) => {
+                    let open = gathered.add_call(index, call);
+                    gathered.open_calls.insert(position, open);
+                }
+                Item::FunctionCallOutput(output) => {
+                    let call = partner.and_then(|call| gathered.open_calls.remove(&call));
+                    gathered.add_output(covered, output, call);
+                }
                 // A compaction repeats what the originals say, and reasoning is not a fact.
                 Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => {}
             }
@@ -94,8 +104,8 @@ struct ManifestBuilder {
     urls: IndexSet<String>,
     paths: IndexSet<String>,
     links: Vec<LinkEntry>,
-    /// Calls without an output so far, by their ids, newest last.
-    open_calls: BTreeMap<String, Vec<OpenCall>>,
+    /// Calls without an output so far, by their positions in the span.
+    open_calls: BTreeMap<usize, OpenCall>,
     open_file: Option<String>,
 }
 
@@ -103,6 +113,16 @@ struct OpenCall {
     index: usize,
     tool: String,
     command: Option<String>,
+}
+
+impl OpenCall {
+    fn into_entry(self) -> ManifestEntry {
+        ManifestEntry {
+            index: self.index,
+            text: shorten_line(&format!("no output of {}", self.tool), ERROR),
+            times: 1,
+        }
+    }
 }
 
 impl ManifestBuilder {
@@ -129,29 +149,19 @@ impl ManifestBuilder {
         }
     }
 
-    fn add_call(&mut self, index: usize, call: &FunctionCall) {
-        let deeds = ToolEffects::of_call(call);
-        for (touch, path) in &deeds.files {
-            self.add_file_access(*touch, path);
+    fn add_call(&mut self, index: usize, call: &FunctionCall) -> OpenCall {
+        let effects = ToolEffects::of_call(call);
+        for (access, path) in &effects.files {
+            self.add_file_access(*access, path);
         }
-        let command = deeds
+        let command = effects
             .command
             .as_deref()
             .map(|command| shorten_line(command, COMMAND));
         if let Some(command) = &command {
-            let entry = CommandEntry {
-                index,
-                command: command.clone(),
-                exit: None,
-                failed: false,
-                times: 0,
-            };
-            let entry = self.commands.entry(command.clone()).or_insert(entry);
-            // The newest place counts: that run is the one whose result still holds.
-            entry.index = index;
-            entry.times += 1;
+            self.add_command(index, command);
         }
-        if let Some(tasks) = deeds.tasks {
+        if let Some(tasks) = effects.tasks {
             let open = tasks.into_iter().filter(|(_, done)| !done);
             let entry = |(text, _): (String, bool)| ManifestEntry {
                 index,
@@ -163,30 +173,44 @@ impl ManifestBuilder {
         } else {
             self.add_structured_text(&call.arguments);
         }
-        if deeds.opens
-            && let Some((_, path)) = deeds.files.first()
+        if effects.opens
+            && let Some((_, path)) = effects.files.first()
         {
             self.open_file = Some(path.clone());
-        } else if deeds.edits_open_file
+        } else if effects.edits_open_file
             && let Some(path) = self.open_file.clone()
         {
             self.add_file_access(FileAccess::Writes, &path);
         }
-        let waiting = OpenCall {
+        OpenCall {
             index,
             tool: call.name.clone(),
             command,
-        };
-        self.open_calls
-            .entry(call.call_id.clone())
-            .or_default()
-            .push(waiting);
+        }
     }
 
-    fn add_output(&mut self, covered: &CoveredItem<'_>, output: &FunctionCallOutput) {
+    fn add_command(&mut self, index: usize, command: &str) {
+        let entry = CommandEntry {
+            index,
+            command: command.to_owned(),
+            exit: None,
+            failed: false,
+            times: 0,
+        };
+        let entry = self.commands.entry(command.to_owned()).or_insert(entry);
+        // The newest place counts: that run is the one whose result still holds.
+        entry.index = index;
+        entry.times += 1;
+    }
+
+    fn add_output(
+        &mut self,
+        covered: &CoveredItem<'_>,
+        output: &FunctionCallOutput,
+        call: Option<OpenCall>,
+    ) {
         let index = covered.index;
         let text = covered.item.text();
-        let call = self.open_calls.get_mut(&output.call_id).and_then(Vec::pop);
         // The flag of the provider, besides what the text says.
         let failed = output.is_error == Some(true);
         if let Some(entry) = call
@@ -267,19 +291,8 @@ impl ManifestBuilder {
     fn build_manifest(self, items: usize) -> Manifest {
         // What has a place of its own needs no second mention.
         let (files, commands) = (self.files, self.commands);
-        let mut named: Vec<NamedValues> = self
-            .named
-            .into_iter()
-            .map(|(name, values)| NamedValues {
-                name: one_line(&name),
-                values: values.iter().map(|value| one_line(value)).collect(),
-            })
-            .collect();
-        for one in &mut named {
-            let placed = |value: &String| files.contains_key(value) || commands.contains_key(value);
-            one.values.retain(|value| !placed(value));
-        }
-        named.retain(|one| !one.values.is_empty());
+        let is_listed = |value: &String| files.contains_key(value) || commands.contains_key(value);
+        let named = unlisted_values(self.named, is_listed);
         // A value that has a name is more useful there than in a bare list.
         let known: BTreeSet<&str> = named
             .iter()
@@ -291,32 +304,23 @@ impl ManifestBuilder {
                 .filter(|value| !known.contains(normalize_value(value)))
                 .collect()
         };
-        let mut waiting: Vec<OpenCall> = self.open_calls.into_values().flatten().collect();
-        waiting.sort_by_key(|call| call.index);
-        let waiting = waiting.into_iter().map(|call| ManifestEntry {
-            index: call.index,
-            text: shorten_line(&format!("no output of {}", call.tool), ERROR),
-            times: 1,
-        });
+        let open_calls = self.open_calls.into_values().map(OpenCall::into_entry);
         let identifiers = unnamed(self.identifiers);
         let (numbers, urls) = (unnamed(self.numbers), unnamed(self.urls));
         let mut paths = unnamed(self.paths);
         paths.retain(|path| !files.contains_key(path));
-        let decisions = self
-            .decisions
-            .into_iter()
-            .map(|((by, text), (index, times))| Decision {
-                by,
-                said: ManifestEntry { index, text, times },
-            });
+        let decision = |((by, text), (index, times))| Decision {
+            by,
+            said: ManifestEntry { index, text, times },
+        };
         Manifest {
             items,
             asked: into_entries(self.asked),
             files: files.into_values().collect(),
             commands: commands.into_values().collect(),
             errors: into_entries(self.errors),
-            open: self.tasks.into_iter().chain(waiting).collect(),
-            decisions: decisions.collect(),
+            open: self.tasks.into_iter().chain(open_calls).collect(),
+            decisions: self.decisions.into_iter().map(decision).collect(),
             identifiers,
             numbers,
             urls,
@@ -325,6 +329,22 @@ impl ManifestBuilder {
             named,
         }
     }
+}
+
+/// The values of each name that no other list has, on one line each.
+fn unlisted_values(named: ValuesByName, is_listed: impl Fn(&String) -> bool) -> Vec<NamedValues> {
+    let mut named: Vec<NamedValues> = named
+        .into_iter()
+        .map(|(name, values)| NamedValues {
+            name: one_line(&name),
+            values: values.iter().map(|value| one_line(value)).collect(),
+        })
+        .collect();
+    for one in &mut named {
+        one.values.retain(|value| !is_listed(value));
+    }
+    named.retain(|one| !one.values.is_empty());
+    named
 }
 
 fn count_text(seen: &mut TextOccurrences, index: usize, text: String) {
@@ -351,5 +371,61 @@ fn strip_line_number(line: &str) -> &str {
             rest
         }
         _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_ir::Output;
+
+    use super::*;
+
+    fn run(command: &str) -> Item {
+        let arguments = format!("{{\"command\":{command:?}}}");
+        Item::FunctionCall(FunctionCall::new("call_1", "bash", arguments))
+    }
+
+    fn output(is_error: bool) -> Item {
+        let mut output = FunctionCallOutput::new("call_1", Output::Text("done".to_owned()));
+        output.is_error = Some(is_error);
+        Item::FunctionCallOutput(output)
+    }
+
+    /// Commands with whether their output is marked as an error, and the open entries.
+    fn check(items: &[Item], commands: &[(&str, bool)], open: usize) {
+        let covered = |(index, item)| CoveredItem {
+            index,
+            item,
+            hash: None,
+        };
+        let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
+        let manifest = Manifest::from_items(&covered);
+        let failed = |entry: &CommandEntry| (entry.command.clone(), entry.failed);
+        let found: Vec<_> = manifest.commands.iter().map(failed).collect();
+        let expected = commands
+            .iter()
+            .map(|(command, failed)| ((*command).to_owned(), *failed));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+        assert_eq!(manifest.open.len(), open);
+    }
+
+    #[test]
+    fn outputs_of_parallel_calls_with_one_id_answer_in_order() {
+        let calls = [run("make"), run("make test")];
+        let expected = [("make", true), ("make test", false)];
+        check(
+            &[&calls[..], &[output(true), output(false)]].concat(),
+            &expected,
+            0,
+        );
+    }
+
+    #[test]
+    fn output_answers_the_nearest_step_with_an_open_call() {
+        let items = [run("make"), output(true), run("make test"), output(false)];
+        check(&items, &[("make", true), ("make test", false)], 0);
+        // A retried call: the last attempt is the answered one.
+        let items = [run("make"), run("make test"), output(true)];
+        check(&items, &[("make", false), ("make test", true)], 1);
     }
 }

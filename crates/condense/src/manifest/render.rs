@@ -9,12 +9,12 @@ use std::fmt;
 
 use contexture_tokens::TokenCounter;
 
-use crate::extract::fact_words::{extract_facts, normalize_value};
 use crate::manifest::data::Manifest;
 use crate::manifest::sections::{
     EntryCandidate, EntryFilter, EntryLayout, Section, USEFUL, entry_candidates, is_informative,
     quote_if_needed, sections_in_order,
 };
+use contexture_text::fact_words::{extract_facts, normalize_value};
 
 /// How large the text may be. Files stand in it even if they alone are larger.
 #[derive(Clone, Copy, Debug)]

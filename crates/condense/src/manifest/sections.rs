@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use contexture_ir::quote_json;
 
-use crate::extract::fact_words::{FactKind, classify_word};
 use crate::manifest::data::{CommandEntry, FileEntry, Manifest, ManifestEntry, Speaker};
+use contexture_text::fact_words::{FactKind, classify_word};
 
 /// The lists, in the order they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

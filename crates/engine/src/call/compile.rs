@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
+use contexture_catalogue::Capabilities;
 use contexture_compile::{
-    Advice, Band, CalibratedRange, CompileError, CompileRequest, Compiled, Compiler, Content,
-    Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
+    Advice, Band, CalibratedRange, Cancel, CompileError, CompileRequest, Compiled, Compiler,
+    Content, Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId, Transcript};
 use contexture_layers::{HookOutcome, LayerEvent};
 use contexture_render::{Renderer, XmlRenderer};
-use contexture_store::PathEnd;
+use contexture_store::{NodeState, PathEnd};
 use contexture_telemetry::{self as telemetry, Operation};
 use contexture_wire::{Format, ToolNameMap};
 use tracing::Instrument;
@@ -118,20 +119,7 @@ pub(crate) async fn compile_call(
         .head
         .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
     let state = load_state(chat, at, "").await?;
-    // Leading messages of the caller replace stored ones for this call only: a proxy sends those of the
-    // client's newest request.
-    let mut instructions = instructions_from_state(chat, &state)?;
-    if let Some(messages) = options.instructions {
-        instructions.messages = messages.to_vec();
-    }
-    // The order decides the bytes of the payload: stored instructions, what the handle says, what this call
-    // says, and layers last, whose words change most often and would end the cached prefix earliest.
-    let mut contributions = leading_contributions(&instructions)?;
-    contributions.extend(
-        chat.call_context()
-            .build_contributions(&model.capabilities)?,
-    );
-    contributions.extend_from_slice(options.also);
+    let mut contributions = own_contributions(chat, &state, &options, &model.capabilities)?;
     // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
     let plan_key = format!("@plan/{}/{}", target.format(), target.model());
     let tree_inputs = TreeInputs::from_path(&path, &state, &plan_key)?;
@@ -156,6 +144,42 @@ pub(crate) async fn compile_call(
         encoding: model.encoding,
         passes: recalled.passes,
     };
+    let compiled = run_compiler(chat, &mut inputs, &tree_inputs, options.cancel).await?;
+    Ok(CompiledCall {
+        outcomes: recalled.outcomes,
+        told: session.drain_events(),
+        ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
+    })
+}
+
+/// Returns what is said beside the history, except by layers.
+fn own_contributions(
+    chat: &Conversation,
+    state: &NodeState,
+    options: &CompileOptions<'_>,
+    capabilities: &Capabilities,
+) -> Result<Vec<Contribution>, EngineError> {
+    // Leading messages of the caller replace stored ones for this call only: a proxy sends those of the
+    // client's newest request.
+    let mut instructions = instructions_from_state(chat, state)?;
+    if let Some(messages) = options.instructions {
+        instructions.messages = messages.to_vec();
+    }
+    // The order decides the bytes of the payload: stored instructions, what the handle says, what this call
+    // says, and layers last, whose words change most often and would end the cached prefix earliest.
+    let mut contributions = leading_contributions(&instructions)?;
+    contributions.extend(chat.call_context().build_contributions(capabilities)?);
+    contributions.extend_from_slice(options.also);
+    Ok(contributions)
+}
+
+/// Compiles inputs that were read, in a span of its own, and reports the result to watchers and metrics.
+async fn run_compiler(
+    chat: &Conversation,
+    inputs: &mut CallInputs,
+    tree_inputs: &TreeInputs<'_>,
+    cancel: Option<&Cancel>,
+) -> Result<Compiled, EngineError> {
     chat.publish(|| EngineEventKind::CompileStart {
         model: inputs.request.model.clone(),
     });
@@ -163,7 +187,7 @@ pub(crate) async fn compile_call(
     // The span begins after everything was read, so that it measures compiling and not the store.
     let span = compile_span(chat, &inputs.request);
     let operation = Operation::for_compile(format, &model, span.clone());
-    let compiling = compile_calibrated(chat, &mut inputs, &tree_inputs, options.cancel);
+    let compiling = compile_calibrated(chat, inputs, tree_inputs, cancel);
     let compiled = compiling.instrument(span.clone()).await;
     operation.end(compiled.as_ref().err().map(Refusal::kind));
     let compiled = compiled?;
@@ -173,11 +197,7 @@ pub(crate) async fn compile_call(
     // Only compiles that gave a payload are measured: a refusal has no size.
     telemetry::record_compile(format, &model, compiled.report.totals.tokens, omitted);
     chat.publish(|| compile_done_event(&inputs.request, &compiled.report));
-    Ok(CompiledCall {
-        outcomes: recalled.outcomes,
-        told: session.drain_events(),
-        ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
-    })
+    Ok(compiled)
 }
 
 /// By what a provider shall know calls of one conversation, whose prefixes are alike. A hash, as names may

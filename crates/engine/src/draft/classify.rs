@@ -49,35 +49,21 @@ pub(crate) async fn classify_staged(
         StagedItem::Message(message) => message,
         StagedItem::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
         StagedItem::Item(item) => {
-            let (id, verdict) = (derived_message_id(key, index)?, SaveAction::New);
-            let hashes = vec![meaning_hash(&item)];
-            let secrets = chat.engine().secrets();
-            let item = secrets.map_or_else(|| item.clone(), |secrets| secrets.redact_item(&item));
-            return Ok(StagedNode {
-                id,
-                items: vec![item],
-                hashes,
-                stored: Vec::new(),
-                action: verdict,
-            });
+            return Ok(stage_item(chat, derived_message_id(key, index)?, item));
         }
     };
     // A message without parts may stand for one that is to come; it is not worth storing.
     let message = validate(std::slice::from_ref(&message))?
         .pop()
         .unwrap_or(message);
-    // A message without an id is new by definition. Its id derives from the key of the draft, so that a commit
-    // that is repeated stores it once.
-    let known = !message.id.is_empty();
-    let id = if known {
-        MessageId::new(&message.id)?
+    let (id, stored) = if message.id.is_empty() {
+        // A message without an id is new by definition. Its id derives from the key of the draft, so that a
+        // commit that is repeated stores it once.
+        (derived_message_id(key, index)?, Vec::new())
     } else {
-        derived_message_id(key, index)?
-    };
-    let stored = if known {
-        message_nodes_on_branch(chat, &id).await?
-    } else {
-        Vec::new()
+        let id = MessageId::new(&message.id)?;
+        let stored = message_nodes_on_branch(chat, &id).await?;
+        (id, stored)
     };
     let mut lifted = lift_message(&message);
     // Hashed before redaction, so that the same message is recognised when a client sends it again.
@@ -96,6 +82,23 @@ pub(crate) async fn classify_staged(
         stored,
         action: verdict,
     })
+}
+
+/// Stages an item that is no message: it is always new.
+fn stage_item(chat: &Conversation, id: MessageId, item: Item) -> StagedNode {
+    // Hashed before redaction, as items of messages are.
+    let hashes = vec![meaning_hash(&item)];
+    let item = match chat.engine().secrets() {
+        Some(secrets) => secrets.redact_item(&item),
+        None => item,
+    };
+    StagedNode {
+        id,
+        items: vec![item],
+        hashes,
+        stored: Vec::new(),
+        action: SaveAction::New,
+    }
 }
 
 pub(crate) fn derived_message_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {

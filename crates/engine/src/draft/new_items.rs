@@ -77,27 +77,52 @@ async fn find_answered_calls(
     let mut calls: Vec<MatchedCall> = Vec::new();
     // A new branch begins before the edit: calls on the old one are not on it.
     if look_back {
-        let last = ReadRequest::last_nodes(chat.current_position(), ANSWER_WINDOW);
-        let path = load_path(chat, last).await?;
-        // A call that has its output is closed; providers refuse a second output for it.
-        let done: BTreeSet<NodeId> = path.nodes.iter().filter_map(|node| node.answers).collect();
-        for (node, one) in path.nodes.iter().zip(&path.items) {
-            if ends_step(&one.item, Format::Items) {
-                open.end_step();
-            }
-            // What stored outputs answer was decided when they were stored.
-            if let Item::FunctionCall(call) = one.item.as_ref()
-                && !done.contains(&node.id)
-            {
-                open.add_call(call.call_id.clone(), calls.len());
-                let message = Some(message_id_of(node)?);
-                calls.push(MatchedCall {
-                    node: node.id,
-                    message,
-                });
-            }
+        add_stored_calls(chat, &mut open, &mut calls).await?;
+    }
+    pair_added_items(added, &mut open, &mut calls);
+    for (call, output) in open.into_pairs() {
+        if let Some(slot) = answered.get_mut(output) {
+            *slot = calls.get(call).cloned();
         }
     }
+    Ok(answered)
+}
+
+/// Adds the calls at the end of the branch that have no output yet.
+async fn add_stored_calls(
+    chat: &Conversation,
+    open: &mut OpenCalls<String>,
+    calls: &mut Vec<MatchedCall>,
+) -> Result<(), EngineError> {
+    let last = ReadRequest::last_nodes(chat.current_position(), ANSWER_WINDOW);
+    let path = load_path(chat, last).await?;
+    // A call that has its output is closed; providers refuse a second output for it.
+    let done: BTreeSet<NodeId> = path.nodes.iter().filter_map(|node| node.answers).collect();
+    for (node, one) in path.nodes.iter().zip(&path.items) {
+        if ends_step(&one.item, Format::Items) {
+            open.end_step();
+        }
+        // What stored outputs answer was decided when they were stored.
+        if let Item::FunctionCall(call) = one.item.as_ref()
+            && !done.contains(&node.id)
+        {
+            open.add_call(call.call_id.clone(), calls.len());
+            let message = Some(message_id_of(node)?);
+            calls.push(MatchedCall {
+                node: node.id,
+                message,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Adds the calls of new items, and pairs their outputs.
+fn pair_added_items(
+    added: &[AddedItem<'_>],
+    open: &mut OpenCalls<String>,
+    calls: &mut Vec<MatchedCall>,
+) {
     for (at, new) in added.iter().enumerate() {
         if ends_step(new.item, Format::Items) {
             open.end_step();
@@ -117,12 +142,6 @@ async fn find_answered_calls(
             _ => {}
         }
     }
-    for (call, output) in open.into_pairs() {
-        if let Some(slot) = answered.get_mut(output) {
-            *slot = calls.get(call).cloned();
-        }
-    }
-    Ok(answered)
 }
 
 /// An item that is appended, and the message it comes from.

@@ -100,14 +100,7 @@ impl Secrets {
     }
 
     fn redact_literal<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        // By the byte with which they begin: most bytes begin none.
-        let mut patterns: [Vec<&SecretPattern>; 256] = std::array::from_fn(|_| Vec::new());
-        for pattern in &self.patterns {
-            let first = pattern.first_byte().map(usize::from);
-            if let Some(candidates) = first.and_then(|first| patterns.get_mut(first)) {
-                candidates.push(pattern);
-            }
-        }
+        let patterns = self.patterns_by_first_byte();
         // Built only from the first match on: most texts hold no secret and are returned as they are.
         let (mut out, mut copied) = (String::new(), 0);
         for (at, byte) in json.bytes().enumerate() {
@@ -123,14 +116,7 @@ impl Secrets {
             });
             if let Some((name, length)) = found {
                 out.push_str(json.get(copied..at).unwrap_or_default());
-                out.push_str("[redacted: ");
-                // A string within a string is escaped twice, so a name that needs escapes fits at no depth.
-                out.extend(name.chars().map(|c| match c {
-                    '"' | '\\' => '_',
-                    c if c.is_control() => '_',
-                    c => c,
-                }));
-                out.push(']');
+                push_placeholder(&mut out, name);
                 copied = at + length;
             }
         }
@@ -139,6 +125,18 @@ impl Secrets {
         }
         out.push_str(json.get(copied..).unwrap_or_default());
         Cow::Owned(out)
+    }
+
+    /// The patterns by the byte with which they begin: most bytes begin none.
+    fn patterns_by_first_byte(&self) -> [Vec<&SecretPattern>; 256] {
+        let mut patterns: [Vec<&SecretPattern>; 256] = std::array::from_fn(|_| Vec::new());
+        for pattern in &self.patterns {
+            let first = pattern.first_byte().map(usize::from);
+            if let Some(candidates) = first.and_then(|first| patterns.get_mut(first)) {
+                candidates.push(pattern);
+            }
+        }
+        patterns
     }
 
     /// The same with strings written plainly that have a secret among escapes which need not be.
@@ -256,21 +254,36 @@ impl SecretPattern {
                 let fits = (*least..=*most).contains(&length) && pieces.into_iter().any(is_solid);
                 fits.then_some(begins.len() + length)
             }
-            Self::Pem { label, .. } => {
-                let words = text.strip_prefix(BEGIN)?;
-                let end = words.find(|c: char| !(c.is_ascii_uppercase() || c == ' '))?;
-                let (words, rest) = words.split_at_checked(end)?;
-                if !words.ends_with(label.as_str()) || !rest.starts_with(DASHES) {
-                    return None;
-                }
-                // Never past the end of the JSON string, or the text would be no JSON any more.
-                let inside = rest.get(..string_end(rest)).unwrap_or(rest);
-                let tail = format!("{label}{DASHES}");
-                let length = inside.find(&tail).map(|end| end + tail.len());
-                Some(BEGIN.len() + words.len() + length.unwrap_or(inside.len()))
-            }
+            Self::Pem { label, .. } => pem_block_length(text, label),
         }
     }
+}
+
+/// How many bytes the PEM block has that a text begins with, if its label ends with `label`.
+fn pem_block_length(text: &str, label: &str) -> Option<usize> {
+    let words = text.strip_prefix(BEGIN)?;
+    let end = words.find(|c: char| !(c.is_ascii_uppercase() || c == ' '))?;
+    let (words, rest) = words.split_at_checked(end)?;
+    if !words.ends_with(label) || !rest.starts_with(DASHES) {
+        return None;
+    }
+    // Never past the end of the JSON string, or the text would be no JSON any more.
+    let inside = rest.get(..string_end(rest)).unwrap_or(rest);
+    let tail = format!("{label}{DASHES}");
+    let length = inside.find(&tail).map(|end| end + tail.len());
+    Some(BEGIN.len() + words.len() + length.unwrap_or(inside.len()))
+}
+
+/// Appends what stands for a secret.
+fn push_placeholder(out: &mut String, name: &str) {
+    out.push_str("[redacted: ");
+    // A string within a string is escaped twice, so a name that needs escapes fits at no depth.
+    out.extend(name.chars().map(|c| match c {
+        '"' | '\\' => '_',
+        c if c.is_control() => '_',
+        c => c,
+    }));
+    out.push(']');
 }
 
 /// Whether what stands before `at` ends a word: `n` does, if it is the end of a line break's `\n`, and `d` of `\u003d`.

@@ -18,6 +18,7 @@ mod options;
 pub use options::{DivergedSession, ImportOptions, Imported};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use contexture_sessions::{Session, SessionHead};
 
@@ -82,31 +83,8 @@ impl ImportJob<'_> {
             &session.heads
         };
         for (order, head) in heads.iter().enumerate() {
-            let path: Vec<usize> = session.path_to(head.node);
-            let known = path
-                .iter()
-                .take_while(|index| stored.contains(index))
-                .count();
-            // Paths share their beginnings: what an earlier head stored is not stored again.
-            let (earlier, base) = self.find_stored_prefix(order, &path, known).await?;
-            let (_, fresh) = path.split_at(earlier.min(path.len()));
-            stored.extend(&path);
-            let chain = UnstoredBranch {
-                order,
-                name: &head.name,
-                shared: earlier,
-                base: self.after_state_node(base),
-                continues: self.existed && (earlier > known || order == 0),
-                nodes: fresh,
-            };
-            let change = self.instructions_change(&chain).await?;
-            // Importing the same session again comes through here for every head and stores nothing.
-            if fresh.is_empty() && change.is_none() {
-                continue;
-            }
-            new += fresh.len();
-            let items = self.build_items(&path, &chain)?;
-            self.append_branch(&chain, items, change, blob.as_ref())
+            new += self
+                .import_head(order, head, &mut stored, blob.as_ref())
                 .await?;
         }
         // A session without items has no append that the blob could go with.
@@ -123,6 +101,41 @@ impl ImportJob<'_> {
             branches: branch_count(session),
             parted: self.diverged,
         })
+    }
+
+    /// Stores what is new on the path to a head, and returns how many nodes that is.
+    async fn import_head(
+        &mut self,
+        order: usize,
+        head: &SessionHead,
+        stored: &mut BTreeSet<usize>,
+        blob: Option<&Arc<[u8]>>,
+    ) -> Result<usize, EngineError> {
+        let path: Vec<usize> = self.session.path_to(head.node);
+        let known = path
+            .iter()
+            .take_while(|index| stored.contains(index))
+            .count();
+        // Paths share their beginnings: what an earlier head stored is not stored again.
+        let (earlier, base) = self.find_stored_prefix(order, &path, known).await?;
+        let (_, fresh) = path.split_at(earlier.min(path.len()));
+        stored.extend(&path);
+        let chain = UnstoredBranch {
+            order,
+            name: &head.name,
+            shared: earlier,
+            base: self.after_state_node(base),
+            continues: self.existed && (earlier > known || order == 0),
+            nodes: fresh,
+        };
+        let change = self.instructions_change(&chain).await?;
+        // Importing the same session again comes through here for every head and stores nothing.
+        if fresh.is_empty() && change.is_none() {
+            return Ok(0);
+        }
+        let items = self.build_items(&path, &chain)?;
+        self.append_branch(&chain, items, change, blob).await?;
+        Ok(fresh.len())
     }
 }
 

@@ -8,6 +8,8 @@ use contexture_store::Event;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 
+use crate::support::open_file;
+
 type Followed = BoxStream<'static, Result<Event, EngineError>>;
 
 async fn numbers(events: &mut Followed, count: usize) -> Vec<u64> {
@@ -64,15 +66,14 @@ async fn in_memory() {
 async fn in_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.db");
-    is_followed(Engine::open(path.to_str().unwrap()).await.unwrap()).await;
+    is_followed(open_file(&path)).await;
 }
 
 #[tokio::test]
 async fn what_another_process_writes_is_seen() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.db");
-    let open = async || Engine::open(path.to_str().unwrap()).await.unwrap();
-    let (here, there) = (open().await, open().await);
+    let (here, there) = (open_file(&path), open_file(&path));
     let chat = here.conversation("c").open().await.unwrap();
     let other = there.conversation("c").open().await.unwrap();
     let mut events = chat.follow(1);

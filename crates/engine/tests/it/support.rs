@@ -1,12 +1,21 @@
 //! An engine whose clock and ids are the same in every run, and ways to look at it.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use contexture_engine::{Conversation, Engine, MessageView, TestClock, TestIds};
 use contexture_ir::{Fragment, UiMessage, UiRole, assistant, text_part, user};
+use contexture_store_sqlite::SqliteStore;
 
 pub(crate) fn engine() -> Engine {
     Engine::in_memory()
         .with_clock(TestClock::new(1_000))
         .with_ids(TestIds::default())
+}
+
+/// An engine over a SQLite file, which is created if absent.
+pub(crate) fn open_file(path: &Path) -> Engine {
+    Engine::new(Arc::new(SqliteStore::open(path).unwrap()))
 }
 
 pub(crate) async fn chat() -> Conversation {

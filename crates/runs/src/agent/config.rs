@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use contexture_compile::Target;
 use contexture_engine::PrepareOptions;
-use contexture_models::Model;
+use contexture_models::{Model, Retry};
 use contexture_tools::Choice;
 
 use crate::agent::approval::{Approver, NoApprover};
 use crate::agent::event::Observer;
 use crate::limits::{RunBudget, StopCondition};
-use crate::tasks::Retry;
 use crate::tools::ToolBox;
 
 /// How often an answer that layers refuse is asked for again.

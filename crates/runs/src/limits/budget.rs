@@ -6,13 +6,13 @@
 //!
 //! Not here: counting ([`crate::RunUsage`]), and ending the run.
 
+use contexture_catalogue::Money;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::usage::RunUsage;
-use crate::money::Money;
 
 /// Limits; what is absent has none. The default has none at all.
 ///

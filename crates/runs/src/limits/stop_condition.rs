@@ -6,6 +6,7 @@
 //!
 //! Not here: limits that hold whatever a loop wants ([`crate::RunBudget`]).
 
+use contexture_catalogue::Money;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use std::time::Duration;
 use contexture_ir::FunctionCall;
 
 use crate::limits::usage::RunUsage;
-use crate::money::Money;
 use crate::tasks::panic_message;
 
 /// Where a loop stands after an iteration.

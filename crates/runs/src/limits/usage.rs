@@ -8,12 +8,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use contexture_catalogue::{CacheKind, Meter, Prices};
+use contexture_catalogue::{CacheKind, Meter, Money, Prices};
 use contexture_compile::{CacheUsage, Rates};
 use contexture_ir::Usage;
 use serde::{Deserialize, Serialize};
-
-use crate::money::Money;
 
 /// Tokens; absent where no call reported any. Sums end at the largest there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

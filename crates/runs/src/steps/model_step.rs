@@ -12,7 +12,7 @@ use contexture_ir::{
 };
 use contexture_layers::AnswerVerdict;
 use contexture_layers::builtin::Guardrails;
-use contexture_models::{ModelError, ModelRequest};
+use contexture_models::{ModelError, ModelRequest, Retryable};
 use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
@@ -24,7 +24,7 @@ use crate::execution::{
     LiveRun, NextStep, RunSideUsage, UnansweredCall, UnansweredCalls, json_bytes, model_call_usage,
 };
 use crate::record::{RUN_STATE_VERSION, node_id, stop_key};
-use crate::tasks::{Cancelled, Retryable};
+use crate::tasks::Cancelled;
 
 /// How a streamed call of a model ended.
 enum StreamOutcome {

@@ -1,7 +1,7 @@
 //! Work that runs, and how it is cancelled, repeated and run in parallel.
 //!
-//! An [`Abort`] cancels a run and every run below it; [`Retry`] repeats what failed for a moment, with a *backoff*
-//! between attempts; [`parallel`] runs tasks side by side up to a limit. Nothing here knows runs, models or tools.
+//! An [`Abort`] cancels a run and every run below it; [`run_with_retries`] repeats what failed for a moment, with
+//! a *backoff* between attempts; [`parallel`] runs tasks side by side up to a limit. Nothing here knows runs, models or tools.
 //!
 //! * An abort has a *reason*; the first one counts. It goes down the tree of runs, never up.
 //! * Work is cut where it next waits. What is done at the moment of the abort counts as done.
@@ -19,7 +19,7 @@ use std::any::Any;
 
 pub use cancel::{Abort, Cancelled};
 pub use parallel::{ConcurrencyLimit, PartialFailure};
-pub use retry::{Backoff, Retry, Retryable};
+pub use retry::run_with_retries;
 
 /// Returns the message of a caught panic, as an error text.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -86,11 +86,7 @@ async fn sent_at_the_same_time_it_is_made_once() {
 async fn a_key_outlives_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.db");
-    let open = async || {
-        contexture::Engine::open(file.to_str().unwrap())
-            .await
-            .unwrap()
-    };
+    let open = async || contexture::open(file.to_str().unwrap()).await.unwrap();
     let stand = Stand::over(open().await, "").await;
     let path = format!("{}/messages", talk(&stand, "a", &[]).await);
     let first = keyed(&stand, &path, "k", &said("one")).await;

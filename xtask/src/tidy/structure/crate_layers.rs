@@ -56,8 +56,11 @@ pub(crate) const FOR_TESTS: &[&str] = &[
     "contexture-upstream-testkit",
 ];
 
-/// The crate that only passes on what others define.
+/// The crate that only passes on what others define, but for one file.
 pub(crate) const FACADE: &str = "crates/contexture";
+
+/// The file of the façade that holds code: backends are chosen there, because only the façade knows all of them.
+pub(crate) const FACADE_CODE: &str = "open.rs";
 
 /// Every crate there is or will be. A package of the workspace that is missing here is a finding.
 pub(crate) const CRATE_RULES: &[CrateRule] = &[

@@ -12,7 +12,7 @@ use clap::Args;
 use contexture::store::{Conversation, ListConversations};
 use contexture::store_postgres;
 use contexture::store_sqlite::FORMAT;
-use contexture::{Catalogue, Engine, Format};
+use contexture::{Catalogue, DatabaseAddress, Engine, Format};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 use serde_json::json;
@@ -96,19 +96,22 @@ async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut V
         Ok(address) => address,
         Err(failure) => return checks.push(DoctorCheck::from_failure("database", failure)),
     };
-    if database::is_postgres(&address) {
-        return check_postgres(arguments, globals, checks).await;
-    }
-    let Some(file) = database::sqlite_path(&address) else {
-        let found = format!("{address}, which keeps nothing");
-        return checks.push(
-            DoctorCheck::new("database", CheckState::Warn, found)
-                .with_hint("--db FILE names a file"),
-        );
+    let file = match address.parse() {
+        Ok(DatabaseAddress::Sqlite(file)) => file,
+        Ok(DatabaseAddress::Postgres(_)) => {
+            return check_postgres(arguments, globals, checks).await;
+        }
+        _ => {
+            let found = format!("{address}, which keeps nothing");
+            return checks.push(
+                DoctorCheck::new("database", CheckState::Warn, found)
+                    .with_hint("--db FILE names a file"),
+            );
+        }
     };
     let shown = file.display();
     // No finding: before the first import there is none.
-    let Ok(metadata) = fs::metadata(file) else {
+    let Ok(metadata) = fs::metadata(&file) else {
         let check = DoctorCheck::new("database", CheckState::Ok, format!("{shown}, not made yet"));
         return checks.push(check.with_hint("`contexture import FILE` makes it"));
     };

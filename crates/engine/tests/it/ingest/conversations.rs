@@ -12,7 +12,7 @@ use super::client::{
     Client, answer, call, conversations, item, model, output, owner, path, request, send, send_to,
     user,
 };
-use crate::support::engine;
+use crate::support::{engine, open_file};
 
 #[tokio::test]
 async fn a_history_sent_whole_each_time_is_stored_once() {
@@ -392,11 +392,11 @@ async fn outputs_answer_their_calls() {
 async fn history_is_matched_after_restart_and_index_rebuild() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("engine.db");
-    let open = async || Engine::open(path.to_str().unwrap()).await.unwrap();
+    let open = || open_file(&path);
     let mut history = Vec::new();
     let mut id = None;
     for turn in 0..4 {
-        let engine = open().await;
+        let engine = open();
         history.push(user(&format!("question {turn}")));
         let sent = send(&engine, &history).await;
         assert_eq!(sent.appended.len(), 1);
@@ -406,7 +406,7 @@ async fn history_is_matched_after_restart_and_index_rebuild() {
             .unwrap();
         id = Some(sent.chat.id().clone());
     }
-    let (engine, id) = (open().await, id.unwrap());
+    let (engine, id) = (open(), id.unwrap());
     let index = engine.store().path_index().unwrap();
     // As after a change of the rule: what was made by the old one is gone.
     index

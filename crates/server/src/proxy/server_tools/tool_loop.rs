@@ -352,7 +352,7 @@ impl StoredRounds {
         recorded.usage = Some(sum.clone());
         if let Some(cost) = cost {
             match &mut self.cost {
-                Some(sum) => sum.pico_dollars = sum.pico_dollars.saturating_add(cost.pico_dollars),
+                Some(sum) => *sum += &cost,
                 None => self.cost = Some(cost),
             }
         }

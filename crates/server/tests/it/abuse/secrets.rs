@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use contexture::Engine;
 use contexture_server::{App, Config, NewKey};
 use contexture_upstream_testkit::{
     Received, ScriptedProvider, Upstream, UpstreamResponse as Scripted,
@@ -87,7 +86,7 @@ impl Scene {
         let upstream = Upstream::start(repeating).await;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("contexture.db");
-        let engine = Engine::open(file.to_str().unwrap()).await.unwrap();
+        let engine = contexture::open(file.to_str().unwrap()).await.unwrap();
         // A port that was free a moment ago.
         let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let gone = gone.local_addr().unwrap();

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::idf::{IdfWeight, ONE};
 use super::query::{IndexCondition, Query, QueryPhrase, QueryTerm, TermExtent};
-use super::terms::{Purpose, Term, visit_terms};
+use contexture_text::search_terms::{Purpose, Term, visit_terms};
 
 /// A text that is what was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

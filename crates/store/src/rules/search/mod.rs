@@ -5,7 +5,7 @@
 //!
 //! The steps of a search, each a file:
 //!
-//! 1. `searchable_text` is the text of an item that counts, `terms` cuts it into index terms. Both
+//! 1. `searchable_text` is the text of an item that counts, `contexture_text::search_terms` cuts it into index terms. Both
 //!    are versioned by [`TERMS_VERSION`]: a backend indexes again when the version changes.
 //! 2. `query` parses the request's text into phrases and gives [`IndexCondition`]s, a superset of
 //!    what matches, in the index's vocabulary.
@@ -21,11 +21,12 @@ mod query;
 mod rank;
 mod searchable_text;
 mod snippet;
-mod terms;
 
+pub use contexture_text::search_terms::{
+    Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, visit_terms,
+};
 pub use match_text::{TextMatch, match_all, phrases_with_all_terms};
 pub use query::{IndexCondition, Query};
 pub use rank::{Ranking, SearchCandidate, check_search};
 pub use searchable_text::{SAID_BYTES, searchable_text};
 pub use snippet::build_snippet;
-pub use terms::{Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, visit_terms};

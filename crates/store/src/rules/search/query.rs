@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::terms::{Purpose, TermShape, visit_terms};
+use contexture_text::search_terms::{Purpose, TermShape, visit_terms};
 
 /// The most conditions an index is asked; whatever else a long query says is checked on what these
 /// find.

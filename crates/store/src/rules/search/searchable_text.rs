@@ -9,8 +9,6 @@
 
 use contexture_ir::{Item, Output, Raw};
 
-use super::snippet::floor_char_boundary;
-
 /// How many bytes of a text are searched. What follows is stored like everything else and not
 /// found: a constant, not a limit, since indexes are made of it.
 pub const SAID_BYTES: usize = 512 << 10;
@@ -36,7 +34,7 @@ pub fn searchable_text(json: &str) -> String {
         Ok(item) => item.text(),
         Err(_) => String::new(),
     };
-    text.truncate(floor_char_boundary(&text, SAID_BYTES));
+    text.truncate(text.floor_char_boundary(SAID_BYTES));
     text
 }
 

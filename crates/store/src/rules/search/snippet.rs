@@ -68,8 +68,8 @@ fn snippet_start(text: &str, from: usize, limit: usize) -> usize {
     if from == 0 {
         return 0;
     }
-    let near = floor_char_boundary(text, from.saturating_add(SLACK).min(limit));
-    let from = floor_char_boundary(text, from).min(near);
+    let near = text.floor_char_boundary(from.saturating_add(SLACK).min(limit));
+    let from = text.floor_char_boundary(from).min(near);
     let gap = text.get(from..near).unwrap_or_default();
     match gap.char_indices().find(|(_, c)| c.is_whitespace()) {
         Some((at, c)) => from + at + c.len_utf8(),
@@ -83,22 +83,13 @@ fn snippet_end(text: &str, to: usize, after: usize) -> usize {
     if to >= text.len() {
         return text.len();
     }
-    let to = floor_char_boundary(text, to);
-    let near = floor_char_boundary(text, to.saturating_sub(SLACK).max(after));
+    let to = text.floor_char_boundary(to);
+    let near = text.floor_char_boundary(to.saturating_sub(SLACK).max(after));
     let gap = text.get(near..to).unwrap_or_default();
     match gap.rfind(char::is_whitespace) {
         Some(at) if near + at > after => near + at,
         _ => to,
     }
-}
-
-/// The boundary between characters at or before `at`.
-pub(super) fn floor_char_boundary(text: &str, at: usize) -> usize {
-    let bounds = (0..=at.min(text.len())).rev();
-    bounds
-        .take(4)
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! A word ends at white space, a quote, a bracket or a separator; what it is follows from its characters
 //! alone, never from the words around it. Each is given once a time it occurs, in the order of the text.
 //!
-//! Not here: JSON, whose values have names ([`crate::extract::json_facts`]); lines that tell of errors.
+//! Not here: JSON, whose values have names; lines that tell of errors (`contexture-condense`).
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FactKind {
+pub enum FactKind {
     /// `https://…`, `context://…`.
     Url,
     /// `src/lib.rs`, `setup.py`, `/etc/hosts`.
@@ -31,7 +31,7 @@ const ENDINGS: &[&str] = &[
 ];
 
 /// The words that carry facts.
-pub(crate) fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)> {
+pub fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)> {
     text.split(is_word_boundary)
         // Longer stretches without a boundary are data (base64, minified code): splitting them would
         // give thousands of false identifiers.
@@ -41,7 +41,8 @@ pub(crate) fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)
 }
 
 /// What a single word is, if it carries a fact.
-pub(crate) fn classify_word(word: &str) -> Option<FactKind> {
+#[must_use]
+pub fn classify_word(word: &str) -> Option<FactKind> {
     // One character carries no fact that could be searched for.
     if word.len() > LONGEST || word.len() < 2 || word.chars().any(char::is_whitespace) {
         return None;
@@ -60,13 +61,15 @@ pub(crate) fn classify_word(word: &str) -> Option<FactKind> {
 }
 
 /// What two ways of writing one value have in common: `$30` and `30`.
-pub(crate) fn normalize_value(word: &str) -> &str {
+#[must_use]
+pub fn normalize_value(word: &str) -> &str {
     word.trim_start_matches(['$', '€', '£', '+'])
         .trim_end_matches('%')
 }
 
 /// Whether a word names a file or a folder: it has a slash between names, or a file name's ending.
-pub(crate) fn is_path(word: &str) -> bool {
+#[must_use]
+pub fn is_path(word: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@~#%[]*?$ \\:".contains(c);
     if word.len() > LONGEST || !word.chars().all(plain) || word.contains("//") {
         return false;

@@ -1,12 +1,14 @@
-//! Money, exactly.
+//! Money, exactly: sums, how they are stored, how they are shown.
 //!
-//! Not here: prices (`contexture-catalogue`).
+//! Not here: prices, and what tokens cost by them ([`crate::price`]).
 
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-use contexture_catalogue::Cost;
+use contexture_text::excerpt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::price::write_decimal;
 
 /// A sum of money: whole pico-dollars (10⁻¹²), which is what a token costs is counted in, so that nothing is rounded.
 /// Sums end at the largest there is.
@@ -14,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Stored as decimal dollars, which every reader of JSON keeps whole; shown with a dollar sign.
 ///
 /// ```
-/// use contexture_runs::Money;
+/// use contexture_catalogue::Money;
 ///
 /// let cost = Money::from_micro_dollars(12_300);
 /// assert_eq!(cost.to_string(), "$0.0123");
@@ -65,6 +67,30 @@ impl Money {
         self.0
     }
 
+    /// Formats dollars with four decimals, halves rounded up: `$0.0019`.
+    #[must_use]
+    pub fn to_rounded_string(self) -> String {
+        let ten_thousandths = self.0.saturating_add(50_000_000) / 100_000_000;
+        format!(
+            "${}.{:04}",
+            ten_thousandths / 10_000,
+            ten_thousandths % 10_000
+        )
+    }
+
+    /// Formats dollars to a tenth of a cent, or to a millionth where that would be nothing; the rest is cut off.
+    #[must_use]
+    pub fn to_short_string(self) -> String {
+        // In integers, as prices are; what is smaller than a micro-dollar is not shown.
+        let micro = self.0 / 1_000_000;
+        let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
+        if micro >= 1_000 {
+            format!("${whole}.{:03}", part / 1_000)
+        } else {
+            format!("${whole}.{part:06}")
+        }
+    }
+
     /// What is left after taking so much away; nothing if that was more.
     #[must_use]
     pub const fn saturating_sub(self, taken: Self) -> Self {
@@ -87,10 +113,10 @@ impl AddAssign for Money {
 }
 
 impl fmt::Display for Money {
+    /// Exact dollars without trailing zeros: `$0.01`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut cost = Cost::default();
-        cost.pico_dollars = self.0;
-        cost.fmt(f)
+        f.write_str("$")?;
+        write_decimal(f, self.0, DECIMALS)
     }
 }
 
@@ -110,7 +136,7 @@ impl std::str::FromStr for Money {
             Some(Self(whole.checked_mul(DOLLAR)?.checked_add(rest)?))
         };
         read().ok_or_else(|| MoneyError {
-            found: contexture_ir::excerpt(text, 40),
+            found: excerpt(text, 40),
         })
     }
 }
@@ -164,6 +190,21 @@ mod tests {
             assert!(bad.parse::<Money>().is_err(), "{bad}");
         }
         assert!("9".repeat(60).parse::<Money>().is_err());
+    }
+
+    #[test]
+    fn rounded_and_short_strings_are_of_the_same_sum() {
+        for (pico, rounded, short) in [
+            (0, "$0.0000", "$0.000000"),
+            (1_900_000_000, "$0.0019", "$0.001"),
+            (12_345_678, "$0.0000", "$0.000012"),
+            (3_000_000_000_000, "$3.0000", "$3.000"),
+            (u128::from(u64::MAX), "$18446744.0737", "$18446744.073"),
+        ] {
+            let money = Money::from_pico_dollars(pico);
+            assert_eq!(money.to_rounded_string(), rounded);
+            assert_eq!(money.to_short_string(), short);
+        }
     }
 
     #[test]

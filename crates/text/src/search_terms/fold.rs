@@ -11,6 +11,8 @@ use unicode_normalization::char::{
     canonical_combining_class, decompose_compatible, is_combining_mark,
 };
 
+use crate::unspaced::is_unspaced_in_texts;
+
 /// What a folded character does to the term it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoldedClass {
@@ -71,7 +73,7 @@ pub(super) fn fold_char(original: char, visit: &mut impl FnMut(char, FoldedClass
 fn classify_folded(folded: char) -> FoldedClass {
     if !folded.is_alphanumeric() {
         FoldedClass::Break
-    } else if is_unspaced(folded) {
+    } else if is_unspaced_in_texts(folded) {
         FoldedClass::Unit
     } else {
         FoldedClass::Word
@@ -106,22 +108,6 @@ fn is_symbol(c: char) -> bool {
 /// The bulk of Han, kana and Hangul: what taking apart and joining again would give is the same.
 fn is_folded_unit(c: char) -> bool {
     matches!(u32::from(c), 0x3041..=0x3096 | 0x30A1..=0x30FA | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3)
-}
-
-/// Scripts that do not put spaces between words, and Hangul, whose words carry their particles.
-fn is_unspaced(c: char) -> bool {
-    matches!(u32::from(c),
-        0xE00..=0xE3A | 0xE40..=0xE4E // Thai, but not its digits
-        | 0xE80..=0xECF | 0xEDC..=0xEDF // Lao
-        | 0x1000..=0x103F | 0x1050..=0x108F | 0x109A..=0x109F | 0xA9E0..=0xA9EF
-        | 0xA9FA..=0xA9FE | 0xAA60..=0xAA7F // Myanmar
-        | 0x1100..=0x11FF | 0xA960..=0xA97F | 0xAC00..=0xD7FF // Hangul
-        | 0x1780..=0x17DC // Khmer
-        | 0x1950..=0x19CF | 0x1A20..=0x1A7F | 0xAA80..=0xAADF // Tai
-        | 0x2E80..=0x2FDF | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303C // Han
-        | 0x3041..=0x30FF | 0x31F0..=0x31FF | 0x1AFF0..=0x1B16F // kana
-        | 0x3105..=0x312F | 0x31A0..=0x31BF // Bopomofo
-        | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
 }
 
 #[cfg(test)]
