@@ -72,6 +72,8 @@ mod tests {
             assert_eq!(spec.http().is_some(), is_provider);
             assert_eq!(spec.members().is_some(), is_provider);
             assert_eq!(spec.stream().is_some(), is_provider);
+            assert_eq!(spec.proxy().is_some(), is_provider);
+            assert_eq!(spec.text_response("x").is_some(), is_provider);
             if let Some(provider) = spec.identity().catalogue_provider {
                 assert_eq!(Format::of_provider(provider), format);
             }

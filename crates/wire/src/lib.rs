@@ -17,11 +17,14 @@ mod accumulator;
 mod anthropic;
 mod document;
 mod formats;
+mod framing;
 mod gemini;
+mod http_profile;
 mod items;
 mod markers;
 mod model;
 mod openai;
+pub mod proxy;
 mod repair;
 mod spec;
 mod stream;
@@ -32,6 +35,8 @@ pub mod ui;
 
 pub use accumulator::Accumulator;
 pub use document::{lift, lower, lower_envelope, lower_run, prefix_loss_path};
+pub use framing::{Frame, FrameError, FrameReader, SseReader, StreamFraming};
+pub use http_profile::{CallPath, HttpProfile, PathCall, RootEvidence, RootMatch, RootRule};
 pub use markers::{
     HeadPart, disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,
@@ -51,9 +56,7 @@ pub use model::repair_rules::{
 };
 pub use model::structure::Structure;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
-pub use spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
-};
+pub use spec::{CacheMarkers, FormatHosts, FormatSpec, Identity, ProxyError, RequestMembers};
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;
 pub use turns::{ends_step, join_messages, role_runs, side};

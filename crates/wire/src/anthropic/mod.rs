@@ -20,6 +20,7 @@ mod media;
 mod message_builder;
 mod options;
 mod parse;
+mod proxy;
 mod request;
 mod response;
 mod source;

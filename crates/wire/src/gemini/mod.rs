@@ -26,6 +26,7 @@ mod names;
 mod output;
 mod parse;
 mod part;
+mod proxy;
 mod request;
 mod response;
 mod schema;
