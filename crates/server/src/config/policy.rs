@@ -146,7 +146,7 @@ impl ToolsConfig {
         self.allows_spelled(&[name])
     }
 
-    /// The same of one that is spelled in several ways: none of them may be denied, and one has to be allowed.
+    /// Whether a tool with a name in these spellings may be offered: none of them may be denied, and one has to be allowed.
     pub(crate) fn allows_spelled(&self, names: &[impl AsRef<str>]) -> bool {
         let has = |set: &BTreeSet<String>| names.iter().any(|name| set.contains(name.as_ref()));
         self.allow.as_ref().is_none_or(has) && !has(&self.deny)

@@ -1,7 +1,7 @@
 //! What a configuration may say, and what is said about one that is wrong.
 
 use contexture::Owner;
-use contexture_server::config::{AccessScope, UpstreamFormat};
+use contexture_server::config::AccessScope;
 use contexture_server::{Config, Overrides};
 
 const WHOLE: &str = r#"
@@ -52,7 +52,7 @@ fn everything_that_may_be_said() {
     assert_eq!(config.server.limits.body_bytes, 1000);
     assert_eq!(config.server.limits.headers, 100);
     assert_eq!(config.keys[0].scopes, [AccessScope::Read]);
-    assert_eq!(config.upstreams["openai"].format, UpstreamFormat::OpenAi);
+    assert_eq!(config.upstreams["openai"].format.as_str(), "openai");
     let policy = &config.policies["frugal"];
     assert_eq!(policy.window.unwrap().tokens, Some(16000));
     assert_eq!(policy.clear.unwrap().keep_recent, 5);
