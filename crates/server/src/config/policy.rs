@@ -41,7 +41,8 @@ pub struct PolicyConfig {
     /// After so many milliseconds the request goes as it came. Default: 2,000.
     pub ingest_timeout_ms: u64,
     /// What a change needs to be made. Default: `strict`.
-    pub pays: CostCondition,
+    #[serde(alias = "pays")]
+    pub cost_condition: CostCondition,
 }
 
 /// How much of a history is sent at most: one of the two.
@@ -110,7 +111,7 @@ impl Default for PolicyConfig {
             cache_marks: false,
             limit_tokens: None,
             ingest_timeout_ms: 2_000,
-            pays: CostCondition::default(),
+            cost_condition: CostCondition::default(),
         }
     }
 }

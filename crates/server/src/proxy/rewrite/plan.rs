@@ -178,7 +178,7 @@ pub(crate) async fn rewrite_request(
         terms: &terms,
         original: &original,
         at_ms: now_ms(chat.engine()),
-        ignores_cost: plan.is_over_window || plan.policy.pays == CostCondition::Fits,
+        ignores_cost: plan.is_over_window || plan.policy.cost_condition == CostCondition::Fits,
         sets_marks: plan.policy.cache_marks,
     };
     let rewritten = match plan.choose_call(call, ingested, &cost_check).await? {
