@@ -12,6 +12,13 @@ use contexture_text::similar_by_edit_distance;
 
 const BUILTIN: &str = include_str!("../data/models.json");
 
+/// The general model of each provider: the one that is meant where none is named. Changed only with a new version.
+const GENERAL_MODELS: [(&str, &str); 3] = [
+    ("anthropic", "claude-sonnet-5"),
+    ("google", "gemini-3.5-flash"),
+    ("openai", "gpt-5.4"),
+];
+
 /// A table of models, immutable once made.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
@@ -81,6 +88,15 @@ impl Catalogue {
                 ),
             }
         })
+    }
+
+    /// The general model of a provider, which is meant where none is named; `None` for a provider without one.
+    #[must_use]
+    pub fn general_model(provider: &str) -> Option<&'static str> {
+        let mut models = GENERAL_MODELS.into_iter();
+        models
+            .find(|(name, _)| *name == provider)
+            .map(|(_, model)| model)
     }
 
     /// All models, by provider and id for the builtin ones, the user's new ones after them.

@@ -4,10 +4,12 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, keys, log, mcp, memory, migrate, pin, read,
-    render, replay, restore, resume, rewind, run, runs, search, serve, show, skills, stats,
-    uncompact, verify,
+    delete, diff, doctor, explain, export, gc, import, log, mcp, memory, migrate, pin, read,
+    render, replay, restore, resume, rewind, run, runs, search, show, skills, stats, uncompact,
+    verify,
 };
+#[cfg(feature = "serve")]
+use crate::commands::{keys, serve};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 
@@ -62,7 +64,9 @@ pub(crate) enum Command {
     Render(render::Arguments),
     Count(count::Arguments),
     Export(export::Arguments),
+    #[cfg(feature = "serve")]
     Serve(serve::Arguments),
+    #[cfg(feature = "serve")]
     Keys(keys::Arguments),
     Mcp(mcp::Arguments),
     Migrate(migrate::Arguments),

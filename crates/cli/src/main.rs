@@ -11,6 +11,7 @@ mod conversation_lines;
 mod database;
 mod input;
 mod jsonl;
+#[cfg(feature = "serve")]
 mod logs;
 mod options;
 mod output;
@@ -26,13 +27,17 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::PinAction;
 use crate::commands::{
     backup, branch, chat as chat_command, checkpoint, compact, compile, completions, conversations,
-    convert, count, delete, diff, doctor, export, gc, import, keys, log, mcp, memory, migrate, pin,
-    read, render, replay, restore, resume, rewind, run as turn, runs, search, serve, show, skills,
-    stats, uncompact, verify,
+    convert, count, delete, diff, doctor, export, gc, import, log, mcp, memory, migrate, pin, read,
+    render, replay, restore, resume, rewind, run as turn, runs, search, show, skills, stats,
+    uncompact, verify,
 };
+#[cfg(feature = "serve")]
+use crate::commands::{keys, serve};
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::runtime::{block_on, block_on_pool};
+use crate::runtime::block_on;
+#[cfg(feature = "serve")]
+use crate::runtime::block_on_pool;
 
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
@@ -111,7 +116,9 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Render(arguments) => render::run(arguments, globals),
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => block_on(export::run(arguments, globals)),
+        #[cfg(feature = "serve")]
         Command::Serve(arguments) => block_on_pool(serve::run(arguments, globals)),
+        #[cfg(feature = "serve")]
         Command::Keys(arguments) => keys::run(arguments, globals),
         Command::Mcp(arguments) => block_on(mcp::run(arguments, globals)),
         Command::Migrate(arguments) => block_on(migrate::run(arguments, globals)),

@@ -16,6 +16,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T
     block_on_runtime(Builder::new_current_thread(), Box::pin(future))
 }
 
+#[cfg(feature = "serve")]
 /// Runs a future to its end on as many threads as there are processors: it serves many at a time.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 use contexture::ir::{ConversationId, NodeId};
 use contexture::store::{ConversationCursor, SearchCursor};
 
-use crate::trouble::ToolCallError;
+use crate::tool_error::ToolError;
 
 /// After a conversation of a list.
 pub(crate) fn encode_conversation_cursor(cursor: &ConversationCursor) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn encode_conversation_cursor(cursor: &ConversationCursor) -> String 
 }
 
 /// Reads what [`encode_conversation_cursor`] wrote.
-pub(crate) fn parse_conversation_cursor(text: &str) -> Result<ConversationCursor, ToolCallError> {
+pub(crate) fn parse_conversation_cursor(text: &str) -> Result<ConversationCursor, ToolError> {
     let read = || {
         let (ms, id) = text.split_once('~')?;
         // The time may be negative, so it is read as signed; the id has its own grammar, which
@@ -39,7 +39,7 @@ pub(crate) fn encode_hit_cursor(cursor: &SearchCursor) -> String {
 }
 
 /// Reads what [`encode_hit_cursor`] wrote.
-pub(crate) fn parse_hit_cursor(text: &str) -> Result<SearchCursor, ToolCallError> {
+pub(crate) fn parse_hit_cursor(text: &str) -> Result<SearchCursor, ToolError> {
     let read = || {
         let mut parts = text.split('~');
         let cursor = SearchCursor {
@@ -54,10 +54,10 @@ pub(crate) fn parse_hit_cursor(text: &str) -> Result<SearchCursor, ToolCallError
     read().ok_or_else(|| invalid_cursor(text))
 }
 
-fn invalid_cursor(text: &str) -> ToolCallError {
+fn invalid_cursor(text: &str) -> ToolError {
     // It comes from outside and may be of any length.
     let shown: String = text.chars().take(80).collect();
-    ToolCallError::new("bad_cursor", format!("{shown:?} is no cursor"))
+    ToolError::new("bad_cursor", format!("{shown:?} is no cursor"))
         .with_hint("give `next_cursor` of the page before as it is, or none for the first page")
 }
 

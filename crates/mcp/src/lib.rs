@@ -9,17 +9,16 @@
 mod caller;
 mod cursor;
 mod http;
-mod item;
+mod item_text;
 mod resources;
 mod schema;
 mod server;
 mod stdio;
 mod tool;
+mod tool_context;
+mod tool_error;
 mod tools;
-mod trouble;
 mod uri;
-mod visit;
-mod words;
 
 pub use caller::{Access, Caller};
 pub use http::{HttpOptions, HttpService, http_service};

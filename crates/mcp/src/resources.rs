@@ -10,10 +10,10 @@ use rmcp::model::{
 };
 
 use crate::cursor;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 use crate::tools::{self, ItemRange};
-use crate::trouble::ToolCallError;
 use crate::uri::{self, ResourceUri, ScopedLink, TEMPLATES};
-use crate::visit::ToolContext;
 
 /// Resources of a page.
 const PAGE: usize = 100;
@@ -25,17 +25,17 @@ const TEXT: &str = "text/plain";
 
 /// The conversations, the one that changed last first.
 pub(crate) async fn list_resources(
-    visit: &ToolContext,
+    context: &ToolContext,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let list = ListConversations {
         limit: Some(PAGE),
         ..ListConversations::default()
     };
-    let page = tools::conversations(visit, list, cursor).await;
+    let page = tools::conversations(context, list, cursor).await;
     // Resources have no answer that says an error, as tools have: it becomes an error of the
     // protocol.
-    let page = page.map_err(|trouble| ErrorData::invalid_params(trouble.full_message(), None))?;
+    let page = page.map_err(|error| ErrorData::invalid_params(error.full_message(), None))?;
     let resources = page
         .conversations
         .into_iter()
@@ -62,13 +62,13 @@ pub(crate) fn resource_templates() -> ListResourceTemplatesResult {
 
 /// Reads a resource.
 pub(crate) async fn read_resource(
-    visit: &ToolContext,
+    context: &ToolContext,
     name: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let text = match ResourceUri::parse(name) {
-        Ok(ResourceUri::Conversation(id)) => read_conversation(visit, id.as_str()).await,
-        Ok(ResourceUri::Link(within)) => read_linked_item(visit, &within).await,
-        Err(trouble) => Err(trouble),
+        Ok(ResourceUri::Conversation(id)) => read_conversation(context, id.as_str()).await,
+        Ok(ResourceUri::Link(within)) => read_linked_item(context, &within).await,
+        Err(error) => Err(error),
     };
     match text {
         Ok(text) => {
@@ -77,38 +77,35 @@ pub(crate) async fn read_resource(
         }
         // The protocol has a code of its own for this. A resource of another owner gives the same,
         // so nobody learns that it exists.
-        Err(trouble) if trouble.is_not_found() => {
+        Err(error) if error.is_not_found() => {
             let shown: String = name.chars().take(200).collect();
             // The protocol names the resource in `data`. The name is cut because it comes from
             // outside.
             let data = serde_json::json!({ "uri": shown });
             Err(ErrorData::resource_not_found(
-                trouble.full_message(),
+                error.full_message(),
                 Some(data),
             ))
         }
-        Err(trouble) => Err(ErrorData::internal_error(trouble.full_message(), None)),
+        Err(error) => Err(ErrorData::internal_error(error.full_message(), None)),
     }
 }
 
-async fn read_conversation(visit: &ToolContext, id: &str) -> Result<String, ToolCallError> {
-    let chat = visit.open_conversation(id, None).await?;
-    let page = tools::transcript(visit, &chat, &ItemRange::Last, SHOWN_ITEMS).await?;
+async fn read_conversation(context: &ToolContext, id: &str) -> Result<String, ToolError> {
+    let chat = context.open_conversation(id, None).await?;
+    let page = tools::transcript(context, &chat, &ItemRange::Last, SHOWN_ITEMS).await?;
     Ok(page.to_text())
 }
 
-async fn read_linked_item(
-    visit: &ToolContext,
-    within: &ScopedLink,
-) -> Result<String, ToolCallError> {
+async fn read_linked_item(context: &ToolContext, within: &ScopedLink) -> Result<String, ToolError> {
     // A link alone is a hash of content. Looking it up everywhere would mean reading all
     // conversations of the owner.
     let Some(id) = &within.conversation else {
         let message = format!("{} does not say in which conversation", within.link);
-        return Err(ToolCallError::new("not_found", message)
+        return Err(ToolError::new("not_found", message)
             .with_hint("put ?conversation= and the id behind it, or use the tool read_link"));
     };
-    let chat = visit.open_conversation(id.as_str(), None).await?;
+    let chat = context.open_conversation(id.as_str(), None).await?;
     let linked = chat.resolve_link(within.link, MessageView::User).await?;
     let part = extract_excerpt(
         &linked.text,

@@ -18,8 +18,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::caller::{Access, Caller};
 use crate::resources;
 use crate::tool::ToolEntry;
+use crate::tool_context::ToolContext;
 use crate::tools;
-use crate::visit::ToolContext;
 
 /// What clients tell their models of this server.
 const INSTRUCTIONS: &str = "Contexture keeps conversations of agents: every message, tool call and tool output. \
@@ -144,15 +144,15 @@ impl ServerHandler for McpServer {
             let name: String = request.name.chars().take(80).collect();
             ErrorData::invalid_params(format!("unknown tool: {name}"), None)
         })?;
-        let visit = self.tool_context(caller);
-        // The visit goes to the tool; this copy lets the cancellation reach it.
-        let cancel = visit.cancel.clone();
-        let answer = (entry.handler)(visit, request.arguments.unwrap_or_default());
+        let tool_context = self.tool_context(caller);
+        // The tool_context goes to the tool; this copy lets the cancellation reach it.
+        let cancel = tool_context.cancel.clone();
+        let answer = (entry.handler)(tool_context, request.arguments.unwrap_or_default());
         let answer = run_cancellable(cancel, &context, answer).await?;
         Ok(answer
             // A tool's own failure is an answer, so that the model reads it and can do better.
             // Errors of the protocol are for the client.
-            .unwrap_or_else(|trouble| trouble.into_result())
+            .unwrap_or_else(|error| error.into_result())
             .into())
     }
 
@@ -161,10 +161,10 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let visit = self.tool_context(self.identify_caller(&context)?);
+        let tool_context = self.tool_context(self.identify_caller(&context)?);
         let cursor = request.and_then(|request| request.cursor);
-        run_cancellable(visit.cancel.clone(), &context, async move {
-            resources::list_resources(&visit, cursor.as_deref()).await
+        run_cancellable(tool_context.cancel.clone(), &context, async move {
+            resources::list_resources(&tool_context, cursor.as_deref()).await
         })
         .await?
     }
@@ -182,9 +182,9 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let visit = self.tool_context(self.identify_caller(&context)?);
-        let read = run_cancellable(visit.cancel.clone(), &context, async move {
-            resources::read_resource(&visit, &request.uri).await
+        let tool_context = self.tool_context(self.identify_caller(&context)?);
+        let read = run_cancellable(tool_context.cancel.clone(), &context, async move {
+            resources::read_resource(&tool_context, &request.uri).await
         });
         // First whether it was cancelled or panicked, then what the resource says.
         Ok(read.await??.into())

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::caller::Access;
 use crate::schema;
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 
 /// What a call leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub(crate) trait Tool: 'static {
 
     /// Answers a call.
     fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: Self::Arguments,
-    ) -> impl Future<Output = Result<Self::Answer, ToolCallError>> + Send;
+    ) -> impl Future<Output = Result<Self::Answer, ToolError>> + Send;
 
     /// What of the answer can be read as a resource.
     fn resource_links(_answer: &Self::Answer) -> Vec<Resource> {
@@ -58,7 +58,7 @@ pub(crate) trait Tool: 'static {
 }
 
 type CallHandler =
-    fn(ToolContext, JsonObject) -> BoxFuture<'static, Result<CallToolResult, ToolCallError>>;
+    fn(ToolContext, JsonObject) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
 
 /// A tool in the table.
 pub(crate) struct ToolEntry {
@@ -90,24 +90,24 @@ impl ToolEntry {
         Self {
             definition: listed,
             required_access: if reads { Access::Read } else { Access::Write },
-            handler: |visit, arguments| invoke_tool::<T>(visit, arguments).boxed(),
+            handler: |context, arguments| invoke_tool::<T>(context, arguments).boxed(),
         }
     }
 }
 
 async fn invoke_tool<T: Tool>(
-    visit: ToolContext,
+    context: ToolContext,
     mut arguments: JsonObject,
-) -> Result<CallToolResult, ToolCallError> {
+) -> Result<CallToolResult, ToolError> {
     // Models that must name every argument say null for absent.
     arguments.retain(|_, value| !value.is_null());
     let arguments = serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| ToolCallError::invalid_arguments(format!("{}: {error}", T::NAME)))?;
-    let answer = T::call(visit, arguments).await?;
+        .map_err(|error| ToolError::invalid_arguments(format!("{}: {error}", T::NAME)))?;
+    let answer = T::call(context, arguments).await?;
     let links = T::resource_links(&answer);
     let value = serde_json::to_value(&answer)
         // The answer is a type of ours: this fails only by a mistake of ours.
-        .map_err(|error| ToolCallError::new("internal", format!("{}: {error}", T::NAME)))?;
+        .map_err(|error| ToolError::new("internal", format!("{}: {error}", T::NAME)))?;
     // The same as text, for clients that read no structured content.
     let mut result = CallToolResult::structured(value);
     result

@@ -6,7 +6,7 @@
 use contexture::compile::Link;
 use contexture::ir::ConversationId;
 
-use crate::trouble::ToolCallError;
+use crate::tool_error::ToolError;
 
 /// What the name of a conversation begins with.
 const CONVERSATION: &str = "contexture://conversation/";
@@ -45,7 +45,7 @@ pub(crate) struct ScopedLink {
 
 impl ResourceUri {
     /// Reads a name.
-    pub(crate) fn parse(text: &str) -> Result<Self, ToolCallError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolError> {
         // The id's own grammar has no slash or percent sign, so `..` and escapes end here.
         if let Some(id) = text.strip_prefix(CONVERSATION) {
             return Ok(Self::Conversation(ConversationId::new(id)?));
@@ -56,14 +56,14 @@ impl ResourceUri {
 
 impl ScopedLink {
     /// Reads a link, by itself or with its conversation.
-    pub(crate) fn parse(text: &str) -> Result<Self, ToolCallError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolError> {
         let (link, conversation) = match text.split_once(WITHIN) {
             Some((link, id)) => (link, Some(ConversationId::new(id)?)),
             None => (text, None),
         };
         let link = link
             .parse::<Link>()
-            .map_err(|error| ToolCallError::new("bad_name", error.to_string()))?;
+            .map_err(|error| ToolError::new("bad_name", error.to_string()))?;
         Ok(Self { link, conversation })
     }
 }

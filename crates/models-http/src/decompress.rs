@@ -7,11 +7,13 @@ use std::pin::Pin;
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
 use bytes::{Bytes, BytesMut};
+use contexture_wire::Format;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
-use sse_stream::SseByteStream;
 use tokio::io::AsyncRead;
 use tokio_util::io::{ReaderStream, StreamReader};
+
+use crate::frames::{FrameStreamError, read_frames};
 
 /// A body in pieces.
 pub type BodyStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
@@ -100,18 +102,16 @@ pub async fn decompress_while(
     Ok(Some(whole.freeze()))
 }
 
-/// Reads the data of a stream's events.
-pub fn event_data(body: BodyStream) -> impl Stream<Item = io::Result<String>> + Send {
-    SseByteStream::new(body).filter_map(|event| {
-        let event = match event {
-            // Comments and keep-alive lines have no data and are passed over.
-            Ok(event) => event.data.map(Ok),
-            Err(error) => Some(Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                error.to_string(),
-            ))),
-        };
-        std::future::ready(event)
+/// Reads the data of a stream's events, as the format frames them.
+pub fn event_data(
+    format: Format,
+    body: BodyStream,
+) -> impl Stream<Item = io::Result<String>> + Send {
+    read_frames(format.spec().frame_reader(), body).map(|data| {
+        data.map_err(|error| match error {
+            FrameStreamError::Body(error) => error,
+            FrameStreamError::Frame(error) => io::Error::new(io::ErrorKind::InvalidData, error),
+        })
     })
 }
 
@@ -163,7 +163,10 @@ mod tests {
             .map(|byte| Ok(Bytes::copy_from_slice(&[*byte])))
             .collect();
         let body = decompress_stream(&headers("gzip"), stream::iter(one_by_one).boxed()).unwrap();
-        let data: Vec<String> = event_data(body).map(Result::unwrap).collect().await;
+        let data: Vec<String> = event_data(Format::OpenAiChat, body)
+            .map(Result::unwrap)
+            .collect()
+            .await;
         assert_eq!(data, ["{\"n\":1}", "[DONE]"]);
     }
 }

@@ -14,6 +14,7 @@
 
 mod decompress;
 mod error;
+mod frames;
 mod key;
 mod model;
 mod options;

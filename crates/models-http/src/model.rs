@@ -169,7 +169,7 @@ impl Model for HttpModel {
         let format = request.format;
         let (call, response) = self.send_with_retries(request, ResponseMode::Whole).await?;
         let request_id = request_id(&response);
-        match response_content_type(&response) {
+        match response_content_type(&response, call.framing()) {
             // A payload may ask for a stream by itself.
             ResponseContentType::Events => model_stream(format, call, response)?.finish().await,
             ResponseContentType::Other(kind) if !kind.is_empty() => {
@@ -188,7 +188,7 @@ impl Model for HttpModel {
             .send_with_retries(request, ResponseMode::Stream)
             .await?;
         let request_id = request_id(&response);
-        match response_content_type(&response) {
+        match response_content_type(&response, call.framing()) {
             // Some hosts cannot stream and answer whole.
             ResponseContentType::Json => {
                 let body = call.read_body(response).await?;
@@ -229,6 +229,7 @@ fn request_id(response: &Response) -> Option<String> {
 }
 
 fn unexpected_content_error(call: &HttpCall, kind: &str) -> ModelError {
-    let why = format!("expected application/json or text/event-stream, got {kind:?}");
+    let framed = call.framing().content_type();
+    let why = format!("expected application/json or {framed}, got {kind:?}");
     call.malformed_error(&why)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture_wire::Format;
+use contexture_wire::{CallPath, Format, HttpProfile, StreamFraming};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -11,13 +11,11 @@ use serde_json::value::RawValue;
 use crate::error::ClientError;
 use crate::key::ApiKey;
 
-/// The version of Anthropic's protocol.
-const ANTHROPIC_VERSION: &str = "2023-06-01";
-
 /// A provider: the format it speaks, its address, its key.
 #[derive(Clone, Debug)]
 pub struct Provider {
     format: Format,
+    profile: &'static HttpProfile,
     base: Url,
     key: Option<ApiKey>,
     headers: HeaderMap,
@@ -30,32 +28,11 @@ pub(crate) enum ResponseMode {
     Stream,
 }
 
-/// A provider's own address, and the environment variables for another one and for its key.
-struct HttpProfile {
-    base: &'static str,
-    base_variables: &'static [&'static str],
-    key_variables: &'static [&'static str],
-}
-
-fn http_profile(format: Format) -> Result<HttpProfile, ClientError> {
-    match format {
-        Format::OpenAiChat | Format::OpenAiResponses => Ok(HttpProfile {
-            base: "https://api.openai.com/v1",
-            base_variables: &["OPENAI_BASE_URL"],
-            key_variables: &["OPENAI_API_KEY"],
-        }),
-        Format::Anthropic => Ok(HttpProfile {
-            base: "https://api.anthropic.com",
-            base_variables: &["ANTHROPIC_BASE_URL"],
-            key_variables: &["ANTHROPIC_API_KEY"],
-        }),
-        Format::Gemini => Ok(HttpProfile {
-            base: "https://generativelanguage.googleapis.com",
-            base_variables: &["GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"],
-            key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        }),
-        Format::Ui | Format::Items => Err(ClientError::NoProvider { format }),
-    }
+fn http_profile(format: Format) -> Result<&'static HttpProfile, ClientError> {
+    format
+        .spec()
+        .http()
+        .ok_or(ClientError::NoProvider { format })
 }
 
 impl Provider {
@@ -64,7 +41,7 @@ impl Provider {
     /// # Errors
     /// [`ClientError::NoProvider`].
     pub fn new(format: Format, key: ApiKey) -> Result<Self, ClientError> {
-        Self::with_base_url(format, http_profile(format)?.base, Some(key))
+        Self::with_base_url(format, http_profile(format)?.base_url, Some(key))
     }
 
     /// A host that speaks the format. The address ends where `/chat/completions`, `/responses`,
@@ -78,10 +55,10 @@ impl Provider {
         base: &str,
         key: Option<ApiKey>,
     ) -> Result<Self, ClientError> {
-        // Checked here too, so that a format without a provider fails before its first call.
-        http_profile(format)?;
         Ok(Self {
             format,
+            // First, so that a format without a provider is an error whatever the address.
+            profile: http_profile(format)?,
             base: parse_base_url(base)?,
             key,
             headers: HeaderMap::new(),
@@ -95,10 +72,10 @@ impl Provider {
     /// # Errors
     /// [`ClientError::NoKey`], [`ClientError::BadAddress`], [`ClientError::NoProvider`].
     pub fn from_env(format: Format) -> Result<Self, ClientError> {
-        let facts = http_profile(format)?;
-        let mut bases = facts.base_variables.iter();
+        let profile = http_profile(format)?;
+        let mut bases = profile.base_url_variables.iter();
         let base = bases.find_map(|name| std::env::var(name).ok().filter(|base| !base.is_empty()));
-        let key = ApiKey::from_env(facts.key_variables);
+        let key = ApiKey::from_env(profile.api_key_variables);
         match base {
             Some(base) => Self::with_base_url(format, &base, key.ok()),
             None => Self::new(format, key?),
@@ -110,7 +87,7 @@ impl Provider {
     /// # Errors
     /// [`ClientError::BadAddress`], [`ClientError::NoProvider`].
     pub fn from_env_with_base_url(format: Format, base: &str) -> Result<Self, ClientError> {
-        let key = ApiKey::from_env(http_profile(format)?.key_variables);
+        let key = ApiKey::from_env(http_profile(format)?.api_key_variables);
         Self::with_base_url(format, base, key.ok())
     }
 
@@ -138,21 +115,21 @@ impl Provider {
         self.format
     }
 
+    /// How it frames streamed answers.
+    pub(crate) const fn framing(&self) -> StreamFraming {
+        self.profile.framing
+    }
+
     /// The headers of every request.
     pub(crate) fn request_headers(&self) -> Result<HeaderMap, ClientError> {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
-        if self.format == Format::Anthropic {
-            let version = HeaderValue::from_static(ANTHROPIC_VERSION);
-            headers.insert("anthropic-version", version);
+        if let Some((name, value)) = self.profile.version_header {
+            headers.insert(name, HeaderValue::from_static(value));
         }
         if let Some(key) = &self.key {
-            let (name, word) = match self.format {
-                Format::Anthropic => ("x-api-key", ""),
-                Format::Gemini => ("x-goog-api-key", ""),
-                _ => ("authorization", "Bearer "),
-            };
-            headers.insert(name, key.header_value(word)?);
+            let value = key.header_value(self.profile.key_prefix)?;
+            headers.insert(self.profile.key_header, value);
         }
         // Last, so that a user's header replaces ours.
         headers.extend(self.headers.clone());
@@ -162,31 +139,25 @@ impl Provider {
     /// The address of a call.
     pub(crate) fn endpoint_url(&self, model: &str, mode: ResponseMode) -> Url {
         let mut url = self.base.clone();
+        let base_bytes = url.path().trim_end_matches('/').len();
+        let is_stream = mode == ResponseMode::Stream;
         // Model names of some hosts have slashes; a name stays one step of the path.
-        let steps: Vec<String> = match self.format {
-            Format::OpenAiChat => ["chat", "completions"].map(str::to_owned).to_vec(),
-            Format::OpenAiResponses => vec!["responses".to_owned()],
-            Format::Anthropic => ["v1", "messages"].map(str::to_owned).to_vec(),
-            _ => {
-                let verb = match mode {
-                    ResponseMode::Whole => "generateContent",
-                    ResponseMode::Stream => "streamGenerateContent",
-                };
-                let name = model.strip_prefix("models/").unwrap_or(model);
-                // Gemini's API names models with the prefix, which the path has already.
-                vec![
-                    "v1beta".to_owned(),
-                    "models".to_owned(),
-                    format!("{name}:{verb}"),
-                ]
-            }
-        };
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(steps);
+            path.pop_if_empty()
+                .extend(self.profile.path.call_steps(model, is_stream));
         }
-        // Without it Gemini streams one JSON array, whose elements cannot be told apart until it ends.
-        if self.format == Format::Gemini && mode == ResponseMode::Stream {
-            url.set_query(Some("alt=sse"));
+        if let CallPath::Model {
+            separator,
+            stream_query,
+            ..
+        } = self.profile.path
+        {
+            if separator == '/' {
+                encode_colons(&mut url, base_bytes);
+            }
+            if is_stream && !stream_query.is_empty() {
+                url.set_query(Some(stream_query));
+            }
         }
         url
     }
@@ -207,6 +178,13 @@ impl Provider {
         }
         text
     }
+}
+
+/// Percent-encodes the colons of a path behind its base: what is signed or compared there has none.
+fn encode_colons(url: &mut Url, base_bytes: usize) {
+    let path = url.path().to_owned();
+    let (base, added) = path.split_at_checked(base_bytes).unwrap_or(("", &path));
+    url.set_path(&format!("{base}{}", added.replace(':', "%3A")));
 }
 
 /// An `http` or `https` address without user, query and fragment, to put paths behind.
@@ -231,32 +209,33 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Url, ClientError> {
 /// Adds to a payload what asks for a stream, where its format has it. What the payload states already stays,
 /// byte for byte: caches know prompts by their bytes.
 pub(crate) fn request_streaming(format: Format, payload: String) -> String {
-    if format == Format::Gemini {
+    let asked = format
+        .spec()
+        .members()
+        .map_or(&[][..], |members| members.stream);
+    if asked.is_empty() {
         return payload;
     }
     // Read for its keys only; the text below is edited and not written anew.
     let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&payload) else {
         return payload;
     };
-    let mut added = String::new();
-    if !members.contains_key("stream") {
-        added.push_str(",\"stream\":true");
-    }
-    // Without it Chat Completions streams report no usage.
-    if format == Format::OpenAiChat && !members.contains_key("stream_options") {
-        added.push_str(",\"stream_options\":{\"include_usage\":true}");
-    }
-    let empty = members.is_empty();
+    let missing = asked
+        .iter()
+        .filter(|(name, _)| !members.contains_key(*name));
+    let added: Vec<String> = missing
+        .map(|(name, value)| format!("\"{name}\":{value}"))
+        .collect();
     // What ends otherwise is no object; the provider will say so better than we could.
     let Some(body) = payload.trim_end().strip_suffix('}') else {
         return payload;
     };
-    let added = if empty {
-        added.trim_start_matches(',')
+    let comma = if members.is_empty() || added.is_empty() {
+        ""
     } else {
-        &added
+        ","
     };
-    format!("{body}{added}}}")
+    format!("{body}{comma}{}}}", added.join(","))
 }
 
 #[cfg(test)]
@@ -283,5 +262,31 @@ mod tests {
         ] {
             assert_eq!(request_streaming(format, payload.to_owned()), expected);
         }
+    }
+
+    #[test]
+    fn model_with_slashes_is_one_encoded_step_of_the_path() {
+        let base = "https://host.example/base/";
+        let mut provider = Provider::with_base_url(Format::Gemini, base, None).unwrap();
+        let url = provider.endpoint_url("models/org/some model", ResponseMode::Stream);
+        assert_eq!(
+            url.as_str(),
+            "https://host.example/base/v1beta/models/org%2Fsome%20model:streamGenerateContent?alt=sse"
+        );
+        // A verb as a step of its own, behind a model that may be an address itself.
+        let mut profile = *provider.profile;
+        profile.path = CallPath::Model {
+            prefix: &["model"],
+            separator: '/',
+            whole: "converse",
+            stream: "converse-stream",
+            stream_query: "",
+        };
+        provider.profile = Box::leak(Box::new(profile));
+        let url = provider.endpoint_url("arn:aws:x/y.z-v1:0", ResponseMode::Stream);
+        assert_eq!(
+            url.as_str(),
+            "https://host.example/base/model/arn%3Aaws%3Ax%2Fy.z-v1%3A0/converse-stream"
+        );
     }
 }

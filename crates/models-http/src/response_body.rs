@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use contexture_models::ModelError;
-use contexture_wire::StreamFailure;
+use contexture_wire::{StreamFailure, StreamFraming};
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
-use sse_stream::SseByteStream;
 use tokio::time::{Instant, timeout_at};
 
+use crate::frames::{FrameStreamError, read_frames};
 use crate::provider::Provider;
 use crate::retry;
 use crate::root_certificates;
@@ -38,18 +38,29 @@ pub(crate) enum ResponseContentType {
     Other(String),
 }
 
-pub(crate) fn response_content_type(response: &Response) -> ResponseContentType {
+/// Returns what an answer's header says it is, for a provider that frames its streams so.
+pub(crate) fn response_content_type(
+    response: &Response,
+    framing: StreamFraming,
+) -> ResponseContentType {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if framing.is_content_type(kind) {
+        return ResponseContentType::Events;
+    }
     let word = kind.split(';').next().unwrap_or_default().trim();
     match word.to_ascii_lowercase().as_str() {
-        "text/event-stream" => ResponseContentType::Events,
         word if word == "application/json" || word.ends_with("+json") => ResponseContentType::Json,
         _ => ResponseContentType::Other(word.to_owned()),
     }
 }
 
 impl HttpCall {
+    /// Returns how the provider frames streamed answers.
+    pub(crate) const fn framing(&self) -> StreamFraming {
+        self.provider.framing()
+    }
+
     /// What is waited for, until a moment.
     pub(crate) async fn with_deadline<T>(
         &self,
@@ -85,18 +96,13 @@ impl HttpCall {
         response: Response,
     ) -> impl Stream<Item = Result<String, ModelError>> {
         let call = self.clone();
-        let events = SseByteStream::new(self.into_limited_bytes(response).boxed());
-        events.filter_map(move |event| {
-            let event = match event {
-                Ok(event) => event.data.map(Ok),
-                // Our own errors travel through the parser boxed and come out as they went in.
-                Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast() {
-                    Ok(error) => *error,
-                    Err(error) => call.malformed_error(&error.to_string()),
-                })),
-                Err(error) => Some(Err(call.malformed_error(&error.to_string()))),
-            };
-            std::future::ready(event)
+        let reader = self.provider.format().spec().frame_reader();
+        read_frames(reader, self.into_limited_bytes(response).boxed()).map(move |data| {
+            data.map_err(|error| match error {
+                // Our own errors come out as they went in.
+                FrameStreamError::Body(error) => error,
+                FrameStreamError::Frame(error) => call.malformed_error(&error.to_string()),
+            })
         })
     }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use contexture_ir::quote_json;
 use contexture_wire::Format;
 
 use crate::call::{ModelRequest, ModelResponse};
@@ -149,20 +148,7 @@ impl fmt::Debug for ScriptedModel {
 /// as Chat Completions would.
 #[must_use]
 pub fn text_response(format: Format, text: &str) -> String {
-    // Quoted once here, so that every body below is valid JSON whatever the text.
-    let text = quote_json(text);
-    match format {
-        Format::Anthropic => format!(
-            r#"{{"id":"msg_1","type":"message","role":"assistant","model":"scripted","content":[{{"type":"text","text":{text}}}],"stop_reason":"end_turn","stop_sequence":null,"usage":{{"input_tokens":1,"output_tokens":1}}}}"#
-        ),
-        Format::OpenAiResponses => format!(
-            r#"{{"id":"resp_1","object":"response","created_at":0,"status":"completed","model":"scripted","output":[{{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{{"type":"output_text","text":{text},"annotations":[]}}]}}],"usage":{{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}}"#
-        ),
-        Format::Gemini => format!(
-            r#"{{"candidates":[{{"content":{{"role":"model","parts":[{{"text":{text}}}]}},"finishReason":"STOP","index":0}}],"usageMetadata":{{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}},"modelVersion":"scripted"}}"#
-        ),
-        _ => format!(
-            r#"{{"id":"chatcmpl-1","object":"chat.completion","created":0,"model":"scripted","choices":[{{"index":0,"message":{{"role":"assistant","content":{text},"refusal":null}},"finish_reason":"stop","logprobs":null}}],"usage":{{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}}}"#
-        ),
-    }
+    let own = format.spec().text_response(text);
+    own.or_else(|| Format::COMPATIBLE.spec().text_response(text))
+        .unwrap_or_default()
 }

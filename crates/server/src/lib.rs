@@ -1,7 +1,7 @@
 //! Contexture over HTTP: an API for programs in any language, and a proxy in front of providers.
 //!
 //! Data flows one way: [`Server`] accepts connections, the routes find a handler, the handler asks the engine, and the
-//! result becomes a document of [`documents`]. Requests for no route of ours go to a provider (`proxy`).
+//! result becomes a document of `contexture-api`. Requests for no route of ours go to a provider (`proxy`).
 //!
 //! Modules depend downwards only: `serve` → `api`, `mcp` → `proxy` → `http` → `state` → `access` → `problem`, `config`.
 //! What handlers share is in `state`, so that the proxy and the API need not know each other.
@@ -22,8 +22,6 @@ mod state;
 
 pub use access::NewKey;
 pub use config::{Config, ConfigError, Overrides};
-/// The JSON documents of the API, defined in `contexture-api`.
-pub use contexture_api as documents;
 pub use http::log_panics;
 pub use serve::{ServeError, Server, openapi};
 pub use state::{App, UpstreamConfigError};

@@ -128,6 +128,8 @@ mod tests {
                 history.is_some_and(|name| missing.contains(&name)),
                 is_provider
             );
+            assert_eq!(spec.proxy().is_some(), is_provider);
+            assert_eq!(spec.text_response("x").is_some(), is_provider);
             if let Some(provider) = spec.identity().catalogue_provider {
                 assert_eq!(Format::of_provider(provider), format);
             }

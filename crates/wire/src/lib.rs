@@ -17,12 +17,15 @@ mod accumulator;
 mod anthropic;
 mod document;
 mod formats;
+mod framing;
 mod gemini;
+mod http_profile;
 mod items;
 mod markers;
 mod model;
 mod openai;
 mod outline;
+pub mod proxy;
 mod repair;
 mod spec;
 mod stream;
@@ -36,6 +39,8 @@ pub use document::{
     detect_messages, detect_object, lift, lower, lower_envelope, lower_run, prefix_loss_path,
 };
 pub use formats::long_cache_write;
+pub use framing::{Frame, FrameError, FrameReader, SseReader, StreamFraming};
+pub use http_profile::{CallPath, HttpProfile, PathCall, RootEvidence, RootMatch, RootRule};
 pub use markers::{
     disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,
@@ -63,8 +68,8 @@ pub use model::structure::Structure;
 pub use outline::find_member;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
 pub use spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HeadPart, HttpProfile, Identity,
-    OptionMembers, RequestMembers,
+    CacheMarkers, FormatHosts, FormatSpec, HeadPart, Identity, OptionMembers, ProxyError,
+    RequestMembers,
 };
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;

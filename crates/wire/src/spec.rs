@@ -9,8 +9,11 @@
 //! they return `None`, or the defaults, wherever only a provider has an answer.
 
 use contexture_ir::{Fields, Transcript, Usage};
+use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::framing::{FrameReader, SseReader};
+use crate::http_profile::HttpProfile;
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
@@ -22,6 +25,7 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::RepairRules;
 use crate::model::structure::Structure;
+use crate::proxy::ProxyEdits;
 use crate::stream::StreamParser;
 
 /// Everything that differs between wire formats. One implementation per format folder.
@@ -176,6 +180,33 @@ pub trait FormatSpec: Sync {
     fn http(&self) -> Option<&'static HttpProfile> {
         None
     }
+
+    // What follows is what servers and HTTP clients ask.
+
+    /// Returns a reader for the frames of a streamed answer.
+    fn frame_reader(&self) -> Box<dyn FrameReader> {
+        Box::new(SseReader::default())
+    }
+
+    /// Returns an error of a proxy in the shape of the provider's errors, as JSON.
+    fn error_body(&self, error: &ProxyError<'_>) -> String {
+        json!({"error": {"code": error.code, "message": error.message}}).to_string()
+    }
+
+    /// Returns a header that errors of the provider have beside their body.
+    fn error_header(&self, _error: &ProxyError<'_>) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Returns what a proxy edits in requests and answers; `None` for formats that are no provider's.
+    fn proxy(&self) -> Option<&'static dyn ProxyEdits> {
+        None
+    }
+
+    /// Returns the smallest response by which a model says a text and is done; `None` for formats that are no provider's.
+    fn text_response(&self, _text: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The names of a format's maker in other vocabularies.
@@ -270,41 +301,15 @@ pub struct RequestMembers {
     pub stream: &'static [(&'static str, &'static str)],
 }
 
-/// How a provider is reached over HTTP: data only.
+/// An error of a proxy itself, which is answered in the shape of the provider's errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpProfile {
-    /// The provider's own base URL, to which [`HttpProfile::path`] is added.
-    pub base_url: &'static str,
-    /// Environment variables that may hold another base URL, in the order they are tried.
-    pub base_url_variables: &'static [&'static str],
-    /// Environment variables that may hold the API key, in the order they are tried.
-    pub api_key_variables: &'static [&'static str],
-    /// The header that carries the API key.
-    pub key_header: &'static str,
-    /// What stands before the API key in its header.
-    pub key_prefix: &'static str,
-    /// A header that every request must have, with its value.
-    pub version_header: Option<(&'static str, &'static str)>,
-    /// The path of a call.
-    pub path: CallPath,
-}
-
-/// The path of a call, below a base URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallPath {
-    /// The same path for every call; the model is named in the body.
-    Fixed(&'static [&'static str]),
-    /// `<prefix>/<model>:<verb>`, one verb for whole answers and one for streams.
-    Model {
-        /// The steps before the model.
-        prefix: &'static [&'static str],
-        /// The verb that asks for the whole answer.
-        whole: &'static str,
-        /// The verb that asks for a stream.
-        stream: &'static str,
-        /// The query that a streamed call needs.
-        stream_query: &'static str,
-    },
+pub struct ProxyError<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The word for programs.
+    pub code: &'a str,
+    /// The text for people.
+    pub message: &'a str,
 }
 
 /// The cache markers of a provider: they say that the prefix up to and including their block is worth caching.

@@ -87,12 +87,7 @@ pub(crate) const FORMAT_NAMERS: &[Exemption] = &[
 ];
 
 /// Folders that still name formats, until the proxy and the models' clients ask the format. Empty this list.
-pub(crate) const FORMAT_NAMERS_PENDING: &[&str] = &[
-    "crates/cli/src/",
-    "crates/models-http/src/",
-    "crates/models/src/",
-    "crates/server/src/",
-];
+pub(crate) const FORMAT_NAMERS_PENDING: &[&str] = &[];
 
 /// Crates whose documentation comments are not all sentences yet. Empty this list.
 pub(crate) const DOC_COMMENTS_PENDING: &[&str] = &[

@@ -55,14 +55,14 @@ impl AnswerArguments {
         model: Option<&str>,
     ) -> Outcome<Format> {
         let Some(model) = model else {
-            return Ok(to.unwrap_or(Format::Anthropic));
+            return Ok(to.unwrap_or(Format::DEFAULT_TARGET));
         };
         match Catalogue::builtin().resolve(model) {
             Ok(spec) => Ok(to.unwrap_or_else(|| Format::of_provider(&spec.provider))),
             // Compatible servers have models of their own names, so an unknown name is an error
             // only where the provider itself is asked.
             Err(error) => {
-                let format = to.unwrap_or(Format::OpenAiChat);
+                let format = to.unwrap_or(Format::COMPATIBLE);
                 let unknown = Failure::from(error);
                 let hint = unknown.hint.clone().unwrap_or_default();
                 match self.has_provider_override(format) {
@@ -156,13 +156,9 @@ impl AnswerArguments {
 
     /// Whether somebody else than the provider answers.
     fn has_provider_override(&self, format: Format) -> bool {
-        let variables: &[&str] = match format {
-            // The variables that the client reads too.
-            Format::OpenAiChat | Format::OpenAiResponses => &["OPENAI_BASE_URL"],
-            Format::Anthropic => &["ANTHROPIC_BASE_URL"],
-            Format::Gemini => &["GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"],
-            Format::Ui | Format::Items => &[],
-        };
+        // The variables that the client reads too.
+        let profile = format.spec().http();
+        let variables = profile.map_or(&[][..], |profile| profile.base_url_variables);
         let set = |name: &&str| env::var_os(name).is_some_and(|base| !base.is_empty());
         // Scripts and recordings count: they answer for any name.
         !self.is_empty() || variables.iter().any(set)

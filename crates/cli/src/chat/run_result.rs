@@ -1,7 +1,7 @@
 //! How a run ended, for people and programs.
 
 use contexture::runs::{Run, TurnEnd, open_calls};
-use contexture_server::documents::WaitingCallDocument;
+use contexture_api::WaitingCallDocument;
 use serde_json::json;
 
 use crate::chat::agent_options::AgentArguments;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use contexture::Conversation;
 use contexture::store::Branch;
-use contexture_server::documents::{BranchDocument, BranchesDocument};
+use contexture_api::{BranchDocument, BranchesDocument};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use contexture::Conversation;
 use contexture::store::Checkpoint;
-use contexture_server::documents::{CheckpointDocument, CheckpointsDocument};
+use contexture_api::{CheckpointDocument, CheckpointsDocument};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use contexture::engine::{
     CompactOptions, CompactSpan, CompactionDraft, Compactor, GivenSummary, ModelCompactor,
 };
 use contexture::{Conversation, Format};
-use contexture_server::documents::CompactionDocument;
+use contexture_api::CompactionDocument;
 use owo_colors::OwoColorize as _;
 
 use crate::chat::AnswerArguments;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use contexture::store::{Conversation, ListConversations};
-use contexture_server::documents::{ConversationDocument, ConversationsDocument};
+use contexture_api::{ConversationDocument, ConversationsDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::database::{self, WhenMissing};

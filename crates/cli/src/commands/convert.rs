@@ -3,7 +3,7 @@
 use clap::Args;
 use contexture::compile::{Converted, Converter};
 use contexture::{Catalogue, Format};
-use contexture_server::documents::ConvertedDocument;
+use contexture_api::ConvertedDocument;
 use owo_colors::OwoColorize as _;
 
 use crate::input::InputSource;

@@ -3,7 +3,7 @@
 use clap::Args;
 use contexture::Catalogue;
 use contexture::tokens::{Encoding, TokenCount, TokenCounter, counter_for};
-use contexture_server::documents::CountDocument;
+use contexture_api::CountDocument;
 use serde::Serialize;
 
 use crate::input::InputSource;

@@ -10,7 +10,7 @@ use contexture::engine::tree::{
 };
 use contexture::ir::NodeId;
 use contexture::tokens::{Encoding, counter_for};
-use contexture_server::documents::LogDocument;
+use contexture_api::LogDocument;
 use owo_colors::OwoColorize as _;
 
 use crate::database;

@@ -19,6 +19,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gc;
 pub(crate) mod import;
+#[cfg(feature = "serve")]
 pub(crate) mod keys;
 pub(crate) mod log;
 pub(crate) mod mcp;
@@ -34,6 +35,7 @@ pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod search;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod skills;

@@ -6,7 +6,7 @@ use contexture::compile::reading::{
     Excerpt, FindOptions, FoundLines, Matcher, Pattern, TextPosition, extract_excerpt, find_lines,
 };
 use contexture::engine::{LinkTarget, MessageView};
-use contexture_server::documents::{ExcerptDocument, FoundDocument};
+use contexture_api::{ExcerptDocument, FoundDocument};
 
 use crate::database;
 use crate::options::globals::Globals;

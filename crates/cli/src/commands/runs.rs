@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use contexture::runs::{RunEntry, RunStatus, WaitingCall, list_runs, waiting_calls};
-use contexture_server::documents::{RunDocument, RunsDocument};
+use contexture_api::{RunDocument, RunsDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::chat::waiting_line;

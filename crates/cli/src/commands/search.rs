@@ -8,7 +8,7 @@ use contexture::store::rules::Query;
 use contexture::store::{
     HiddenContent, Hit, PathEnd, SearchCoverage, SearchPage, SearchRequest, SearchScope, Snippet,
 };
-use contexture_server::documents::{ItemKind, SearchDocument};
+use contexture_api::{ItemKind, SearchDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::database::{self, WhenMissing};

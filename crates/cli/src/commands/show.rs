@@ -8,7 +8,7 @@ use clap::Args;
 use contexture::ir::{MessageId, Output};
 use contexture::store::{Node, NodeQuery};
 use contexture::{Conversation, Item, Part};
-use contexture_server::documents::NodeDocument;
+use contexture_api::NodeDocument;
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 

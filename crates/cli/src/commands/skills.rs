@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use contexture::layers::builtin::UnknownFields;
-use contexture_server::documents::SkillDocument;
+use contexture_api::SkillDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 

@@ -1,19 +1,32 @@
 //! The model meant where none is named.
 //!
 //! A document that says which model it was written for keeps it, if it is compiled for its own
-//! format. Otherwise it is the provider's general model of the catalogue below: named here and in
-//! `docs/cli.md`, and changed only with a new version.
+//! format. Otherwise it is the provider's general model, which the catalogue names, as `docs/cli.md` does.
 
 use contexture::catalogue::Catalogue;
 use contexture::wire::Format;
 
-/// The general model behind a format.
-pub(crate) const fn default_model(format: Format) -> &'static str {
-    match format {
-        Format::OpenAiChat | Format::OpenAiResponses => "gpt-5.4",
-        Format::Gemini => "gemini-3.5-flash",
-        Format::Anthropic | Format::Ui | Format::Items => "claude-sonnet-5",
-    }
+/// The general model behind a format: its provider's, or that of the default target for a format without a provider.
+pub(crate) fn default_model(format: Format) -> &'static str {
+    [format, Format::DEFAULT_TARGET]
+        .into_iter()
+        .filter_map(catalogue_provider)
+        .find_map(Catalogue::general_model)
+        .unwrap_or_default()
+}
+
+/// The provider whose hosts speak a format: its own, or that of another format of the same hosts.
+fn catalogue_provider(format: Format) -> Option<&'static str> {
+    let spec = format.spec();
+    let own = spec.identity().catalogue_provider;
+    own.or_else(|| {
+        let hosts = spec.http()?.upstream;
+        let mut others = Format::PROVIDERS.into_iter().map(Format::spec);
+        others.find_map(|other| {
+            let is_same = other.http().is_some_and(|http| http.upstream == hosts);
+            other.identity().catalogue_provider.filter(|_| is_same)
+        })
+    })
 }
 
 /// The model for `format`: the one named, else the document's own, else the general one.

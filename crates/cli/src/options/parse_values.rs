@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use contexture::Format;
 use contexture::render;
 use contexture::sessions::SessionFormat;
-use contexture_server::documents::ItemKind;
+use contexture_api::ItemKind;
 use jiff::{Span, SpanRelativeTo};
 
 /// The formats of conversations, as an argument.

@@ -1,6 +1,6 @@
 //! Times as people say them.
 
-pub(crate) use contexture_server::documents::format_timestamp;
+pub(crate) use contexture_api::format_timestamp;
 use jiff::Timestamp;
 
 const SECOND: i64 = 1_000;

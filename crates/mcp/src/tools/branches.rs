@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
-use crate::words::format_timestamp;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
+use contexture_api::format_timestamp;
 
 /// Branches and checkpoints of a page.
 const PAGE: usize = 100;
@@ -95,10 +95,10 @@ impl Tool for ListBranches {
     type Answer = RefPage;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: ListBranchesArguments,
-    ) -> Result<RefPage, ToolCallError> {
-        let chat = visit
+    ) -> Result<RefPage, ToolError> {
+        let chat = context
             .open_conversation(&arguments.conversation, None)
             .await?;
         let refs = chat.refs().await?;
@@ -127,16 +127,16 @@ impl Tool for CreateBranch {
     type Answer = BranchInfo;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: CreateBranchArguments,
-    ) -> Result<BranchInfo, ToolCallError> {
+    ) -> Result<BranchInfo, ToolError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit
+        let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
         // `at` may name an item that is on no branch; it is found all the same.
         let base = match &arguments.at {
-            Some(at) => Some(visit.locate_item(&chat, at).await?.node),
+            Some(at) => Some(context.locate_item(&chat, at).await?.node),
             None => chat.head().await?,
         };
         let branch = chat.create_branch_at(&arguments.name, base).await?;
@@ -154,10 +154,10 @@ impl Tool for SwitchBranch {
     type Answer = BranchInfo;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: SwitchBranchArguments,
-    ) -> Result<BranchInfo, ToolCallError> {
-        let chat = visit
+    ) -> Result<BranchInfo, ToolError> {
+        let chat = context
             .open_conversation(&arguments.conversation, None)
             .await?;
         Ok((&chat.switch_branch(&arguments.name).await?).into())

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::target::ModelTarget;
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 
 /// Rows of the report.
 const SEGMENTS: usize = 40;
@@ -93,9 +93,9 @@ impl Tool for CheckBudget {
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+    async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit
+        let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
         let meant = ModelTarget {
@@ -104,11 +104,11 @@ impl Tool for CheckBudget {
             window: arguments.window,
             reserve: arguments.reserve,
         };
-        let target = meant.resolve_target(&visit)?;
+        let target = meant.resolve_target(&context)?;
         // Nothing is stored: it is the same compile as that of the next call. It is the longest
         // work here, so it looks whether the caller is still waiting.
         let options = CompileOptions {
-            cancel: Some(&visit.cancel),
+            cancel: Some(&context.cancel),
             ..CompileOptions::default()
         };
         let call = chat.compile_with(&target, options).await?;

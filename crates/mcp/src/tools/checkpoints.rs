@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::branches::{BranchInfo, CheckpointInfo};
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 
 pub(crate) struct CreateCheckpoint;
 pub(crate) struct RestoreCheckpoint;
@@ -41,11 +41,11 @@ impl Tool for CreateCheckpoint {
     type Answer = CheckpointInfo;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: CreateCheckpointArguments,
-    ) -> Result<CheckpointInfo, ToolCallError> {
+    ) -> Result<CheckpointInfo, ToolError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit
+        let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
         Ok((&chat.checkpoint(&arguments.name).await?).into())
@@ -62,10 +62,10 @@ impl Tool for RestoreCheckpoint {
     type Answer = BranchInfo;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: RestoreCheckpointArguments,
-    ) -> Result<BranchInfo, ToolCallError> {
-        let chat = visit
+    ) -> Result<BranchInfo, ToolError> {
+        let chat = context
             .open_conversation(&arguments.conversation, None)
             .await?;
         Ok((&chat.restore(&arguments.name).await?).into())

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::target::ModelTarget;
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 
 /// Characters shown of what stands for the older part.
 const SUMMARY: usize = 8_000;
@@ -73,9 +73,9 @@ impl Tool for CompactConversation {
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+    async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit
+        let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
         let meant = ModelTarget {
@@ -85,7 +85,7 @@ impl Tool for CompactConversation {
             // This tool takes no reserve: the target has its usual one.
             reserve: None,
         };
-        let target = meant.resolve_target(&visit)?;
+        let target = meant.resolve_target(&context)?;
         let draft = chat
             .draft_compaction(&target, &build_compact_options(&arguments)?)
             .await?;
@@ -101,12 +101,12 @@ impl Tool for CompactConversation {
     }
 }
 
-fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolCallError> {
+fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolError> {
     let mut options = CompactOptions::default();
     if let Some(keep) = arguments.keep {
         // Clients need not check the bounds of the schema.
         if keep > 100 {
-            return Err(ToolCallError::invalid_arguments(format!(
+            return Err(ToolError::invalid_arguments(format!(
                 "`keep` is {keep}: expected per cent, 0 to 100"
             )));
         }
@@ -116,7 +116,7 @@ fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolCa
         // An empty summary is likely a slip: it is refused, and not taken for none.
         let summary = GivenSummary::new(summary.trim());
         let empty = || {
-            ToolCallError::invalid_arguments("`summary` is empty")
+            ToolError::invalid_arguments("`summary` is empty")
                 .with_hint("leave it out or say something")
         };
         options.compactor = Arc::new(summary.ok_or_else(empty)?);

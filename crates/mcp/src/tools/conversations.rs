@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cursor;
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 use crate::uri;
-use crate::visit::ToolContext;
-use crate::words::format_timestamp;
+use contexture_api::format_timestamp;
 
 /// Conversations of a page unless another number is asked for, and the most.
 const LIMIT: (usize, usize) = (20, 100);
@@ -72,7 +72,7 @@ impl Tool for ListConversations {
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+    async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         let list = List {
             resource: arguments.resource,
             title: arguments.title,
@@ -80,7 +80,7 @@ impl Tool for ListConversations {
             limit: Some(arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1)),
             ..List::default()
         };
-        let page = load_conversation_page(&visit, list, arguments.cursor.as_deref()).await?;
+        let page = load_conversation_page(&context, list, arguments.cursor.as_deref()).await?;
         Ok(Answer {
             next_cursor: page.next.as_ref().map(cursor::encode_conversation_cursor),
             conversations: page
@@ -94,13 +94,16 @@ impl Tool for ListConversations {
 
 /// A page of the owner's conversations.
 pub(crate) async fn load_conversation_page(
-    visit: &ToolContext,
+    context: &ToolContext,
     mut list: List,
     cursor: Option<&str>,
-) -> Result<ConversationPage, ToolCallError> {
+) -> Result<ConversationPage, ToolError> {
     // Before the store is asked: what breaks the form never reaches it.
     list.after = cursor.map(cursor::parse_conversation_cursor).transpose()?;
-    Ok(visit.engine.list_conversations(&visit.owner, list).await?)
+    Ok(context
+        .engine
+        .list_conversations(&context.owner, list)
+        .await?)
 }
 
 fn conversation_info(conversation: Conversation) -> ConversationInfo {

@@ -14,11 +14,11 @@ use contexture::store::ListConversations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{PAGE_CHARACTERS, fair_share};
+use crate::item_text::{PAGE_CHARACTERS, fair_share};
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
-use crate::words::format_timestamp;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
+use contexture_api::format_timestamp;
 
 /// The conversation that is made where an owner keeps a note before there is any.
 const NOTES_CONVERSATION: &str = "notes";
@@ -141,12 +141,12 @@ impl<'a> NoteOwner<'a> {
     fn from_arguments(
         resource: &'a Option<String>,
         conversation: &'a Option<String>,
-    ) -> Result<Self, ToolCallError> {
+    ) -> Result<Self, ToolError> {
         match (resource, conversation) {
             (None, None) => Ok(Self::Owner),
             (Some(resource), None) => Ok(Self::Resource(resource)),
             (None, Some(id)) => Ok(Self::Conversation(id)),
-            (Some(_), Some(_)) => Err(ToolCallError::invalid_arguments(
+            (Some(_), Some(_)) => Err(ToolError::invalid_arguments(
                 "both `resource` and `conversation` are given",
             )
             .with_hint("give one of them, or none for the owner's own notes")),
@@ -163,9 +163,9 @@ struct NotesHandle {
 impl NotesHandle {
     /// The notes of a keeper; `None` where the owner has no conversation yet, so no note either.
     async fn open_existing(
-        visit: &ToolContext,
+        context: &ToolContext,
         keeper: NoteOwner<'_>,
-    ) -> Result<Option<Self>, ToolCallError> {
+    ) -> Result<Option<Self>, ToolError> {
         let list = |resource: Option<&str>| ListConversations {
             resource: resource.map(str::to_owned),
             limit: Some(1),
@@ -177,23 +177,23 @@ impl NotesHandle {
             // Notes are reached through a conversation. All of a resource share them, so any will
             // do: the newest.
             NoteOwner::Resource(resource) => {
-                let page = visit
+                let page = context
                     .engine
-                    .list_conversations(&visit.owner, list(Some(resource)));
+                    .list_conversations(&context.owner, list(Some(resource)));
                 let newest = page.await?.conversations.into_iter().next();
                 // A resource exists only by its conversations. None is made here: a mistyped name
                 // would become one.
                 let newest = newest.ok_or_else(|| {
                     let message = format!("the resource {resource:?} has no conversation");
-                    ToolCallError::new("not_found", message)
+                    ToolError::new("not_found", message)
                         .with_hint("list_conversations gives the resources there are; leave `resource` out for the owner's own notes")
                 })?;
                 (newest.id.to_string(), StateScope::Resource)
             }
             NoteOwner::Owner => {
-                let page = visit
+                let page = context
                     .engine
-                    .list_conversations(&visit.owner, list(None))
+                    .list_conversations(&context.owner, list(None))
                     .await?;
                 match page.conversations.first() {
                     Some(newest) => (newest.id.to_string(), StateScope::Global),
@@ -202,27 +202,27 @@ impl NotesHandle {
                 }
             }
         };
-        Self::for_conversation(visit.open_conversation(&id, None).await?, scope).map(Some)
+        Self::for_conversation(context.open_conversation(&id, None).await?, scope).map(Some)
     }
 
     /// The same, making a conversation where there is none.
     async fn open_or_create(
-        visit: &ToolContext,
+        context: &ToolContext,
         keeper: NoteOwner<'_>,
-    ) -> Result<Self, ToolCallError> {
-        match Self::open_existing(visit, keeper).await? {
+    ) -> Result<Self, ToolError> {
+        match Self::open_existing(context, keeper).await? {
             Some(opened) => Ok(opened),
             None => {
-                let builder = visit
+                let builder = context
                     .engine
                     .conversation(NOTES_CONVERSATION)
-                    .owner(visit.owner.as_str());
+                    .owner(context.owner.as_str());
                 Self::for_conversation(builder.title("Notes").open().await?, StateScope::Global)
             }
         }
     }
 
-    fn for_conversation(chat: Conversation, scope: StateScope) -> Result<Self, ToolCallError> {
+    fn for_conversation(chat: Conversation, scope: StateScope) -> Result<Self, ToolError> {
         let memory = Memory::new().with_scope(scope);
         let layers = Layers::new().with_layer(memory.clone());
         // On this handle only: nothing about layers is stored.
@@ -230,7 +230,7 @@ impl NotesHandle {
         Ok(Self { chat, memory })
     }
 
-    async fn read_notes(&self) -> Result<(Notes, NoteTime), ToolCallError> {
+    async fn read_notes(&self) -> Result<(Notes, NoteTime), ToolError> {
         let session = self.chat.layer_session(None).await?;
         let notes = session.state::<Memory>().map_err(EngineError::from)?;
         let at = self.memory.note_time(notes, session.context());
@@ -240,8 +240,8 @@ impl NotesHandle {
     /// Changes the notes as they are when it is stored.
     async fn update_notes<T: Send>(
         &self,
-        mut change: impl FnMut(&mut Notes, NoteTime) -> Result<T, ToolCallError> + Send,
-    ) -> Result<T, ToolCallError> {
+        mut change: impl FnMut(&mut Notes, NoteTime) -> Result<T, ToolError> + Send,
+    ) -> Result<T, ToolError> {
         let handle = self.chat.layer::<Memory>()?;
         let changed = handle.update(|notes, context| {
             let at = self.memory.note_time(notes, context);
@@ -262,11 +262,11 @@ impl Tool for ReadMemory {
     type Answer = NoteList;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: ReadMemoryArguments,
-    ) -> Result<NoteList, ToolCallError> {
+    ) -> Result<NoteList, ToolError> {
         let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
-        let (notes, at) = match NotesHandle::open_existing(&visit, keeper).await? {
+        let (notes, at) = match NotesHandle::open_existing(&context, keeper).await? {
             Some(opened) => opened.read_notes().await?,
             None => Default::default(),
         };
@@ -299,11 +299,11 @@ impl Tool for CreateMemory {
     type Answer = ChangedNote;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: CreateMemoryArguments,
-    ) -> Result<ChangedNote, ToolCallError> {
+    ) -> Result<ChangedNote, ToolError> {
         let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
-        let opened = NotesHandle::open_or_create(&visit, keeper).await?;
+        let opened = NotesHandle::open_or_create(&context, keeper).await?;
         let edit = NoteUpdate {
             value: Some(arguments.value),
             description: arguments.description,
@@ -316,7 +316,7 @@ impl Tool for CreateMemory {
             // it. One that has expired does not count.
             if notes.get_live(&key, at).is_some() {
                 let message = format!("there is a note {key:?} already");
-                return Err(ToolCallError::new("already_exists", message)
+                return Err(ToolError::new("already_exists", message)
                     .with_hint("change it with update_memory, or choose another key"));
             }
             notes.upsert(&key, edit.clone(), at).map_err(note_refused)
@@ -335,12 +335,12 @@ impl Tool for UpdateMemory {
     type Answer = ChangedNote;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: UpdateMemoryArguments,
-    ) -> Result<ChangedNote, ToolCallError> {
+    ) -> Result<ChangedNote, ToolError> {
         let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
         let key = arguments.key;
-        let opened = NotesHandle::open_existing(&visit, keeper).await?;
+        let opened = NotesHandle::open_existing(&context, keeper).await?;
         let opened = opened.ok_or_else(|| note_not_found(&key))?;
         let edit = NoteUpdate {
             value: arguments.value,
@@ -369,12 +369,12 @@ impl Tool for DeleteMemory {
     type Answer = ChangedNote;
 
     async fn call(
-        visit: ToolContext,
+        context: ToolContext,
         arguments: DeleteMemoryArguments,
-    ) -> Result<ChangedNote, ToolCallError> {
+    ) -> Result<ChangedNote, ToolError> {
         let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
         let key = arguments.key;
-        let opened = NotesHandle::open_existing(&visit, keeper).await?;
+        let opened = NotesHandle::open_existing(&context, keeper).await?;
         let opened = opened.ok_or_else(|| note_not_found(&key))?;
         let change = opened.update_notes(|notes, at| {
             notes
@@ -428,11 +428,11 @@ fn ttl_from_seconds(seconds: u64) -> NoteTtl {
     }
 }
 
-fn note_not_found(key: &str) -> ToolCallError {
-    ToolCallError::new("not_found", format!("there is no note {key:?}"))
+fn note_not_found(key: &str) -> ToolError {
+    ToolError::new("not_found", format!("there is no note {key:?}"))
         .with_hint("read_memory gives the notes there are; create_memory makes one")
 }
 
-fn note_refused(error: NoteError) -> ToolCallError {
-    ToolCallError::new("note_refused", error.to_string())
+fn note_refused(error: NoteError) -> ToolError {
+    ToolError::new("note_refused", error.to_string())
 }

@@ -7,11 +7,11 @@ use contexture::engine::MessageView;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::item_text::ItemKind;
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 use crate::uri::ScopedLink;
-use crate::visit::ToolContext;
-use crate::words::ItemKind;
 
 /// The characters of an answer.
 const CHARACTERS: usize = 16_000;
@@ -123,7 +123,7 @@ impl Tool for ReadLink {
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+    async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         let within = ScopedLink::parse(&arguments.link)?;
         let named = within.conversation.as_ref().map(|id| id.as_str());
         let id = match (arguments.conversation.as_deref(), named) {
@@ -131,18 +131,16 @@ impl Tool for ReadLink {
             (Some(id), Some(other)) if id != other => {
                 let message = format!("the link is of conversation {other:?}, not of {id:?}");
                 return Err(
-                    ToolCallError::invalid_arguments(message).with_hint("leave `conversation` out")
+                    ToolError::invalid_arguments(message).with_hint("leave `conversation` out")
                 );
             }
             (Some(id), _) | (None, Some(id)) => id,
             (None, None) => {
-                return Err(
-                    ToolCallError::invalid_arguments("`conversation` is missing")
-                        .with_hint("give the id of the conversation the link stands in"),
-                );
+                return Err(ToolError::invalid_arguments("`conversation` is missing")
+                    .with_hint("give the id of the conversation the link stands in"));
             }
         };
-        let chat = visit
+        let chat = context
             .open_conversation(id, arguments.branch.as_deref())
             .await?;
         let linked = chat.resolve_link(within.link, MessageView::User).await?;
@@ -185,20 +183,19 @@ impl Tool for ReadLink {
     }
 }
 
-fn build_matcher(pattern: &str, arguments: &Arguments) -> Result<Matcher, ToolCallError> {
+fn build_matcher(pattern: &str, arguments: &Arguments) -> Result<Matcher, ToolError> {
     let pattern = match arguments.regex {
         true => Pattern::Regex(pattern.to_owned()),
         false => Pattern::Text(pattern.to_owned()),
     };
-    Matcher::new(&pattern)
-        .map_err(|error| ToolCallError::invalid_arguments(format!("`find`: {error}")))
+    Matcher::new(&pattern).map_err(|error| ToolError::invalid_arguments(format!("`find`: {error}")))
 }
 
-fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolCallError> {
+fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolError> {
     // Refused and not ignored, so that the model does not take the answer for what it asked.
     if arguments.last.is_some() || arguments.column.is_some() {
         return Err(
-            ToolCallError::invalid_arguments("`last` and `column` do not go with `find`")
+            ToolError::invalid_arguments("`last` and `column` do not go with `find`")
                 .with_hint("leave them out; `from` says where to begin"),
         );
     }
@@ -213,11 +210,11 @@ fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolCallErro
 }
 
 /// Where to begin, and how many lines.
-fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64), ToolCallError> {
+fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64), ToolError> {
     // As above: options without effect are refused.
     if arguments.regex || arguments.around > 0 {
         return Err(
-            ToolCallError::invalid_arguments("`regex` and `around` go with `find` only")
+            ToolError::invalid_arguments("`regex` and `around` go with `find` only")
                 .with_hint("give `find`, or leave them out"),
         );
     }
@@ -227,7 +224,7 @@ fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64)
         return Ok((from, arguments.lines.unwrap_or(u64::MAX)));
     };
     if arguments.from.is_some() || arguments.column.is_some() || arguments.lines.is_some() {
-        return Err(ToolCallError::invalid_arguments(
+        return Err(ToolError::invalid_arguments(
             "`last` does not go with `from`, `column` and `lines`",
         )
         .with_hint("give `last` alone"));

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cursor;
+use crate::item_text::ItemKind;
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::{ToolContext, parse_branch_name};
-use crate::words::{ItemKind, format_timestamp};
+use crate::tool_context::{ToolContext, parse_branch_name};
+use crate::tool_error::ToolError;
+use contexture_api::format_timestamp;
 
 /// Hits of a page unless another number is asked for, and the most.
 const LIMIT: (usize, usize) = (10, 50);
@@ -72,12 +73,12 @@ impl Tool for SearchConversations {
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+    async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         // Signs alone would find nothing, and a model would take that for an answer.
         if Query::parse(&arguments.query).is_empty() {
             let message = "`query` has no word to look for";
             return Err(
-                ToolCallError::invalid_arguments(message).with_hint("give words that were said")
+                ToolError::invalid_arguments(message).with_hint("give words that were said")
             );
         }
         let request = SearchRequest {
@@ -95,7 +96,7 @@ impl Tool for SearchConversations {
                 .transpose()?,
             ..SearchRequest::new(arguments.query.clone(), resolve_scope(&arguments)?)
         };
-        let page = visit.engine.search(&visit.owner, request).await?;
+        let page = context.engine.search(&context.owner, request).await?;
         Ok(Answer {
             next_cursor: page.next.as_ref().map(cursor::encode_hit_cursor),
             // For very common words the store looks at the newest only.
@@ -105,7 +106,7 @@ impl Tool for SearchConversations {
     }
 }
 
-fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolCallError> {
+fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolError> {
     let Arguments {
         conversation,
         branch,
@@ -123,7 +124,7 @@ fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolCallError> {
         // A branch without its conversation comes here too.
         _ => {
             let message = "where to look is said twice";
-            return Err(ToolCallError::invalid_arguments(message).with_hint(
+            return Err(ToolError::invalid_arguments(message).with_hint(
                 "give `conversation`, with `branch` if only that counts, or `resource`, or none of them",
             ));
         }

@@ -2,8 +2,8 @@
 
 use contexture::{EngineError, Format, Target};
 
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 
 /// What was said of a model.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +20,8 @@ pub(super) struct ModelTarget<'a> {
 
 impl ModelTarget<'_> {
     /// The target that is meant.
-    pub(super) fn resolve_target(&self, visit: &ToolContext) -> Result<Target, ToolCallError> {
-        let spec = visit.engine.catalogue().resolve(self.model);
+    pub(super) fn resolve_target(&self, context: &ToolContext) -> Result<Target, ToolError> {
+        let spec = context.engine.catalogue().resolve(self.model);
         let spec = spec.map_err(EngineError::from)?;
         let format = match self.format {
             Some(name) => parse_provider_format(name)?,
@@ -38,10 +38,10 @@ impl ModelTarget<'_> {
     }
 }
 
-fn parse_provider_format(name: &str) -> Result<Format, ToolCallError> {
+fn parse_provider_format(name: &str) -> Result<Format, ToolError> {
     let mut known = Format::PROVIDERS.into_iter();
     known.find(|format| format.as_str() == name).ok_or_else(|| {
         let names = Format::PROVIDERS.map(Format::as_str).join(", ");
-        ToolCallError::invalid_arguments(format!("no format {name:?}: expected one of {names}"))
+        ToolError::invalid_arguments(format!("no format {name:?}: expected one of {names}"))
     })
 }

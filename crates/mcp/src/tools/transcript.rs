@@ -7,10 +7,10 @@ use rmcp::model::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{ItemExcerpt, excerpt_items, resource_link};
+use crate::item_text::{ItemExcerpt, excerpt_items, resource_link};
 use crate::tool::{Tool, ToolEffect};
-use crate::trouble::ToolCallError;
-use crate::visit::ToolContext;
+use crate::tool_context::ToolContext;
+use crate::tool_error::ToolError;
 
 /// Items of a page unless another number is asked for, and the most.
 const LIMIT: (u64, u64) = (20, 100);
@@ -76,9 +76,9 @@ impl Tool for ReadConversation {
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+    async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit
+        let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
         let wanted = match (arguments.from, arguments.around) {
@@ -87,12 +87,12 @@ impl Tool for ReadConversation {
             (None, Some(id)) => ItemRange::Around(id),
             (Some(_), Some(_)) => {
                 return Err(
-                    ToolCallError::invalid_arguments("both `from` and `around` are given")
+                    ToolError::invalid_arguments("both `from` and `around` are given")
                         .with_hint("give one of them, or none for the last items"),
                 );
             }
         };
-        read_items(&visit, &chat, &wanted, arguments.limit.unwrap_or(LIMIT.0)).await
+        read_items(&context, &chat, &wanted, arguments.limit.unwrap_or(LIMIT.0)).await
     }
 
     fn resource_links(answer: &Answer) -> Vec<Resource> {
@@ -109,11 +109,11 @@ impl Tool for ReadConversation {
 
 /// Reads a page of at most `limit` items.
 pub(crate) async fn read_items(
-    visit: &ToolContext,
+    context: &ToolContext,
     chat: &Conversation,
     wanted: &ItemRange,
     limit: u64,
-) -> Result<Answer, ToolCallError> {
+) -> Result<Answer, ToolError> {
     let limit = limit.clamp(1, LIMIT.1);
     let here = PathEnd::Branch(chat.branch());
     let from = |first: u64| Span::Between(first, first.saturating_add(limit - 1));
@@ -122,7 +122,7 @@ pub(crate) async fn read_items(
         ItemRange::From(first) => (here.clone(), from((*first).max(1))),
         // The item may be on another branch than the handle's: then that path is read.
         ItemRange::Around(id) => {
-            let place = visit.locate_item(chat, id).await?;
+            let place = context.locate_item(chat, id).await?;
             let first = place.position.saturating_sub(limit / 2).max(1);
             (place.at, from(first))
         }
@@ -132,7 +132,7 @@ pub(crate) async fn read_items(
         span,
         limit: None,
     };
-    let store = visit.engine.store();
+    let store = context.engine.store();
     let page = store.read_path(chat.owner(), chat.id(), request).await?;
     build_page(
         chat,
@@ -148,7 +148,7 @@ fn build_page(
     branch: Option<String>,
     page: &PathPage,
     limit: u64,
-) -> Result<Answer, ToolCallError> {
+) -> Result<Answer, ToolError> {
     let first = page.nodes.first().map_or(1, |node| node.depth);
     // An empty page ends the reading: there is nothing later.
     let last = page.nodes.last().map_or(page.depth, |node| node.depth);

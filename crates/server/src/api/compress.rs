@@ -9,7 +9,7 @@ use contexture::compile::{
 };
 use contexture::ir::{Raw, Transcript};
 use contexture::wire::lift;
-use contexture::{Catalogue, Compiled, Compiler, Format};
+use contexture::{Catalogue, Compiled, Compiler};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -92,6 +92,9 @@ async fn compress(
     }))
 }
 
+/// The member of a request with the history, in the formats that can be shortened here.
+const MESSAGES: &str = "messages";
+
 /// Tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
 fn compress_messages(
     catalogue: &Catalogue,
@@ -99,7 +102,9 @@ fn compress_messages(
     messages: &Raw,
 ) -> Option<(u64, u64, Option<Raw>)> {
     let format = detect_wire_format(messages.get()).ok()?;
-    if !matches!(format, Format::OpenAiChat | Format::Anthropic) {
+    // Callers send and get back a list of messages.
+    let members = format.spec().members();
+    if members.is_none_or(|members| members.history != MESSAGES) {
         return None;
     }
     let transcript = lift(format, messages.get()).ok()?.transcript;
@@ -125,7 +130,7 @@ fn compress_messages(
         return Some((before_tokens, before_tokens, None));
     }
     let payload = Raw::parse(after.payload.to_json()).ok()?;
-    let messages = payload.fields()?.get(&["messages"])?.get().to_owned();
+    let messages = payload.fields()?.get(&[MESSAGES])?.get().to_owned();
     Some((
         before_tokens,
         after_tokens,

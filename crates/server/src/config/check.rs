@@ -10,18 +10,10 @@ use crate::config::key::KeyConfig;
 use crate::config::line_numbers::{ConfigFault, KeyPathStep};
 use crate::config::policy::{RouteConfig, WindowConfig};
 use crate::config::root::Config;
-use crate::config::upstream::UpstreamConfig;
+use crate::config::upstream::{UpstreamConfig, UpstreamFormat};
 
-/// First path segments of the server's and the providers' own routes: an upstream of that name could not be reached.
-const RESERVED: [&str; 7] = [
-    "api",
-    "v1",
-    "v1beta",
-    "mcp",
-    "health",
-    "metrics",
-    "openapi.json",
-];
+/// First path segments of the server's own routes: an upstream of that name could not be reached.
+const RESERVED: [&str; 5] = ["api", "mcp", "health", "metrics", "openapi.json"];
 
 /// Returns the first fault of a configuration.
 pub(crate) fn first_fault(config: &Config) -> Option<ConfigFault> {
@@ -93,7 +85,7 @@ fn upstream_fault(config: &Config) -> Option<ConfigFault> {
         if let Some(why) = bad_name(name) {
             return Some(ConfigFault::new(here(), why));
         }
-        if RESERVED.contains(&name.as_str()) {
+        if RESERVED.contains(&name.as_str()) || is_provider_root(name) {
             let why = format!("paths under /{name} are taken; give it another name");
             return Some(ConfigFault::new(here(), why));
         }
@@ -103,6 +95,13 @@ fn upstream_fault(config: &Config) -> Option<ConfigFault> {
         }
         bad_url(&upstream.base_url).map(|why| ConfigFault::new(at("base_url"), why))
     })
+}
+
+/// Whether a name is the first path segment of a provider's own routes, which must stay reachable at the root.
+fn is_provider_root(name: &str) -> bool {
+    let profiles = UpstreamFormat::all().filter_map(UpstreamFormat::http_profile);
+    let mut roots = profiles.flat_map(|profile| profile.roots);
+    roots.any(|root| root.under.split('/').nth(1) == Some(name))
 }
 
 /// What is wrong with the address of an upstream. The address itself is not repeated: it may hold a secret.

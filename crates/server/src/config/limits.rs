@@ -37,10 +37,12 @@ pub struct LimitsConfig {
     /// Bytes of memory for requests that are passed on and wait to be stored. Default 134,217,728. Beyond: a request
     /// waits up to two seconds for room, and is then passed on without being stored (`overload`); one that came packed
     /// and is unpacked later is not stored if there is no room for the rest of it then.
-    pub behind_bytes: usize,
+    #[serde(alias = "behind_bytes")]
+    pub store_queue_bytes: usize,
     /// Bytes of memory for what was read of the conversations used last, so that it is not read again with each request.
     /// Default 134,217,728; 0: nothing is kept. Beyond: the oldest are forgotten.
-    pub warm_bytes: usize,
+    #[serde(alias = "warm_bytes")]
+    pub handle_cache_bytes: usize,
 }
 
 impl Default for LimitsConfig {
@@ -57,8 +59,8 @@ impl Default for LimitsConfig {
             connections: 4096,
             concurrent: 512,
             per_minute: None,
-            behind_bytes: 128 << 20,
-            warm_bytes: 128 << 20,
+            store_queue_bytes: 128 << 20,
+            handle_cache_bytes: 128 << 20,
         }
     }
 }

@@ -15,6 +15,7 @@ mod line_numbers;
 mod memory;
 mod policy;
 mod redact;
+mod renamed_keys;
 mod root;
 mod server;
 mod upstream;

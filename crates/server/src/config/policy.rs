@@ -41,7 +41,8 @@ pub struct PolicyConfig {
     /// After so many milliseconds the request goes as it came. Default: 2,000.
     pub ingest_timeout_ms: u64,
     /// What a change needs to be made. Default: `strict`.
-    pub pays: CostCondition,
+    #[serde(alias = "pays")]
+    pub cost_condition: CostCondition,
 }
 
 /// How much of a history is sent at most: one of the two.
@@ -110,7 +111,7 @@ impl Default for PolicyConfig {
             cache_marks: false,
             limit_tokens: None,
             ingest_timeout_ms: 2_000,
-            pays: CostCondition::default(),
+            cost_condition: CostCondition::default(),
         }
     }
 }
@@ -146,7 +147,7 @@ impl ToolsConfig {
         self.allows_spelled(&[name])
     }
 
-    /// The same of one that is spelled in several ways: none of them may be denied, and one has to be allowed.
+    /// Whether a tool with a name in these spellings may be offered: none of them may be denied, and one has to be allowed.
     pub(crate) fn allows_spelled(&self, names: &[impl AsRef<str>]) -> bool {
         let has = |set: &BTreeSet<String>| names.iter().any(|name| set.contains(name.as_ref()));
         self.allow.as_ref().is_none_or(has) && !has(&self.deny)

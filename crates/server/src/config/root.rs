@@ -12,6 +12,7 @@ use crate::config::check;
 use crate::config::error::ConfigError;
 use crate::config::key::KeyConfig;
 use crate::config::policy::{PolicyConfig, RouteConfig};
+use crate::config::renamed_keys;
 use crate::config::server::ServerConfig;
 use crate::config::upstream::UpstreamConfig;
 
@@ -81,6 +82,9 @@ impl Config {
     /// # Errors
     /// It is not TOML, has a key that is not known or a value that is not allowed, or names what is not there.
     pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
+        if let Some(fault) = renamed_keys::double_spelling(text) {
+            return Err(ConfigError::from_fault(name, text, &fault));
+        }
         let config: Self = toml::from_str(text)
             .map_err(|error| ConfigError::from_syntax_error(name, text, &error))?;
         match check::first_fault(&config) {

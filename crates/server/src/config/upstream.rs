@@ -1,10 +1,15 @@
 //! `[upstreams.<name>]`: a provider to pass requests on to.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use schemars::JsonSchema;
+use contexture::Format;
+use contexture::wire::HttpProfile;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde::de::{Deserializer, EnumAccess, Error as _, VariantAccess as _, Visitor};
 
 /// A provider to pass requests on to, under `/<name>/…`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -28,24 +33,104 @@ pub struct UpstreamConfig {
     pub conversation_from: Option<String>,
 }
 
-/// Whose protocol an upstream speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum UpstreamFormat {
-    /// Chat Completions and Responses.
-    OpenAi,
-    /// Messages.
-    Anthropic,
-    /// `generateContent`.
-    Gemini,
+/// Whose protocol an upstream speaks: one of the words that the formats' specifications have for their hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UpstreamFormat(&'static str);
+
+/// All words, each once, in the order of the formats.
+static WORDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut words = Vec::new();
+    for profile in Format::PROVIDERS
+        .iter()
+        .filter_map(|format| format.spec().http())
+    {
+        // Several formats are spoken by the same hosts.
+        if !words.contains(&profile.upstream) {
+            words.push(profile.upstream);
+        }
+    }
+    words
+});
+
+impl UpstreamFormat {
+    /// Returns all protocols.
+    pub fn all() -> impl Iterator<Item = Self> {
+        WORDS.iter().copied().map(Self)
+    }
+
+    /// Returns the protocol of this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::all().find(|format| format.0 == word)
+    }
+
+    /// Returns the word of the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// Returns the formats that such an upstream accepts.
+    pub fn formats(self) -> impl Iterator<Item = Format> {
+        let is_spoken = move |format: &Format| {
+            let profile = format.spec().http();
+            profile.is_some_and(|profile| profile.upstream == self.0)
+        };
+        Format::PROVIDERS.into_iter().filter(is_spoken)
+    }
+
+    /// Returns how such an upstream is reached: the addresses and keys of all its formats are equal.
+    #[must_use]
+    pub fn http_profile(self) -> Option<&'static HttpProfile> {
+        self.formats().next()?.spec().http()
+    }
 }
 
 impl fmt::Display for UpstreamFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-        })
+        f.write_str(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for UpstreamFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_enum("UpstreamFormat", &WORDS, WordVisitor)
+    }
+}
+
+struct WordVisitor;
+
+impl<'de> Visitor<'de> for WordVisitor {
+    type Value = UpstreamFormat;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("enum UpstreamFormat")
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Self::Value, A::Error> {
+        let (word, rest) = data.variant::<String>()?;
+        rest.unit_variant()?;
+        UpstreamFormat::from_word(&word).ok_or_else(|| A::Error::unknown_variant(&word, &WORDS))
+    }
+}
+
+impl JsonSchema for UpstreamFormat {
+    fn schema_name() -> Cow<'static, str> {
+        "UpstreamFormat".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        let words = Self::all().map(|format| {
+            let protocols = format
+                .http_profile()
+                .map_or("", |profile| profile.protocols);
+            json_schema!({
+                "description": format!("{protocols}."),
+                "type": "string",
+                "const": format.0,
+            })
+        });
+        let words: Vec<Schema> = words.collect();
+        json_schema!({ "description": "Whose protocol an upstream speaks.", "oneOf": words })
     }
 }

@@ -4,8 +4,8 @@
 //! keys, ours is read from `x-contexture-key` or from where the provider's clients put theirs. A key that the configuration
 //! has for the upstream replaces all others. None is stored or logged.
 
-use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use contexture::Format;
 use contexture::models_http::ApiKey;
 
 use crate::access::Principal;
@@ -15,12 +15,8 @@ use crate::proxy::refusal::ProxyRefusal;
 use crate::state::App;
 use crate::state::upstreams::ConfiguredUpstream;
 
-const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
-const API_KEY: HeaderName = HeaderName::from_static("api-key");
-
-/// The headers in which providers' clients put their keys.
-const KEY_HEADERS: [HeaderName; 4] = [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY];
+/// A header in which clients of some hosts put their keys, though no provider's own clients do.
+const OTHER_KEY_HEADER: &str = "api-key";
 
 /// The query parameter in which Gemini's clients may put theirs.
 const KEY_PARAMETER: &str = "key";
@@ -66,8 +62,8 @@ fn authenticate_by_key(
         |message: &str| ProxyRefusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
     let mut principal_in_place = None;
     // All places are searched even after a hit: a second copy of our key must not reach the provider.
-    for slot in KEY_HEADERS {
-        let mut values = out.headers.get_all(&slot).iter();
+    for slot in key_headers() {
+        let mut values = out.headers.get_all(slot).iter();
         if let Some(principal) = values.find_map(|value| principal_of_header(app, value)) {
             principal_in_place.get_or_insert(principal.clone());
             out.headers.remove(slot);
@@ -96,10 +92,20 @@ fn principal_of_header<'a>(app: &'a App, value: &HeaderValue) -> Option<&'a Prin
 }
 
 fn remove_credentials(out: &mut OutgoingHead) {
-    for slot in KEY_HEADERS {
+    for slot in key_headers() {
         out.headers.remove(slot);
     }
     out.query = out.query.as_deref().map(without_key_parameter);
+}
+
+/// Returns the headers in which providers' clients put their keys.
+fn key_headers() -> impl Iterator<Item = &'static str> {
+    let profiles = Format::PROVIDERS
+        .into_iter()
+        .filter_map(|format| format.spec().http());
+    profiles
+        .map(|profile| profile.key_header)
+        .chain([OTHER_KEY_HEADER])
 }
 
 fn insert_upstream_key(
@@ -107,17 +113,14 @@ fn insert_upstream_key(
     format: UpstreamFormat,
     key: &ApiKey,
 ) -> Result<(), ProxyRefusal> {
-    // The header that each provider documents. Only OpenAI's takes a scheme before the key.
-    let (name, word) = match format {
-        UpstreamFormat::OpenAi => (AUTHORIZATION, "Bearer "),
-        UpstreamFormat::Anthropic => (X_API_KEY, ""),
-        UpstreamFormat::Gemini => (X_GOOG_API_KEY, ""),
+    let Some(profile) = format.http_profile() else {
+        return Ok(());
     };
-    let value = key.header_value(word).map_err(|_| {
+    let value = key.header_value(profile.key_prefix).map_err(|_| {
         let message = "the key that is configured for this upstream fits in no header";
         ProxyRefusal::new(StatusCode::BAD_GATEWAY, "bad_upstream_key", message)
     })?;
-    headers.insert(name, value);
+    headers.insert(profile.key_header, value);
     Ok(())
 }
 

@@ -28,7 +28,6 @@ use crate::proxy::failure::count_failed_open;
 use crate::proxy::headers::{self, forwarded_response_headers};
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::request_body::RequestBody;
-use crate::proxy::rewrite::filter_tools::restrict_tools;
 use crate::proxy::rewrite::injected_layers::has_user_memory;
 use crate::proxy::rewrite::redact::{redact_request, with_added_secrets};
 use crate::proxy::rewrite::{RewrittenRequest, rewrite_timeout};
@@ -36,6 +35,7 @@ use crate::proxy::route::model_call::ModelEndpoint;
 use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
 use crate::proxy::server_tools::{ClientReply, ToolLoopStart, client_channel};
+use crate::proxy::signature::RequestSignature;
 use crate::state::App;
 use crate::state::request_outcomes::{OutcomeRecorder, RequestId};
 use contexture_api::RequestDocument;
@@ -81,6 +81,10 @@ async fn forward(
     };
     // Before the body is read: a caller without a key must not make the server buffer megabytes.
     let principal = authorize_request(app, target.upstream, &parts.headers, &mut head)?;
+    // Behind the authorization, which may have replaced the client's signature by a configured key.
+    let profile = target.upstream.format.http_profile();
+    let signature = RequestSignature::from_headers(profile, &head.headers);
+    signature.restore_host(&parts.headers, &mut head.headers);
     // Also before the body: waiting for a slow upload counts as a running request.
     let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
     let control_headers = ControlHeaders::parse_headers(&parts.headers)?;
@@ -103,6 +107,7 @@ async fn forward(
     };
     // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
     let body = restrict_body(&choice, endpoint.as_ref(), is_redactable, body, &mut head).await?;
+    signature.check_restriction(body.is_changed)?;
     let sent = body.outgoing_bytes();
     // A bypassed request is restricted like any other, but neither stored nor rewritten.
     let capture = match endpoint.filter(|_| !control_headers.bypass) {
@@ -113,6 +118,7 @@ async fn forward(
                 target,
                 principal: &principal,
                 choice: &choice,
+                signature,
             };
             Some(context.start_capture(endpoint, control_headers, body).await)
         }
@@ -142,6 +148,8 @@ struct RestrictedBody {
     redacted: Option<Bytes>,
     /// The patterns that were searched for.
     secrets: Option<Secrets>,
+    /// Whether anything was taken out.
+    is_changed: bool,
 }
 
 impl RestrictedBody {
@@ -165,9 +173,13 @@ async fn restrict_body(
 ) -> Result<RestrictedBody, ProxyRefusal> {
     // Tools first: redaction then has less to search, and what it returns is the final text.
     let tools = choice.allowed_tools();
-    if let Some(endpoint) = endpoint.filter(|_| !tools.allows_all())
-        && let Some(text) = restrict_tools(endpoint.format, body.read_text().await, &tools)?
+    let edits = endpoint.and_then(|endpoint| endpoint.format.spec().proxy());
+    let mut is_changed = false;
+    if let Some(edits) = edits.filter(|_| !tools.allows_all())
+        && let Some(text) =
+            edits.filter_tools(body.read_text().await, &|names| tools.allows_spelled(names))?
     {
+        is_changed = true;
         body.replace_text(text);
         // The new text is not compressed, whatever the client's was.
         head.headers.remove(CONTENT_ENCODING);
@@ -180,10 +192,12 @@ async fn restrict_body(
     if redacted.is_some() {
         head.headers.remove(CONTENT_ENCODING);
     }
+    is_changed |= redacted.is_some();
     Ok(RestrictedBody {
         body,
         redacted,
         secrets,
+        is_changed,
     })
 }
 
@@ -193,6 +207,7 @@ struct CaptureContext<'a> {
     target: &'a RouteTarget<'a>,
     principal: &'a Principal,
     choice: &'a PolicyChoice<'a>,
+    signature: RequestSignature,
 }
 
 impl CaptureContext<'_> {
@@ -208,15 +223,17 @@ impl CaptureContext<'_> {
             target,
             principal,
             choice,
+            signature,
         } = self;
         let RestrictedBody {
             body,
             redacted,
             secrets,
+            ..
         } = body;
         // Awaited on the request's way: a full queue slows clients down instead of growing without bound.
         let queue_permit = app.store_queue().acquire_permit(body.known_length()).await;
-        let policy = choice.rewrite_policy();
+        let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
         let upstream = target.upstream;
         let document = RequestDocument {
             policy: choice.policy.map(|(name, _)| name.to_owned()),
@@ -224,6 +241,9 @@ impl CaptureContext<'_> {
         };
         let outcomes = app.request_outcomes();
         let (id, outcome) = outcomes.begin_request(&principal.owner, document);
+        if let Some(failure) = not_rewritten {
+            count_failed_open(&outcome, &failure);
+        }
         let should_wait_for_store = control_headers.wait;
         let skills = choice
             .policy

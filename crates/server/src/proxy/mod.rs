@@ -19,13 +19,13 @@ mod control_headers;
 mod failure;
 mod forward;
 mod headers;
-mod json;
 pub(crate) mod ledger;
 mod refusal;
 mod request_body;
 mod rewrite;
 mod route;
 mod server_tools;
+mod signature;
 
 use axum::Router;
 

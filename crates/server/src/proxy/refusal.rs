@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use contexture::Format;
 use contexture::models_http::UpstreamError;
-use serde_json::{Value, json};
+use contexture::wire::ProxyError;
+use contexture::wire::proxy::ToolFilterError;
 
 use crate::config::UpstreamFormat;
 use crate::problem::Problem;
@@ -54,14 +55,21 @@ impl ProxyRefusal {
             message,
             retry_after: wait,
         } = self;
-        let body = match format {
-            UpstreamFormat::OpenAi => openai_error(status, code, &message),
-            UpstreamFormat::Anthropic => anthropic_error(status, &message),
-            UpstreamFormat::Gemini => gemini_error(status, &message),
+        // An upstream's formats have the same errors.
+        let format = format.formats().next().unwrap_or(Format::COMPATIBLE);
+        let error = ProxyError {
+            status: status.as_u16(),
+            code,
+            message: &message,
         };
-        let mut response = (status, Json(body)).into_response();
+        let body = format.spec().error_body(&error);
+        let mut response = (status, body).into_response();
         let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(FAILED_HEADER, HeaderValue::from_static(code));
+        if let Some((name, value)) = format.spec().error_header(&error) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
         if let Some(wait) = wait {
             headers.insert(
                 RETRY_AFTER,
@@ -69,6 +77,22 @@ impl ProxyRefusal {
             );
         }
         response
+    }
+}
+
+impl From<ToolFilterError> for ProxyRefusal {
+    fn from(error: ToolFilterError) -> Self {
+        match error {
+            ToolFilterError::Denied { .. } => {
+                Self::new(StatusCode::FORBIDDEN, "tool_denied", error.to_string())
+            }
+            // Which tools it has is unknown, so it fails closed.
+            _ => {
+                let message =
+                    "the request cannot be read, and which tools may be offered is restricted here";
+                Self::new(StatusCode::BAD_REQUEST, "unreadable", message)
+            }
+        }
     }
 }
 
@@ -91,44 +115,4 @@ impl From<UpstreamError> for ProxyRefusal {
         };
         Self::new(status, code, error.to_string())
     }
-}
-
-fn openai_error(status: StatusCode, code: &str, message: &str) -> Value {
-    // Types that OpenAI's own API uses: client libraries decide by them whether to retry.
-    let kind = match status.as_u16() {
-        401 => "authentication_error",
-        403 => "permission_error",
-        429 => "rate_limit_error",
-        400..=499 => "invalid_request_error",
-        _ => "server_error",
-    };
-    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
-}
-
-fn anthropic_error(status: StatusCode, message: &str) -> Value {
-    let kind = match status.as_u16() {
-        401 => "authentication_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        400..=499 => "invalid_request_error",
-        504 => "timeout_error",
-        _ => "api_error",
-    };
-    json!({"type": "error", "error": {"type": kind, "message": message}})
-}
-
-fn gemini_error(status: StatusCode, message: &str) -> Value {
-    let word = match status.as_u16() {
-        401 => "UNAUTHENTICATED",
-        403 => "PERMISSION_DENIED",
-        404 => "NOT_FOUND",
-        429 => "RESOURCE_EXHAUSTED",
-        400..=499 => "INVALID_ARGUMENT",
-        504 => "DEADLINE_EXCEEDED",
-        502 | 503 => "UNAVAILABLE",
-        _ => "INTERNAL",
-    };
-    json!({"error": {"code": status.as_u16(), "message": message, "status": word}})
 }

@@ -29,7 +29,7 @@ pub(crate) struct RequestBody {
 /// Why a body cannot be read.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum UnreadableBody {
-    #[error("more waits to be stored than `server.limits.behind_bytes` has room for")]
+    #[error("more waits to be stored than `server.limits.store_queue_bytes` has room for")]
     NoRoom,
     #[error("it is longer than {most} bytes when unpacked")]
     TooLong { most: usize },

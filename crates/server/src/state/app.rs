@@ -61,9 +61,9 @@ impl App {
         let limits = &config.server.limits;
         let (rate_limiter, store_queue) = (
             RateLimiter::new(limits),
-            StoreQueue::new(limits.behind_bytes),
+            StoreQueue::new(limits.store_queue_bytes),
         );
-        let engine = match limits.warm_bytes {
+        let engine = match limits.handle_cache_bytes {
             0 => engine,
             bytes => engine.with_handle_cache(bytes),
         };

@@ -7,21 +7,6 @@ use contexture::models_http::{ApiKey, ClientError, ClientOptions, Upstream};
 
 use crate::config::{Config, UpstreamConfig, UpstreamFormat};
 
-/// The upstreams of a configuration that names none.
-const BUILTIN_UPSTREAMS: [(&str, UpstreamFormat, &str); 3] = [
-    ("openai", UpstreamFormat::OpenAi, "https://api.openai.com"),
-    (
-        "anthropic",
-        UpstreamFormat::Anthropic,
-        "https://api.anthropic.com",
-    ),
-    (
-        "gemini",
-        UpstreamFormat::Gemini,
-        "https://generativelanguage.googleapis.com",
-    ),
-];
-
 /// Why an upstream cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -76,7 +61,7 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
-    /// Opens the upstreams of the configuration, or of the three providers themselves if it has none.
+    /// Opens the upstreams of the configuration, or of the providers themselves if it has none.
     ///
     /// # Errors
     /// A key that is not where it should be; see [`UpstreamConfigError`].
@@ -93,7 +78,15 @@ impl Upstreams {
             named.insert(name.clone(), open_upstream(name, upstream)?);
         }
         if named.is_empty() {
-            for (name, format, base_url) in BUILTIN_UPSTREAMS {
+            for format in UpstreamFormat::all() {
+                // Hosts whose address depends on the customer cannot be guessed.
+                let address = format
+                    .http_profile()
+                    .and_then(|profile| profile.upstream_url);
+                let Some(base_url) = address else {
+                    continue;
+                };
+                let name = format.as_str();
                 let own = UpstreamConfig {
                     format,
                     base_url: base_url.to_owned(),

@@ -1,7 +1,7 @@
 //! What a configuration may say, and what is said about one that is wrong.
 
 use contexture::Owner;
-use contexture_server::config::{AccessScope, UpstreamFormat};
+use contexture_server::config::AccessScope;
 use contexture_server::{Config, Overrides};
 
 const WHOLE: &str = r#"
@@ -37,7 +37,7 @@ redact = { kinds = ["api_key"] }
 cache_marks = true
 limit_tokens = 32000
 ingest_timeout_ms = 500
-pays = "fits"
+cost_condition = "fits"
 
 [[routes]]
 upstream = "openai"
@@ -52,14 +52,51 @@ fn everything_that_may_be_said() {
     assert_eq!(config.server.limits.body_bytes, 1000);
     assert_eq!(config.server.limits.headers, 100);
     assert_eq!(config.keys[0].scopes, [AccessScope::Read]);
-    assert_eq!(config.upstreams["openai"].format, UpstreamFormat::OpenAi);
+    assert_eq!(config.upstreams["openai"].format.as_str(), "openai");
     let policy = &config.policies["frugal"];
     assert_eq!(policy.window.unwrap().tokens, Some(16000));
     assert_eq!(policy.clear.unwrap().keep_recent, 5);
     assert!(policy.tools.allows("ls") && !policy.tools.allows("rm"));
-    assert_eq!(policy.pays, contexture_server::config::CostCondition::Fits);
+    assert_eq!(
+        policy.cost_condition,
+        contexture_server::config::CostCondition::Fits
+    );
     assert_eq!(config.routes[0].model.as_deref(), Some("gpt-*"));
     assert!(!format!("{config:?}").contains("2cf24d"));
+}
+
+#[test]
+fn older_spellings_of_keys_mean_the_same() {
+    use contexture_server::config::CostCondition;
+    let old = "[server.limits]\nbehind_bytes = 7\nwarm_bytes = 8\n[policies.p]\npays = \"fits\"\n";
+    let new = "[server.limits]\nstore_queue_bytes = 7\nhandle_cache_bytes = 8\n[policies.p]\ncost_condition = \"fits\"\n";
+    for text in [old, new] {
+        let config = Config::parse(text, "c.toml").unwrap();
+        assert_eq!(config.server.limits.store_queue_bytes, 7);
+        assert_eq!(config.server.limits.handle_cache_bytes, 8);
+        assert_eq!(config.policies["p"].cost_condition, CostCondition::Fits);
+    }
+}
+
+#[test]
+fn key_in_both_spellings_is_an_error_that_names_both() {
+    for (text, expected) in [
+        (
+            "[server.limits]\nstore_queue_bytes = 7\nbehind_bytes = 8\n",
+            "c.toml:3: server.limits.behind_bytes: `behind_bytes` is the older spelling of `store_queue_bytes`; give one of them",
+        ),
+        (
+            "[server.limits]\nwarm_bytes = 7\nhandle_cache_bytes = 8\n",
+            "c.toml:2: server.limits.warm_bytes: `warm_bytes` is the older spelling of `handle_cache_bytes`; give one of them",
+        ),
+        (
+            "[policies.p]\npays = \"fits\"\ncost_condition = \"fits\"\n",
+            "c.toml:2: policies.p.pays: `pays` is the older spelling of `cost_condition`; give one of them",
+        ),
+    ] {
+        let error = Config::parse(text, "c.toml").unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod message_builder;
 mod options;
 mod parse;
 mod prompt_cache;
+mod proxy;
 mod request;
 mod response;
 mod source;

@@ -1,11 +1,13 @@
 //! What is special about Anthropic Messages, and the format's own names.
 
-use contexture_ir::{Fields, Transcript, Usage};
+use contexture_ir::{Fields, Transcript, Usage, quote_json};
 use serde_json::value::RawValue;
 
 use super::prompt_cache::{self, CACHE_KEY, OUTLINE, OVERHEAD};
 use super::stream::AnthropicStream;
-use super::{detect, encode, lift, request, response};
+use super::{detect, encode, lift, proxy, request, response};
+use crate::framing::StreamFraming;
+use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
@@ -18,9 +20,8 @@ use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
 use crate::outline::visit_request;
-use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
-};
+use crate::proxy::ProxyEdits;
+use crate::spec::{CacheMarkers, FormatHosts, FormatSpec, Identity, ProxyError, RequestMembers};
 use crate::stream::{StreamParser, string_field};
 
 /// The format's name, also the key of its fields in `ctx:wire`.
@@ -56,7 +57,7 @@ const IDENTITY: Identity = Identity {
     hosts: FormatHosts::OwnAndCompatible,
 };
 
-const MEMBERS: RequestMembers = RequestMembers {
+pub(super) const MEMBERS: RequestMembers = RequestMembers {
     instructions: &["system"],
     history: "messages",
     content: "content",
@@ -67,14 +68,30 @@ const MEMBERS: RequestMembers = RequestMembers {
 };
 
 const HTTP: HttpProfile = HttpProfile {
+    upstream: "anthropic",
+    protocols: "Messages",
+    upstream_url: Some("https://api.anthropic.com"),
+    roots: &[
+        RootRule {
+            under: "/v1/messages",
+            evidence: RootEvidence::Path,
+        },
+        // Sent by all of its clients, on paths that OpenAI has too.
+        RootRule {
+            under: "/v1",
+            evidence: RootEvidence::Header("anthropic-version"),
+        },
+    ],
     base_url: "https://api.anthropic.com",
     base_url_variables: &["ANTHROPIC_BASE_URL"],
     api_key_variables: &["ANTHROPIC_API_KEY"],
     key_header: "x-api-key",
     key_prefix: "",
+    request_signature: None,
     // Requests without a version are refused; new versions are opt-in, so this one stays valid.
     version_header: Some(("anthropic-version", "2023-06-01")),
     path: CallPath::Fixed(&["v1", "messages"]),
+    framing: StreamFraming::ServerSentEvents,
 };
 
 /// Anthropic Messages.
@@ -179,6 +196,21 @@ impl FormatSpec for Anthropic {
 
     fn http(&self) -> Option<&'static HttpProfile> {
         Some(&HTTP)
+    }
+
+    fn error_body(&self, error: &ProxyError<'_>) -> String {
+        proxy::error_body(error.status, error.message)
+    }
+
+    fn proxy(&self) -> Option<&'static dyn ProxyEdits> {
+        Some(&Anthropic)
+    }
+
+    fn text_response(&self, text: &str) -> Option<String> {
+        let text = quote_json(text);
+        Some(format!(
+            r#"{{"id":"msg_1","type":"message","role":"assistant","model":"scripted","content":[{{"type":"text","text":{text}}}],"stop_reason":"end_turn","stop_sequence":null,"usage":{{"input_tokens":1,"output_tokens":1}}}}"#
+        ))
     }
 }
 

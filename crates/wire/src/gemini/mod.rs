@@ -27,6 +27,7 @@ mod output;
 mod parse;
 mod part;
 mod prompt_cache;
+mod proxy;
 mod request;
 mod response;
 mod schema;

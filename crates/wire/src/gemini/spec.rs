@@ -1,11 +1,13 @@
 //! What is special about Gemini, and the format's own names.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Fields, Transcript, quote_json};
 
 use super::encode::Signing;
 use super::prompt_cache::{CACHE_KEY, OUTLINE, OVERHEAD, SEALED_MEMBERS};
 use super::stream::GeminiStream;
-use super::{encode, lift, request, response};
+use super::{encode, lift, proxy, request, response};
+use crate::framing::StreamFraming;
+use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
@@ -18,9 +20,8 @@ use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
 use crate::outline::visit_request;
-use crate::spec::{
-    CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers, RequestMembers,
-};
+use crate::proxy::ProxyEdits;
+use crate::spec::{FormatHosts, FormatSpec, Identity, OptionMembers, ProxyError, RequestMembers};
 use crate::stream::StreamParser;
 
 /// The format's name, also the key of its fields in `ctx:wire`.
@@ -58,7 +59,7 @@ const IDENTITY: Identity = Identity {
     hosts: FormatHosts::Own,
 };
 
-const MEMBERS: RequestMembers = RequestMembers {
+pub(super) const MEMBERS: RequestMembers = RequestMembers {
     instructions: &["systemInstruction", "system_instruction"],
     history: "contents",
     content: "parts",
@@ -81,19 +82,40 @@ const OPTIONS: OptionMembers = OptionMembers {
 };
 
 const HTTP: HttpProfile = HttpProfile {
+    upstream: "gemini",
+    protocols: "`generateContent`",
+    upstream_url: Some("https://generativelanguage.googleapis.com"),
+    roots: &[
+        RootRule {
+            under: "/v1beta",
+            evidence: RootEvidence::Path,
+        },
+        // Newer clients call this too, with paths such as `/v1/models/gemini-3:countTokens`.
+        RootRule {
+            under: "/v1",
+            evidence: RootEvidence::Verb,
+        },
+        RootRule {
+            under: "/v1",
+            evidence: RootEvidence::KeyHeader,
+        },
+    ],
     base_url: "https://generativelanguage.googleapis.com",
     base_url_variables: &["GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"],
     api_key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     key_header: "x-goog-api-key",
     key_prefix: "",
+    request_signature: None,
     version_header: None,
     path: CallPath::Model {
         prefix: &["v1beta", "models"],
+        separator: ':',
         whole: "generateContent",
         stream: "streamGenerateContent",
         // Without it the stream is one JSON array instead of server-sent events.
         stream_query: "alt=sse",
     },
+    framing: StreamFraming::ServerSentEvents,
 };
 
 /// Gemini `generateContent`.
@@ -213,5 +235,20 @@ impl FormatSpec for Gemini {
 
     fn http(&self) -> Option<&'static HttpProfile> {
         Some(&HTTP)
+    }
+
+    fn error_body(&self, error: &ProxyError<'_>) -> String {
+        proxy::error_body(error.status, error.message)
+    }
+
+    fn proxy(&self) -> Option<&'static dyn ProxyEdits> {
+        Some(&Gemini)
+    }
+
+    fn text_response(&self, text: &str) -> Option<String> {
+        let text = quote_json(text);
+        Some(format!(
+            r#"{{"candidates":[{{"content":{{"role":"model","parts":[{{"text":{text}}}]}},"finishReason":"STOP","index":0}}],"usageMetadata":{{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}},"modelVersion":"scripted"}}"#
+        ))
     }
 }

@@ -54,6 +54,12 @@ impl Format {
         Self::Gemini,
     ];
 
+    /// The format that hosts speak which are compatible with other providers.
+    pub const COMPATIBLE: Self = Self::OpenAiChat;
+
+    /// The format that payloads are written in where nobody names another.
+    pub const DEFAULT_TARGET: Self = Self::Anthropic;
+
     /// The format in which a provider, by its name in the catalogue, speaks to its own models; OpenAI's chat, which most
     /// hosts understand, for the others.
     #[must_use]

@@ -76,7 +76,7 @@ impl SourceArguments {
         view: &ViewArguments,
     ) -> Outcome<CompileSettings> {
         Ok(CompileSettings {
-            to: to.unwrap_or(Format::Anthropic),
+            to: to.unwrap_or(Format::DEFAULT_TARGET),
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,

@@ -1,11 +1,13 @@
 //! `contexture doctor`: whether everything is as it should be, and what to do if not.
 
 mod check;
+#[cfg(feature = "serve")]
 mod serving;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal};
+#[cfg(feature = "serve")]
 use std::path::PathBuf;
 
 use clap::Args;
@@ -48,6 +50,7 @@ pub(crate) struct Arguments {
     /// Read every item of every conversation, however many there are
     #[arg(long)]
     deep: bool,
+    #[cfg(feature = "serve")]
     /// The configuration of `contexture serve`, which is looked at too: keys, upstreams, address, open files
     #[arg(long, env = "CONTEXTURE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -70,16 +73,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         CheckState::Ok,
         env!("CARGO_PKG_VERSION"),
     )];
-    let file = arguments.config.as_deref();
-    let config = file.and_then(|file| serving::load_configuration(file, &mut checks));
-    let mut globals = globals.clone();
-    if let Some(config) = &config {
-        // The same order as `serve`: the command line and the environment go before the file.
-        globals.db = globals.db.or_else(|| config.server.db.clone());
-        serving::check_server(config, &mut checks).await;
-    }
+    #[cfg(feature = "serve")]
+    let globals =
+        &serving::check_configuration(arguments.config.as_deref(), globals, &mut checks).await;
     checks.push(check_clock());
-    check_database(arguments, &globals, &mut checks).await;
+    check_database(arguments, globals, &mut checks).await;
     checks.push(check_catalogue());
     checks.push(check_terminal());
     let failed = checks.iter().any(|check| check.state == CheckState::Fail);

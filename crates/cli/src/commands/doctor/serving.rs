@@ -10,13 +10,29 @@ use contexture::layers::builtin::SkillFolders;
 use contexture_server::{App, Config, ServeError, Server};
 
 use crate::commands::doctor::check::{CheckState, DoctorCheck};
+use crate::options::globals::Globals;
 use crate::output::printable::count_with_noun;
 
 /// Open files beside those of connections: the database's, the program's.
 const OTHER_FILES: usize = 64;
 
+/// Checks the configuration, if there is one. Returns the options with the database that it names.
+pub(crate) async fn check_configuration(
+    file: Option<&Path>,
+    globals: &Globals,
+    checks: &mut Vec<DoctorCheck>,
+) -> Globals {
+    let mut globals = globals.clone();
+    if let Some(config) = file.and_then(|file| load_configuration(file, checks)) {
+        // The same order as `serve`: the command line and the environment go before the file.
+        globals.db = globals.db.or_else(|| config.server.db.clone());
+        check_server(&config, checks).await;
+    }
+    globals
+}
+
 /// The configuration, if it can be read; what was found is among the checks.
-pub(crate) fn load_configuration(file: &Path, checks: &mut Vec<DoctorCheck>) -> Option<Config> {
+fn load_configuration(file: &Path, checks: &mut Vec<DoctorCheck>) -> Option<Config> {
     let name = "configuration";
     match Config::load(file) {
         Ok(config) => {
@@ -35,7 +51,7 @@ pub(crate) fn load_configuration(file: &Path, checks: &mut Vec<DoctorCheck>) -> 
 }
 
 /// What the server needs beside its database.
-pub(crate) async fn check_server(config: &Config, checks: &mut Vec<DoctorCheck>) {
+async fn check_server(config: &Config, checks: &mut Vec<DoctorCheck>) {
     checks.push(check_keys(config));
     // With a database that forgets: only the rest is tried here.
     let app = match App::new(Engine::in_memory(), config.clone()) {

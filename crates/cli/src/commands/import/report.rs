@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use contexture::engine::{DivergedSession, Imported};
 use contexture::sessions::{Session, SessionFormat};
-use contexture_server::documents::SessionDocument;
+use contexture_api::SessionDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 

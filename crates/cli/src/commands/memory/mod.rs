@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use contexture::layers::builtin::Memory;
 use contexture::layers::builtin::memory::{NoteTime, NoteTtl, NoteUpdate, Notes};
 use contexture::{Conversation, EngineError};
-use contexture_server::documents::{NoteDocument, NoteDoneDocument};
+use contexture_api::{NoteDocument, NoteDoneDocument};
 use serde_json::json;
 
 use crate::database;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use contexture::layers::builtin::memory::{Expiry, NoteTime, Notes};
-use contexture_server::documents::{NoteDocument, NotesDocument};
+use contexture_api::{NoteDocument, NotesDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::options::globals::Globals;

@@ -28,7 +28,7 @@ pub(crate) async fn capture_answer(
     let (pieces, ended) = captured.into_pieces();
     let pieces = decompress_stream(headers, pieces)
         .map_err(|error| ProxyFailure::from_error("answer", &error))?;
-    let text = match is_event_stream(headers) {
+    let text = match is_event_stream(format, headers) {
         true => accumulate_stream(format, pieces, publish).await?,
         false => read_document(format, pieces).await?,
     };
@@ -53,11 +53,15 @@ pub(crate) fn parse_answer(format: Format, text: &str) -> Result<Option<Transcri
     Ok((lifted.kind == DocumentKind::Response).then_some(lifted.transcript))
 }
 
-/// Whether an answer is a stream of server-sent events.
-pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE);
-    kind.and_then(|kind| kind.to_str().ok())
-        .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+/// Whether an answer is a stream, as the format frames it.
+pub(crate) fn is_event_stream(format: Format, headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let profile = format.spec().http();
+    profile
+        .zip(kind)
+        .is_some_and(|(profile, kind)| profile.framing.is_content_type(kind))
 }
 
 /// Accumulates a stream of events into the document of its answer.
@@ -67,7 +71,7 @@ async fn accumulate_stream(
     mut publish: impl FnMut(Vec<StreamEvent>) + Send,
 ) -> Result<Option<String>, ProxyFailure> {
     let mut accumulator = new_accumulator(format)?;
-    let mut events = Box::pin(event_data(pieces));
+    let mut events = Box::pin(event_data(format, pieces));
     let mut any = false;
     // A stream that breaks off is stored as far as it came: the client has seen that much.
     while let Some(Ok(data)) = events.next().await {
@@ -101,7 +105,7 @@ async fn read_document(
     complete_document(format, text)
 }
 
-/// Returns the document of a body, if it is complete. Gemini streams into an array where no events are asked for.
+/// Returns the document of a body, if it is complete. Some providers stream into an array where no events are asked for.
 ///
 /// # Errors
 /// Something in the array is no answer.
@@ -109,7 +113,8 @@ pub(crate) fn complete_document(
     format: Format,
     text: String,
 ) -> Result<Option<String>, ProxyFailure> {
-    if format != Format::Gemini || !text.trim_start().starts_with('[') {
+    let edits = format.spec().proxy();
+    if !edits.is_some_and(|edits| edits.is_event_array(&text)) {
         // Unlike a stream, a document that broke off cannot be repaired.
         let is_whole = serde_json::from_str::<&RawValue>(&text).is_ok();
         return Ok(is_whole.then_some(text));

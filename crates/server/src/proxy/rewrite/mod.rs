@@ -1,6 +1,7 @@
 //! Rewriting: what a policy takes out of a client's request, and what it sends in its place.
 //!
-//! `filter_tools` and `redact` enforce restrictions and fail closed: what they cannot read is refused. All else is
+//! `redact` and the filter of tools (`ProxyEdits` of the format) enforce restrictions and fail closed: what they cannot read is
+//! refused. All else is
 //! optimisation and fails open, with the client's own request: `plan` compiles the conversation at what the client sent,
 //! with selected tools (`select_tools`) and injected layers, `cost_check` decides whether that is worth sending, and
 //! `replace_history` puts it into the client's text.
@@ -8,7 +9,6 @@
 //! Not here: which policy applies (`route::policy`), what is compiled (`contexture-compile`).
 
 pub(super) mod cost_check;
-pub(super) mod filter_tools;
 pub(super) mod injected_layers;
 mod plan;
 pub(super) mod redact;

@@ -24,7 +24,7 @@ use crate::proxy::rewrite::cost_check::CostCheck;
 use crate::proxy::rewrite::injected_layers::{has_layer_content, inject_layers};
 use crate::proxy::rewrite::replace_history::replace_history;
 use crate::proxy::rewrite::select_tools::select_tools;
-use crate::proxy::server_tools::{OfferPermission, ServerTool, ServerTools, forbid_tool_calls};
+use crate::proxy::server_tools::{OfferPermission, ServerTool, ServerTools};
 use crate::state::cost_accounts::{BookedCall, CostAccount, CostAccounts, PriceTerms};
 
 /// A window larger than every model's, in tokens.
@@ -178,7 +178,7 @@ pub(crate) async fn rewrite_request(
         terms: &terms,
         original: &original,
         at_ms: now_ms(chat.engine()),
-        ignores_cost: plan.is_over_window || plan.policy.pays == CostCondition::Fits,
+        ignores_cost: plan.is_over_window || plan.policy.cost_condition == CostCondition::Fits,
         sets_marks: plan.policy.cache_marks,
     };
     let rewritten = match plan.choose_call(call, ingested, &cost_check).await? {
@@ -343,8 +343,11 @@ impl RewritePlan {
         // Written into the finished text: the tool choice is the client's, and replacing the
         // history leaves it alone.
         if round == ToolRound::Last {
-            let body = String::from_utf8_lossy(&next.body);
-            next.body = forbid_tool_calls(self.format, &body).into();
+            let body = String::from_utf8_lossy(&next.body).into_owned();
+            let edits = self.format.spec().proxy();
+            next.body = edits
+                .map_or_else(|| body.clone(), |edits| edits.forbid_tool_calls(&body))
+                .into();
         }
         Ok(next)
     }

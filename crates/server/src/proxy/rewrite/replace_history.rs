@@ -1,34 +1,7 @@
 //! Replaces the history of a client's request by a compiled one. All else of it stays as written.
 
 use contexture::Format;
-use contexture::ir::{Error, Fields};
-
-use crate::proxy::json::json_object;
-
-/// Returns the members that a compile writes. Each is a list of spellings, the compiler's own first.
-const fn compiled_fields(format: Format) -> &'static [&'static [&'static str]] {
-    match format {
-        Format::OpenAiChat => &[
-            &["tools"],
-            &["functions"],
-            &["messages"],
-            &["prompt_cache_options"],
-        ],
-        Format::OpenAiResponses => &[
-            &["tools"],
-            &["instructions"],
-            &["input"],
-            &["prompt_cache_options"],
-        ],
-        Format::Anthropic => &[&["tools"], &["system"], &["messages"]],
-        Format::Gemini => &[
-            &["tools"],
-            &["systemInstruction", "system_instruction"],
-            &["contents"],
-        ],
-        Format::Ui | Format::Items => &[],
-    }
-}
+use contexture::ir::{Error, Fields, quote_json};
 
 /// Returns `original` with the instructions, tools and history of `compiled`.
 ///
@@ -40,7 +13,13 @@ pub(crate) fn replace_history(
     compiled: &str,
 ) -> Result<String, Error> {
     let (original, compiled) = (Fields::parse(original)?, Fields::parse(compiled)?);
-    let names = compiled_fields(format);
+    let spec = format.spec();
+    // Each is a list of spellings, the compiler's own first.
+    let names = spec.members().map_or(&[][..], |members| members.compiled);
+    let automatic = spec
+        .markers()
+        .and_then(|markers| markers.automatic_option())
+        .map(|(name, _)| name);
     let of = |name: &str| names.iter().find(|names| names.contains(&name));
     let mut left: Vec<_> = names.to_vec();
     let mut members: Vec<(&str, &str)> = Vec::new();
@@ -58,7 +37,7 @@ pub(crate) fn replace_history(
         match compiled.get(names) {
             Some(value) => members.push((name, value.get())),
             // The client's own cache options stay; any other member that the compile omits is dropped.
-            None if name == "prompt_cache_options" => members.push((name, value.get())),
+            None if Some(name) == automatic => members.push((name, value.get())),
             None => {}
         }
     }
@@ -71,7 +50,11 @@ pub(crate) fn replace_history(
                 .map(|(name, value)| (*name, value.get())),
         );
     }
-    Ok(json_object(members))
+    let members: Vec<String> = members
+        .into_iter()
+        .map(|(name, value)| format!("{}:{value}", quote_json(name)))
+        .collect();
+    Ok(format!("{{{}}}", members.join(",")))
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use axum::http::Method;
 use contexture::Format;
 use percent_encoding::percent_decode_str;
 
-use crate::config::UpstreamFormat;
 use crate::proxy::route::target::RouteTarget;
 
 /// The format of a model call, and the model where the path names it.
@@ -25,31 +24,21 @@ impl ModelEndpoint {
             return None;
         }
         let path = normalize_path(place.path);
-        let steps = path.to_ascii_lowercase();
-        let ends_with = |end: &str| steps.ends_with(end);
-        let (format, model) = match place.upstream.format {
-            UpstreamFormat::OpenAi if ends_with("/chat/completions") => (Format::OpenAiChat, None),
-            UpstreamFormat::OpenAi if ends_with("/responses") => (Format::OpenAiResponses, None),
-            UpstreamFormat::Anthropic if ends_with("/messages") => (Format::Anthropic, None),
-            UpstreamFormat::Gemini => {
-                let (model, verb) = split_gemini_path(&path)?;
-                if !matches!(verb, "generateContent" | "streamGenerateContent") {
-                    return None;
-                }
-                (Format::Gemini, Some(model.to_owned()))
-            }
-            _ => return None,
-        };
-        Some(Self { format, model })
+        place.upstream.format.formats().find_map(|format| {
+            let call = format.spec().http()?.path.parse_call(&path)?;
+            Some(Self {
+                format,
+                model: call.model.map(str::to_owned),
+            })
+        })
     }
 }
 
-/// Returns the model that a path of Gemini names, whatever the verb.
+/// Returns the model that a path names, whatever is asked of it.
 pub(crate) fn model_in_path(place: &RouteTarget<'_>) -> Option<String> {
     let path = normalize_path(place.path);
-    let is_gemini = place.upstream.format == UpstreamFormat::Gemini;
-    let (model, _) = split_gemini_path(&path).filter(|_| is_gemini)?;
-    Some(model.to_owned())
+    let profile = place.upstream.format.http_profile()?;
+    profile.path.model_in(&path).map(str::to_owned)
 }
 
 /// Returns a path without escapes and empty segments.
@@ -57,10 +46,4 @@ fn normalize_path(path: &str) -> String {
     let path = percent_decode_str(path).decode_utf8_lossy();
     let steps = path.split('/').filter(|step| !step.is_empty());
     steps.flat_map(|step| ["/", step]).collect()
-}
-
-/// Splits `…/models/{model}:{verb}` into model and verb.
-fn split_gemini_path(path: &str) -> Option<(&str, &str)> {
-    let (_, rest) = path.rsplit_once("/models/")?;
-    rest.rsplit_once(':')
 }

@@ -5,11 +5,6 @@ use axum::http::{HeaderMap, Uri};
 use crate::config::UpstreamFormat;
 use crate::state::upstreams::{ConfiguredUpstream, Upstreams};
 
-/// Sent by all of Anthropic's clients, on paths that OpenAI has too.
-const ANTHROPIC_VERSION_HEADER: &str = "anthropic-version";
-/// Gemini's clients have a header of their own for their key.
-const GEMINI_KEY_HEADER: &str = "x-goog-api-key";
-
 /// An upstream, and the path to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteTarget<'a> {
@@ -33,32 +28,16 @@ pub(crate) fn resolve_target<'a>(
             .filter(|path| !path.is_empty())?;
         return Some(RouteTarget { upstream, path });
     }
-    let is_under = |root: &str| {
-        let rest = path.strip_prefix(root);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    // Most specific first: OpenAI is what remains of `/v1`.
-    let format = if is_under("/v1beta") || (is_under("/v1") && is_gemini_request(path, headers)) {
-        UpstreamFormat::Gemini
-    } else if is_under("/v1/messages")
-        || (is_under("/v1") && headers.contains_key(ANTHROPIC_VERSION_HEADER))
-    {
-        UpstreamFormat::Anthropic
-    } else if is_under("/v1") {
-        UpstreamFormat::OpenAi
-    } else {
-        return None;
-    };
-    let upstream = upstreams.default_for(format)?;
+    let upstream = upstreams.default_for(format_of_root(path, headers)?)?;
     Some(RouteTarget { upstream, path })
 }
 
-/// Whether a request under `/v1` is Gemini's: newer clients call that too, with paths that end with a verb
-/// (`/v1/models/gemini-3:countTokens`).
-fn is_gemini_request(path: &str, headers: &HeaderMap) -> bool {
-    let has_verb = path
-        .rsplit('/')
-        .next()
-        .is_some_and(|last| last.contains(':'));
-    has_verb || headers.contains_key(GEMINI_KEY_HEADER)
+/// Returns whose protocol a provider's own path at the root is: that of the format whose rule says most about the request.
+fn format_of_root(path: &str, headers: &HeaderMap) -> Option<UpstreamFormat> {
+    let has_header = |name: &str| headers.contains_key(name);
+    let fits = UpstreamFormat::all().filter_map(|format| {
+        let profile = format.http_profile()?;
+        Some((profile.root_match(path, &has_header)?, format))
+    });
+    fits.max_by_key(|(fit, _)| *fit).map(|(_, format)| format)
 }

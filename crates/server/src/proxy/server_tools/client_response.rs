@@ -12,7 +12,7 @@ use contexture::Format;
 use contexture::models_http::{
     PassthroughBody, PassthroughResponse, decompress_stream, decompress_to_end,
 };
-use contexture::wire::{Accumulator, StreamEvent};
+use contexture::wire::{Accumulator, Frame, FrameReader, StreamEvent};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -21,7 +21,6 @@ use crate::proxy::capture::parse_answer::{self, MAX_ANSWER_BYTES};
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::headers::forwarded_response_headers;
 use crate::proxy::refusal::ProxyRefusal;
-use crate::proxy::server_tools::sse::{SseEvent, SseEventBuffer};
 use crate::proxy::server_tools::stream_editor::StreamEditor;
 use crate::proxy::server_tools::tools::ServerTools;
 
@@ -91,7 +90,7 @@ impl ClientResponse {
         back: ClientChannel,
     ) -> Self {
         let editor = StreamEditor::new(format, server_tools)
-            .filter(|_| parse_answer::is_event_stream(&first.headers));
+            .filter(|_| parse_answer::is_event_stream(format, &first.headers));
         let Some(editor) = editor else {
             return Self::Whole {
                 back: Some(back),
@@ -314,6 +313,7 @@ impl RoundResponse {
 /// A stream that is captured while it is forwarded.
 struct StreamCapture<'a> {
     accumulator: Accumulator,
+    frames: Box<dyn FrameReader>,
     editor: &'a mut StreamEditor,
     out: &'a mpsc::Sender<io::Result<Bytes>>,
     publish: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
@@ -331,6 +331,7 @@ impl<'a> StreamCapture<'a> {
     ) -> Result<Self, ProxyFailure> {
         Ok(Self {
             accumulator: parse_answer::new_accumulator(format)?,
+            frames: format.spec().frame_reader(),
             editor,
             out,
             publish,
@@ -348,7 +349,6 @@ impl<'a> StreamCapture<'a> {
         let pieces = body.map(|piece| piece.map_err(io::Error::other)).boxed();
         let pieces = decompress_stream(headers, pieces);
         let mut pieces = pieces.map_err(|error| ProxyFailure::from_error("answer", &error))?;
-        let mut events = SseEventBuffer::default();
         let mut is_cut = false;
         loop {
             let piece = tokio::select! {
@@ -358,13 +358,14 @@ impl<'a> StreamCapture<'a> {
             let has_ended = piece.is_none();
             match piece {
                 // An event without end would otherwise be buffered without bound.
-                Some(Ok(bytes)) if events.pending_bytes() <= MAX_ANSWER_BYTES => {
-                    events.push(&bytes)
+                Some(Ok(bytes)) if self.frames.pending_bytes() <= MAX_ANSWER_BYTES => {
+                    self.frames.push(&bytes);
                 }
                 Some(_) => is_cut = true,
                 None => {}
             }
-            let shown = self.process_events(&mut events, has_ended && !is_cut);
+            let (shown, is_framed) = self.process_frames(has_ended && !is_cut);
+            is_cut |= !is_framed;
             if !shown.is_empty() {
                 is_cut |= self.out.send(Ok(shown)).await.is_err();
             }
@@ -374,16 +375,25 @@ impl<'a> StreamCapture<'a> {
         }
     }
 
-    /// Processes the complete events of the buffer, at the end of the stream also one without its empty line.
-    fn process_events(&mut self, events: &mut SseEventBuffer, is_end: bool) -> Bytes {
+    /// Processes the complete frames that came, at the end of the stream also one without its end. Returns what the client gets,
+    /// and whether the bytes were frames: behind others nothing can be read.
+    fn process_frames(&mut self, is_end: bool) -> (Bytes, bool) {
         let mut shown = BytesMut::new();
-        while let Some(event) = events.next_event() {
-            shown.extend_from_slice(&self.process_event(event));
+        let is_framed = loop {
+            match self.frames.next_frame() {
+                Ok(Some(frame)) => shown.extend_from_slice(&self.process_frame(frame)),
+                Ok(None) => break true,
+                Err(error) => {
+                    self.failure
+                        .get_or_insert_with(|| ProxyFailure::from_error("answer", &error));
+                    break false;
+                }
+            }
+        };
+        if is_end && let Some(frame) = self.frames.take_rest() {
+            shown.extend_from_slice(&self.process_frame(frame));
         }
-        if is_end && let Some(event) = events.take_unterminated() {
-            shown.extend_from_slice(&self.process_event(event));
-        }
-        shown.freeze()
+        (shown.freeze(), is_framed)
     }
 
     /// Returns the document of what came; an answer that broke off is stored as far as it came.
@@ -406,10 +416,10 @@ impl<'a> StreamCapture<'a> {
         Ok(RoundResponse { document, end })
     }
 
-    fn process_event(&mut self, event: SseEvent) -> Bytes {
-        if !event.data.is_empty() {
+    fn process_frame(&mut self, frame: Frame) -> Bytes {
+        if let Some(data) = frame.data.as_deref().filter(|data| !data.is_empty()) {
             self.has_events = true;
-            match self.accumulator.push(&event.data) {
+            match self.accumulator.push(data) {
                 Ok(events) => (self.publish)(events),
                 // The client still gets the rest: only storing the answer has failed.
                 Err(error) => {
@@ -418,7 +428,7 @@ impl<'a> StreamCapture<'a> {
                 }
             }
         }
-        self.editor.edit_event(event)
+        self.editor.edit_event(frame)
     }
 }
 

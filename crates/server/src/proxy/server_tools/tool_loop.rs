@@ -8,6 +8,7 @@ use contexture::catalogue::Cost;
 use contexture::ir::{FinishReason, Item, Transcript, Usage};
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 use contexture::wire::StreamEvent;
+use contexture::wire::proxy::MergedEnding;
 use contexture::{Format, Ingested, InterceptedCall, Recorded};
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use crate::proxy::rewrite::{PricedRequest, RewritePlan, RewrittenRequest, ToolRo
 use crate::proxy::server_tools::client_response::{
     ClientChannel, ClientResponse, RoundEnd, RoundResponse,
 };
-use crate::proxy::server_tools::merge::{MergedEnding, merge_rounds};
+use crate::proxy::server_tools::merge::merge_rounds;
 use crate::proxy::server_tools::tools::ServerTools;
 use crate::state::App;
 use crate::state::request_outcomes::OutcomeRecorder;

@@ -23,6 +23,7 @@ mod message;
 mod message_boundary;
 mod parse_calls;
 mod part;
+mod proxy;
 mod request;
 mod response;
 mod spec;

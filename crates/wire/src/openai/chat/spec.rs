@@ -1,10 +1,11 @@
 //! What is special about OpenAI Chat Completions, and the format's own names.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Fields, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ChatStream;
 use super::{encode, lift, request, response};
+use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
@@ -21,12 +22,12 @@ use crate::model::structure::Structure;
 use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
-    PROVIDER, carries_text,
+    PROVIDER, carries_text, proxy,
 };
 use crate::outline::visit_request;
+use crate::proxy::ProxyEdits;
 use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers,
-    RequestMembers,
+    CacheMarkers, FormatHosts, FormatSpec, Identity, OptionMembers, ProxyError, RequestMembers,
 };
 use crate::stream::StreamParser;
 
@@ -56,7 +57,7 @@ const IDENTITY: Identity = Identity {
     hosts: FormatHosts::Any,
 };
 
-const MEMBERS: RequestMembers = RequestMembers {
+pub(super) const MEMBERS: RequestMembers = RequestMembers {
     instructions: &[],
     history: "messages",
     content: "content",
@@ -221,6 +222,21 @@ impl FormatSpec for Chat {
 
     fn http(&self) -> Option<&'static HttpProfile> {
         Some(&PROFILE)
+    }
+
+    fn error_body(&self, error: &ProxyError<'_>) -> String {
+        proxy::error_body(error)
+    }
+
+    fn proxy(&self) -> Option<&'static dyn ProxyEdits> {
+        Some(&Chat)
+    }
+
+    fn text_response(&self, text: &str) -> Option<String> {
+        let text = quote_json(text);
+        Some(format!(
+            r#"{{"id":"chatcmpl-1","object":"chat.completion","created":0,"model":"scripted","choices":[{{"index":0,"message":{{"role":"assistant","content":{text},"refusal":null}},"finish_reason":"stop","logprobs":null}}],"usage":{{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}}}"#
+        ))
     }
 }
 

@@ -16,6 +16,7 @@ mod encode;
 mod encode_run;
 mod parse;
 mod part;
+mod proxy;
 mod request;
 mod response;
 mod spec;

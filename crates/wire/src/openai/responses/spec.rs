@@ -1,10 +1,11 @@
 //! What is special about OpenAI Responses, and the format's own names.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Fields, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ResponsesStream;
 use super::{encode_run, lift, request, response};
+use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
@@ -21,12 +22,12 @@ use crate::model::structure::Structure;
 use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
-    PROVIDER, carries_text,
+    PROVIDER, carries_text, proxy,
 };
 use crate::outline::visit_request;
+use crate::proxy::ProxyEdits;
 use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers,
-    RequestMembers,
+    CacheMarkers, FormatHosts, FormatSpec, Identity, OptionMembers, ProxyError, RequestMembers,
 };
 use crate::stream::StreamParser;
 
@@ -64,7 +65,7 @@ const IDENTITY: Identity = Identity {
     hosts: FormatHosts::OwnAndCompatible,
 };
 
-const MEMBERS: RequestMembers = RequestMembers {
+pub(super) const MEMBERS: RequestMembers = RequestMembers {
     instructions: &["instructions"],
     history: "input",
     content: "content",
@@ -222,6 +223,21 @@ impl FormatSpec for Responses {
 
     fn http(&self) -> Option<&'static HttpProfile> {
         Some(&PROFILE)
+    }
+
+    fn error_body(&self, error: &ProxyError<'_>) -> String {
+        proxy::error_body(error)
+    }
+
+    fn proxy(&self) -> Option<&'static dyn ProxyEdits> {
+        Some(&Responses)
+    }
+
+    fn text_response(&self, text: &str) -> Option<String> {
+        let text = quote_json(text);
+        Some(format!(
+            r#"{{"id":"resp_1","object":"response","created_at":0,"status":"completed","model":"scripted","output":[{{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{{"type":"output_text","text":{text},"annotations":[]}}]}}],"usage":{{"input_tokens":1,"output_tokens":1,"total_tokens":2}}}}"#
+        ))
     }
 }
 

@@ -5,14 +5,16 @@
 pub(in crate::openai) mod custom_tools;
 pub(in crate::openai) mod options;
 pub(in crate::openai) mod prompt_cache;
+pub(in crate::openai) mod proxy;
 
 use contexture_ir::{Error, Extra, Fields, Raw};
 
+use crate::framing::StreamFraming;
+use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
 use crate::model::chunk::Envelope;
 use crate::model::json::ObjectWriter;
 use crate::model::loss::Losses;
 use crate::model::name_rule::NameRule;
-use crate::spec::{CallPath, HttpProfile};
 use crate::stream::string_field;
 
 /// The catalogue's and OpenTelemetry's name of the provider, and the slug of its extension items.
@@ -37,13 +39,24 @@ pub(in crate::openai) const NAME_RULE: NameRule = NameRule {
 
 /// How the provider is reached, but for the path of a call.
 pub(in crate::openai) const HTTP: HttpProfile = HttpProfile {
+    upstream: PROVIDER,
+    protocols: "Chat Completions and Responses",
+    // Paths of clients have the version, which `base_url` has too.
+    upstream_url: Some("https://api.openai.com"),
+    // What is left of the version: other providers' paths and headers say more.
+    roots: &[RootRule {
+        under: "/v1",
+        evidence: RootEvidence::Path,
+    }],
     base_url: "https://api.openai.com/v1",
     base_url_variables: &["OPENAI_BASE_URL"],
     api_key_variables: &["OPENAI_API_KEY"],
     key_header: "authorization",
     key_prefix: "Bearer ",
+    request_signature: None,
     version_header: None,
     path: CallPath::Fixed(&[]),
+    framing: StreamFraming::ServerSentEvents,
 };
 
 /// Reports whether a block has text: a marker on a blank one is refused.

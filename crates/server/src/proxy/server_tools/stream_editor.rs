@@ -1,71 +1,46 @@
 //! Edits the stream of several rounds into one that is valid for the client: events of server tools are dropped, the rest is
 //! renumbered, and only the last round ends it. Events that need no change stay byte for byte.
 //!
-//! Each format has its own rules. Not here: whether there is another round (`tool_loop`).
-
-mod anthropic;
-mod chat;
-mod gemini;
-mod responses;
+//! Each format has its own rules (`ProxyEdits` of its specification). Not here: whether there is another round (`tool_loop`).
 
 use bytes::{Bytes, BytesMut};
 use contexture::Format;
+use contexture::wire::proxy::{EventAction, StreamEdits};
+use contexture::wire::{Frame, FrameReader};
 use serde_json::Value;
 
-use crate::proxy::server_tools::sse::SseEvent;
 use crate::proxy::server_tools::tools::ServerTools;
-
-/// What the client gets of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventAction {
-    /// The event, as edited.
-    Show,
-    /// Nothing.
-    Drop,
-    /// Decided when the round is over.
-    Hold,
-}
 
 /// The editor of the events of one answer.
 #[derive(Debug)]
 pub(crate) struct StreamEditor {
-    format_editor: FormatEditor,
+    edits: Box<dyn StreamEdits>,
+    /// Writes frames that were edited.
+    framing: Box<dyn FrameReader>,
     server_tools: ServerTools,
-    held_events: Vec<(SseEvent, Value)>,
-}
-
-#[derive(Debug)]
-enum FormatEditor {
-    Anthropic(anthropic::AnthropicBlocks),
-    Chat(chat::ChatChunks),
-    Gemini(gemini::GeminiParts),
-    Responses(responses::ResponsesItems),
+    held_events: Vec<(Frame, Value)>,
 }
 
 impl StreamEditor {
     /// Creates an editor; `None` for a format without streams.
     pub(crate) fn new(format: Format, server_tools: &ServerTools) -> Option<Self> {
-        let shape = match format {
-            Format::Anthropic => FormatEditor::Anthropic(Default::default()),
-            Format::OpenAiChat => FormatEditor::Chat(Default::default()),
-            Format::Gemini => FormatEditor::Gemini(Default::default()),
-            Format::OpenAiResponses => FormatEditor::Responses(Default::default()),
-            Format::Ui | Format::Items => return None,
-        };
+        let spec = format.spec();
         Some(Self {
-            format_editor: shape,
+            edits: spec.proxy()?.stream_edits(),
+            framing: spec.frame_reader(),
             server_tools: server_tools.clone(),
             held_events: Vec::new(),
         })
     }
 
     /// Returns what the client gets of an event.
-    pub(crate) fn edit_event(&mut self, event: SseEvent) -> Bytes {
-        let original = serde_json::from_str::<Value>(&event.data).ok();
+    pub(crate) fn edit_event(&mut self, event: Frame) -> Bytes {
+        let data = event.data.as_deref().unwrap_or_default();
+        let original = serde_json::from_str::<Value>(data).ok();
         let Some(original) = original.filter(Value::is_object) else {
             // Comments, `[DONE]`, unknown data: passed on, but never ahead of an end that is held.
-            return match event.data.is_empty() || self.held_events.is_empty() {
-                true => event.raw,
+            return match data.is_empty() || self.held_events.is_empty() {
+                true => event.raw.into(),
                 false => {
                     self.held_events.push((event, Value::Null));
                     Bytes::new()
@@ -77,17 +52,11 @@ impl StreamEditor {
             let name = name.as_str();
             name.is_some_and(|name| self.server_tools.find_by_name(name).is_some())
         };
-        let action = match &mut self.format_editor {
-            FormatEditor::Anthropic(blocks) => blocks.edit_event(&mut data, &is_own),
-            FormatEditor::Chat(chunks) => chunks.edit_event(&mut data, &is_own),
-            FormatEditor::Gemini(parts) => parts.edit_event(&mut data, &is_own),
-            FormatEditor::Responses(items) => items.edit_event(&mut data, &is_own),
-        };
-        match action {
+        match self.edits.edit_event(&mut data, &is_own) {
             // Compared as values: writing the JSON anew would change its spelling though nothing
             // was edited.
-            EventAction::Show if data == original => event.raw,
-            EventAction::Show => event.with_data(&data),
+            EventAction::Show if data == original => event.raw.into(),
+            EventAction::Show => self.write_event(&event, &data),
             EventAction::Drop => Bytes::new(),
             EventAction::Hold => {
                 self.held_events.push((event, data));
@@ -100,49 +69,35 @@ impl StreamEditor {
     pub(crate) fn begin_next_round(&mut self) -> Bytes {
         let mut shown = BytesMut::new();
         for (event, mut data) in std::mem::take(&mut self.held_events) {
-            let says_more = match &mut self.format_editor {
-                FormatEditor::Anthropic(_) | FormatEditor::Responses(_) => false,
-                FormatEditor::Chat(_) => chat::strip_end(&mut data),
-                FormatEditor::Gemini(_) => gemini::strip_end(&mut data),
-            };
-            if says_more {
-                shown.extend_from_slice(&event.with_data(&data));
+            if self.edits.strip_end(&mut data) {
+                shown.extend_from_slice(&self.write_event(&event, &data));
             }
         }
-        match &mut self.format_editor {
-            FormatEditor::Anthropic(blocks) => blocks.begin_next_round(),
-            FormatEditor::Chat(chunks) => chunks.begin_next_round(),
-            FormatEditor::Gemini(parts) => parts.begin_next_round(),
-            FormatEditor::Responses(items) => items.begin_next_round(),
-        }
+        self.edits.begin_next_round();
         shown.freeze()
     }
 
     /// Ends the answer, and returns its end: as it came, or of the merged answer where the client saw more or less.
-    pub(crate) fn finish_stream(&mut self, whole: Option<&Value>) -> Bytes {
+    pub(crate) fn finish_stream(&mut self, merged: Option<&Value>) -> Bytes {
         let mut shown = BytesMut::new();
-        for (event, came) in std::mem::take(&mut self.held_events) {
-            let mut data = came.clone();
-            match (&mut self.format_editor, whole) {
-                (_, _) if data.is_null() => {}
-                // Also without a merged answer: events are numbered, and the last ones must go on
-                // counting.
-                (FormatEditor::Responses(items), whole) => items.rewrite_end(&mut data, whole),
-                (FormatEditor::Anthropic(_), Some(whole)) => {
-                    anthropic::rewrite_end(&mut data, whole)
-                }
-                (FormatEditor::Chat(_), Some(whole)) => chat::rewrite_end(&mut data, whole),
-                (FormatEditor::Gemini(_), Some(whole)) => gemini::rewrite_end(&mut data, whole),
-                (_, None) => {}
+        for (event, mut data) in std::mem::take(&mut self.held_events) {
+            // Also without a merged answer: where events are numbered, the last ones must go on counting.
+            if !data.is_null() {
+                self.edits.rewrite_end(&mut data, merged);
             }
+            let original = event.data.as_deref().unwrap_or_default();
             // Rewriting may have changed nothing: then the original bytes go out.
-            let is_same = serde_json::from_str(&event.data).is_ok_and(|came: Value| came == data);
+            let is_same = serde_json::from_str(original).is_ok_and(|came: Value| came == data);
             match data.is_null() || is_same {
                 true => shown.extend_from_slice(&event.raw),
-                false => shown.extend_from_slice(&event.with_data(&data)),
+                false => shown.extend_from_slice(&self.write_event(&event, &data)),
             }
         }
         shown.freeze()
+    }
+
+    fn write_event(&self, event: &Frame, data: &Value) -> Bytes {
+        self.framing.with_data(event, &data.to_string()).into()
     }
 }
 
@@ -151,7 +106,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::proxy::server_tools::sse::SseEventBuffer;
     use crate::proxy::server_tools::tools::ServerTool;
 
     /// What a client gets of these events, those of each round behind one another, and of the end.
@@ -163,11 +117,11 @@ mod tests {
             if number > 0 {
                 shown.extend_from_slice(&sieve.begin_next_round());
             }
-            let mut events = SseEventBuffer::default();
+            let mut events = format.spec().frame_reader();
             for event in *round {
                 events.push(format!("data: {event}\n\n").as_bytes());
             }
-            while let Some(event) = events.next_event() {
+            while let Some(event) = events.next_frame().unwrap() {
                 shown.extend_from_slice(&sieve.edit_event(event));
             }
         }

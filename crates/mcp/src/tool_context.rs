@@ -6,7 +6,7 @@ use contexture::store::ReadRequest;
 use contexture::store::{EntityKind, Error as StoreError, NodeQuery, PathEnd, Span};
 use contexture::{Cancel, Conversation, Engine, EngineError, Owner};
 
-use crate::trouble::ToolCallError;
+use crate::tool_error::ToolError;
 
 /// The most digits and the fewest of an item's id.
 const ID_PREFIX_LENGTH: std::ops::RangeInclusive<usize> = 4..=32;
@@ -36,7 +36,7 @@ impl ToolContext {
         &self,
         id: &str,
         branch: Option<&str>,
-    ) -> Result<Conversation, ToolCallError> {
+    ) -> Result<Conversation, ToolError> {
         // The owner always comes from the caller, never from arguments.
         let mut builder = self.engine.conversation(id).owner(self.owner.as_str());
         if let Some(branch) = branch {
@@ -50,7 +50,7 @@ impl ToolContext {
         &self,
         chat: &Conversation,
         id: &str,
-    ) -> Result<ItemLocation, ToolCallError> {
+    ) -> Result<ItemLocation, ToolError> {
         let store = chat.engine().store();
         let nodes = async |query| store.find_nodes(chat.owner(), chat.id(), query).await;
         let message = MessageId::new(id)?;
@@ -92,7 +92,7 @@ impl ToolContext {
 }
 
 /// Where a path ends: at a branch that is named, or where the handle is.
-pub(crate) fn parse_branch_name(name: &str) -> Result<BranchName, ToolCallError> {
+pub(crate) fn parse_branch_name(name: &str) -> Result<BranchName, ToolError> {
     Ok(BranchName::new(name).map_err(EngineError::from)?)
 }
 

@@ -1,18 +1,81 @@
-//! Chat Completions' stream: chunks of one message, calls by their index.
+//! What a proxy edits in Chat Completions' requests and answers.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::EventAction;
-use crate::proxy::json::{is_empty_value, pointer_or_null, remove_member, set_member};
+use super::spec::{Chat, MEMBERS};
+use crate::openai::shared::proxy;
+use crate::proxy::json_edit::{is_empty_value, pointer_or_null, remove_member, set_member};
+use crate::proxy::rounds::join_texts;
+use crate::proxy::{
+    EventAction, IsServerTool, MergedEnding, ProxyEdits, StreamEdits, ToolFilterError, ToolRule,
+};
 
+/// Members of a message whose texts are joined over all rounds.
+const TEXT_MEMBERS: [&str; 3] = ["content", "reasoning_content", "reasoning"];
 /// Members that are equal in all chunks of a message.
 const SHARED_MEMBERS: [&str; 2] = ["id", "created"];
 
+impl ProxyEdits for Chat {
+    fn filter_tools(
+        &self,
+        body: &str,
+        rule: ToolRule<'_>,
+    ) -> Result<Option<String>, ToolFilterError> {
+        proxy::filter_tools(body, rule)
+    }
+
+    fn forbid_tool_calls(&self, body: &str) -> String {
+        proxy::forbid_tool_calls(body, MEMBERS.tool_choice)
+    }
+
+    fn merge_rounds(
+        &self,
+        merged: &mut Value,
+        rounds: &[Value],
+        is_server_tool: IsServerTool<'_>,
+        ending: MergedEnding,
+    ) {
+        // One message per answer: its texts are joined, its calls are those of the last round.
+        let mut message = pointer_or_null(merged, "/choices/0/message").clone();
+        for name in TEXT_MEMBERS {
+            let texts = rounds.iter().map(|round| {
+                pointer_or_null(
+                    pointer_or_null(round, "/choices/0/message"),
+                    &format!("/{name}"),
+                )
+            });
+            // Without a separator: a client that streams puts the same pieces together in the same way.
+            join_texts(&mut message, name, texts);
+        }
+        let is_shown = |call: &Value| !is_server_tool(pointer_or_null(call, "/function/name"));
+        if let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut) {
+            calls.retain(is_shown);
+        }
+        // Clients take an empty list for a call that is missing.
+        if pointer_or_null(&message, "/tool_calls")
+            .as_array()
+            .is_some_and(Vec::is_empty)
+        {
+            remove_member(&mut message, "tool_calls");
+        }
+        if let Some(choice) = merged.pointer_mut("/choices/0") {
+            set_member(choice, "message", message);
+            if ending == MergedEnding::Early {
+                set_member(choice, "finish_reason", "stop");
+            }
+        }
+    }
+
+    fn stream_edits(&self) -> Box<dyn StreamEdits> {
+        Box::new(ChatChunks::default())
+    }
+}
+
 /// The chunks of a message.
 #[derive(Debug, Default)]
-pub(super) struct ChatChunks {
+struct ChatChunks {
     is_later_round: bool,
     /// The shared members of the first chunk.
     first: BTreeMap<&'static str, Value>,
@@ -30,12 +93,8 @@ struct ChatCall {
     client_index: Option<u64>,
 }
 
-impl ChatChunks {
-    pub(super) fn edit_event(
-        &mut self,
-        chunk: &mut Value,
-        is_own: &dyn Fn(&Value) -> bool,
-    ) -> EventAction {
+impl StreamEdits for ChatChunks {
+    fn edit_event(&mut self, chunk: &mut Value, is_server_tool: IsServerTool<'_>) -> EventAction {
         self.unify_shared_members(chunk);
         let Some(choice) = chunk.pointer_mut("/choices/0") else {
             // A chunk without choices carries the usage, which follows the finish reason.
@@ -49,7 +108,7 @@ impl ChatChunks {
         let mut taken = false;
         if let Some(delta) = choice.get_mut("delta") {
             taken |= self.is_later_round && remove_member(delta, "role").is_some();
-            taken |= self.edit_calls(delta, is_own);
+            taken |= self.edit_calls(delta, is_server_tool);
             // Its finish reason may be wrong for the client: whether there is another round is not known yet.
             if finishes {
                 return EventAction::Hold;
@@ -67,6 +126,42 @@ impl ChatChunks {
         }
     }
 
+    fn begin_next_round(&mut self) {
+        self.is_later_round = true;
+        // `sent_count` stays: the client's indexes go on over all rounds.
+        self.calls.clear();
+        self.finished = false;
+    }
+
+    fn strip_end(&mut self, chunk: &mut Value) -> bool {
+        if chunk.get("usage").is_some() {
+            set_member(chunk, "usage", Value::Null);
+        }
+        let Some(choice) = chunk.pointer_mut("/choices/0") else {
+            return false;
+        };
+        set_member(choice, "finish_reason", Value::Null);
+        let delta = pointer_or_null(choice, "/delta").as_object();
+        delta.is_some_and(|delta| !delta.values().all(is_empty_value))
+    }
+
+    fn rewrite_end(&mut self, chunk: &mut Value, merged: Option<&Value>) {
+        let Some(merged) = merged else {
+            return;
+        };
+        if !pointer_or_null(chunk, "/usage").is_null() {
+            set_member(chunk, "usage", pointer_or_null(merged, "/usage").clone());
+        }
+        if let Some(choice) = chunk.pointer_mut("/choices/0")
+            && !pointer_or_null(choice, "/finish_reason").is_null()
+        {
+            let finish = pointer_or_null(merged, "/choices/0/finish_reason").clone();
+            set_member(choice, "finish_reason", finish);
+        }
+    }
+}
+
+impl ChatChunks {
     /// Gives chunks of later rounds the id of the first: clients take another id for another message.
     fn unify_shared_members(&mut self, chunk: &mut Value) {
         let is_first = self.first.is_empty();
@@ -83,14 +178,14 @@ impl ChatChunks {
     }
 
     /// Takes calls of server tools out and renumbers the others. Returns whether there were any of server tools.
-    fn edit_calls(&mut self, delta: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> bool {
+    fn edit_calls(&mut self, delta: &mut Value, is_server_tool: IsServerTool<'_>) -> bool {
         let Some(calls) = delta.get_mut("tool_calls").and_then(Value::as_array_mut) else {
             return false;
         };
         let before = calls.len();
         calls.retain_mut(|call| {
             let index = pointer_or_null(call, "/index").as_u64();
-            let place = self.client_index(call, index, is_own);
+            let place = self.client_index(call, index, is_server_tool);
             if let (Some(place), Some(_)) = (place, index) {
                 set_member(call, "index", place);
             }
@@ -108,7 +203,7 @@ impl ChatChunks {
         &mut self,
         call: &Value,
         index: Option<u64>,
-        is_own: &dyn Fn(&Value) -> bool,
+        is_server_tool: IsServerTool<'_>,
     ) -> Option<u64> {
         let newest = self.calls.last_key_value().map(|(index, _)| *index);
         let id = pointer_or_null(call, "/id")
@@ -125,7 +220,7 @@ impl ChatChunks {
         let known = self.calls.get(&index);
         let is_known = known.is_some_and(|known| id.is_none() || known.id.as_deref() == id);
         if !is_known {
-            let place = (!is_own(name)).then_some(self.sent_count);
+            let place = (!is_server_tool(name)).then_some(self.sent_count);
             self.sent_count += u64::from(place.is_some());
             let id = id.map(str::to_owned);
             self.calls.insert(
@@ -137,37 +232,5 @@ impl ChatChunks {
             );
         }
         self.calls.get(&index)?.client_index
-    }
-
-    pub(super) fn begin_next_round(&mut self) {
-        self.is_later_round = true;
-        // `sent_count` stays: the client's indexes go on over all rounds.
-        self.calls.clear();
-        self.finished = false;
-    }
-}
-
-/// Removes the end from a last chunk. Returns whether anything is left.
-pub(super) fn strip_end(chunk: &mut Value) -> bool {
-    if chunk.get("usage").is_some() {
-        set_member(chunk, "usage", Value::Null);
-    }
-    let Some(choice) = chunk.pointer_mut("/choices/0") else {
-        return false;
-    };
-    set_member(choice, "finish_reason", Value::Null);
-    let delta = pointer_or_null(choice, "/delta").as_object();
-    delta.is_some_and(|delta| !delta.values().all(is_empty_value))
-}
-
-pub(super) fn rewrite_end(chunk: &mut Value, whole: &Value) {
-    if !pointer_or_null(chunk, "/usage").is_null() {
-        set_member(chunk, "usage", pointer_or_null(whole, "/usage").clone());
-    }
-    if let Some(choice) = chunk.pointer_mut("/choices/0")
-        && !pointer_or_null(choice, "/finish_reason").is_null()
-    {
-        let finish = pointer_or_null(whole, "/choices/0/finish_reason").clone();
-        set_member(choice, "finish_reason", finish);
     }
 }

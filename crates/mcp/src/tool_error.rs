@@ -18,15 +18,15 @@ const ERROR_META_KEY: &str = "contexture/error";
 
 /// Why a tool gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ToolCallError {
+pub(crate) struct ToolError {
     kind: &'static str,
     message: String,
     hint: Option<&'static str>,
     retryable: bool,
 }
 
-impl ToolCallError {
-    /// A trouble with a stable word for programs, and what it is.
+impl ToolError {
+    /// An error with a stable word for programs, and what it is.
     pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -74,7 +74,7 @@ impl ToolCallError {
     }
 }
 
-impl From<EngineError> for ToolCallError {
+impl From<EngineError> for ToolError {
     fn from(error: EngineError) -> Self {
         let kind = error.kind();
         // A fault is this process's; everything else the caller can do something about.
@@ -96,13 +96,13 @@ impl From<EngineError> for ToolCallError {
     }
 }
 
-impl From<StoreError> for ToolCallError {
+impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
         EngineError::from(error).into()
     }
 }
 
-impl From<contexture::ir::Error> for ToolCallError {
+impl From<contexture::ir::Error> for ToolError {
     fn from(error: contexture::ir::Error) -> Self {
         EngineError::from(error).into()
     }
@@ -155,17 +155,17 @@ mod tests {
 
     #[test]
     fn a_fault_is_told_by_its_kind_alone() {
-        let trouble = ToolCallError::from(StoreError::Storage {
+        let error = ToolError::from(StoreError::Storage {
             path: "/srv/secret-place.db".into(),
             fault: StorageFault::Full,
             source: Some("SQLITE_FULL in table nodes".into()),
         });
-        let told = serde_json::to_string(&trouble.clone().into_result()).unwrap();
+        let told = serde_json::to_string(&error.clone().into_result()).unwrap();
         for hidden in ["secret-place", "SQLITE", "nodes"] {
             assert!(!told.contains(hidden), "{told}");
         }
-        assert!(told.contains(trouble.kind), "{told}");
-        let named = ToolCallError::from(StoreError::not_found(EntityKind::Branch, "gone"));
+        assert!(told.contains(error.kind), "{told}");
+        let named = ToolError::from(StoreError::not_found(EntityKind::Branch, "gone"));
         assert!(named.full_message().contains("gone"));
     }
 }

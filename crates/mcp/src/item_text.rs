@@ -6,19 +6,70 @@ use contexture::compile::Link;
 use contexture::compile::reading::{TextPosition, extract_excerpt};
 use contexture::engine::parse_node_item;
 use contexture::ir::ConversationId;
-use contexture::store::Node;
+use contexture::store::{Node, NodeKind};
+use contexture_api::format_timestamp;
 use rmcp::model::Resource;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::trouble::ToolCallError;
+use crate::tool_error::ToolError;
 use crate::uri;
-use crate::words::{ItemKind, format_timestamp};
 
 /// The characters of all items of a page, as far as each has its least.
 pub(crate) const PAGE_CHARACTERS: usize = 24_000;
 /// The least of an item that is shown, in characters.
 const MIN_ITEM_CHARACTERS: usize = 160;
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ItemKind {
+    User,
+    Assistant,
+    Instruction,
+    Call,
+    Output,
+    Reasoning,
+    Compaction,
+    Other,
+}
+
+impl ItemKind {
+    /// As the store says it.
+    pub(crate) const fn node_kind(self) -> NodeKind {
+        match self {
+            Self::User => NodeKind::User,
+            Self::Assistant => NodeKind::Assistant,
+            Self::Instruction => NodeKind::Instruction,
+            Self::Call => NodeKind::FunctionCall,
+            Self::Output => NodeKind::FunctionCallOutput,
+            Self::Reasoning => NodeKind::Reasoning,
+            Self::Compaction => NodeKind::Compaction,
+            Self::Other => NodeKind::Extension,
+        }
+    }
+
+    /// The lower-case word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        self.node_kind().as_str()
+    }
+}
+
+impl From<NodeKind> for ItemKind {
+    fn from(kind: NodeKind) -> Self {
+        match kind {
+            NodeKind::User => Self::User,
+            NodeKind::Assistant => Self::Assistant,
+            NodeKind::Instruction => Self::Instruction,
+            NodeKind::FunctionCall => Self::Call,
+            NodeKind::FunctionCallOutput => Self::Output,
+            NodeKind::Reasoning => Self::Reasoning,
+            NodeKind::Compaction => Self::Compaction,
+            // Kinds that are added later are shown, by this word.
+            _ => Self::Other,
+        }
+    }
+}
 
 /// An item as it is shown.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -44,13 +95,13 @@ pub(crate) struct ItemExcerpt {
 }
 
 /// Items that people may see, as they are shown together.
-pub(crate) fn excerpt_items(nodes: &[Arc<Node>]) -> Result<Vec<ItemExcerpt>, ToolCallError> {
+pub(crate) fn excerpt_items(nodes: &[Arc<Node>]) -> Result<Vec<ItemExcerpt>, ToolError> {
     // Some items are for the model only. They keep their positions, so positions of a page may have
     // gaps.
     let seen = nodes.iter().filter(|node| node.audience.user);
     let texts = seen
         .map(|node| Ok((node, extract_text(node)?)))
-        .collect::<Result<Vec<_>, ToolCallError>>()?;
+        .collect::<Result<Vec<_>, ToolError>>()?;
     let lengths = texts.iter().map(|(_, text)| text.chars().count()).collect();
     // One cap for the page: short items stay whole and only the longest give way. With very many
     // items the least that is shown may exceed the page's room, which is bounded by the limit on
@@ -78,7 +129,7 @@ pub(crate) fn resource_link(
     )
 }
 
-fn extract_text(node: &Node) -> Result<String, ToolCallError> {
+fn extract_text(node: &Node) -> Result<String, ToolError> {
     // What was removed must not come back by this road.
     if node.redacted_ms.is_some() {
         return Ok("[removed]".to_owned());

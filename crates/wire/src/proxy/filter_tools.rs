@@ -1,16 +1,36 @@
 //! Filters the tools of a request: those that may not be offered are taken out of its text, all else stays as written.
 //!
 //! It fails closed: what cannot be read does not pass, and of a tool with several names each must be allowed, because hosts
-//! differ in which of them they read.
+//! differ in which of them they read. The names of members are those of all providers, for the same reason; how one tool is
+//! read is each format's own.
 
-use axum::http::StatusCode;
-use contexture::Format;
-use contexture::ir::Fields;
+use contexture_ir::Fields;
 use serde_json::value::RawValue;
 
-use crate::config::ToolsConfig;
-use crate::proxy::json::{json_array, json_object};
-use crate::proxy::refusal::ProxyRefusal;
+use crate::proxy::json_edit::{json_array, json_object};
+
+/// Reports whether a tool may be offered that has a name in these spellings.
+pub type ToolRule<'a> = &'a dyn Fn(&[&str]) -> bool;
+
+/// Returns a tool, or the part of it that may be offered.
+pub(crate) type RestrictTool = fn(&str, ToolRule<'_>) -> Result<Option<String>, ToolFilterError>;
+
+/// Why a request with restricted tools does not pass.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolFilterError {
+    /// Its tools cannot be read.
+    #[error("the tools of the request cannot be read")]
+    Unreadable,
+    /// It insists on a tool that may not be offered: sent without it, it would mean something else.
+    #[error("`{option}` asks for the tool {tool:?}, which may not be offered")]
+    Denied {
+        /// The member of the request that asks for it.
+        option: String,
+        /// The tool's name.
+        tool: String,
+    },
+}
 
 /// Fields that list tools.
 const TOOL_LISTS: [&str; 2] = ["tools", "functions"];
@@ -25,10 +45,6 @@ const TOOL_OPTION_FIELDS: [&str; 6] = [
     "tool_config",
     "allowed_tools",
 ];
-/// Types of tools that have a name of their own; other types of OpenAI are known by their type.
-const NAMED_TOOL_TYPES: [&str; 3] = ["function", "custom", "namespace"];
-/// Where Gemini lists functions within a tool.
-const FUNCTION_LISTS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
 /// A member of a request as the rule leaves it.
 struct RestrictedMember {
@@ -43,18 +59,18 @@ struct RestrictedMember {
 ///
 /// # Errors
 /// It cannot be read, or insists on a tool that may not be offered.
-pub(crate) fn restrict_tools(
-    format: Format,
+pub(crate) fn filter_tool_lists(
     body: &str,
-    rule: &ToolsConfig,
-) -> Result<Option<String>, ProxyRefusal> {
+    rule: ToolRule<'_>,
+    restrict_tool: RestrictTool,
+) -> Result<Option<String>, ToolFilterError> {
     // Members are kept as text and in order: parsing to values would lose duplicates and the
     // spelling of numbers.
-    let fields = Fields::parse(body).map_err(|_| unreadable_request())?;
+    let fields = Fields::parse(body).map_err(|_| ToolFilterError::Unreadable)?;
     let mut members: Vec<(&str, String)> = Vec::new();
     let (mut is_changed, mut has_tools) = (false, false);
     for (name, value) in fields.iter() {
-        let restricted = restrict_member(format, name, value, rule)?;
+        let restricted = restrict_member(name, value, rule, restrict_tool)?;
         is_changed |= restricted.is_changed;
         has_tools |= restricted.has_tools;
         members.extend(restricted.value.map(|value| (name, value)));
@@ -72,18 +88,18 @@ pub(crate) fn restrict_tools(
 
 /// Takes forbidden tools out of one member of a request.
 fn restrict_member(
-    format: Format,
     name: &str,
     value: &RawValue,
-    rule: &ToolsConfig,
-) -> Result<RestrictedMember, ProxyRefusal> {
+    rule: ToolRule<'_>,
+    restrict_tool: RestrictTool,
+) -> Result<RestrictedMember, ToolFilterError> {
     let tools: Option<Vec<&RawValue>> = match TOOL_LISTS.contains(&name) {
-        true => serde_json::from_str(value.get()).map_err(|_| unreadable_request())?,
+        true => serde_json::from_str(value.get()).map_err(|_| ToolFilterError::Unreadable)?,
         false => None,
     };
     // These have no list to filter, so they stay or go as a whole. `null` offers nothing.
     let is_standalone = STANDALONE_TOOL_FIELDS.contains(&name) && value.get() != "null";
-    if is_standalone && !rule.allows(name) {
+    if is_standalone && !rule(&[name]) {
         return Ok(RestrictedMember {
             value: None,
             is_changed: true,
@@ -99,7 +115,7 @@ fn restrict_member(
     };
     let mut allowed = Vec::new();
     for tool in &tools {
-        allowed.extend(restrict_tool(format, tool.get(), rule)?);
+        allowed.extend(restrict_tool(tool.get(), rule)?);
     }
     let is_unchanged = allowed.len() == tools.len()
         && allowed
@@ -119,145 +135,85 @@ fn restrict_member(
 }
 
 /// Refuses a request that insists on a tool which may not be offered: sent without it, it would mean something else.
-fn check_tool_options(members: &[(&str, String)], rule: &ToolsConfig) -> Result<(), ProxyRefusal> {
+fn check_tool_options(
+    members: &[(&str, String)],
+    rule: ToolRule<'_>,
+) -> Result<(), ToolFilterError> {
     for (name, value) in members {
         let is_option = TOOL_OPTION_FIELDS.contains(name);
         let Some(choice) = Fields::parse(value).ok().filter(|_| is_option) else {
             continue;
         };
-        if let Some(tool) = stated_names(&choice)?
-            .iter()
-            .find(|tool| !rule.allows(tool))
-        {
-            let message = format!("`{name}` asks for the tool {tool:?}, which may not be offered");
-            return Err(ProxyRefusal::new(
-                StatusCode::FORBIDDEN,
-                "tool_denied",
-                message,
-            ));
+        if let Some(tool) = stated_names(&choice)?.iter().find(|tool| !rule(&[tool])) {
+            return Err(ToolFilterError::Denied {
+                option: (*name).to_owned(),
+                tool: tool.clone(),
+            });
         }
     }
     Ok(())
 }
 
-/// Returns a tool, or the part of it that may be offered.
-fn restrict_tool(
-    format: Format,
+/// Returns a tool if it may be offered. `named_types` are the types of tools that have a name beside it; a tool of another type
+/// is known by its type. `None`: a type counts only where the tool has no other name.
+pub(crate) fn restrict_tool(
     tool: &str,
-    rule: &ToolsConfig,
-) -> Result<Option<String>, ProxyRefusal> {
-    let fields = Fields::parse(tool).map_err(|_| unreadable_request())?;
-    // A tool of Gemini is a group: each function in it, and each built-in member, is allowed or not by itself.
-    if format == Format::Gemini {
-        return restrict_gemini_tool(tool, &fields, rule);
-    }
-    Ok(is_tool_allowed(format, &fields, rule)?.then(|| tool.to_owned()))
+    rule: ToolRule<'_>,
+    named_types: Option<&[&str]>,
+) -> Result<Option<String>, ToolFilterError> {
+    let fields = Fields::parse(tool).map_err(|_| ToolFilterError::Unreadable)?;
+    Ok(is_tool_allowed(&fields, rule, named_types)?.then(|| tool.to_owned()))
 }
 
-fn is_tool_allowed(
-    format: Format,
+/// Reports whether all names of a tool are allowed.
+pub(crate) fn is_tool_allowed(
     fields: &Fields<'_>,
-    rule: &ToolsConfig,
-) -> Result<bool, ProxyRefusal> {
-    let names = tool_names(format, fields)?;
-    Ok(names.iter().all(|name| rule.allows(name)))
-}
-
-fn restrict_gemini_tool(
-    tool: &str,
-    fields: &Fields<'_>,
-    rule: &ToolsConfig,
-) -> Result<Option<String>, ProxyRefusal> {
-    let mut members: Vec<(&str, String)> = Vec::new();
-    let mut is_changed = false;
-    for (name, value) in fields.iter() {
-        if !FUNCTION_LISTS.contains(&name) {
-            // Gemini reads both spellings, so a rule in one must hold for the other.
-            let is_allowed = rule.allows_spelled(&case_spellings(name));
-            is_changed |= !is_allowed;
-            if is_allowed {
-                members.push((name, value.get().to_owned()));
-            }
-            continue;
-        }
-        let functions: Vec<&RawValue> =
-            serde_json::from_str(value.get()).map_err(|_| unreadable_request())?;
-        let mut allowed = Vec::new();
-        for function in &functions {
-            let fields = Fields::parse(function.get()).map_err(|_| unreadable_request())?;
-            let is_allowed = is_tool_allowed(Format::Gemini, &fields, rule)?;
-            allowed.extend(is_allowed.then_some(function.get()));
-        }
-        is_changed |= allowed.len() != functions.len();
-        if !allowed.is_empty() {
-            members.push((name, json_array(allowed)));
-        }
-    }
-    Ok(match is_changed {
-        false => Some(tool.to_owned()),
-        // An empty group offers nothing, and a list of such groups would count as having tools.
-        true if members.is_empty() => None,
-        true => Some(json_object(
-            members.iter().map(|(name, value)| (*name, value.as_str())),
-        )),
-    })
-}
-
-/// Returns both spellings under which Gemini reads a member: `googleSearch` and `google_search`.
-fn case_spellings(name: &str) -> [String; 2] {
-    let (mut camel, mut snake) = (String::new(), String::new());
-    let mut begins = false;
-    for letter in name.chars() {
-        match (letter, begins) {
-            ('_', _) => {}
-            (_, true) => camel.push(letter.to_ascii_uppercase()),
-            (_, false) => camel.push(letter),
-        }
-        begins = letter == '_';
-        if letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    [camel, snake]
+    rule: ToolRule<'_>,
+    named_types: Option<&[&str]>,
+) -> Result<bool, ToolFilterError> {
+    let names = tool_names(fields, named_types)?;
+    Ok(names.iter().all(|name| rule(&[name])))
 }
 
 /// Returns all names of a tool, at least one: those it states, and its type where it is known by that.
-fn tool_names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
+fn tool_names(
+    fields: &Fields<'_>,
+    named_types: Option<&[&str]>,
+) -> Result<Vec<String>, ToolFilterError> {
     let mut names = stated_names(fields)?;
-    let is_openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
     // Taken before types are added: a type counts as a name where the tool has no other.
     let is_unnamed = names.is_empty();
     let types = member_texts(fields, "type")?;
-    let is_known_by =
-        |kind: &String| is_unnamed || is_openai && !NAMED_TOOL_TYPES.contains(&kind.as_str());
+    let is_known_by = |kind: &String| {
+        is_unnamed || named_types.is_some_and(|named| !named.contains(&kind.as_str()))
+    };
     names.extend(types.into_iter().filter(is_known_by));
     for list in member_values(fields, &["tools"]) {
         let tools: Vec<Fields<'_>> =
-            serde_json::from_str(list).map_err(|_| unreadable_request())?;
+            serde_json::from_str(list).map_err(|_| ToolFilterError::Unreadable)?;
         for tool in &tools {
             names.extend(stated_names(tool)?);
         }
     }
     match names.is_empty() {
-        true => Err(unreadable_request()),
+        true => Err(ToolFilterError::Unreadable),
         false => Ok(names),
     }
 }
 
 /// Returns every name that a tool or a choice states, itself or in its function.
-fn stated_names(fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
+fn stated_names(fields: &Fields<'_>) -> Result<Vec<String>, ToolFilterError> {
     let mut names = member_texts(fields, "name")?;
     for inner in member_values(fields, &["function", "custom"]) {
-        let inner = Fields::parse(inner).map_err(|_| unreadable_request())?;
+        let inner = Fields::parse(inner).map_err(|_| ToolFilterError::Unreadable)?;
         names.extend(member_texts(&inner, "name")?);
     }
     Ok(names)
 }
 
 /// Returns the texts of a member, however often it is written: hosts differ in which of duplicates they read.
-fn member_texts(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, ProxyRefusal> {
-    let text = |value| serde_json::from_str(value).map_err(|_| unreadable_request());
+fn member_texts(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, ToolFilterError> {
+    let text = |value| serde_json::from_str(value).map_err(|_| ToolFilterError::Unreadable);
     member_values(fields, &[name]).map(text).collect()
 }
 
@@ -269,19 +225,34 @@ fn member_values<'a>(fields: &Fields<'a>, names: &[&str]) -> impl Iterator<Item 
         .filter(|value| *value != "null")
 }
 
-fn unreadable_request() -> ProxyRefusal {
-    let message = "the request cannot be read, and which tools may be offered is restricted here";
-    ProxyRefusal::new(StatusCode::BAD_REQUEST, "unreadable", message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Format;
+
+    /// Names that may be offered, as a configuration says them.
+    #[derive(Default)]
+    struct Names {
+        allow: Option<Vec<&'static str>>,
+        deny: Vec<&'static str>,
+    }
+
+    fn restrict_tools(
+        format: Format,
+        body: &str,
+        names: &Names,
+    ) -> Result<Option<String>, ToolFilterError> {
+        let rule = |spellings: &[&str]| {
+            let has = |set: &Vec<&str>| spellings.iter().any(|name| set.contains(name));
+            names.allow.as_ref().is_none_or(has) && !has(&names.deny)
+        };
+        format.spec().proxy().unwrap().filter_tools(body, &rule)
+    }
 
     fn check(format: Format, body: &str, expected: Option<&str>) {
-        let rule = ToolsConfig {
-            deny: ["rm".to_owned(), "googleSearch".to_owned()].into(),
-            ..ToolsConfig::default()
+        let rule = Names {
+            deny: vec!["rm", "googleSearch"],
+            ..Names::default()
         };
         assert_eq!(
             restrict_tools(format, body, &rule).unwrap().as_deref(),
@@ -320,10 +291,9 @@ mod tests {
 
     #[test]
     fn every_name_of_a_tool_must_be_allowed() {
-        let rule = ToolsConfig {
-            allow: Some(["ls", "mcp_toolset"].map(str::to_owned).into()),
-            deny: ["rm".to_owned()].into(),
-            ..ToolsConfig::default()
+        let rule = Names {
+            allow: Some(vec!["ls", "mcp_toolset"]),
+            deny: vec!["rm"],
         };
         let left = |format, tool: &str| {
             let body = format!(r#"{{"tools":[{tool}]}}"#);
@@ -368,15 +338,15 @@ mod tests {
             ("codeExecution", "codeExecution"),
         ] {
             let body = format!(r#"{{"tools":[{{"{said}":{{}}}}]}}"#);
-            let names = || [name.to_owned()].into();
-            let allow = ToolsConfig {
+            let names = || vec![name];
+            let allow = Names {
                 allow: Some(names()),
-                ..ToolsConfig::default()
+                ..Names::default()
             };
             assert_eq!(restrict_tools(Format::Gemini, &body, &allow).unwrap(), None);
-            let deny = ToolsConfig {
+            let deny = Names {
                 deny: names(),
-                ..ToolsConfig::default()
+                ..Names::default()
             };
             let left = restrict_tools(Format::Gemini, &body, &deny).unwrap();
             assert_eq!(left.as_deref(), Some("{}"));
@@ -385,21 +355,21 @@ mod tests {
 
     #[test]
     fn what_is_offered_beside_the_lists_is_a_tool_of_its_name() {
-        let only = |names: &[&str]| ToolsConfig {
-            allow: Some(names.iter().map(|name| (*name).to_owned()).collect()),
-            ..ToolsConfig::default()
+        let only = |names: &[&'static str]| Names {
+            allow: Some(names.to_vec()),
+            ..Names::default()
         };
         for (format, name) in [
             (Format::OpenAiChat, "web_search_options"),
             (Format::Anthropic, "mcp_servers"),
         ] {
             let body = format!(r#"{{"a":1,"{name}":{{}},"tool_choice":"auto"}}"#);
-            let restricted = |rule: &ToolsConfig| restrict_tools(format, &body, rule).unwrap();
+            let restricted = |rule: &Names| restrict_tools(format, &body, rule).unwrap();
             assert_eq!(restricted(&only(&["ls"])).as_deref(), Some(r#"{"a":1}"#));
             assert_eq!(restricted(&only(&[name])), None);
-            let other = ToolsConfig {
-                deny: ["rm".to_owned()].into(),
-                ..ToolsConfig::default()
+            let other = Names {
+                deny: vec!["rm"],
+                ..Names::default()
             };
             assert_eq!(restricted(&other), None);
         }
@@ -410,9 +380,9 @@ mod tests {
 
     #[test]
     fn what_insists_or_cannot_be_read_does_not_pass() {
-        let rule = ToolsConfig {
-            allow: Some(["ls".to_owned()].into()),
-            ..ToolsConfig::default()
+        let rule = Names {
+            allow: Some(vec!["ls"]),
+            ..Names::default()
         };
         for body in [
             "",

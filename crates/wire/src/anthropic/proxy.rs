@@ -1,0 +1,126 @@
+//! What a proxy edits in Anthropic's requests and answers, and its own errors in Anthropic's shape.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::spec::{Anthropic, MEMBERS};
+use crate::proxy::filter_tools::{filter_tool_lists, restrict_tool};
+use crate::proxy::json_edit::{pointer_or_null, replace_member, set_member, set_member_in};
+use crate::proxy::rounds::collect_elements;
+use crate::proxy::{
+    EventAction, IsServerTool, MergedEnding, ProxyEdits, StreamEdits, ToolFilterError, ToolRule,
+};
+
+impl ProxyEdits for Anthropic {
+    fn filter_tools(
+        &self,
+        body: &str,
+        rule: ToolRule<'_>,
+    ) -> Result<Option<String>, ToolFilterError> {
+        // Types are versioned names of built-in tools, which have a plain name beside them.
+        filter_tool_lists(body, rule, |tool, rule| restrict_tool(tool, rule, None))
+    }
+
+    fn forbid_tool_calls(&self, body: &str) -> String {
+        replace_member(body, MEMBERS.tool_choice, |_| json!({"type": "none"}))
+    }
+
+    fn merge_rounds(
+        &self,
+        merged: &mut Value,
+        rounds: &[Value],
+        is_server_tool: IsServerTool<'_>,
+        ending: MergedEnding,
+    ) {
+        // Content blocks of all rounds, one after another.
+        let is_shown = |block: &Value| {
+            !(pointer_or_null(block, "/type") == "tool_use"
+                && is_server_tool(pointer_or_null(block, "/name")))
+        };
+        let content = collect_elements(rounds, "/content", is_shown);
+        set_member(merged, "content", content);
+        if ending == MergedEnding::Early {
+            set_member(merged, "stop_reason", "end_turn");
+        }
+    }
+
+    fn stream_edits(&self) -> Box<dyn StreamEdits> {
+        Box::new(AnthropicBlocks::default())
+    }
+}
+
+/// Returns an error of the proxy in the shape of Anthropic's.
+pub(super) fn error_body(status: u16, message: &str) -> String {
+    let kind = match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        504 => "timeout_error",
+        _ => "api_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": message}}).to_string()
+}
+
+/// The blocks of a message.
+#[derive(Debug, Default)]
+struct AnthropicBlocks {
+    is_later_round: bool,
+    /// Blocks that the client has got.
+    sent_count: u64,
+    /// The client's index of each block of this round; `None` for calls of server tools.
+    client_indexes: BTreeMap<u64, Option<u64>>,
+}
+
+impl StreamEdits for AnthropicBlocks {
+    fn edit_event(&mut self, event: &mut Value, is_server_tool: IsServerTool<'_>) -> EventAction {
+        let index = pointer_or_null(event, "/index").as_u64();
+        let place = match (pointer_or_null(event, "/type").as_str(), index) {
+            // The client has got the start of the first round: a second one would begin another message.
+            (Some("message_start"), _) if self.is_later_round => return EventAction::Drop,
+            // The end of a round is the client's end only if no other round follows.
+            (Some("message_delta" | "message_stop"), _) => return EventAction::Hold,
+            (Some("content_block_start"), Some(index)) => {
+                let block = pointer_or_null(event, "/content_block");
+                let own = pointer_or_null(block, "/type") == "tool_use"
+                    && is_server_tool(pointer_or_null(block, "/name"));
+                let place = (!own).then_some(self.sent_count);
+                self.sent_count += u64::from(!own);
+                self.client_indexes.insert(index, place);
+                place
+            }
+            (Some("content_block_delta" | "content_block_stop"), Some(index)) => {
+                self.client_indexes.get(&index).copied().flatten()
+            }
+            _ => return EventAction::Show,
+        };
+        let Some(place) = place else {
+            return EventAction::Drop;
+        };
+        set_member(event, "index", place);
+        EventAction::Show
+    }
+
+    fn begin_next_round(&mut self) {
+        self.is_later_round = true;
+        // `sent_count` stays: the client's indexes go on over all rounds.
+        self.client_indexes.clear();
+    }
+
+    fn rewrite_end(&mut self, event: &mut Value, merged: Option<&Value>) {
+        let Some(merged) = merged.filter(|_| pointer_or_null(event, "/type") == "message_delta")
+        else {
+            return;
+        };
+        set_member_in(
+            event,
+            "/delta",
+            "stop_reason",
+            pointer_or_null(merged, "/stop_reason").clone(),
+        );
+        set_member(event, "usage", pointer_or_null(merged, "/usage").clone());
+    }
+}
