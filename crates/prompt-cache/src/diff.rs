@@ -10,15 +10,14 @@
 use contexture_catalogue::{CacheKind, ModelSpec};
 use contexture_ir::Fields;
 use contexture_tokens::TokenCounter;
-use contexture_wire::{Format, marker_field};
+use contexture_wire::{CacheKeyRules, Format, RequestPart, marker_field};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cost::Rates;
 use crate::markers::{CacheMarker, MarkerPolicy, active_markers, place_markers};
 use crate::outline::{
-    Outline, OutlineError, ParsedOutline, RequestPart, parse_outline, prefix_settings,
-    scope_members, setting_value,
+    Outline, OutlineError, OutlineSegment, ParsedOutline, parse_outline, setting_value,
 };
 use crate::predict::CacheSimulator;
 use crate::rules::CacheRules;
@@ -117,16 +116,7 @@ pub fn cache_diff(
     } = *target;
     let a = parse_outline(format, first, counter).map_err(DiffError::First)?;
     let b = parse_outline(format, second, counter).map_err(DiffError::Second)?;
-    // Without a model every prefix counts as cached, so the diff shows where requests part whatever
-    // the provider does.
-    let rules = target.model.map_or_else(
-        || CacheRules {
-            kind: CacheKind::Automatic,
-            usual_ms: 1,
-            ..CacheRules::none(format)
-        },
-        |model| CacheRules::for_model(model, format),
-    );
+    let rules = assumed_rules(target);
     let common = a.outline.common_prefix(&b.outline);
     let (before, after) = (&a.outline.segments, &b.outline.segments);
     // A longer request that begins with the other one is no difference: that is how conversations
@@ -155,19 +145,7 @@ pub fn cache_diff(
     let rates = target
         .model
         .and_then(|model| Rates::for_request(&model.prices, rules.kind, tokens));
-    let money = rates.map(|rates| {
-        let times = |rate: u64| u128::from(rebilled) * u128::from(rate);
-        // With markers the lost part is written anew, at the higher price of writing.
-        let now = if rules.is_marker_based() {
-            rates.write
-        } else {
-            rates.input
-        };
-        RebilledCost {
-            now: times(now),
-            cached: times(rates.read),
-        }
-    });
+    let money = rates.map(|rates| rebilled_cost(rebilled, &rates, &rules));
     let scope = a.outline.scope == b.outline.scope;
     Ok(CacheDiff {
         holds: !differ || (scope && common >= cached),
@@ -177,6 +155,35 @@ pub fn cache_diff(
         rebilled,
         money,
     })
+}
+
+/// The cache that two requests are compared for.
+fn assumed_rules(target: &DiffTarget<'_>) -> CacheRules {
+    match target.model {
+        Some(model) => CacheRules::for_model(model, target.format),
+        // Without a model every prefix counts as cached, so the diff shows where requests part whatever
+        // the provider does.
+        None => CacheRules {
+            kind: CacheKind::Automatic,
+            usual_ms: 1,
+            ..CacheRules::none(target.format)
+        },
+    }
+}
+
+/// What tokens cost that are not read from the cache.
+fn rebilled_cost(tokens: u64, rates: &Rates, rules: &CacheRules) -> RebilledCost {
+    let times = |rate: u64| u128::from(tokens) * u128::from(rate);
+    // With markers the lost part is written anew, at the higher price of writing.
+    let now = if rules.is_marker_based() {
+        rates.write
+    } else {
+        rates.input
+    };
+    RebilledCost {
+        now: times(now),
+        cached: times(rates.read),
+    }
 }
 
 /// The marks of a request; those that belong there if it has none.
@@ -205,26 +212,9 @@ fn first_difference(
     second: &str,
     common: usize,
 ) -> Difference {
-    let format = a.outline.format;
-    let bytes = b.outline.segments.iter().map(|one| one.bytes).sum();
     // First, because another model or cache key makes every later difference irrelevant.
     if let Some((path, reason)) = scope_change(a, b) {
-        let said =
-            |reading: &ParsedOutline<'_>| text_around(setting_value(&reading.fields, &[path]), 0);
-        return Difference {
-            path: path.to_owned(),
-            tool: None,
-            reason,
-            byte: 0,
-            bytes,
-            text_byte: b
-                .fields
-                .get(&[path])
-                .and_then(|one| slice_offset(second, one.get())),
-            before: said(a),
-            after: said(b),
-            hint: "a cache is never shared across these: keep it the same within a conversation",
-        };
+        return scope_difference(a, b, second, (path, reason));
     }
     let parts =
         |reading: &ParsedOutline<'_>| reading.outline.segments.get(common).map(|one| one.part);
@@ -232,45 +222,91 @@ fn first_difference(
     // Where one request lacks the part, the path is that of the other.
     let owner = if parts(b) == Some(part) { b } else { a };
     let segment = owner.outline.segments.get(common);
-    let path = segment.map_or_else(String::new, |one| one.path.clone());
-    let text = |reading: &ParsedOutline<'_>| reading.bare.get(common).cloned().unwrap_or_default();
-    let (old, new) = (text(a), text(b));
-    let before: usize = b
-        .outline
-        .segments
-        .iter()
-        .take(common)
-        .map(|one| one.bytes)
-        .sum();
-    let byte = before + common_prefix_len(&old, &new);
-    let (here, there) = (a.texts.get(common).copied(), b.texts.get(common).copied());
-    let same_place = parts(a) == parts(b);
-    // Only values in the same place are compared member by member; a tool against a message would give
-    // an arbitrary path.
-    let leaf = match (here, there) {
-        (Some(here), Some(there)) if same_place => {
-            innermost_difference(here, there, path.clone(), format, 32)
-        }
-        _ => JsonDifference {
-            path,
-            before: here.filter(|_| parts(a) == Some(part)).unwrap_or_default(),
-            after: there.filter(|_| parts(b) == Some(part)).unwrap_or_default(),
-        },
-    };
+    let leaf = segment_difference(a, b, common, part);
     let at = common_prefix_len(leaf.before, leaf.after);
     Difference {
         tool: (part == RequestPart::Tools)
             .then(|| tool_name(owner.texts.get(common).copied().unwrap_or_default()))
             .flatten(),
-        reason: change_reason(format, part, segment.map_or(0, |one| one.index), leaf.after),
-        byte,
-        bytes,
+        reason: change_reason(
+            a.outline.format.spec().cache_key(),
+            part,
+            segment.map_or(0, |one| one.index),
+            leaf.after,
+        ),
+        byte: differing_byte(a, b, common),
+        bytes: byte_count(b, usize::MAX),
         text_byte: slice_offset(second, leaf.after).map(|start| start + at),
         before: text_around(leaf.before, at),
         after: text_around(leaf.after, at),
         hint: change_hint(part),
         path: leaf.path,
     }
+}
+
+/// The difference of requests that never share a cache.
+fn scope_difference(
+    a: &ParsedOutline<'_>,
+    b: &ParsedOutline<'_>,
+    second: &str,
+    (path, reason): (&'static str, &'static str),
+) -> Difference {
+    let value =
+        |reading: &ParsedOutline<'_>| text_around(setting_value(&reading.fields, &[path]), 0);
+    let place = b.fields.get(&[path]);
+    Difference {
+        path: path.to_owned(),
+        tool: None,
+        reason,
+        byte: 0,
+        bytes: byte_count(b, usize::MAX),
+        text_byte: place.and_then(|one| slice_offset(second, one.get())),
+        before: value(a),
+        after: value(b),
+        hint: "a cache is never shared across these: keep it the same within a conversation",
+    }
+}
+
+/// The innermost difference of two requests in the first segment that they do not share, which is of this part.
+fn segment_difference<'a>(
+    a: &ParsedOutline<'a>,
+    b: &ParsedOutline<'a>,
+    common: usize,
+    part: RequestPart,
+) -> JsonDifference<'a> {
+    fn segment<'r>(reading: &'r ParsedOutline<'_>, at: usize) -> Option<&'r OutlineSegment> {
+        reading.outline.segments.get(at)
+    }
+    let is_in = |reading| segment(reading, common).is_some_and(|one| one.part == part);
+    let owner = if is_in(b) { b } else { a };
+    let path = segment(owner, common).map_or_else(String::new, |one| one.path.clone());
+    let (here, there) = (a.texts.get(common).copied(), b.texts.get(common).copied());
+    // Only values in the same place are compared member by member; a tool against a message would give
+    // an arbitrary path.
+    match (here, there) {
+        (Some(here), Some(there)) if is_in(a) && is_in(b) => {
+            innermost_difference(here, there, path, a.outline.format, 32)
+        }
+        _ => JsonDifference {
+            path,
+            before: here.filter(|_| is_in(a)).unwrap_or_default(),
+            after: there.filter(|_| is_in(b)).unwrap_or_default(),
+        },
+    }
+}
+
+/// The offset of the first differing byte in the cache's order.
+fn differing_byte(a: &ParsedOutline<'_>, b: &ParsedOutline<'_>, common: usize) -> usize {
+    fn bare<'r>(reading: &'r ParsedOutline<'_>, at: usize) -> &'r str {
+        reading.bare.get(at).map_or("", String::as_str)
+    }
+    byte_count(b, common) + common_prefix_len(bare(a, common), bare(b, common))
+}
+
+/// How many bytes the first so many segments have.
+fn byte_count(reading: &ParsedOutline<'_>, segments: usize) -> usize {
+    let counted = reading.outline.segments.iter().take(segments);
+    counted.map(|one| one.bytes).sum()
 }
 
 /// The member across which a cache is not shared that differs first, and the word for it.
@@ -284,22 +320,28 @@ fn scope_change(
     let own = |reading: &ParsedOutline<'_>, name: &str| {
         setting_value(&reading.fields, &[name]).to_owned()
     };
-    let all = scope_members(a.outline.format).iter().copied();
-    all.into_iter()
+    let scopes = a.outline.format.spec().cache_key().scopes.iter();
+    scopes
+        .copied()
         .find(|(name, _)| own(a, name) != own(b, name))
 }
 
-fn change_reason(format: Format, part: RequestPart, setting: usize, after: &str) -> &'static str {
-    let openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
-    match part {
-        RequestPart::Tools => "tools_changed",
-        RequestPart::Form | RequestPart::Settings => prefix_settings(format)
-            .get(setting)
-            .map_or("", |one| one.reason),
-        _ if openai && after.contains(r#""type":"compaction""#) => "context_compacted",
-        RequestPart::System | RequestPart::Messages if openai => "input_changed",
-        RequestPart::System => "system_changed",
-        RequestPart::Messages => "messages_changed",
+fn change_reason(
+    rules: &CacheKeyRules,
+    part: RequestPart,
+    setting: usize,
+    after: &str,
+) -> &'static str {
+    let compaction = rules.reasons.compaction;
+    let compacted = compaction.filter(|(sign, _)| after.contains(sign));
+    match (part, compacted) {
+        (RequestPart::Tools, _) => "tools_changed",
+        (RequestPart::Form | RequestPart::Settings, _) => {
+            rules.settings.get(setting).map_or("", |one| one.reason)
+        }
+        (_, Some((_, reason))) => reason,
+        (RequestPart::System, None) => rules.reasons.system,
+        (RequestPart::Messages, None) => rules.reasons.messages,
     }
 }
 

@@ -7,14 +7,9 @@
 
 use contexture_ir::Item;
 use contexture_tokens::TokenBounds;
-use contexture_wire::Format;
+use contexture_wire::{Format, TokenPair};
 
-/// What a format adds around the text it is given.
-///
-/// Little of it is documented: OpenAI's three tokens a message and three for the answer (OpenAI Cookbook, "How to count
-/// tokens with tiktoken") for models before GPT-4o, and the system prompt that comes with Anthropic's tools, which is a
-/// fact of the model ([`contexture_catalogue::ToolPrompt`]). The rest is bounded by what recorded requests were billed;
-/// `docs/design/0004-token-estimates.md` has the figures.
+/// What a format adds around the text it is given: [`contexture_wire::Overhead`] as bounds, which can be added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Once a request.
@@ -52,60 +47,20 @@ impl Framing {
 
     /// The bounds of a format.
     #[must_use]
-    pub const fn for_format(format: Format) -> Self {
-        const fn span(low: u64, high: u64) -> TokenBounds {
-            TokenBounds::between(low, high)
-        }
-        match format {
-            Format::OpenAiChat | Format::OpenAiResponses => Self {
-                request: span(0, 4),
-                system: span(3, 7),
-                message: span(3, 4),
-                call: span(0, 8),
-                output: span(0, 5),
-                tool: span(0, 12),
-                tools: span(0, 240),
-                tool_text: 40,
-                reasoning: span(0, 12),
-                schema: span(0, 60),
-            },
-            Format::Anthropic => Self {
-                request: span(3, 3),
-                system: span(0, 4),
-                message: span(2, 5),
-                call: span(10, 45),
-                output: span(8, 30),
-                tool: span(0, 14),
-                tools: span(150, 804),
-                tool_text: 80,
-                reasoning: span(0, 40),
-                schema: span(0, 200),
-            },
-            Format::Gemini => Self {
-                request: span(0, 2),
-                system: span(0, 4),
-                message: span(0, 5),
-                call: span(0, 8),
-                output: span(0, 8),
-                tool: span(0, 10),
-                tools: span(0, 10),
-                tool_text: 0,
-                reasoning: TokenBounds::ZERO,
-                schema: span(0, 10),
-            },
-            // Never sent to a provider, so nothing is added.
-            Format::Ui | Format::Items => Self {
-                request: TokenBounds::ZERO,
-                system: TokenBounds::ZERO,
-                message: TokenBounds::ZERO,
-                call: TokenBounds::ZERO,
-                output: TokenBounds::ZERO,
-                tool: TokenBounds::ZERO,
-                tools: TokenBounds::ZERO,
-                tool_text: 100,
-                reasoning: TokenBounds::ZERO,
-                schema: TokenBounds::ZERO,
-            },
+    pub fn for_format(format: Format) -> Self {
+        let bounds = |(low, high): TokenPair| TokenBounds::between(low, high);
+        let overhead = format.spec().overhead();
+        Self {
+            request: bounds(overhead.request),
+            system: bounds(overhead.system),
+            message: bounds(overhead.message),
+            call: bounds(overhead.call),
+            output: bounds(overhead.output),
+            tool: bounds(overhead.tool),
+            tools: bounds(overhead.tools),
+            tool_text: overhead.tool_text,
+            reasoning: bounds(overhead.reasoning),
+            schema: bounds(overhead.schema),
         }
     }
 }

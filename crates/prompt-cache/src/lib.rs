@@ -26,6 +26,7 @@ mod predict;
 mod report;
 mod rules;
 
+pub use contexture_wire::RequestPart;
 pub use cost::{
     CacheState, CacheUsage, CallTokens, Rates, Rewrite, RewriteValue, invalidated_tokens,
     rewrite_value,
@@ -40,8 +41,7 @@ pub use objects::{
     CacheAdvice, CachedContent, CallHorizon, ContentIgnored, ContentReport, advise_cache_object,
 };
 pub use outline::{
-    Outline, OutlineError, OutlineSegment, PrefixSetting, RequestPart, SegmentStability,
-    automatic_marker, prefix_settings, scope_members, setting_value,
+    Outline, OutlineError, OutlineSegment, SegmentStability, automatic_marker, setting_value,
 };
 pub use predict::{
     CacheSimulator, TracedCall, predict_usage, simulate_calls, simulate_windowed_calls,

@@ -11,10 +11,10 @@
 use std::collections::BTreeSet;
 
 use contexture_ir::ContentHash;
-use contexture_wire::CacheTtl;
+use contexture_wire::{CacheTtl, RequestPart};
 use serde::{Deserialize, Serialize};
 
-use crate::outline::{Outline, RequestPart, SegmentStability};
+use crate::outline::{Outline, SegmentStability};
 use crate::rules::CacheRules;
 
 /// For how long what is marked is to be kept.

@@ -1,13 +1,13 @@
 //! What the report says of the cache.
 
 use contexture_catalogue::CacheKind;
-use contexture_wire::CacheTtl;
+use contexture_wire::{CacheTtl, RequestPart};
 use serde::Serialize;
 
 use crate::cost::{CacheUsage, Rates, RewriteValue};
 use crate::markers::{CacheMarker, MarkerPlan, MarkerReason};
 use crate::objects::ContentReport;
-use crate::outline::{Outline, RequestPart};
+use crate::outline::Outline;
 use crate::rules::CacheRules;
 
 /// The cache plan of one payload, and what the provider is expected to bill for its input.

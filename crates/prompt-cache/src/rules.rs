@@ -1,7 +1,7 @@
 //! How one model caches prompts behind one format.
 //!
 //! What differs between models is the catalogue's ([`contexture_catalogue::CacheSupport`]). What is the
-//! same for all models of a provider is here, with its source:
+//! same for all models of a provider is here or in [`contexture_wire::CacheKeyRules`], with its source:
 //!
 //! * The order is tools, system, messages; a change anywhere ends the prefix there (Anthropic, "Prompt
 //!   caching", and OpenAI, "Prompt caching": <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>,
@@ -54,10 +54,10 @@ impl CacheRules {
     #[must_use]
     pub fn for_model(model: &ModelSpec, format: Format) -> Self {
         let cache = &model.cache;
+        let key = format.spec().cache_key();
         let kind = match cache.kind {
-            // Markers exist only in the format of Anthropic: the same model behind another one has no
-            // cache that could be asked for.
-            CacheKind::Explicit if format != Format::Anthropic => CacheKind::None,
+            // The same model behind a format without its markers has no cache that could be asked for.
+            CacheKind::Explicit if !key.explicit_markers => CacheKind::None,
             kind => kind,
         };
         let speaks = marker_field(format).is_some() && kind != CacheKind::None;
@@ -73,10 +73,9 @@ impl CacheRules {
             step: cache.step_tokens.unwrap_or(1).max(1),
             // An automatic cache with markers: the provider marks the newest block by itself.
             marks_newest: kind == CacheKind::Automatic && marks > 0,
-            // Others offer the same formats, but whether they accept the field is not known, and an
-            // unknown field may be refused.
-            keyed: model.provider == "openai"
-                && matches!(format, Format::OpenAiChat | Format::OpenAiResponses),
+            keyed: key
+                .routing_key
+                .is_some_and(|key| key.provider == model.provider),
             usual_ms: usual.unwrap_or(cache.idle_seconds.unwrap_or(IDLE_SECONDS) * 1_000),
             long_ms: ttls.next(),
             storage_hour: cache.storage_hour,
@@ -109,11 +108,10 @@ impl CacheRules {
 
     /// Whether a request can name a cache object made beforehand.
     #[must_use]
-    pub const fn supports_cached_content(&self) -> bool {
-        matches!(
-            (self.kind, self.format),
-            (CacheKind::CachedContent, Format::Gemini)
-        )
+    pub fn supports_cached_content(&self) -> bool {
+        // The kind first: for most models it is another, and the format need not be asked.
+        matches!(self.kind, CacheKind::CachedContent)
+            && self.format.spec().cache_key().cached_content.is_some()
     }
 
     /// For how many milliseconds without use a prefix is kept.

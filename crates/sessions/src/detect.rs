@@ -1,7 +1,7 @@
 //! Detection of a log's format by what the text holds; the file's name only breaks ties.
 
 use contexture_ir::Fields;
-use contexture_wire::Format;
+use contexture_wire::{Evidence, Format};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
@@ -49,8 +49,9 @@ fn detected_as(format: SessionFormat, evidence: &str) -> Detected {
     }
 }
 
-fn detected_wire(format: Format, evidence: &str) -> Detected {
-    detected_as(SessionFormat::Wire(format), evidence)
+/// A document in a wire format, if something in it speaks for one.
+fn detected_wire(found: Option<(Format, Evidence)>) -> Option<Detected> {
+    found.map(|(format, evidence)| detected_as(SessionFormat::Wire(format), evidence.text))
 }
 
 /// A text of several lines of which at least one is a JSON object.
@@ -143,66 +144,14 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
             "an object with `chat`, `messages`, `branches` and `checkpoints`",
         ));
     }
-    if let Some(detected) = detect_body(&fields) {
+    if let Some(detected) = detected_wire(contexture_wire::detect_object(&fields)) {
         return Ok(detected);
     }
+    // Nothing but its messages can tell what a request is.
     match fields.get(&["messages"]) {
-        Some(list) => detect_message_request(&fields, list),
+        Some(list) => detect_array(list.get()),
         None => Err(unknown(describe_members(&fields))),
     }
-}
-
-/// Detects a provider's request or response by a member that only one format has.
-fn detect_body(fields: &Fields<'_>) -> Option<Detected> {
-    let has = |name: &str| fields.get(&[name]).is_some();
-    let is_message = text_of(fields, "type").as_deref() == Some("message");
-    // From the most to the least telling member; `messages`, which three formats share, is not among them.
-    let known = [
-        (
-            has("contents") || has("candidates"),
-            Format::Gemini,
-            "an object with `contents` or `candidates`",
-        ),
-        (has("items"), Format::Items, "an object with `items`"),
-        (
-            has("choices"),
-            Format::OpenAiChat,
-            "an object with `choices`",
-        ),
-        (
-            has("input") || has("output"),
-            Format::OpenAiResponses,
-            "an object with `input` or `output`",
-        ),
-        (
-            has("role") && has("parts"),
-            Format::Ui,
-            "a message with `parts`",
-        ),
-        (
-            is_message && has("content"),
-            Format::Anthropic,
-            "an object of type `message` with `content`",
-        ),
-    ];
-    let found = known.into_iter().find(|(matches, _, _)| *matches);
-    found.map(|(_, format, evidence)| detected_wire(format, evidence))
-}
-
-/// Detects the format of a request whose history is `messages`.
-fn detect_message_request(fields: &Fields<'_>, list: &RawValue) -> Result<Detected, SessionError> {
-    let has = |name: &str| fields.get(&[name]).is_some();
-    let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
-    let model = text_of(fields, "model").unwrap_or_default();
-    let claude = has("system") || has("anthropic_version") || model.contains("claude");
-    // Words of Anthropic's requests; a leading system message or `tool_calls` contradicts them, whatever
-    // the model is called.
-    if (claude || has_input_schema(fields)) && !is_chat(&elements) {
-        let evidence = "an object with `messages` and `system`, `anthropic_version`, a Claude model \
-                        or tools with `input_schema`";
-        return Ok(detected_wire(Format::Anthropic, evidence));
-    }
-    detect_messages(&elements)
 }
 
 /// Describes an object of no known format by its first members.
@@ -241,135 +190,14 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
             "an array of objects with `traj`",
         ));
     }
-    let Ok(fields) = Fields::parse(first.get()) else {
-        return Err(SessionError::Unknown {
-            found: format!("an array of {}", excerpt(first.get())),
-        });
-    };
-    // The first message decides where all messages have the same shape; `any` is used where a mark may come
-    // late.
-    let has = |name: &str| fields.get(&[name]).is_some();
-    if has("parts") {
-        // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
-        let is_ui = has("id") || elements.iter().any(|one| has_typed_parts(one.get()));
-        return Ok(if is_ui {
-            detected_wire(Format::Ui, "messages with `parts` that have a `type`")
-        } else {
-            detected_wire(Format::Gemini, "contents with `parts` that have no `type`")
-        });
-    }
-    if elements
-        .iter()
-        .any(|one| kind_of(one.get()).is_some_and(is_item_kind))
-    {
-        return Ok(detected_wire(
-            Format::Items,
-            "an array of items: objects with an item's `type`",
-        ));
-    }
-    if has("role") {
-        return Ok(detect_role_messages(elements));
-    }
-    Err(SessionError::Unknown {
+    let unknown = || SessionError::Unknown {
         found: format!("an array of {}", excerpt(first.get())),
-    })
-}
-
-fn is_item_kind(kind: String) -> bool {
-    let known = [
-        "message",
-        "function_call",
-        "function_call_output",
-        "reasoning",
-        "compaction",
-    ];
-    // A colon marks an extension of ours, whatever its slug.
-    known.contains(&kind.as_str()) || kind.contains(':')
-}
-
-/// Tells Anthropic's messages from those of Chat Completions; both have `role` and `content`.
-fn detect_role_messages(elements: &[&RawValue]) -> Detected {
-    let has_blocks = elements.iter().any(|one| has_anthropic_blocks(one.get()));
-    // Anthropic's blocks weigh more than a system role in the middle, which newer Claude models accept.
-    if is_chat(elements) || !has_blocks && elements.iter().any(|one| is_chat_message(one.get())) {
-        let evidence = "messages with `tool_calls`, `tool_call_id` or a system role";
-        return detected_wire(Format::OpenAiChat, evidence);
-    }
-    if has_blocks {
-        let evidence = "messages with content blocks such as `tool_use` or `thinking`";
-        return detected_wire(Format::Anthropic, evidence);
-    }
-    detected_wire(Format::OpenAiChat, "messages with `role` and `content`")
-}
-
-fn kind_of(element: &str) -> Option<String> {
-    text_of(&Fields::parse(element).ok()?, "type")
-}
-
-fn has_typed_parts(message: &str) -> bool {
-    let parts = Fields::parse(message).ok().and_then(|fields| {
-        let parts = fields.get(&["parts"])?;
-        serde_json::from_str::<Vec<&RawValue>>(parts.get()).ok()
-    });
-    parts
-        .unwrap_or_default()
-        .iter()
-        .any(|part| kind_of(part.get()).is_some())
-}
-
-fn has_input_schema(request: &Fields<'_>) -> bool {
-    let tools = request.get(&["tools"]).map(RawValue::get);
-    let tools: Option<Vec<&RawValue>> = tools.and_then(|text| serde_json::from_str(text).ok());
-    let schema = |tool: &&RawValue| {
-        Fields::parse(tool.get()).is_ok_and(|tool| tool.get(&["input_schema"]).is_some())
     };
-    tools.unwrap_or_default().iter().any(schema)
-}
-
-/// Whether messages that may be Anthropic's are certainly not: a system message there never comes first.
-fn is_chat(elements: &[&RawValue]) -> bool {
-    let mut roles = elements.iter().map(|one| role_of(one.get()));
-    let leads = roles.clone().next().flatten();
-    matches!(leads.as_deref(), Some("system" | "developer"))
-        // These roles exist in OpenAI's formats only.
-        || roles.any(|role| matches!(role.as_deref(), Some("tool" | "function" | "developer")))
-        || elements.iter().any(|one| calls_tools(one.get()))
-}
-
-fn role_of(message: &str) -> Option<String> {
-    text_of(&Fields::parse(message).ok()?, "role")
-}
-
-fn calls_tools(message: &str) -> bool {
-    let fields = Fields::parse(message);
-    fields.is_ok_and(|fields| {
-        fields.get(&["tool_calls"]).is_some() || fields.get(&["tool_call_id"]).is_some()
-    })
-}
-
-fn is_chat_message(message: &str) -> bool {
-    let role = role_of(message).unwrap_or_default();
-    matches!(role.as_str(), "system" | "developer" | "tool" | "function") || calls_tools(message)
-}
-
-fn has_anthropic_blocks(message: &str) -> bool {
-    let blocks = Fields::parse(message).ok().and_then(|fields| {
-        let content = fields.get(&["content"])?;
-        serde_json::from_str::<Vec<&RawValue>>(content.get()).ok()
-    });
-    let anthropic = |kind: String| {
-        let known = [
-            "tool_use",
-            "tool_result",
-            "thinking",
-            "redacted_thinking",
-            "document",
-            "image",
-        ];
-        known.contains(&kind.as_str())
-    };
-    let blocks = blocks.unwrap_or_default();
-    blocks
+    // The first message decides where all messages have the same shape.
+    Fields::parse(first.get()).map_err(|_| unknown())?;
+    let messages: Vec<Fields<'_>> = elements
         .iter()
-        .any(|block| kind_of(block.get()).is_some_and(anthropic))
+        .map(|one| Fields::parse(one.get()).unwrap_or_default())
+        .collect();
+    detected_wire(contexture_wire::detect_messages(&messages)).ok_or_else(unknown)
 }

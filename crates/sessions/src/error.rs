@@ -2,10 +2,19 @@
 
 use std::fmt;
 
-use contexture_wire::WireError;
+use contexture_wire::{Format, WireError};
 
-const NAMES: &str = "openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench, \
-     claude-code, codex or deepagents";
+/// The names of all formats, as a list in a sentence.
+struct FormatNames;
+
+impl fmt::Display for FormatNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for format in Format::ALL {
+            write!(f, "{format}, ")?;
+        }
+        f.write_str("swe-agent, tau-bench, claude-code, codex or deepagents")
+    }
+}
 
 /// How many records were read, as a sentence.
 struct RecordsRead(usize);
@@ -25,13 +34,13 @@ impl fmt::Display for RecordsRead {
 #[non_exhaustive]
 pub enum SessionError {
     /// No such format.
-    #[error("unknown session format {name:?}: expected {NAMES}")]
+    #[error("unknown session format {name:?}: expected {FormatNames}")]
     UnknownName {
         /// The name as given.
         name: String,
     },
     /// Nothing in the text tells which log it is.
-    #[error("not a session log that is known ({found}): expected one of {NAMES}")]
+    #[error("not a session log that is known ({found}): expected one of {FormatNames}")]
     Unknown {
         /// What the text looks like.
         found: String,

@@ -27,20 +27,28 @@ pub enum SessionFormat {
 }
 
 impl SessionFormat {
-    /// All formats.
-    pub const ALL: [Self; 11] = [
-        Self::Wire(Format::OpenAiChat),
-        Self::Wire(Format::OpenAiResponses),
-        Self::Wire(Format::Anthropic),
-        Self::Wire(Format::Gemini),
-        Self::Wire(Format::Ui),
-        Self::Wire(Format::Items),
+    /// The formats of logs that are no wire format.
+    const LOGS: [Self; 5] = [
         Self::SweAgent,
         Self::TauBench,
         Self::ClaudeCode,
         Self::Codex,
         Self::DeepAgents,
     ];
+
+    /// All formats: those of the wire, then those of logs.
+    pub const ALL: [Self; Format::ALL.len() + Self::LOGS.len()] = {
+        let mut all = [Self::SweAgent; Format::ALL.len() + Self::LOGS.len()];
+        let (mut wire, logs) = all.split_at_mut(Format::ALL.len());
+        let mut formats: &[Format] = &Format::ALL;
+        // Iterators cannot run in constants yet.
+        while let ([slot, others @ ..], [format, rest @ ..]) = (wire, formats) {
+            *slot = Self::Wire(*format);
+            (wire, formats) = (others, rest);
+        }
+        logs.copy_from_slice(&Self::LOGS);
+        all
+    };
 
     /// The name users write.
     #[must_use]

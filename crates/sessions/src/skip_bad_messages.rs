@@ -3,14 +3,12 @@
 //! A document is read as a whole; only where that fails each of its messages is read alone.
 
 use contexture_ir::Fields;
+use contexture_wire::Format;
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::json::with_member;
 use crate::session::Skipped;
-
-/// Where the formats have their messages, items or contents.
-const LISTS: [&str; 5] = ["messages", "input", "contents", "items", "output"];
 
 /// The document without the messages that `fault` finds something wrong with. Nothing if it has no list of
 /// messages, or none of them is at fault.
@@ -47,6 +45,9 @@ pub(crate) fn skip_bad_messages(
 /// The list of messages of a document, and the member that holds it.
 fn find_list(text: &str) -> Option<(&'static str, &str)> {
     let fields = Fields::parse(text).ok()?;
-    let list = |key: &&'static str| Some((*key, fields.get(&[*key])?.get()));
-    LISTS.iter().find_map(list)
+    let histories = Format::ALL.into_iter();
+    let histories = histories.filter_map(|format| Some(format.spec().members()?.history));
+    // Our own documents, and answers that are lists of items.
+    let mut keys = histories.chain(["items", "output"]);
+    keys.find_map(|key| Some((key, fields.get(&[key])?.get())))
 }

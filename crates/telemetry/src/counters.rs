@@ -71,11 +71,6 @@ pub(crate) const fn histogram_value(tokens: u64) -> f64 {
 /// Returns the provider behind a format by OpenTelemetry's name. A host that is compatible with another goes by
 /// that one's name.
 #[must_use]
-pub const fn provider_of(format: Format) -> &'static str {
-    match format {
-        Format::Anthropic => "anthropic",
-        Format::Gemini => "gcp.gen_ai",
-        // Hosts with OpenAI's formats are countless, and the conventions have no name for most of them.
-        _ => "openai",
-    }
+pub fn provider_of(format: Format) -> &'static str {
+    format.spec().identity().otel_provider
 }

@@ -4,6 +4,8 @@
 //! the trait and this file names the folders: together they would be a circle. The constructors that take a format
 //! ([`Dialect::of`], [`RepairRules::for_format`]) stand here for the same reason.
 
+use contexture_ir::Usage;
+
 use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
 use crate::items::Items;
@@ -11,7 +13,7 @@ use crate::model::chunk::Dialect;
 use crate::model::format::Format;
 use crate::model::repair_rules::RepairRules;
 use crate::openai::{Chat, Responses};
-use crate::spec::FormatSpec;
+use crate::spec::{FormatHosts, FormatSpec};
 use crate::ui::Ui;
 
 impl Format {
@@ -35,6 +37,38 @@ impl Format {
             Self::Items => &Items,
         }
     }
+}
+
+impl Format {
+    /// Reports whether somebody offers a provider's models in the format, in one way or another. Providers go by their
+    /// names in the model catalogue.
+    ///
+    /// ```
+    /// use contexture_wire::Format;
+    ///
+    /// assert!(Format::Anthropic.is_offered_for("mistral"));
+    /// assert!(!Format::Anthropic.is_offered_for("google"));
+    /// ```
+    #[must_use]
+    pub fn is_offered_for(self, provider: &str) -> bool {
+        let native = Self::of_provider(provider);
+        // Providers whose first format is nobody's own are compatible hosts.
+        let is_host = native.spec().identity().catalogue_provider.is_none();
+        match self.spec().identity().hosts {
+            FormatHosts::Own => native == self,
+            FormatHosts::OwnAndCompatible => native == self || is_host,
+            FormatHosts::Any => true,
+        }
+    }
+}
+
+/// Returns how many tokens an answer wrote to a provider's cache for the long time; `None` if its usage does not say,
+/// whatever format it came in.
+#[must_use]
+pub fn long_cache_write(usage: &Usage) -> Option<u64> {
+    // A usage carries the fields of the one format it was read from, so at most one format finds its own.
+    let mut formats = Format::ALL.into_iter();
+    formats.find_map(|format| format.spec().long_cache_write(usage))
 }
 
 impl Dialect {

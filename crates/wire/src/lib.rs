@@ -22,6 +22,7 @@ mod items;
 mod markers;
 mod model;
 mod openai;
+mod outline;
 mod repair;
 mod spec;
 mod stream;
@@ -31,28 +32,39 @@ mod turns;
 pub mod ui;
 
 pub use accumulator::Accumulator;
-pub use document::{lift, lower, lower_envelope, lower_run, prefix_loss_path};
+pub use document::{
+    detect_messages, detect_object, lift, lower, lower_envelope, lower_run, prefix_loss_path,
+};
+pub use formats::long_cache_write;
 pub use markers::{
-    HeadPart, disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
+    disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,
 };
 pub use model::call_ids::call_id;
 pub use model::chunk::{CacheTtl, Chunk, ChunkStructure, Dialect, Envelope};
 pub use model::conversion::{DocumentKind, Lifted, Lowered};
 pub use model::error::WireError;
+pub use model::evidence::Evidence;
 pub use model::format::{Format, UnknownFormat};
 pub use model::loss::{Loss, LossKind, Losses};
 pub use model::media::DataUrl;
 pub use model::name_rule::NameRule;
+pub use model::overhead::{Overhead, TokenPair};
 pub use model::paired_item::{PairedItem, RoleRun, Side, paired_items, partner_indices};
 pub use model::pairing::{OpenCalls, OutputMatch};
+pub use model::prompt_cache::{
+    BlockContext, BlockOverhead, CacheKeyRules, CachedContentRules, ChangeReasons, OutlineBlock,
+    OutlineShape, OutlineVisitor, PrefixSetting, RequestPart, RoutingKey,
+};
 pub use model::repair_rules::{
     BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered,
 };
 pub use model::structure::Structure;
+pub use outline::find_member;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
 pub use spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HeadPart, HttpProfile, Identity,
+    OptionMembers, RequestMembers,
 };
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;

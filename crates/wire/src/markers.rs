@@ -1,11 +1,11 @@
 //! Cache markers in requests: setting, counting and removing them.
 //!
-//! A mark says that the prefix up to and including its block is worth keeping: `cache_control` at
-//! Anthropic, `prompt_cache_breakpoint` at OpenAI. It is no part of what the model reads, so marks may
-//! move from call to call while the prefix stays the same. All functions work on JSON text and change
-//! nothing but the mark; content that was a string becomes its one block.
+//! A mark says that the prefix up to and including its block is worth keeping. It is a member of that block
+//! (`cache_control` at Anthropic, `prompt_cache_breakpoint` at OpenAI) or a block of its own behind it: [`CacheMarkers`]
+//! says which. It is no part of what the model reads, so marks may move from call to call while the prefix stays the
+//! same. All functions work on JSON text and change nothing but the mark; content that was a string becomes its one block.
 //!
-//! Not here: where marks belong, and how many (`contexture-compile`). Gemini has none: it caches by
+//! Not here: where marks belong, and how many (`contexture-prompt-cache`). Gemini has none: it caches by
 //! itself, or in objects that are made beforehand.
 
 use std::ops::Range;
@@ -15,17 +15,8 @@ use serde_json::value::RawValue;
 
 use crate::model::chunk::CacheTtl;
 use crate::model::format::Format;
-use crate::spec::CacheMarkers;
+use crate::spec::{CacheMarkers, HeadPart};
 use crate::stream::string_field;
-
-/// A part of what stands before the history's array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadPart {
-    /// The definitions of tools.
-    Tools,
-    /// The system prompt, where it does not stand among the messages.
-    System,
-}
 
 /// Elements of the history's array, joined by commas, with a mark on the last block of the last
 /// element that can carry one; marked already, they come back as they are.
@@ -55,7 +46,7 @@ pub fn set_head_marker(
     // Closed here so that the beginning can be parsed; what is added is taken off again below.
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
-    let value = fields.get(&[head_key(part)])?;
+    let value = head_value(rules, &fields, part)?;
     let edit = plan_block_marker(rules, &text, value, block_type, ttl)?;
     let edited = edit.apply_to(&text);
     edited.strip_suffix("]}").map(str::to_owned)
@@ -83,7 +74,7 @@ pub fn head_markers(format: Format, before: &str, part: HeadPart) -> Vec<CacheTt
         return Vec::new();
     };
     let text = format!("{before}]}}");
-    let blocks = head_blocks(&text, part);
+    let blocks = head_blocks(rules, &text, part);
     let marks = blocks.iter().filter_map(|block| marker_ttl(rules, block));
     marks.collect()
 }
@@ -104,7 +95,7 @@ pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
 pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Option<String> {
     let rules = marker_rules(format, before)?;
     let text = format!("{before}]}}");
-    let edited = without_markers(rules, &text, &head_blocks(&text, part))?;
+    let edited = without_markers(rules, &text, &head_blocks(rules, &text, part))?;
     edited.strip_suffix("]}").map(str::to_owned)
 }
 
@@ -112,14 +103,15 @@ pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Opti
 /// no mark by itself; nothing where there is no such order, or the request says something of it.
 #[must_use]
 pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> {
-    let name = quote_json(format.spec().markers()?.automatic_option()?);
+    let (name, value) = format.spec().markers()?.automatic_option()?;
+    let name = quote_json(name);
     // A mention anywhere is enough to leave the request as it is: its own word counts.
     if after.contains(&name) {
         return None;
     }
     // Appended as the last member, so that nothing before it moves.
     let open = after.trim_end().strip_suffix('}')?;
-    Some(format!(r#"{open},{name}:{{"mode":"explicit"}}}}"#))
+    Some(format!("{open},{name}:{value}}}"))
 }
 
 /// The member that is a mark; none where a format has none.
@@ -138,11 +130,15 @@ fn marker_rules(format: Format, text: &str) -> Option<&'static dyn CacheMarkers>
         .then_some(rules)
 }
 
-const fn head_key(part: HeadPart) -> &'static str {
-    match part {
-        HeadPart::Tools => "tools",
-        HeadPart::System => "system",
-    }
+fn head_value<'a>(
+    rules: &dyn CacheMarkers,
+    fields: &Fields<'a>,
+    part: HeadPart,
+) -> Option<&'a RawValue> {
+    let (first, rest) = rules.head_path(part).split_first()?;
+    rest.iter().try_fold(fields.get(&[first])?, |value, name| {
+        Fields::parse(value.get()).ok()?.get(&[name])
+    })
 }
 
 fn strip_brackets(array: String) -> String {
@@ -198,55 +194,71 @@ fn plan_block_marker(
     let member = format!(r#""{}":{}"#, rules.field(), rules.value(ttl));
     let range = slice_range(text, content.get());
     if content.get().starts_with('"') {
-        // A string has no place for a member: it becomes the one block it stands for.
-        let plain: String = serde_json::from_str(content.get()).ok()?;
-        let block_type = quote_json(block_type);
-        return (!plain.trim().is_empty()).then(|| TextEdit {
-            range,
-            replacement: format!(
-                r#"[{{"type":{block_type},"text":{},{member}}}]"#,
-                content.get()
-            ),
-        });
+        return plan_string_marker(rules, content, range, block_type, &member);
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-    let block = blocks
+    let at = blocks
         .iter()
-        .rfind(|block| can_carry_marker(rules, block))?;
-    if marker_ttl(rules, block).is_some() {
+        .rposition(|block| can_carry_marker(rules, block))?;
+    // Where markers are blocks of their own, the mark of a block is the one behind it.
+    let holder = blocks.get(at + usize::from(rules.is_own_block()));
+    if holder.is_some_and(|holder| marker_ttl(rules, holder).is_some()) {
         // Marked already: an empty edit, because `None` would say that nothing can be marked.
         return Some(TextEdit {
             range: 0..0,
             replacement: String::new(),
         });
     }
+    let end = slice_range(text, blocks.get(at)?.get()).end;
+    if rules.is_own_block() {
+        return Some(TextEdit {
+            range: end..end,
+            replacement: format!(",{{{member}}}"),
+        });
+    }
     // In front of the closing brace, so that the mark is the block's last member.
-    let end = slice_range(text, block.get()).end.checked_sub(1)?;
+    let end = end.checked_sub(1)?;
     Some(TextEdit {
         range: end..end,
         replacement: format!(",{member}"),
     })
 }
 
+/// Marks a string that stands for one block: it has no place for a marker, so it becomes that block.
+fn plan_string_marker(
+    rules: &dyn CacheMarkers,
+    content: &RawValue,
+    range: Range<usize>,
+    block_type: &str,
+    member: &str,
+) -> Option<TextEdit> {
+    let plain: String = serde_json::from_str(content.get()).ok()?;
+    // Providers whose markers are blocks of their own take no strings for blocks.
+    let has_place = !rules.is_own_block() && !plain.trim().is_empty();
+    let block_type = quote_json(block_type);
+    has_place.then(|| TextEdit {
+        range,
+        replacement: format!(
+            r#"[{{"type":{block_type},"text":{},{member}}}]"#,
+            content.get()
+        ),
+    })
+}
+
 /// Whether a provider accepts a marker on this block.
 fn can_carry_marker(rules: &dyn CacheMarkers, block: &RawValue) -> bool {
     Fields::parse(block.get()).is_ok_and(|fields| {
+        if rules.is_own_block() && rules.marker_in(&fields).is_some() {
+            return false;
+        }
         let block_type = string_field(&fields, "type").unwrap_or_default();
         rules.can_carry(&block_type, &fields)
     })
 }
 
-/// The mark of one block.
+/// The mark in one block.
 fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
-    let fields = Fields::parse(block.get()).ok()?;
-    let mark = fields.get(&[rules.field()])?;
-    let mark = Fields::parse(mark.get()).ok()?;
-    Some(match mark.get(&["ttl"]).map(RawValue::get) {
-        // Anthropic's and OpenAI's long times; whatever else stands there is treated as the usual
-        // one.
-        Some("\"1h\"" | "\"12h\"") => CacheTtl::Long,
-        _ => CacheTtl::Usual,
-    })
+    rules.marker_in(&Fields::parse(block.get()).ok()?)
 }
 
 /// The blocks of an element that may be marked, in order; those inside a result before the result.
@@ -266,10 +278,10 @@ fn content_blocks(holder: &RawValue) -> Vec<&RawValue> {
         .unwrap_or_default()
 }
 
-fn head_blocks(text: &str, part: HeadPart) -> Vec<&RawValue> {
+fn head_blocks<'a>(rules: &dyn CacheMarkers, text: &'a str, part: HeadPart) -> Vec<&'a RawValue> {
     let value = Fields::parse(text)
         .ok()
-        .and_then(|fields| fields.get(&[head_key(part)]));
+        .and_then(|fields| head_value(rules, &fields, part));
     value
         .and_then(|value| serde_json::from_str(value.get()).ok())
         .unwrap_or_default()
@@ -279,7 +291,7 @@ fn head_blocks(text: &str, part: HeadPart) -> Vec<&RawValue> {
 fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -> Option<String> {
     let name = rules.field();
     let quoted = quote_json(name);
-    let mut cuts: Vec<Range<usize>> = Vec::new();
+    let mut ranges: Vec<Range<usize>> = Vec::new();
     for block in blocks {
         let Some(value) = Fields::parse(block.get())
             .ok()
@@ -287,30 +299,104 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
         else {
             continue;
         };
+        if rules.is_own_block() {
+            ranges.push(slice_range(text, block.get()));
+            continue;
+        }
         let value = slice_range(text, value.get());
         let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
-        let before = before.trim_end().strip_suffix(&quoted)?.trim_end();
-        // One of the two commas around the member goes with it: the one before it, or, for a first
-        // member, the one after.
-        cuts.push(match before.strip_suffix(',') {
-            Some(before) => before.trim_end().len()..value.end,
-            None => {
-                let after = text.get(value.end..)?.trim_start();
-                let after = after.strip_prefix(',').unwrap_or(after);
-                before.len()..text.len() - after.len()
-            }
-        });
+        let start = before.trim_end().strip_suffix(&quoted)?.len();
+        ranges.push(start..value.end);
     }
-    if cuts.is_empty() {
+    if ranges.is_empty() {
         return None;
     }
-    // Blocks of a result are listed before the result that holds them, so the cuts are not in the
+    // Blocks of a result are listed before the result that holds them, so the ranges are not in the
     // order of the text yet. They never overlap: a marker is a small object of its own.
-    cuts.sort_unstable_by_key(|cut| cut.start);
-    let mut out = text.to_owned();
-    // From the end, so that the positions of earlier cuts stay valid.
-    for cut in cuts.into_iter().rev() {
-        out.replace_range(cut, "");
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut out = String::with_capacity(text.len());
+    let mut end = 0;
+    for range in ranges {
+        let cut = with_comma(text, range, end)?;
+        out.push_str(text.get(end..cut.start)?);
+        end = cut.end;
     }
+    out.push_str(text.get(end..)?);
     Some(out)
+}
+
+/// A member or element with one of the two commas around it: the one before it, or, for a first one, the one after.
+/// What stands before `done` is cut or copied already.
+fn with_comma(text: &str, range: Range<usize>, done: usize) -> Option<Range<usize>> {
+    let before = text.get(done..range.start)?.trim_end();
+    Some(match before.strip_suffix(',') {
+        Some(before) => done + before.trim_end().len()..range.end,
+        None => {
+            let after = text.get(range.end..)?.trim_start();
+            let after = after.strip_prefix(',').unwrap_or(after);
+            done + before.len()..text.len() - after.len()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::samples::OwnBlocks;
+
+    const MARKER: &str = r#"{"cachePoint":{"type":"default"}}"#;
+
+    fn marked(blocks: &str) -> Option<String> {
+        let text = format!(r#"{{"role":"user","content":[{blocks}]}}"#);
+        let element: &RawValue = serde_json::from_str(&text).unwrap();
+        let edit = plan_element_marker(&OwnBlocks, &text, element, CacheTtl::Usual)?;
+        let edited = edit.apply_to(&text);
+        let blocks = edited.strip_prefix(r#"{"role":"user","content":["#)?;
+        Some(blocks.strip_suffix("]}")?.to_owned())
+    }
+
+    #[test]
+    fn own_block_marker_follows_last_block_that_can_carry() {
+        let (text, image) = (r#"{"text":"a"}"#, r#"{"image":{}}"#);
+        let both = format!("{text},{image}");
+        assert_eq!(marked(&both).unwrap(), format!("{text},{MARKER},{image}"));
+        let already = format!("{text},{MARKER}");
+        assert_eq!(marked(&already).unwrap(), already);
+        assert_eq!(marked(image), None);
+        assert_eq!(marked(MARKER), None);
+    }
+
+    #[test]
+    fn own_block_markers_are_removed_with_one_comma() {
+        let remove = |text: &str| {
+            let blocks: Vec<&RawValue> = serde_json::from_str(text).unwrap();
+            without_markers(&OwnBlocks, text, &blocks)
+        };
+        let text = r#"{"text":"a"}"#;
+        let cases = [
+            (
+                format!("[{text}, {MARKER} , {text}]"),
+                format!("[{text} , {text}]"),
+            ),
+            (format!("[{MARKER},{text},{MARKER}]"), format!("[{text}]")),
+            (format!("[{MARKER}  ,{MARKER},{text}]"), format!("[{text}]")),
+            (format!("[{MARKER}]"), "[]".to_owned()),
+        ];
+        for (with, without) in cases {
+            assert_eq!(remove(&with).unwrap(), without, "{with}");
+        }
+        assert_eq!(remove(&format!("[{text}]")), None);
+    }
+
+    #[test]
+    fn head_parts_are_found_below_other_members() {
+        let text = r#"{"toolConfig":{"tools":[{"text":"a"},{"cachePoint":{"type":"default"}}]}}"#;
+        let tools = head_blocks(&OwnBlocks, text, HeadPart::Tools);
+        let found: Vec<_> = tools
+            .iter()
+            .map(|tool| marker_ttl(&OwnBlocks, tool))
+            .collect();
+        assert_eq!(found, [None, Some(CacheTtl::Usual)]);
+        assert!(head_blocks(&OwnBlocks, text, HeadPart::System).is_empty());
+    }
 }

@@ -8,15 +8,18 @@
 //! about a provider (its names, addresses and members). Facts do no I/O. `Ui` and `Items` are nobody's wire format:
 //! they return `None`, or the defaults, wherever only a provider has an answer.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Fields, Transcript, Usage};
 use serde_json::value::RawValue;
 
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::RepairRules;
 use crate::model::structure::Structure;
 use crate::stream::StreamParser;
@@ -110,6 +113,60 @@ pub trait FormatSpec: Sync {
         &Structure::AS_STORED
     }
 
+    /// Returns what in an object speaks for the format: a request, a response or a single message. `None` if nothing
+    /// does.
+    fn detect_object(&self, _object: &Fields<'_>) -> Option<Evidence> {
+        None
+    }
+
+    /// Returns what in an array of messages speaks for the format; elements that are no objects come as empty ones.
+    /// `None` if nothing does.
+    fn detect_messages(&self, _messages: &[Fields<'_>]) -> Option<Evidence> {
+        None
+    }
+
+    /// Returns how the options of a request are spelled that a caller may also set as parameters.
+    fn option_members(&self) -> &'static OptionMembers {
+        &OptionMembers::SNAKE_CASE
+    }
+
+    /// Returns the paths at which the array of tools may stand in a request; the first that does counts.
+    fn tool_paths(&self) -> &'static [&'static [&'static str]] {
+        &[&["tools"]]
+    }
+
+    /// Returns the tokens that the format adds around the text it is given.
+    fn overhead(&self) -> &'static Overhead {
+        &Overhead::NONE
+    }
+
+    /// Returns the members of an item's or part's own fields that hold text which the provider sealed and bills.
+    fn sealed_members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns how many tokens an answer wrote to the cache for the long time; `None` if its usage does not say.
+    fn long_cache_write(&self, _usage: &Usage) -> Option<u64> {
+        None
+    }
+
+    /// Returns what the provider's prompt cache compares beside the text.
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CacheKeyRules::NONE
+    }
+
+    /// Gives the blocks of a request to a visitor, in the cache's order; settings are not among them.
+    ///
+    /// # Errors
+    /// What was expected instead, as a sentence fragment.
+    fn outline<'a>(
+        &self,
+        _body: &Fields<'a>,
+        _visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        Err("only providers' formats are sent to a cache")
+    }
+
     /// Returns the rules for cache markers; `None` where a provider caches without them.
     fn markers(&self) -> Option<&'static dyn CacheMarkers> {
         None
@@ -137,6 +194,49 @@ pub struct Identity {
     pub opaque_maker: Option<&'static str>,
     /// Which providers' models accept the format.
     pub hosts: FormatHosts,
+}
+
+impl Identity {
+    /// Reports whether an extension item of this type is verbatim this provider's, which alone is sent it.
+    #[must_use]
+    pub fn owns_extension(&self, kind: &str) -> bool {
+        match kind.split_once(':') {
+            Some((slug, _)) => slug == self.extension_slug,
+            None => self.bare_extensions,
+        }
+    }
+
+    /// Reports whether the provider can read opaque content of this format back; `None` names no maker.
+    #[must_use]
+    pub fn reads_opaque(&self, format: Option<&str>) -> bool {
+        let Some(maker) = self.opaque_maker else {
+            return false;
+        };
+        format.is_none_or(|format| format.starts_with(maker))
+    }
+}
+
+/// How the options of a request are spelled that a caller may also set as parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionMembers {
+    /// The member that holds them; `None` where they are members of the request itself.
+    pub holder: Option<&'static str>,
+    /// The output limit, in all spellings.
+    pub output_limit: &'static [&'static str],
+    /// The temperature.
+    pub temperature: &'static str,
+    /// The share of the likeliest tokens that are sampled from.
+    pub top_p: &'static str,
+}
+
+impl OptionMembers {
+    /// The most common spelling.
+    pub const SNAKE_CASE: Self = Self {
+        holder: None,
+        output_limit: &["max_tokens"],
+        temperature: "temperature",
+        top_p: "top_p",
+    };
 }
 
 /// Which providers' models accept a format.
@@ -207,13 +307,21 @@ pub enum CallPath {
     },
 }
 
-/// The cache markers of a provider: members that say that the prefix up to and including their block is worth caching.
+/// The cache markers of a provider: they say that the prefix up to and including their block is worth caching.
+///
+/// A marker is a member of the marked block or, where [`is_own_block`](Self::is_own_block) says so, a block with this one
+/// member that follows the marked one.
 pub trait CacheMarkers: Sync {
     /// Returns the name of the member that is a marker.
     fn field(&self) -> &'static str;
 
     /// Returns the marker's value, as JSON.
     fn value(&self, ttl: CacheTtl) -> &'static str;
+
+    /// Reports whether a marker is a block of its own behind the marked block, instead of a member of it.
+    fn is_own_block(&self) -> bool {
+        false
+    }
 
     /// Returns the blocks of an element of the history among which one can carry a marker, and the type of the block
     /// that a bare string in their place stands for; `None` if nothing of the element can.
@@ -228,8 +336,86 @@ pub trait CacheMarkers: Sync {
         None
     }
 
-    /// Returns the member of a request by which the provider is told to set no markers by itself.
-    fn automatic_option(&self) -> Option<&'static str> {
+    /// Returns the path of the blocks of a part before the history.
+    fn head_path(&self, part: HeadPart) -> &'static [&'static str] {
+        match part {
+            HeadPart::Tools => &["tools"],
+            HeadPart::System => &["system"],
+        }
+    }
+
+    /// Reports whether the marker may be a member of the request itself: the provider then moves it by itself.
+    fn can_mark_request(&self) -> bool {
+        false
+    }
+
+    /// Returns the member of a request by which the provider is told to set no markers by itself, with its value as JSON.
+    fn automatic_option(&self) -> Option<(&'static str, &'static str)> {
         None
+    }
+
+    /// Returns for how long the marker in a block asks to cache; `None` if there is none.
+    fn marker_in(&self, block: &Fields<'_>) -> Option<CacheTtl> {
+        let marker = Fields::parse(block.get(&[self.field()])?.get()).ok()?;
+        Some(match marker.get(&["ttl"]).map(RawValue::get) {
+            // The long times of the known providers; whatever else stands there is treated as the usual one.
+            Some("\"1h\"" | "\"12h\"") => CacheTtl::Long,
+            _ => CacheTtl::Usual,
+        })
+    }
+
+    /// Returns for how long a block asks to cache that is a marker by itself; `None` if it is something else.
+    fn marker_of_block(&self, block: &RawValue) -> Option<CacheTtl> {
+        // Most blocks are none, and the look at the name spares parsing them.
+        let may_be = self.is_own_block() && block.get().contains(self.field());
+        may_be.then_some(())?;
+        self.marker_in(&Fields::parse(block.get()).ok()?)
+    }
+}
+
+/// A part of what stands before the history's array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadPart {
+    /// The definitions of tools.
+    Tools,
+    /// The system prompt, where it does not stand among the messages.
+    System,
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::*;
+
+    /// Rules of a provider whose marker is a block of its own behind the marked one.
+    #[derive(Debug)]
+    pub(crate) struct OwnBlocks;
+
+    impl CacheMarkers for OwnBlocks {
+        fn field(&self) -> &'static str {
+            "cachePoint"
+        }
+
+        fn value(&self, _ttl: CacheTtl) -> &'static str {
+            r#"{"type":"default"}"#
+        }
+
+        fn is_own_block(&self) -> bool {
+            true
+        }
+
+        fn content<'a>(&self, element: &Fields<'a>) -> Option<(&'a RawValue, &'static str)> {
+            Some((element.get(&["content"])?, ""))
+        }
+
+        fn can_carry(&self, _kind: &str, block: &Fields<'_>) -> bool {
+            block.get(&["text"]).is_some()
+        }
+
+        fn head_path(&self, part: HeadPart) -> &'static [&'static str] {
+            match part {
+                HeadPart::Tools => &["toolConfig", "tools"],
+                HeadPart::System => &["system"],
+            }
+        }
     }
 }

@@ -63,5 +63,31 @@ pub(crate) const HANDLES: &[Handle] = &[
 /// Names of types that more than three types of the workspace may have: so many, at most.
 pub(crate) const SHARED_TYPE_NAMES: usize = 12;
 
-/// How often code outside `wire` may name one provider's format (`Format::Anthropic`). It may only become less.
-pub(crate) const FORMAT_NAMES: usize = 203;
+/// Files outside `wire` that name one provider's format (`Format::Anthropic`) because they are about that format. All
+/// others ask what the format says of itself (`Format::spec`).
+pub(crate) const FORMAT_NAMERS: &[Exemption] = &[
+    Exemption {
+        what: "crates/compile/src/compiler/standalone.rs",
+        reason: "constructors named after a format",
+    },
+    Exemption {
+        what: "crates/sessions/src/formats/claude.rs",
+        reason: "the log is written in one fixed format",
+    },
+    Exemption {
+        what: "crates/sessions/src/formats/swe.rs",
+        reason: "the log is written in one fixed format",
+    },
+    Exemption {
+        what: "crates/sessions/src/formats/tau.rs",
+        reason: "the log is written in one fixed format",
+    },
+];
+
+/// Folders that still name formats, until the proxy and the models' clients ask the format. Empty this list.
+pub(crate) const FORMAT_NAMERS_PENDING: &[&str] = &[
+    "crates/cli/src/",
+    "crates/models-http/src/",
+    "crates/models/src/",
+    "crates/server/src/",
+];

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::exempt::{FORMAT_NAMES, SHARED_TYPE_NAMES};
+use crate::tidy::exempt::{FORMAT_NAMERS, FORMAT_NAMERS_PENDING, SHARED_TYPE_NAMES};
 use crate::tidy::finding::Finding;
 use crate::tidy::paths::is_name;
 use crate::tidy::source::Token;
@@ -91,37 +91,52 @@ pub(crate) fn check_name_counts(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Checks how often code outside `wire` names one provider's format.
+/// Checks that only the format folders in `wire`, and the files that are excused, name one provider's format.
 pub(crate) fn check_format_names(workspace: &Workspace) -> Vec<Finding> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut findings = Vec::new();
+    let mut unused: BTreeSet<&str> = FORMAT_NAMERS.iter().map(|one| one.what).collect();
     for (file, source) in workspace.shipped_files() {
-        if matches!(
+        let is_free = matches!(
             file.crate_directory(),
             None | Some("crates/wire" | "crates/testdata")
-        ) {
+        );
+        let Some(line) = format_name_line(&source.code).filter(|_| !is_free) else {
             continue;
-        }
-        let named = source.code.windows(4).filter(|window| {
-            matches!(window, [format, colon, _, provider]
-                if format.text == "Format" && colon.text == ":" && is_provider(&provider.text))
-        });
-        let count = named.count();
-        if count > 0 {
-            counts.insert(&file.path, count);
+        };
+        let path = file.path.as_str();
+        let is_pending = FORMAT_NAMERS_PENDING
+            .iter()
+            .any(|directory| path.starts_with(directory));
+        if !unused.remove(path) && !is_pending {
+            findings.push(Finding::on_line(
+                path,
+                line,
+                "names a provider's format",
+                "ask the format's specification (`Format::spec`) in wire",
+            ));
         }
     }
-    let all: usize = counts.values().sum();
-    if all <= FORMAT_NAMES {
-        return Vec::new();
-    }
-    counts
+    // Without the file the excuse cannot be judged: a workspace of samples has none of them.
+    let stale = unused
         .into_iter()
-        .map(|(path, count)| {
-            let what =
-                format!("names providers' formats {count} times; {all} outside wire, {FORMAT_NAMES} are allowed");
-            Finding::on_file(path, what, "ask the format's specification in wire")
-        })
-        .collect()
+        .filter(|path| workspace.file_text(path).is_some());
+    findings.extend(stale.map(|path| {
+        let what = "is excused for naming formats and names none";
+        Finding::on_file(path, what, "take it out of `exempt.rs`")
+    }));
+    findings
+}
+
+/// The first line of code on which a provider's format is named.
+fn format_name_line(code: &[Token]) -> Option<usize> {
+    let mut windows = code.windows(4);
+    windows.find_map(|window| match window {
+        [format, colon, _, provider] => {
+            (format.text == "Format" && colon.text == ":" && is_provider(&provider.text))
+                .then_some(format.line)
+        }
+        _ => None,
+    })
 }
 
 fn is_provider(name: &str) -> bool {
@@ -354,18 +369,28 @@ mod tests {
     }
 
     #[test]
-    fn formats_named_outside_wire_are_counted() {
-        let text = "fn f() { g(Format::Anthropic); }\n".repeat(FORMAT_NAMES + 1);
-        let check =
-            |path: &str, text: &str| check_format_names(&Workspace::of(&[(path, text)])).len();
-        assert_eq!(check("crates/a/src/b.rs", &text), 1);
-        assert_eq!(check("crates/wire/src/b.rs", &text), 0);
-        assert_eq!(
-            check(
-                "crates/a/src/b.rs",
-                "fn f() { g(Format::Ui, Format::Gemini); }"
-            ),
-            0
+    fn formats_named_outside_wire_are_found() {
+        let check = |path: &str, text: &str| -> Vec<String> {
+            let findings = check_format_names(&Workspace::of(&[(path, text)]));
+            findings.iter().map(ToString::to_string).collect()
+        };
+        let named = "fn f() {}\nfn g() { h(Format::Anthropic); }\n";
+        let found = check("crates/a/src/b.rs", named);
+        assert!(
+            found.len() == 1 && found[0].contains("crates/a/src/b.rs:2"),
+            "{found:?}"
         );
+        assert!(check("crates/wire/src/b.rs", named).is_empty());
+        let others = [
+            "fn f() { g(Format::Ui, Format::Items, Format::ALL); }",
+            "/// As `Format::Gemini` does.\nfn f() {} // Format::Gemini\n",
+            "#[cfg(test)]\nmod tests { fn f() { g(Format::Gemini); } }",
+        ];
+        for text in others {
+            assert!(check("crates/a/src/b.rs", text).is_empty(), "{text}");
+        }
+        let excused = FORMAT_NAMERS[0].what;
+        assert!(check(excused, named).is_empty());
+        assert_eq!(check(excused, "fn f() {}").len(), 1);
     }
 }

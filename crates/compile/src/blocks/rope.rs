@@ -52,8 +52,8 @@ impl Element {
             lasts,
             tokens: piece.text + piece.framing,
             blocks: facts.blocks,
-            // Only Anthropic takes markers in the messages of the model.
-            can_carry: piece.class != BlockKind::Model || format == Format::Anthropic,
+            // Most providers refuse markers in the messages of the model.
+            can_carry: piece.class != BlockKind::Model || format.spec().structure().model_markers,
             marks: facts.marks.clone(),
             marked: None,
         })

@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use contexture_ir::quote_json;
-use contexture_wire::{Envelope, Format, Side};
+use contexture_wire::{Envelope, Side};
 
 use crate::blocks::lower::LoweredBlock;
 use crate::error::Refusal;
@@ -83,7 +83,8 @@ fn check_pinned_texts(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
 
 /// Whoever must speak first and last does.
 fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
-    if !is_strict(sealed.request.dialect.format) {
+    let spec = sealed.request.dialect.format.spec();
+    if !spec.repair_rules().user_first {
         return Ok(());
     }
     let pieces = sealed.blocks.iter().enumerate();
@@ -202,11 +203,6 @@ pub(crate) fn is_sound<P: Borrow<LoweredBlock>>(pieces: &[P]) -> bool {
     // Sorted neighbours instead of a set: one allocation, and ids are compared by reference.
     ids.sort_unstable();
     open.is_empty() && ids.windows(2).all(|pair| pair.first() != pair.last())
-}
-
-/// Whether the provider wants the user first and last.
-const fn is_strict(format: Format) -> bool {
-    matches!(format, Format::Anthropic | Format::Gemini)
 }
 
 fn has_text(sealed: &VerifyInput<'_>, text: &str) -> bool {

@@ -11,7 +11,6 @@ use contexture_catalogue::MediaRules;
 use contexture_ir::{
     Extension, Extra, FilePart, ImagePart, Item, Output, Part, Reasoning, ToolDefinition,
 };
-use contexture_prompt_cache::Framing;
 use contexture_tokens::media::{Detail, Dimensions, audio_tokens, document_tokens, image_tokens};
 use contexture_tokens::{TokenBounds, TokenCount, TokenCounter};
 use contexture_wire::{DataUrl, Format};
@@ -48,7 +47,7 @@ impl ItemWeigher<'_> {
             },
             Item::Reasoning(reasoning) => self.weigh_reasoning(reasoning),
             Item::Compaction(compaction) => {
-                let own = self.is_own(compaction.format.as_deref());
+                let own = self.reads_opaque(compaction.format.as_deref());
                 match &compaction.encrypted_content {
                     // The provider reads its sealed form; everybody else is sent the summary.
                     Some(opaque) if own => opaque_text_bounds(opaque),
@@ -70,7 +69,7 @@ impl ItemWeigher<'_> {
                     + self.weigh_text(parameters);
                 // Providers rewrite the JSON of tools into a shorter form of their own, so the low
                 // bound is a part of the text.
-                let least = Framing::for_format(self.format).tool_text;
+                let least = self.format.spec().overhead().tool_text;
                 TokenBounds::between(text.low.saturating_mul(least) / 100, text.high)
             }
             ToolDefinition::Provider(tool) if tool.format == self.format.as_str() => {
@@ -144,7 +143,7 @@ impl ItemWeigher<'_> {
     /// shown may be a summary of what is sealed.
     fn weigh_reasoning(&self, reasoning: &Reasoning) -> TokenBounds {
         // Other families are not sent it at all: the format leaves it out when lowering.
-        if !self.is_own(reasoning.format.as_deref()) {
+        if !self.reads_opaque(reasoning.format.as_deref()) {
             return TokenBounds::ZERO;
         }
         let content = reasoning.content.as_deref().unwrap_or_default();
@@ -159,24 +158,26 @@ impl ItemWeigher<'_> {
         TokenBounds::between(0, shown.high.saturating_add(sealed.high))
     }
 
-    /// The thoughts that Gemini seals beside a part.
+    /// The thoughts that the provider seals beside a part.
     fn weigh_signature(&self, extra: &Extra) -> TokenBounds {
-        if self.format != Format::Gemini {
+        let names = self.format.spec().sealed_members();
+        if names.is_empty() {
             return TokenBounds::ZERO;
         }
         let wire = extra.wire_fields(self.format.as_str());
-        ["thoughtSignature", "thought_signature"]
-            .into_iter()
+        names
+            .iter()
             .find_map(|name| wire.get(name))
             .map_or(TokenBounds::ZERO, |raw| opaque_text_bounds(raw.get()))
     }
 
     /// An extension is written verbatim to its own provider and to nobody else.
     fn weigh_extension(&self, extension: &Extension) -> TokenBounds {
-        let own = match (extension.kind.split_once(':'), self.format) {
-            (Some((slug, _)), format) => slug == provider_family(format),
-            (None, format) => format == Format::OpenAiResponses,
-        };
+        let own = self
+            .format
+            .spec()
+            .identity()
+            .owns_extension(&extension.kind);
         if own {
             self.weigh_text(extension.raw.get())
         } else {
@@ -184,26 +185,8 @@ impl ItemWeigher<'_> {
         }
     }
 
-    fn is_own(&self, format: Option<&str>) -> bool {
-        match (format, self.format) {
-            (None, format) => format != Format::OpenAiChat,
-            // Chat Completions have no field for it.
-            (Some(_), Format::OpenAiChat) => false,
-            (Some(name), format) => name.starts_with(match format {
-                Format::Gemini => "google",
-                format => provider_family(format),
-            }),
-        }
-    }
-}
-
-/// The provider behind a format, as extension items name it.
-const fn provider_family(format: Format) -> &'static str {
-    match format {
-        Format::OpenAiChat | Format::OpenAiResponses => "openai",
-        Format::Anthropic => "anthropic",
-        Format::Gemini => "gemini",
-        Format::Ui | Format::Items => "ctx",
+    fn reads_opaque(&self, maker: Option<&str>) -> bool {
+        self.format.spec().identity().reads_opaque(maker)
     }
 }
 

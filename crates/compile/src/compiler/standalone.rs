@@ -5,7 +5,7 @@ use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
 use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_tokens::media::rules_of;
 use contexture_tokens::{TokenCounter, counter_for};
-use contexture_wire::{Dialect, Format};
+use contexture_wire::{Dialect, Format, OptionMembers};
 
 use crate::compiler::converter::adapt_dialect;
 use crate::compiler::inline_manifests::{InlinedManifests, inline_manifests};
@@ -175,21 +175,7 @@ impl Target {
         let spec = catalogue.resolve(&self.model)?;
         ensure_format_supported(spec, self.format)?;
         let window = self.window.unwrap_or(spec.context_window);
-        let mut options = self.options.clone();
-        // Parameters that say what an option says become that option: otherwise the payload would name
-        // an output limit that the budget does not know.
-        let known = |(name, value): &&(String, Raw)| {
-            if name == "generationConfig"
-                && let Some(fields) = value.fields()
-            {
-                // What Gemini calls otherwise, and keeps here.
-                for (name, value) in fields.iter() {
-                    take_option(&mut options, name, &Raw::from(value));
-                }
-            }
-            !take_option(&mut options, name, value)
-        };
-        let params: Vec<(String, Raw)> = self.params.iter().filter(known).cloned().collect();
+        let (options, params) = self.split_params();
         let reserve = self.reserve.or(options.max_output_tokens);
         // An eighth leaves most of the window to the input and is still a long answer; a reserve above
         // the output limit would only waste room.
@@ -223,6 +209,26 @@ impl Target {
             },
         })
     }
+
+    /// The options with those that parameters say, and the parameters that are left.
+    fn split_params(&self) -> (RequestOptions, Vec<(String, Raw)>) {
+        let mut options = self.options.clone();
+        // Parameters that say what an option says become that option: otherwise the payload would name
+        // an output limit that the budget does not know.
+        let known = |(name, value): &&(String, Raw)| {
+            // Some formats keep their options in an object of their own.
+            if option_members().any(|one| one.holder == Some(name.as_str()))
+                && let Some(fields) = value.fields()
+            {
+                for (name, value) in fields.iter() {
+                    take_option(&mut options, name, &Raw::from(value));
+                }
+            }
+            !take_option(&mut options, name, value)
+        };
+        let params = self.params.iter().filter(known).cloned().collect();
+        (options, params)
+    }
 }
 
 /// Whether somebody offers the model behind the format. Chat Completions are taken by all providers in one way or
@@ -232,47 +238,42 @@ fn ensure_format_supported(spec: &ModelSpec, format: Format) -> Result<(), Catal
     if spec.provider.is_empty() {
         return Ok(());
     }
-    // The format a provider is known for; several also take Chat Completions.
-    let native = Format::of_provider(&spec.provider);
-    let taken = match format {
-        Format::Gemini => native == Format::Gemini,
-        Format::Anthropic | Format::OpenAiResponses => {
-            native == format || native == Format::OpenAiChat
-        }
-        Format::OpenAiChat | Format::Ui | Format::Items => true,
-    };
-    if taken {
+    if format.is_offered_for(&spec.provider) {
         return Ok(());
     }
     Err(CatalogueError::WrongProvider {
         model: spec.id.clone(),
         provider: spec.provider.clone(),
         format: format.as_str(),
-        native: native.as_str(),
+        native: Format::of_provider(&spec.provider).as_str(),
     })
 }
 
-/// Sets the option that a parameter of this name and value is in every format; `false` for any other.
+/// Sets the option that a parameter of this name and value is in any format; `false` for any other.
 /// So a parameter wins over an option of the document it goes with, whatever either is called.
 fn take_option(options: &mut RequestOptions, name: &str, value: &Raw) -> bool {
-    match name {
-        "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
-            match value.parse_as() {
-                Ok(limit) => options.max_output_tokens = Some(limit),
-                Err(_) => return false,
-            }
-        }
-        "temperature" => match value.parse_as() {
-            Ok(number) => options.temperature = Some(number),
-            Err(_) => return false,
-        },
-        "top_p" | "topP" => match value.parse_as() {
-            Ok(number) => options.top_p = Some(number),
-            Err(_) => return false,
-        },
-        _ => return false,
+    if option_members().any(|one| one.output_limit.contains(&name)) {
+        return value
+            .parse_as()
+            .map(|limit| options.max_output_tokens = Some(limit))
+            .is_ok();
     }
-    true
+    if option_members().any(|one| one.temperature == name) {
+        return value
+            .parse_as()
+            .map(|number| options.temperature = Some(number))
+            .is_ok();
+    }
+    option_members().any(|one| one.top_p == name)
+        && value
+            .parse_as()
+            .map(|number| options.top_p = Some(number))
+            .is_ok()
+}
+
+fn option_members() -> impl Iterator<Item = &'static OptionMembers> {
+    let providers = Format::PROVIDERS.into_iter();
+    providers.map(|format| format.spec().option_members())
 }
 
 /// Compiles lists of items, without a store and without a plan.

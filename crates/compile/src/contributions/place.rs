@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{BEGINNING, CONTINUE, Dialect, Format, RepairRules};
+use contexture_wire::{BEGINNING, CONTINUE, Dialect, RepairRules};
 
 use crate::blocks::{BlockKind, LoweredBlock, Lowerer, Memo, ViewEntry, repair_entries};
 use crate::error::Refusal;
@@ -101,7 +101,7 @@ pub(crate) fn bridge_contributions(
     whole: &[PlacedContribution],
 ) -> Vec<Contribution> {
     // The others take a history that begins or ends with the model.
-    if !matches!(request.dialect.format, Format::Anthropic | Format::Gemini) {
+    if !request.dialect.format.spec().repair_rules().user_first {
         return Vec::new();
     }
     let followed = slots.iter().zip(whole).any(|(slot, placed)| {

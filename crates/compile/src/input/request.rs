@@ -88,9 +88,6 @@ pub struct CompileInput<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// The parameter that names a cache at OpenAI.
-const CACHE_KEY: &str = "prompt_cache_key";
-
 /// To whom, how much, and with which options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompileRequest {
@@ -145,11 +142,16 @@ impl CompileRequest {
     /// ([`CacheRules::keyed`](crate::CacheRules::keyed)), and where a parameter says one already.
     #[must_use]
     pub fn with_cache_key(mut self, key: ContentHash) -> Self {
+        let rules = &self.cache.rules;
+        let routing_key = rules.format.spec().cache_key().routing_key;
+        let Some(routing_key) = routing_key.filter(|_| rules.keyed) else {
+            return self;
+        };
         let mut params = self.params.iter();
         // A key that the caller set as a parameter wins.
-        if self.cache.rules.keyed && !params.any(|(name, _)| name == CACHE_KEY) {
+        if !params.any(|(name, _)| name == routing_key.member) {
             let value = Raw::from_value(&key.to_string()).unwrap_or_else(|_| Raw::null());
-            self.params.push((CACHE_KEY.to_owned(), value));
+            self.params.push((routing_key.member.to_owned(), value));
         }
         self
     }

@@ -100,7 +100,7 @@ fn system_element(envelope: &Envelope, format: Format) -> Option<Element> {
         lasts: SegmentStability::Epoch,
         tokens: TokenBounds::ZERO,
         blocks: 0,
-        can_carry: format == Format::OpenAiChat,
+        can_carry: format.spec().structure().lead_markers,
         marks: markers(format, &envelope.lead),
         marked: None,
     })

@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Fields, finish_content_hash};
 use contexture_prompt_cache::{
-    MarkerPlan, MarkerReason, Outline, OutlineSegment, RequestPart, automatic_marker,
-    prefix_settings, scope_members, setting_value,
+    MarkerPlan, MarkerReason, Outline, OutlineSegment, RequestPart, automatic_marker, setting_value,
 };
 use contexture_tokens::TokenBounds;
 use contexture_wire::{
-    CacheTtl, Format, HeadPart, disable_automatic_markers, head_markers, remove_head_markers,
-    remove_markers, set_head_marker, set_marker,
+    CacheTtl, Format, HeadPart, disable_automatic_markers, find_member, head_markers,
+    remove_head_markers, remove_markers, set_head_marker, set_marker,
 };
 
 use crate::blocks::{Element, Rope};
@@ -123,7 +122,7 @@ impl Payload {
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();
         let mut scope = head.model.clone();
-        for (name, _) in scope_members(head.format) {
+        for (name, _) in head.format.spec().cache_key().scopes {
             scope.push('\n');
             scope.push_str(setting_value(&fields, &[name]));
         }
@@ -151,9 +150,9 @@ impl Payload {
 
     /// The segments of the outline in their order.
     pub(super) fn segment_positions(&self, fields: &Fields<'_>) -> Vec<SegmentPosition> {
-        let has = |names: &[&str]| fields.get(names).is_some();
         let format = self.head.format;
-        let set = prefix_settings(format);
+        let head = |part| head_value(format, fields, part).map(|_| SegmentPosition::Head(part));
+        let set = format.spec().cache_key().settings;
         let group = |part: RequestPart| {
             set.iter()
                 .any(|one| one.part == part)
@@ -164,9 +163,9 @@ impl Payload {
             .iter()
             .take_while(|one| one.part == RequestPart::System);
         let lead = lead.count();
-        let tools = has(&["tools", "functions"]).then_some(SegmentPosition::Head(HeadPart::Tools));
-        let system = has(system_names(format)).then_some(SegmentPosition::Head(HeadPart::System));
-        [tools, group(RequestPart::Form), system]
+        let tools = head(HeadPart::Tools);
+        let form = group(RequestPart::Form);
+        [tools, form, head(HeadPart::System)]
             .into_iter()
             .flatten()
             .chain((0..lead).map(SegmentPosition::Element))
@@ -180,29 +179,28 @@ impl Payload {
         let format = self.head.format;
         match place {
             SegmentPosition::Head(part) => {
-                let (names, part_of): (&[&str], _) = match part {
-                    HeadPart::Tools => (&["tools", "functions"], RequestPart::Tools),
-                    HeadPart::System => (system_names(format), RequestPart::System),
+                let part_of = match part {
+                    HeadPart::Tools => RequestPart::Tools,
+                    HeadPart::System => RequestPart::System,
                 };
-                let text = fields.get(names).map_or("", |value| value.get());
+                let text = head_value(format, fields, part).unwrap_or_default();
                 let marks = head_markers(format, &self.before, part);
                 let bare = (!marks.is_empty())
                     .then(|| remove_head_markers(format, &self.before, part))
                     .flatten()
-                    .and_then(|bare| head_member(&bare, names));
+                    .and_then(|bare| head_text(format, &bare, part));
                 let hash = ContentHash::of(bare.as_deref().unwrap_or(text).as_bytes());
                 let blocks = block_count(text);
                 let mut segment = OutlineSegment::new(part_of, 0, hash);
                 segment.bytes = text.len();
                 segment.blocks = blocks;
-                segment.can_carry = format == Format::Anthropic;
+                segment.can_carry = format.spec().structure().head_markers;
                 segment.marks = marks;
                 Some(segment)
             }
             SegmentPosition::Settings(part) => {
-                let own = prefix_settings(format)
-                    .iter()
-                    .filter(|one| one.part == part);
+                let settings = format.spec().cache_key().settings.iter();
+                let own = settings.filter(|one| one.part == part);
                 // All settings of a part make one segment: which of them changed is told by the diff,
                 // not by the outline.
                 let said: Vec<&str> = own.map(|one| setting_value(fields, one.path)).collect();
@@ -377,21 +375,26 @@ impl fmt::Display for Payload {
 }
 
 /// The names of the system prompt where it does not stand among the messages.
-pub(super) const fn system_names(format: Format) -> &'static [&'static str] {
-    match format {
-        Format::Anthropic => &["system"],
-        Format::OpenAiResponses => &["instructions"],
-        Format::Gemini => &["systemInstruction", "system_instruction"],
-        Format::OpenAiChat | Format::Ui | Format::Items => &[],
-    }
+pub(super) fn system_names(format: Format) -> &'static [&'static str] {
+    let members = format.spec().members();
+    members.map_or(&[], |members| members.instructions)
 }
 
-/// A member of the object that a request begins.
-fn head_member(before: &str, names: &[&str]) -> Option<String> {
+/// The JSON of a part before the history.
+fn head_value<'a>(format: Format, fields: &Fields<'a>, part: HeadPart) -> Option<&'a str> {
+    let value = match part {
+        HeadPart::Tools => find_member(fields, format.spec().tool_paths()).map(|(_, tools)| tools),
+        HeadPart::System => fields.get(system_names(format)),
+    };
+    value.map(|value| value.get())
+}
+
+/// The same, of the text that a request begins with.
+fn head_text(format: Format, before: &str, part: HeadPart) -> Option<String> {
     // Closed to be an object; the array is empty in it.
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
-    fields.get(names).map(|value| value.get().to_owned())
+    head_value(format, &fields, part).map(str::to_owned)
 }
 
 /// How many blocks an array has; a string is one.

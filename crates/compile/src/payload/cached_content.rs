@@ -7,13 +7,9 @@ use contexture_ir::{ContentHash, Fields, quote_json};
 use contexture_prompt_cache::{CachedContent, ContentIgnored, Outline, setting_value};
 use contexture_wire::Format;
 
+use crate::blocks::Rope;
 use crate::contributions::{EnvelopeFields, push_member};
 use crate::payload::body::{Payload, SegmentPosition, system_names};
-
-/// The settings of tools, which an object holds too.
-const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
-const TOOLS: &str = "tools";
-const NAMED: [&str; 2] = ["cachedContent", "cached_content"];
 
 impl Payload {
     /// The body of the call that makes a cache object (`cachedContents.create`) of the first so many
@@ -24,22 +20,23 @@ impl Payload {
         // A payload that names an object is made complete first: a new object holds all of the
         // beginning.
         let whole = self.full_payload();
-        if whole.head.format != Format::Gemini {
-            return None;
-        }
+        let spec = whole.head.format.spec();
+        let rules = spec.cache_key().cached_content?;
+        let history = spec.members()?.history;
         let mut edges = EnvelopeFields::parse_envelope(&whole.before, &whole.after)?;
         let messages = segments.checked_sub(whole.head_segment_count())?;
-        let model = whole.head.model.trim_start_matches("models/");
-        let model = quote_json(&format!("models/{model}"));
+        let prefix = rules.model_prefix;
+        let model = whole.head.model.trim_start_matches(prefix);
+        let model = quote_json(&format!("{prefix}{model}"));
         let mut body = format!("{{\"model\":{model},\"ttl\":\"{ttl_seconds}s\"");
-        for member in edges.remove_members(&cached_member_names()) {
+        for member in edges.remove_members(&cached_member_names(whole.head.format)) {
             body.push(',');
             push_member(&mut body, &member);
         }
         let contents = whole.elements.iter().take(messages);
         let contents: Vec<&str> = contents.map(|one| &*one.json).collect();
         if !contents.is_empty() {
-            body.push_str(",\"contents\":[");
+            body.push_str(&format!(",\"{history}\":["));
             body.push_str(&contents.join(","));
             body.push(']');
         }
@@ -61,9 +58,10 @@ impl Payload {
         let fields = Fields::parse(&around).unwrap_or_default();
         // The object holds the settings of tools as well, and a request beside it may not repeat them:
         // another setting needs another object.
-        let config = TOOL_CONFIG
+        let config: String = tool_settings(self.head.format)
+            .iter()
             .map(|name| setting_value(&fields, &[name]))
-            .concat();
+            .collect();
         let prefix = segments
             .checked_sub(1)
             .map(|last| outline.prefix_hash(last));
@@ -82,8 +80,10 @@ impl Payload {
     ) -> Result<Self, ContentIgnored> {
         let edges = EnvelopeFields::parse_envelope(&self.before, &self.after);
         let mut edges = edges.ok_or(ContentIgnored::Unsupported)?;
+        let rules = self.head.format.spec().cache_key().cached_content;
+        let names = rules.ok_or(ContentIgnored::Unsupported)?.members;
         // A parameter of the caller names an object of its own; two cannot be named.
-        if !edges.remove_members(&NAMED).is_empty() {
+        if !edges.remove_members(&names).is_empty() {
             return Err(ContentIgnored::Named);
         }
         let same = content.segments <= outline.segments.len()
@@ -100,9 +100,15 @@ impl Payload {
         if !elements.iter().any(|one| one.messages > 0) {
             return Err(ContentIgnored::NothingLeft);
         }
-        edges.remove_members(&cached_member_names());
-        let name = (NAMED[0].to_owned(), quote_json(&content.name));
+        edges.remove_members(&cached_member_names(self.head.format));
+        let [member, _] = names;
+        let name = (member.to_owned(), quote_json(&content.name));
         edges.back.push(name);
+        Ok(self.shortened(&edges, elements))
+    }
+
+    /// The payload with other edges and fewer elements, which remembers the full one.
+    fn shortened(&self, edges: &EnvelopeFields, elements: Rope) -> Self {
         let mut payload = Self {
             head: Arc::clone(&self.head),
             before: edges.opening_text().into(),
@@ -112,7 +118,7 @@ impl Payload {
             full: Some(Arc::new(self.clone())),
         };
         payload.update_len();
-        Ok(payload)
+        payload
     }
 
     /// How many segments stand before the messages.
@@ -124,8 +130,21 @@ impl Payload {
     }
 }
 
+/// The settings of tools, which an object holds too; nothing where there are no objects.
+fn tool_settings(format: Format) -> &'static [&'static str] {
+    let spec = format.spec();
+    let members = spec
+        .members()
+        .filter(|_| spec.cache_key().cached_content.is_some());
+    members.map_or(&[], |members| members.tool_choice)
+}
+
 /// The members that an object holds.
-fn cached_member_names() -> Vec<&'static str> {
-    let system = system_names(Format::Gemini).iter().copied();
-    system.chain([TOOLS]).chain(TOOL_CONFIG).collect()
+fn cached_member_names(format: Format) -> Vec<&'static str> {
+    let system = system_names(format).iter().copied();
+    let tools = format.spec().tool_paths().iter();
+    system
+        .chain(tools.filter_map(|path| path.first().copied()))
+        .chain(tool_settings(format).iter().copied())
+        .collect()
 }

@@ -2,16 +2,9 @@
 
 use contexture_catalogue::{Cost, Usage as Billed};
 use contexture_ir::{Transcript, Usage};
-use contexture_wire::Format;
-use serde::Deserialize;
+use contexture_wire::long_cache_write;
 
 use super::types::Ingested;
-
-/// Of what Anthropic says of writes to the cache; see its documentation of prompt caching, "1-hour cache duration".
-#[derive(Deserialize)]
-struct CacheWriteDetails {
-    ephemeral_1h_input_tokens: Option<u64>,
-}
 
 impl Ingested {
     /// Returns what an answer with this usage costs, as far as the catalogue has prices; `None` for an unknown
@@ -45,10 +38,6 @@ fn billed_usage(usage: &Usage) -> Billed {
 
 /// The tokens that were written to the cache for an hour: some of those that were written.
 fn one_hour_write_tokens(usage: &Usage) -> Option<u64> {
-    let reported = usage.extra.wire_fields(Format::Anthropic.as_str());
-    let written: CacheWriteDetails =
-        serde_json::from_str(reported.get("cache_creation")?.get()).ok()?;
-    written
-        .ephemeral_1h_input_tokens
-        .map(|hour| hour.min(usage.cache_write_tokens.unwrap_or(0)))
+    // What is said can exceed the count of all writes only by mistake.
+    long_cache_write(usage).map(|hour| hour.min(usage.cache_write_tokens.unwrap_or(0)))
 }

@@ -159,12 +159,12 @@ pub fn invalidated_tokens(
 mod tests {
     use contexture_catalogue::Catalogue;
     use contexture_ir::ContentHash;
-    use contexture_wire::Format;
+    use contexture_wire::{Format, RequestPart};
 
     use super::*;
     use crate::cost::CacheUsage;
     use crate::markers::{MarkerPolicy, place_markers};
-    use crate::outline::{OutlineSegment, RequestPart, SegmentStability};
+    use crate::outline::{OutlineSegment, SegmentStability};
     use crate::predict::CacheSimulator;
     use contexture_tokens::TokenBounds;
 

@@ -7,8 +7,9 @@
 //! * The *scope* is what a cache is never shared across: the model and, with some providers, a key.
 //! * *Stability* says for how long a segment stays as and where it is: for the epoch, from now on, for one call.
 //!
-//! `segments` has the data and the hashes, `parse` makes an outline of a request in JSON, `prefix_settings` knows which settings
-//! of a format belong to the prefix and how its provider calls their change.
+//! `segments` has the data and the hashes, `parse` makes an outline of a request in JSON. Where the blocks of a request begin and
+//! which settings belong to the prefix is said by the format ([`contexture_wire::FormatSpec::outline`],
+//! [`contexture_wire::FormatSpec::cache_key`]).
 //!
 //! Outlines are compared only with outlines made in the same way: the compiler's own are of pieces, those of JSON of blocks.
 //! Markers are no content: a segment has the same hash with and without them.
@@ -16,10 +17,8 @@
 //! Not here: where markers go (`markers`) and what a cache keeps (`rules`).
 
 mod parse;
-mod prefix_settings;
 mod segments;
 
-pub use parse::{OutlineError, automatic_marker};
+pub use parse::{OutlineError, automatic_marker, setting_value};
 pub(crate) use parse::{ParsedOutline, parse_outline};
-pub use prefix_settings::{PrefixSetting, prefix_settings, scope_members, setting_value};
-pub use segments::{Outline, OutlineSegment, RequestPart, SegmentStability};
+pub use segments::{Outline, OutlineSegment, SegmentStability};

@@ -7,14 +7,14 @@
 
 use contexture_ir::{ContentHash, Fields, quote_json};
 use contexture_tokens::{TokenBounds, TokenCounter};
-use contexture_wire::{CacheTtl, Format, marker_field};
+use contexture_wire::{
+    BlockContext, BlockOverhead, CacheTtl, Format, OutlineBlock, OutlineVisitor, RequestPart,
+    marker_field,
+};
 use serde_json::value::RawValue;
 
 use crate::framing::Framing;
-use crate::outline::{
-    Outline, OutlineSegment, RequestPart, SegmentStability, prefix_settings, scope_members,
-    setting_value,
-};
+use crate::outline::{Outline, OutlineSegment, SegmentStability};
 
 /// A text without blanks of at least so many bytes is taken for media or something sealed.
 const SEALED_BYTES: usize = 1_000;
@@ -71,59 +71,50 @@ pub(crate) fn parse_outline<'a>(
     counter: &dyn TokenCounter,
 ) -> Result<ParsedOutline<'a>, OutlineError> {
     let not = |expected| OutlineError::NotARequest { format, expected };
+    let spec = format.spec();
     // Our own formats are never sent, so there is no cache that could compare them.
-    if !Format::PROVIDERS.contains(&format) {
+    if spec.members().is_none() {
         return Err(not("only providers' formats are sent to a cache"));
     }
     let fields = Fields::parse(request).map_err(|_| not("a JSON object"))?;
-    let (list, expected) = match format {
-        Format::OpenAiResponses => ("input", "an array or a text under `input`"),
-        Format::Gemini => ("contents", "an array under `contents`"),
-        _ => ("messages", "an array under `messages`"),
-    };
-    let body = fields.get(&[list]).ok_or_else(|| not(expected))?;
-    let model: Option<String> = fields
-        .get(&["model"])
-        .and_then(|model| serde_json::from_str(model.get()).ok());
-    let mut cutter = OutlineBuilder {
+    let mut builder = OutlineBuilder {
         format,
+        framing: Framing::for_format(format),
         counter,
+        fields: &fields,
+        open_settings: &[RequestPart::Form, RequestPart::Settings],
         segments: Vec::new(),
         texts: Vec::new(),
         bare: Vec::new(),
     };
-    cutter.add_tools(&fields);
-    // In the order in which the provider reads a request, not in that of its members.
-    cutter.add_settings(&fields, RequestPart::Form);
-    let system = [
-        "system",
-        "instructions",
-        "systemInstruction",
-        "system_instruction",
-    ];
-    if let Some(name) = system.iter().find(|name| fields.get(&[name]).is_some())
-        && let Some(system) = fields.get(&[name])
-    {
-        cutter.add_system(name, system);
-    }
-    cutter.add_messages(list, body, || not(expected), &fields)?;
+    spec.outline(&fields, &mut builder).map_err(not)?;
+    // A request without system prompt and messages still has a form.
+    builder.add_settings_before(RequestPart::System);
+    let OutlineBuilder {
+        segments,
+        texts,
+        bare,
+        ..
+    } = builder;
+    let model: Option<String> = fields
+        .get(&["model"])
+        .and_then(|model| serde_json::from_str(model.get()).ok());
     let mut scope = model.clone().unwrap_or_default();
     // Requests with different scopes never share a cache, so the scope is hashed before any segment.
-    for (name, _) in scope_members(format) {
+    for (name, _) in spec.cache_key().scopes {
         scope.push('\n');
         scope.push_str(setting_value(&fields, &[name]));
     }
-    let whole = automatic_marker(format, &fields);
     Ok(ParsedOutline {
         outline: Outline {
             format,
             scope,
-            segments: cutter.segments,
-            whole,
+            segments,
+            whole: automatic_marker(format, &fields),
         },
         model,
-        texts: cutter.texts,
-        bare: cutter.bare,
+        texts,
+        bare,
         fields,
     })
 }
@@ -131,11 +122,12 @@ pub(crate) fn parse_outline<'a>(
 /// The mark at the top of a request, which the provider moves by itself.
 #[must_use]
 pub fn automatic_marker(format: Format, fields: &Fields<'_>) -> Option<CacheTtl> {
-    if format != Format::Anthropic {
+    let rules = format.spec().markers()?;
+    if !rules.can_mark_request() {
         return None;
     }
-    let mark = setting_value(fields, &["cache_control", "type"]);
-    let long = setting_value(fields, &["cache_control", "ttl"]) == quote_json("1h");
+    let mark = setting_value(fields, &[rules.field(), "type"]);
+    let long = setting_value(fields, &[rules.field(), "ttl"]) == quote_json("1h");
     let ttl = if long {
         CacheTtl::Long
     } else {
@@ -144,164 +136,145 @@ pub fn automatic_marker(format: Format, fields: &Fields<'_>) -> Option<CacheTtl>
     (!mark.is_empty()).then_some(ttl)
 }
 
-struct OutlineBuilder<'a, 'c> {
+/// What a request says for a setting; empty if nothing.
+#[must_use]
+pub fn setting_value<'a>(fields: &Fields<'a>, path: &[&str]) -> &'a str {
+    let Some((first, rest)) = path.split_first() else {
+        return "";
+    };
+    let found = fields.get(&[first]).map(|value| value.get());
+    match (found, rest) {
+        (None | Some("null"), _) => "",
+        (Some(text), []) => text,
+        (Some(text), rest) => Fields::parse(text).map_or("", |inner| setting_value(&inner, rest)),
+    }
+}
+
+/// Makes segments of the blocks that a format finds in a request.
+struct OutlineBuilder<'a, 'b> {
     format: Format,
-    counter: &'c dyn TokenCounter,
+    framing: Framing,
+    counter: &'b dyn TokenCounter,
+    fields: &'b Fields<'a>,
+    /// The parts that are made of settings and still to come.
+    open_settings: &'static [RequestPart],
     segments: Vec<OutlineSegment>,
     texts: Vec<&'a str>,
     bare: Vec<String>,
 }
 
+impl<'a> OutlineVisitor<'a> for OutlineBuilder<'a, '_> {
+    fn visit_block(&mut self, block: OutlineBlock<'a, '_>) {
+        self.add_settings_before(block.part);
+        let tokens = self.block_tokens(&block);
+        let bare = self.bare_block(&block);
+        let mut segment = self.content_segment(&block, bare.len(), tokens);
+        segment.hash = ContentHash::of(bare.as_bytes());
+        self.segments.push(segment);
+        self.texts.push(block.json.get());
+        self.bare.push(bare);
+    }
+}
+
 impl<'a> OutlineBuilder<'a, '_> {
-    fn add_tools(&mut self, fields: &Fields<'a>) {
-        let framing = Framing::for_format(self.format);
-        let Some(name) = ["tools", "functions"]
-            .into_iter()
-            .find(|name| fields.get(&[name]).is_some())
-        else {
-            return;
+    /// Adds the settings whose place in the cache's order is before a part.
+    fn add_settings_before(&mut self, part: RequestPart) {
+        while let [next, rest @ ..] = self.open_settings
+            && *next < part
+        {
+            self.open_settings = rest;
+            self.add_settings(*next);
+        }
+    }
+
+    fn add_settings(&mut self, part: RequestPart) {
+        let settings = self.format.spec().cache_key().settings;
+        for (at, one) in settings.iter().enumerate() {
+            if one.part != part {
+                continue;
+            }
+            let text = setting_value(self.fields, one.path);
+            let bare = normalize_block(self.format, text);
+            // Settings are no content blocks: look-back does not count them, and none carries a mark.
+            self.segments.push(OutlineSegment {
+                path: one.path.join("."),
+                bytes: bare.len(),
+                marks: markers_in(self.format, text, NESTED),
+                ..OutlineSegment::new(part, at, ContentHash::of(bare.as_bytes()))
+            });
+            self.texts.push(text);
+            self.bare.push(bare);
+        }
+    }
+
+    fn content_segment(
+        &self,
+        block: &OutlineBlock<'a, '_>,
+        bytes: usize,
+        tokens: TokenBounds,
+    ) -> OutlineSegment {
+        let mut marks = markers_in(self.format, block.json.get(), NESTED);
+        marks.extend(block.marker);
+        OutlineSegment {
+            path: block.path.clone(),
+            bytes,
+            tokens,
+            blocks: 1,
+            lasts: match block.part {
+                RequestPart::Messages => SegmentStability::Onwards,
+                _ => SegmentStability::Epoch,
+            },
+            can_carry: true,
+            marks,
+            ..OutlineSegment::new(block.part, block.index, ContentHash::of(b""))
+        }
+    }
+
+    fn block_tokens(&self, block: &OutlineBlock<'a, '_>) -> TokenBounds {
+        if block.part == RequestPart::Tools {
+            return self.tool_tokens(block);
+        }
+        let beside = block.beside.map_or(TokenBounds::ZERO, |beside| {
+            self.estimate_tokens(beside.get())
+        });
+        let overhead = match block.overhead {
+            BlockOverhead::None => TokenBounds::ZERO,
+            BlockOverhead::System => self.framing.system,
+            BlockOverhead::Message => self.framing.message,
         };
-        let all = fields
-            .get(&[name])
-            .and_then(parse_array)
-            .unwrap_or_default();
-        for (at, tool) in all.iter().enumerate() {
-            let high = self.counter.count(tool.get()).high;
-            let mut tokens =
-                TokenBounds::between(high * framing.tool_text / 100, high) + framing.tool;
-            if at == 0 {
-                tokens += framing.tools;
-            }
-            let path = format!("{name}[{at}]");
-            self.push_segment(RequestPart::Tools, path, at, tool.get(), "", tokens);
-        }
+        self.estimate_tokens(block.json.get()) + overhead + beside
     }
 
-    fn add_settings(&mut self, fields: &Fields<'a>, part: RequestPart) {
-        for (at, one) in prefix_settings(self.format).iter().enumerate() {
-            if one.part == part {
-                let text = setting_value(fields, one.path);
-                self.push_segment(part, one.path.join("."), at, text, "", TokenBounds::ZERO);
-            }
-        }
-    }
-
-    fn add_system(&mut self, name: &str, system: &'a RawValue) {
-        let parts = Fields::parse(system.get()).ok();
-        let parts = parts
-            .and_then(|fields| fields.get(&["parts"]))
-            .and_then(parse_array);
-        // A system prompt is a text, an array of blocks, or, with Gemini, an object with parts.
-        let blocks = parse_array(system).or(parts);
-        let Some(blocks) = blocks else {
-            let framing = Framing::for_format(self.format).system;
-            let tokens = self.estimate_tokens(system.get()) + framing;
-            let path = name.to_owned();
-            self.push_segment(RequestPart::System, path, 0, system.get(), "", tokens);
-            return;
+    fn tool_tokens(&self, tool: &OutlineBlock<'a, '_>) -> TokenBounds {
+        let high = self.counter.count(tool.json.get()).high;
+        let low = high * self.framing.tool_text / 100;
+        let first = match tool.index {
+            0 => self.framing.tools,
+            _ => TokenBounds::ZERO,
         };
-        for (at, block) in blocks.iter().enumerate() {
-            let tokens = self.estimate_tokens(block.get());
-            let path = format!("{name}[{at}]");
-            self.push_segment(RequestPart::System, path, at, block.get(), "", tokens);
-        }
+        TokenBounds::between(low, high) + self.framing.tool + first
     }
 
-    fn add_messages(
-        &mut self,
-        list: &str,
-        body: &'a RawValue,
-        not: impl Fn() -> OutlineError,
-        fields: &Fields<'a>,
-    ) -> Result<(), OutlineError> {
-        if body.get().starts_with('"') && self.format == Format::OpenAiResponses {
-            let tokens =
-                self.estimate_tokens(body.get()) + Framing::for_format(self.format).message;
-            self.push_segment(
-                RequestPart::Messages,
-                list.to_owned(),
-                0,
-                body.get(),
-                "user",
-                tokens,
-            );
-            return Ok(());
-        }
-        let all = parse_array(body).ok_or_else(&not)?;
-        // Chat Completions have no member for the system prompt: the leading system messages are it.
-        let mut leading = self.format == Format::OpenAiChat;
-        for (at, message) in all.into_iter().enumerate() {
-            let inner = Fields::parse(message.get()).map_err(|_| not())?;
-            let role = setting_value(&inner, &["role"]);
-            leading &= matches!(role, "\"system\"" | "\"developer\"");
-            if !leading
-                && self
-                    .segments
-                    .iter()
-                    .all(|one| one.part < RequestPart::Settings)
-            {
-                self.add_settings(fields, RequestPart::Settings);
+    /// The block's cached form: without marks and white space, with what its message says beside its blocks.
+    fn bare_block(&self, block: &OutlineBlock<'a, '_>) -> String {
+        let own = || normalize_block(self.format, block.json.get());
+        match block.context {
+            BlockContext::Alone => own(),
+            BlockContext::Word(word) => format!("{word}{}", own()),
+            BlockContext::FirstOf { message, content } => {
+                format!("{}{}", self.fields_except(message, content), own())
             }
-            let part = if leading {
-                RequestPart::System
-            } else {
-                RequestPart::Messages
-            };
-            self.add_message(part, &format!("{list}[{at}]"), at, message, &inner);
-        }
-        Ok(())
-    }
-
-    fn add_message(
-        &mut self,
-        part: RequestPart,
-        path: &str,
-        at: usize,
-        message: &'a RawValue,
-        fields: &Fields<'a>,
-    ) {
-        let framing = Framing::for_format(self.format).message;
-        let content = match self.format {
-            Format::Gemini => "parts",
-            _ => "content",
-        };
-        let blocks = fields.get(&[content]).and_then(parse_array);
-        let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) else {
-            let bare = self.single_text_block(message, fields, content);
-            let tokens = self.estimate_tokens(message.get()) + framing;
-            self.push_bare_segment(part, path.to_owned(), at, message.get(), bare, tokens);
-            return;
-        };
-        // What the message says beside its blocks belongs to the first of them.
-        let mut around = self.fields_except(fields, content);
-        // Cannot underflow: empty lists of blocks were handled above.
-        let last = blocks.len() - 1;
-        for (index, block) in blocks.into_iter().enumerate() {
-            let mut tokens = self.estimate_tokens(block.get());
-            if index == 0 {
-                tokens += framing;
+            BlockContext::OneText {
+                message,
+                content,
+                block_type,
+            } => {
+                let text = message.get(&[content]).map_or("", RawValue::get);
+                let around = self.fields_except(message, content);
+                let block_type = quote_json(block_type);
+                format!(r#"{around}{{"type":{block_type},"text":{text}}}"#)
             }
-            // Calls stand beside the content in Chat Completions; they are billed with the last block.
-            if index == last && part == RequestPart::Messages && self.format == Format::OpenAiChat {
-                tokens += fields
-                    .get(&["tool_calls"])
-                    .map_or(TokenBounds::ZERO, |calls| self.estimate_tokens(calls.get()));
-            }
-            let path = format!("{path}.{content}[{index}]");
-            self.push_segment(part, path, at, block.get(), &around, tokens);
-            around.clear();
         }
-    }
-
-    /// A message whose content is one text, as if that were its only block, where it may be either.
-    fn single_text_block(&self, message: &RawValue, fields: &Fields<'_>, content: &str) -> String {
-        let said = fields.get(&[content]).map_or("", RawValue::get);
-        // Anthropic treats a text and an array with one text block alike, so both must have one hash.
-        if self.format != Format::Anthropic || !said.starts_with('"') {
-            return normalize_block(self.format, message.get());
-        }
-        let block = format!(r#"{{"type":"text","text":{said}}}"#);
-        format!("{}{block}", self.fields_except(fields, content))
     }
 
     fn fields_except(&self, fields: &Fields<'_>, content: &str) -> String {
@@ -328,48 +301,6 @@ impl<'a> OutlineBuilder<'a, '_> {
             };
         }
         total
-    }
-
-    fn push_segment(
-        &mut self,
-        part: RequestPart,
-        path: String,
-        at: usize,
-        text: &'a str,
-        around: &str,
-        tokens: TokenBounds,
-    ) {
-        let bare = format!("{around}{}", normalize_block(self.format, text));
-        self.push_bare_segment(part, path, at, text, bare, tokens);
-    }
-
-    fn push_bare_segment(
-        &mut self,
-        part: RequestPart,
-        path: String,
-        at: usize,
-        text: &'a str,
-        bare: String,
-        tokens: TokenBounds,
-    ) {
-        let nothing = matches!(part, RequestPart::Form | RequestPart::Settings);
-        self.segments.push(OutlineSegment {
-            path,
-            bytes: bare.len(),
-            tokens,
-            // Settings are no content blocks: look-back does not count them.
-            blocks: usize::from(!nothing),
-            lasts: if part == RequestPart::Messages {
-                SegmentStability::Onwards
-            } else {
-                SegmentStability::Epoch
-            },
-            can_carry: !nothing,
-            marks: markers_in(self.format, text, NESTED),
-            ..OutlineSegment::new(part, at, ContentHash::of(bare.as_bytes()))
-        });
-        self.texts.push(text);
-        self.bare.push(bare);
     }
 }
 
@@ -428,8 +359,8 @@ fn normalize_to_depth(format: Format, text: &str, depth: usize) -> String {
         out.push(':');
         match parse_array(value).filter(|_| depth > 0 && matches!(key, "content" | "output")) {
             Some(blocks) => {
-                let blocks: Vec<String> = blocks
-                    .iter()
+                let content = blocks.iter().filter(|one| !is_marker_block(format, one));
+                let blocks: Vec<String> = content
                     .map(|one| normalize_to_depth(format, one.get(), depth - 1))
                     .collect();
                 out.push_str(&format!("[{}]", blocks.join(",")));
@@ -439,6 +370,12 @@ fn normalize_to_depth(format: Format, text: &str, depth: usize) -> String {
     }
     out.push('}');
     out
+}
+
+/// Whether a block is nothing but a mark.
+fn is_marker_block(format: Format, block: &RawValue) -> bool {
+    let rules = format.spec().markers();
+    rules.is_some_and(|rules| rules.marker_of_block(block).is_some())
 }
 
 /// JSON without the white space between its tokens.

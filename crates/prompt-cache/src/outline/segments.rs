@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{CacheTtl, Format};
+use contexture_wire::{CacheTtl, Format, RequestPart};
 
 /// A payload as its provider's cache sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,35 +49,6 @@ pub struct OutlineSegment {
     pub can_carry: bool,
     /// The marks in it that were there before any of ours.
     pub marks: Vec<CacheTtl>,
-}
-
-/// The parts of a request, in the cache's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RequestPart {
-    /// The definitions of tools.
-    Tools,
-    /// The form of the answer and how much to think, where they stand before the system prompt.
-    Form,
-    /// The system prompt.
-    System,
-    /// What else must be equal for messages to be read from the cache: the choice of a tool, thinking.
-    Settings,
-    /// The array of messages.
-    Messages,
-}
-
-impl RequestPart {
-    /// The lower-case word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Form => "form",
-            Self::System => "system",
-            Self::Settings => "settings",
-            Self::Messages => "messages",
-        }
-    }
 }
 
 /// How long a segment stays as and where it is.

@@ -15,11 +15,13 @@
 
 mod block;
 mod choice;
+mod detect;
 mod encode;
 mod media;
 mod message_builder;
 mod options;
 mod parse;
+mod prompt_cache;
 mod request;
 mod response;
 mod source;

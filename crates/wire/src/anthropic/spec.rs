@@ -1,18 +1,23 @@
 //! What is special about Anthropic Messages, and the format's own names.
 
-use contexture_ir::{Fields, Transcript};
+use contexture_ir::{Fields, Transcript, Usage};
 use serde_json::value::RawValue;
 
+use super::prompt_cache::{self, CACHE_KEY, OUTLINE, OVERHEAD};
 use super::stream::AnthropicStream;
-use super::{encode, lift, request, response};
+use super::{detect, encode, lift, request, response};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
+use crate::outline::visit_request;
 use crate::spec::{
     CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
 };
@@ -140,6 +145,34 @@ impl FormatSpec for Anthropic {
         &STRUCTURE
     }
 
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        detect::detect_object(object)
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        detect::detect_messages(messages)
+    }
+
+    fn overhead(&self) -> &'static Overhead {
+        &OVERHEAD
+    }
+
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CACHE_KEY
+    }
+
+    fn outline<'a>(
+        &self,
+        body: &Fields<'a>,
+        visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        visit_request(self, &OUTLINE, body, visitor)
+    }
+
+    fn long_cache_write(&self, usage: &Usage) -> Option<u64> {
+        prompt_cache::long_cache_write(usage)
+    }
+
     fn markers(&self) -> Option<&'static dyn CacheMarkers> {
         Some(&Anthropic)
     }
@@ -179,5 +212,9 @@ impl CacheMarkers for Anthropic {
 
     fn head_block(&self) -> Option<&'static str> {
         Some("text")
+    }
+
+    fn can_mark_request(&self) -> bool {
+        true
     }
 }

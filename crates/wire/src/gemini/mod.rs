@@ -26,6 +26,7 @@ mod names;
 mod output;
 mod parse;
 mod part;
+mod prompt_cache;
 mod request;
 mod response;
 mod schema;

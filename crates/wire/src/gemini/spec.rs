@@ -1,19 +1,26 @@
 //! What is special about Gemini, and the format's own names.
 
-use contexture_ir::Transcript;
+use contexture_ir::{Fields, Transcript};
 
 use super::encode::Signing;
+use super::prompt_cache::{CACHE_KEY, OUTLINE, OVERHEAD, SEALED_MEMBERS};
 use super::stream::GeminiStream;
 use super::{encode, lift, request, response};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
-use crate::spec::{CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers};
+use crate::outline::visit_request;
+use crate::spec::{
+    CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers, RequestMembers,
+};
 use crate::stream::StreamParser;
 
 /// The format's name, also the key of its fields in `ctx:wire`.
@@ -64,6 +71,13 @@ const MEMBERS: RequestMembers = RequestMembers {
     usage: "usageMetadata",
     // A stream is asked for in the address.
     stream: &[],
+};
+
+const OPTIONS: OptionMembers = OptionMembers {
+    holder: Some("generationConfig"),
+    output_limit: &["maxOutputTokens"],
+    temperature: "temperature",
+    top_p: "topP",
 };
 
 const HTTP: HttpProfile = HttpProfile {
@@ -153,6 +167,48 @@ impl FormatSpec for Gemini {
 
     fn structure(&self) -> &'static Structure {
         &STRUCTURE
+    }
+
+    fn option_members(&self) -> &'static OptionMembers {
+        &OPTIONS
+    }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        let has = |name: &str| object.get(&[name]).is_some();
+        let is_own = has("contents") || has("candidates");
+        is_own.then_some(Evidence::new(
+            Evidence::OWN_MEMBER + 2,
+            "an object with `contents` or `candidates`",
+        ))
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        // UI messages have parts as well, but theirs have a `type`, which weighs more.
+        let has_parts = messages.first()?.get(&["parts"]).is_some();
+        has_parts.then_some(Evidence::new(
+            Evidence::SHARED_MEMBER + 1,
+            "contents with `parts` that have no `type`",
+        ))
+    }
+
+    fn overhead(&self) -> &'static Overhead {
+        &OVERHEAD
+    }
+
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CACHE_KEY
+    }
+
+    fn outline<'a>(
+        &self,
+        body: &Fields<'a>,
+        visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        visit_request(self, &OUTLINE, body, visitor)
+    }
+
+    fn sealed_members(&self) -> &'static [&'static str] {
+        SEALED_MEMBERS
     }
 
     fn http(&self) -> Option<&'static HttpProfile> {

@@ -1,11 +1,12 @@
 //! What is special about our own document format: little, because nobody's model reads it.
 
-use contexture_ir::Transcript;
+use contexture_ir::{Fields, Transcript};
 
 use super::{lift, lower, write};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::{Evidence, text_member};
 use crate::model::format::Format;
 use crate::model::paired_item::RoleRun;
 use crate::spec::{FormatHosts, FormatSpec, Identity};
@@ -19,6 +20,15 @@ const IDENTITY: Identity = Identity {
     opaque_maker: Some("ctx"),
     hosts: FormatHosts::Any,
 };
+
+/// The types of items; Responses has the same ones, so that its bare arrays read as items.
+const ITEM_TYPES: &[&str] = &[
+    "message",
+    "function_call",
+    "function_call_output",
+    "reasoning",
+    "compaction",
+];
 
 /// Our own document format.
 #[derive(Debug)]
@@ -53,6 +63,26 @@ impl FormatSpec for Items {
     fn encode_run(&self, _dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
         write::encode_run(run)
     }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        object.get(&["items"]).is_some().then_some(Evidence::new(
+            Evidence::OWN_MEMBER + 1,
+            "an object with `items`",
+        ))
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        messages.iter().any(has_item_type).then_some(Evidence::new(
+            Evidence::SHARED_MEMBER,
+            "an array of items: objects with an item's `type`",
+        ))
+    }
+}
+
+fn has_item_type(message: &Fields<'_>) -> bool {
+    // A colon marks an extension of ours, whatever its slug.
+    text_member(message, "type")
+        .is_some_and(|kind| ITEM_TYPES.contains(&kind.as_str()) || kind.contains(':'))
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@
 //!   items of one side, the unit that is lowered and cached;
 //! * **chunk** and **envelope** ([`chunk`]): the lowered runs, and the request around them;
 //! * **structure** ([`structure`]), **name rule** ([`name_rule`]), **repair rules**
-//!   ([`repair_rules`]): what a format demands of a history, as data.
+//!   ([`repair_rules`]): what a format demands of a history, as data;
+//! * **overhead** ([`overhead`]), **cache key rules** and **outline shape** ([`prompt_cache`]): what a
+//!   provider bills and caches, as data;
+//! * **evidence** ([`evidence`]): what in a document speaks for a format.
 //!
 //! JSON is written member by member ([`json`], [`json_builder`]) and never through a generic value:
 //! the order of members and the spelling of numbers are part of a provider's cache key.
@@ -28,6 +31,7 @@ pub(crate) mod call_ids;
 pub(crate) mod chunk;
 pub(crate) mod conversion;
 pub(crate) mod error;
+pub(crate) mod evidence;
 pub(crate) mod format;
 pub(crate) mod format_extras;
 pub(crate) mod json;
@@ -35,8 +39,10 @@ pub(crate) mod json_builder;
 pub(crate) mod loss;
 pub(crate) mod media;
 pub(crate) mod name_rule;
+pub(crate) mod overhead;
 pub(crate) mod paired_item;
 pub(crate) mod pairing;
+pub(crate) mod prompt_cache;
 pub(crate) mod repair_rules;
 pub(crate) mod structure;
 pub(crate) mod text_fallback;

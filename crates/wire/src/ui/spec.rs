@@ -1,10 +1,11 @@
 //! What is special about UI messages of the AI SDK: little, because nobody's model reads it.
 
-use contexture_ir::Transcript;
+use contexture_ir::{Fields, Transcript};
 
 use super::{lift, lower};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::{Evidence, member_objects, text_member};
 use crate::model::format::Format;
 use crate::spec::{FormatHosts, FormatSpec, Identity};
 
@@ -43,4 +44,29 @@ impl FormatSpec for Ui {
     fn encode_document(&self, kind: DocumentKind, transcript: &Transcript) -> Option<Lowered> {
         Some(lower(kind, transcript))
     }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        let has = |name: &str| object.get(&[name]).is_some();
+        (has("role") && has("parts")).then_some(Evidence::new(
+            Evidence::SHARED_MEMBER - 1,
+            "a message with `parts`",
+        ))
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        let first = messages.first()?;
+        first.get(&["parts"])?;
+        // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
+        (first.get(&["id"]).is_some() || messages.iter().any(has_typed_parts)).then_some(
+            Evidence::new(
+                Evidence::OWN_MEMBER,
+                "messages with `parts` that have a `type`",
+            ),
+        )
+    }
+}
+
+fn has_typed_parts(message: &Fields<'_>) -> bool {
+    let parts = member_objects(message, "parts");
+    parts.iter().any(|part| text_member(part, "type").is_some())
 }

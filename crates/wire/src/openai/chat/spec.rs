@@ -8,16 +8,25 @@ use super::{encode, lift, request, response};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::{Evidence, has_chat_words, text_member};
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{
+    CacheKeyRules, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
+};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
+use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
-    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, PROVIDER, carries_text,
+    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
+    PROVIDER, carries_text,
 };
+use crate::outline::visit_request;
 use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers,
+    RequestMembers,
 };
 use crate::stream::StreamParser;
 
@@ -61,10 +70,45 @@ const MEMBERS: RequestMembers = RequestMembers {
     ],
 };
 
+const OPTIONS: OptionMembers = OptionMembers {
+    output_limit: &["max_tokens", "max_completion_tokens"],
+    ..OptionMembers::SNAKE_CASE
+};
+
 const PROFILE: HttpProfile = HttpProfile {
     path: CallPath::Fixed(&["chat", "completions"]),
     ..HTTP
 };
+
+/// What of a request belongs to the cached prefix.
+const CACHE_KEY: CacheKeyRules = CacheKeyRules {
+    settings: &[
+        PrefixSetting::new(
+            &["response_format"],
+            RequestPart::Form,
+            "text_format_changed",
+        ),
+        PrefixSetting::new(
+            &["reasoning_effort"],
+            RequestPart::Form,
+            "reasoning_effort_changed",
+        ),
+        PrefixSetting::new(&["verbosity"], RequestPart::Form, "verbosity_changed"),
+    ],
+    ..prompt_cache::CACHE_KEY
+};
+
+const OUTLINE: OutlineShape = OutlineShape {
+    expected: "an array under `messages`",
+    // There is no member for the system prompt.
+    leading_system: true,
+    text_history: None,
+    text_block: None,
+    beside: Some("tool_calls"),
+};
+
+/// What was seen in messages that use words which only this format has.
+const CHAT_WORDS: &str = "messages with `tool_calls`, `tool_call_id` or a system role";
 
 /// OpenAI Chat Completions.
 #[derive(Debug)]
@@ -121,6 +165,56 @@ impl FormatSpec for Chat {
         &STRUCTURE
     }
 
+    fn option_members(&self) -> &'static OptionMembers {
+        &OPTIONS
+    }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        let has_choices = object.get(&["choices"]).is_some();
+        has_choices.then_some(Evidence::new(
+            Evidence::OWN_MEMBER,
+            "an object with `choices`",
+        ))
+    }
+
+    fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
+        messages.first()?.get(&["role"])?;
+        // Anthropic's blocks stand between the two ranks of these words: they weigh more than a system role in the
+        // middle, which newer Claude models accept, but less than a role that only tools have.
+        if has_chat_words(messages) {
+            return Some(Evidence::new(Evidence::OWN_WORDS + 2, CHAT_WORDS));
+        }
+        let is_system = |message| text_member(message, "role").as_deref() == Some("system");
+        if messages.iter().any(is_system) {
+            return Some(Evidence::new(Evidence::OWN_WORDS, CHAT_WORDS));
+        }
+        // Hosts of this format are the most, so plain messages are taken for theirs.
+        Some(Evidence::new(
+            Evidence::COMMON_SHAPE,
+            "messages with `role` and `content`",
+        ))
+    }
+
+    fn tool_paths(&self) -> &'static [&'static [&'static str]] {
+        &[&["tools"], &["functions"]]
+    }
+
+    fn overhead(&self) -> &'static Overhead {
+        &OVERHEAD
+    }
+
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CACHE_KEY
+    }
+
+    fn outline<'a>(
+        &self,
+        body: &Fields<'a>,
+        visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        visit_request(self, &OUTLINE, body, visitor)
+    }
+
     fn markers(&self) -> Option<&'static dyn CacheMarkers> {
         Some(&Chat)
     }
@@ -156,7 +250,7 @@ impl CacheMarkers for Chat {
         }
     }
 
-    fn automatic_option(&self) -> Option<&'static str> {
-        Some(CACHE_OPTIONS)
+    fn automatic_option(&self) -> Option<(&'static str, &'static str)> {
+        Some((CACHE_OPTIONS, NO_AUTOMATIC_MARKERS))
     }
 }

@@ -8,16 +8,25 @@ use super::{encode_run, lift, request, response};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
+use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
+use crate::model::prompt_cache::{
+    CacheKeyRules, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
+};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
+use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
-    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, PROVIDER, carries_text,
+    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
+    PROVIDER, carries_text,
 };
+use crate::outline::visit_request;
 use crate::spec::{
-    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, OptionMembers,
+    RequestMembers,
 };
 use crate::stream::StreamParser;
 
@@ -65,9 +74,44 @@ const MEMBERS: RequestMembers = RequestMembers {
     stream: &[("stream", "true")],
 };
 
+const OPTIONS: OptionMembers = OptionMembers {
+    output_limit: &["max_output_tokens"],
+    ..OptionMembers::SNAKE_CASE
+};
+
 const PROFILE: HttpProfile = HttpProfile {
     path: CallPath::Fixed(&["responses"]),
     ..HTTP
+};
+
+/// What of a request belongs to the cached prefix.
+const CACHE_KEY: CacheKeyRules = CacheKeyRules {
+    settings: &[
+        PrefixSetting::new(
+            &["text", "format"],
+            RequestPart::Form,
+            "text_format_changed",
+        ),
+        PrefixSetting::new(
+            &["reasoning", "effort"],
+            RequestPart::Form,
+            "reasoning_effort_changed",
+        ),
+        PrefixSetting::new(
+            &["text", "verbosity"],
+            RequestPart::Form,
+            "verbosity_changed",
+        ),
+    ],
+    ..prompt_cache::CACHE_KEY
+};
+
+const OUTLINE: OutlineShape = OutlineShape {
+    expected: "an array or a text under `input`",
+    leading_system: false,
+    text_history: Some("user"),
+    text_block: None,
+    beside: None,
 };
 
 /// OpenAI Responses.
@@ -144,6 +188,34 @@ impl FormatSpec for Responses {
         &STRUCTURE
     }
 
+    fn option_members(&self) -> &'static OptionMembers {
+        &OPTIONS
+    }
+
+    fn detect_object(&self, object: &Fields<'_>) -> Option<Evidence> {
+        let has = |name: &str| object.get(&[name]).is_some();
+        (has("input") || has("output")).then_some(Evidence::new(
+            Evidence::SHARED_MEMBER,
+            "an object with `input` or `output`",
+        ))
+    }
+
+    fn overhead(&self) -> &'static Overhead {
+        &OVERHEAD
+    }
+
+    fn cache_key(&self) -> &'static CacheKeyRules {
+        &CACHE_KEY
+    }
+
+    fn outline<'a>(
+        &self,
+        body: &Fields<'a>,
+        visitor: &mut dyn OutlineVisitor<'a>,
+    ) -> Result<(), &'static str> {
+        visit_request(self, &OUTLINE, body, visitor)
+    }
+
     fn markers(&self) -> Option<&'static dyn CacheMarkers> {
         Some(&Responses)
     }
@@ -182,7 +254,7 @@ impl CacheMarkers for Responses {
         }
     }
 
-    fn automatic_option(&self) -> Option<&'static str> {
-        Some(CACHE_OPTIONS)
+    fn automatic_option(&self) -> Option<(&'static str, &'static str)> {
+        Some((CACHE_OPTIONS, NO_AUTOMATIC_MARKERS))
     }
 }

@@ -4,6 +4,7 @@
 
 pub(in crate::openai) mod custom_tools;
 pub(in crate::openai) mod options;
+pub(in crate::openai) mod prompt_cache;
 
 use contexture_ir::{Error, Extra, Fields, Raw};
 
@@ -18,6 +19,8 @@ use crate::stream::string_field;
 pub(in crate::openai) const PROVIDER: &str = "openai";
 /// The member by which a request forbids the provider to place cache markers by itself.
 pub(in crate::openai) const CACHE_OPTIONS: &str = "prompt_cache_options";
+/// The value of [`CACHE_OPTIONS`] by which only the request's own markers count.
+pub(in crate::openai) const NO_AUTOMATIC_MARKERS: &str = r#"{"mode":"explicit"}"#;
 /// The member of a block that is a cache marker.
 pub(in crate::openai) const CACHE_MARKER: &str = "prompt_cache_breakpoint";
 /// A cache marker with the usual time to live, thirty minutes.
