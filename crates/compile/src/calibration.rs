@@ -11,6 +11,7 @@
 //!
 //! Not here: how a range is narrowed (`narrowing`), where reports come from, when what was learned is stored.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use contexture_tokens::TokenBounds;
@@ -63,8 +64,8 @@ enum BoundsPosition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CountedRequest {
-    /// The format: `anthropic`, `openai-chat`, ….
-    pub format: &'static str,
+    /// The format, `anthropic` say, or the name of a target adapter.
+    pub format: Cow<'static, str>,
     /// The model as the provider knows it.
     pub model: String,
     /// All of the request.
@@ -75,7 +76,7 @@ impl From<&Report> for CountedRequest {
     fn from(report: &Report) -> Self {
         let counted = &report.totals.counted;
         Self {
-            format: report.target.format,
+            format: report.target.format.clone(),
             model: report.target.model.clone(),
             counted: TokenBounds {
                 low: counted.low,
@@ -88,7 +89,7 @@ impl From<&Report> for CountedRequest {
 impl Calibration {
     /// Learns from what a provider reported for a compiled request: all its input tokens, cached ones included.
     pub fn learn_from_usage(&mut self, counting: &CountedRequest, reported: u64) {
-        let model = model_key(counting.format, &counting.model);
+        let model = model_key(&counting.format, &counting.model);
         self.learn_from_range(&model, counting.counted, reported);
     }
 
@@ -157,7 +158,7 @@ impl Calibration {
     /// The same for the model of a request.
     #[must_use]
     pub fn calibrated_range_of(&self, request: &CompileRequest) -> Option<CalibratedRange> {
-        self.calibrated_range(&model_key(request.dialect.format.as_str(), &request.model))
+        self.calibrated_range(&model_key(request.target_name(), &request.model))
     }
 
     /// Forgets a model: its provider counts anew, say.

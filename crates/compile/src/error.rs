@@ -72,6 +72,14 @@ pub enum Refusal {
         /// The renderer's account.
         what: String,
     },
+    /// A program's own target adapter cannot write the request.
+    #[error("target adapter `{adapter}`: {reason}")]
+    Adapter {
+        /// The adapter's name.
+        adapter: String,
+        /// Its reason.
+        reason: String,
+    },
     /// Another thread called the compile off.
     #[error("the compile was cancelled")]
     Cancelled,
@@ -105,6 +113,7 @@ impl Refusal {
             Self::BadParameter { .. } => "bad_parameter",
             Self::BadContribution { .. } => "bad_contribution",
             Self::Render { .. } => "render",
+            Self::Adapter { .. } => "adapter",
             Self::Cancelled => "cancelled",
             Self::Unsound { .. } => "unsound",
         }

@@ -45,11 +45,11 @@ pub use contexture_prompt_cache::{
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use error::{Cancel, CompileError, Refusal, RequiredSegment};
 pub use input::{
-    Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear, ClearFrontier,
-    ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution, Cover,
-    EpochReason, EpochReport, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass,
-    PassPoint, PathItem, Placement, Plan, Prefix, SentHistory, Stability, StateError, ToolOffer,
-    TrimFrontier, TrimPolicy, ViewItem, Window,
+    AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
+    ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,
+    Cover, EpochReason, EpochReport, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass,
+    PassPoint, PathItem, Placement, Plan, Prefix, SentHistory, SharedAdapter, Stability,
+    StateError, TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};
@@ -58,7 +58,7 @@ pub use report::{
     SegmentVerdict, TargetReport, TokenRange, Totals, Width, number_format as figures, render_html,
     render_table,
 };
-pub use stored_call::{COMPILER, StoredCallError, load_call, store_call};
+pub use stored_call::{AdapterLookup, COMPILER, StoredCallError, load_call, store_call};
 
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.
 pub mod compaction {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::{
     Band, Budget, CachePolicy, CalibratedRange, CompileRequest, Content, Contribution,
-    HistoryPolicy, Stability,
+    HistoryPolicy, SharedAdapter, Stability,
 };
 
 /// The version of this compiler. Another one may compile the same input to other bytes.
@@ -51,16 +51,24 @@ pub fn store_call(
     Ok(Raw::from_value(&call).unwrap_or_else(|_| Raw::null()))
 }
 
+/// Finds a program's target adapter by its name.
+pub type AdapterLookup<'a> = &'a dyn Fn(&str) -> Option<SharedAdapter>;
+
 /// The request and the contributions that were stored. They compile to the same bytes.
 ///
+/// Target adapters are code and not stored; `adapters` finds them by name.
+///
 /// # Errors
-/// [`StoredCallError`] for what [`store_call`] does not write.
-pub fn load_call(stored: &Raw) -> Result<(CompileRequest, Vec<Contribution>), StoredCallError> {
+/// [`StoredCallError`] for what [`store_call`] does not write, and for an adapter that is not found.
+pub fn load_call(
+    stored: &Raw,
+    adapters: AdapterLookup<'_>,
+) -> Result<(CompileRequest, Vec<Contribution>), StoredCallError> {
     let call: StoredCall = serde_json::from_str(stored.get()).map_err(stored_call_error)?;
     let contributions = call.contributions.into_iter();
     let contributions = contributions.map(StoredContribution::into_contribution);
     Ok((
-        call.request.into_request()?,
+        call.request.into_request(adapters)?,
         contributions.collect::<Result<_, _>>()?,
     ))
 }
@@ -83,6 +91,9 @@ struct StoredRequest {
     mid_system: bool,
     developer_role: bool,
     signed_calls: bool,
+    /// The name of the target adapter: code, which cannot be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    adapter: Option<String>,
     model: String,
     window: u64,
     reserve: u64,
@@ -102,6 +113,7 @@ impl StoredRequest {
     fn from_request(request: &CompileRequest) -> Self {
         let CompileRequest {
             dialect,
+            adapter,
             model,
             window,
             reserve,
@@ -136,6 +148,7 @@ impl StoredRequest {
             mid_system,
             developer_role,
             signed_calls,
+            adapter: adapter.map(|adapter| adapter.name().to_owned()),
             model,
             window,
             reserve,
@@ -150,7 +163,12 @@ impl StoredRequest {
         }
     }
 
-    fn into_request(self) -> Result<CompileRequest, StoredCallError> {
+    fn into_request(self, adapters: AdapterLookup<'_>) -> Result<CompileRequest, StoredCallError> {
+        let adapter = self.adapter.map(|name| {
+            let missing =
+                || stored_call_error(format!("its target adapter `{name}` is not registered"));
+            adapters(&name).ok_or_else(missing)
+        });
         let asked = lift(Format::Items, self.asked.get()).map_err(stored_call_error)?;
         Ok(CompileRequest {
             dialect: Dialect {
@@ -159,6 +177,7 @@ impl StoredRequest {
                 developer_role: self.developer_role,
                 signed_calls: self.signed_calls,
             },
+            adapter: adapter.transpose()?,
             model: self.model,
             window: self.window,
             reserve: self.reserve,
@@ -356,7 +375,7 @@ mod tests {
                 .param("metadata", raw(r#"{"user_id":"u 1"}"#));
             let request = target.build_request(Catalogue::builtin()).unwrap();
             let stored = store_call(&request, &contributions).unwrap();
-            let (again, loaded) = load_call(&raw(stored.get())).unwrap();
+            let (again, loaded) = load_call(&raw(stored.get()), &|_| None).unwrap();
             assert_eq!(again, request);
             let path: Vec<Item> = (0..40)
                 .map(|at| Message::text(Role::User, format!("message {at}")).into())
@@ -386,7 +405,7 @@ mod tests {
     #[test]
     fn what_is_no_call_is_refused() {
         for json in ["null", "{}", r#"{"request":1,"contributions":[]}"#] {
-            assert!(load_call(&raw(json)).is_err(), "{json}");
+            assert!(load_call(&raw(json), &|_| None).is_err(), "{json}");
         }
     }
 }

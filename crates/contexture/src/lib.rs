@@ -150,8 +150,8 @@ pub use contexture_runs as runs;
 
 pub use contexture_catalogue::{Catalogue, ModelSpec};
 pub use contexture_compile::{
-    Advice, Band, CachedContent, Calibration, CallContext, Cancel, Compiled, Compiler,
-    Contribution, HistoryPolicy, Payload, Refusal, Report, Target,
+    AdapterError, Advice, Band, CachedContent, Calibration, CallContext, Cancel, Compiled,
+    Compiler, Contribution, HistoryPolicy, Payload, Refusal, Report, Target, TargetAdapter,
 };
 pub use contexture_engine::{
     Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, CopyReport, Draft,

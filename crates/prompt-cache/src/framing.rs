@@ -7,7 +7,7 @@
 
 use contexture_ir::Item;
 use contexture_tokens::TokenBounds;
-use contexture_wire::{Format, TokenPair};
+use contexture_wire::{Format, Overhead, TokenPair};
 
 /// What a format adds around the text it is given: [`contexture_wire::Overhead`] as bounds, which can be added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,13 @@ impl Framing {
     /// The bounds of a format.
     #[must_use]
     pub fn for_format(format: Format) -> Self {
+        Self::from_overhead(format.spec().overhead())
+    }
+
+    /// The same figures as bounds that can be counted with.
+    #[must_use]
+    pub fn from_overhead(overhead: &Overhead) -> Self {
         let bounds = |(low, high): TokenPair| TokenBounds::between(low, high);
-        let overhead = format.spec().overhead();
         Self {
             request: bounds(overhead.request),
             system: bounds(overhead.system),

@@ -99,7 +99,7 @@ fn reduce_to_array(
     envelope.after = "]".to_owned();
 }
 
-/// Lowers one run for a provider's format; `Ui` and `Items` have no runs and give an empty chunk.
+/// Lowers one run of a history; `Ui` has no runs and gives an empty chunk.
 #[must_use]
 pub fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     let mut chunk = dialect.format.spec().encode_run(dialect, run);
@@ -108,7 +108,7 @@ pub fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     chunk
 }
 
-/// Lowers everything of a request but its history; `Ui` and `Items` give an empty envelope.
+/// Lowers everything of a request but its history; `Ui` gives an empty envelope.
 #[must_use]
 pub fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     dialect.format.spec().encode_envelope(dialect, request)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, Item, Part, ToolDefinition, finish_content_hash};
 use contexture_prompt_cache::Framing;
 use contexture_tokens::{TokenBounds, TokenCounter};
-use contexture_wire::{Dialect, RoleRun, lower_run};
+use contexture_wire::{Dialect, RepairRules, RoleRun, lower_run};
 
 use crate::blocks::block::{BlockKind, ItemBlock, split_into_blocks};
 use crate::blocks::memo::{LoweredChunk, Memo, MemoKey};
@@ -55,7 +55,10 @@ impl LoweredBlock {
 pub(crate) struct Lowerer<'a> {
     dialect: Dialect,
     item_weigher: ItemWeigher<'a>,
+    /// What the format adds, before calibration.
+    plain_framing: Framing,
     framing: Framing,
+    repair_rules: RepairRules,
     narrowing: Option<CalibratedRange>,
     lowering: u32,
     counting: u32,
@@ -72,24 +75,41 @@ impl<'a> Lowerer<'a> {
     ) -> Self {
         let (dialect, media) = (request.dialect, &request.media);
         let format = dialect.format;
+        let overhead = request.overhead();
+        let plain_framing = Framing::from_overhead(&overhead);
+        // An adapter's figures and rules are code, so its entries of the memo and of prepared histories are its own.
+        let adapter = match &request.adapter {
+            Some(adapter) => format!(
+                " {} {overhead:?} {:?}",
+                adapter.name(),
+                adapter.item_rules()
+            ),
+            None => String::new(),
+        };
         Self {
             dialect,
             item_weigher: ItemWeigher {
                 format,
                 counter,
                 media,
+                tool_text_percent: overhead.tool_text,
             },
+            plain_framing,
+            repair_rules: request.repair_rules(),
             // Framing is a count like any other: where reports have narrowed the ranges of the model,
             // they have narrowed its framing with them.
             framing: match request.narrowing {
-                Some(narrowing) => narrowing.scale_framing(Framing::for_format(format)),
-                None => Framing::for_format(format),
+                Some(narrowing) => narrowing.scale_framing(plain_framing),
+                None => plain_framing,
             },
             narrowing: request.narrowing,
             // The memo outlives requests and is shared by targets, so the key of an entry says what it
             // depends on: the dialect for JSON; format, counter and media rules for counts.
             lowering: memo.variant_id(&format!("lower {dialect:?}")),
-            counting: memo.variant_id(&format!("count {format} {} {media:?}", counter.name())),
+            counting: memo.variant_id(&format!(
+                "count {format} {} {media:?}{adapter}",
+                counter.name()
+            )),
         }
     }
 
@@ -101,7 +121,7 @@ impl<'a> Lowerer<'a> {
     /// The same without narrowing.
     pub(crate) fn without_calibration(&self) -> Self {
         Self {
-            framing: Framing::for_format(self.dialect.format),
+            framing: self.plain_framing,
             narrowing: None,
             ..*self
         }
@@ -109,6 +129,11 @@ impl<'a> Lowerer<'a> {
 
     pub(crate) const fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// What the target demands of a history.
+    pub(crate) const fn repair_rules(&self) -> RepairRules {
+        self.repair_rules
     }
 
     pub(crate) const fn framing(&self) -> &Framing {
@@ -178,7 +203,7 @@ impl<'a> Lowerer<'a> {
         let facts = &lowered.chunk.facts;
         let (elements, calls) = (facts.elements, facts.calls.len());
         let is_lossy = !lowered.chunk.losses.is_empty();
-        let plain = Framing::for_format(self.dialect.format);
+        let plain = self.plain_framing;
         let mut framing = self.framing.message.times(elements as u64);
         let mut counted = plain.message.times(elements as u64);
         let mut text = TokenBounds::ZERO;

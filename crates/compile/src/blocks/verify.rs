@@ -83,8 +83,7 @@ fn check_pinned_texts(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
 
 /// Whoever must speak first and last does.
 fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
-    let spec = sealed.request.dialect.format.spec();
-    if !spec.repair_rules().user_first {
+    if !sealed.request.repair_rules().user_first {
         return Ok(());
     }
     let pieces = sealed.blocks.iter().enumerate();

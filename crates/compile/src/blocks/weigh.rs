@@ -24,6 +24,8 @@ pub(crate) struct ItemWeigher<'a> {
     pub(crate) format: Format,
     pub(crate) counter: &'a dyn TokenCounter,
     pub(crate) media: &'a MediaRules,
+    /// Per cent of a tool's JSON that it takes at least.
+    pub(crate) tool_text_percent: u64,
 }
 
 impl ItemWeigher<'_> {
@@ -69,7 +71,7 @@ impl ItemWeigher<'_> {
                     + self.weigh_text(parameters);
                 // Providers rewrite the JSON of tools into a shorter form of their own, so the low
                 // bound is a part of the text.
-                let least = self.format.spec().overhead().tool_text;
+                let least = self.tool_text_percent;
                 TokenBounds::between(text.low.saturating_mul(least) / 100, text.high)
             }
             ToolDefinition::Provider(tool) if tool.format == self.format.as_str() => {

@@ -47,6 +47,7 @@ pub fn explain_items(
         format: request.dialect.format,
         counter,
         media: &request.media,
+        tool_text_percent: request.overhead().tool_text,
     };
     let repairs: BTreeMap<usize, &str> = report
         .repairs

@@ -1,6 +1,9 @@
 //! The front for those who have no store: items in, payload out.
 
-use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use contexture_catalogue::{Catalogue, CatalogueError, Encoding, ModelSpec};
 use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
 use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_tokens::media::rules_of;
@@ -12,7 +15,7 @@ use crate::compiler::inline_manifests::{InlinedManifests, inline_manifests};
 use crate::error::CompileError;
 use crate::input::{
     CachePolicy, CalibratedRange, CompileInput, CompileRequest, Contribution, HistoryPolicy,
-    PathItem, Plan,
+    PathItem, Plan, SharedAdapter, TargetAdapter,
 };
 use crate::pipeline::{Compiled, Scratch, compile};
 
@@ -20,6 +23,7 @@ use crate::pipeline::{Compiled, Scratch, compile};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     format: Format,
+    adapter: Option<SharedAdapter>,
     model: String,
     window: Option<u64>,
     reserve: Option<u64>,
@@ -38,6 +42,7 @@ impl Target {
     pub fn new(format: Format, model: impl Into<String>) -> Self {
         Self {
             format,
+            adapter: None,
             model: model.into(),
             window: None,
             reserve: None,
@@ -73,6 +78,18 @@ impl Target {
     #[must_use]
     pub fn gemini(model: impl Into<String>) -> Self {
         Self::new(Format::Gemini, model)
+    }
+
+    /// A model behind a program's own [`TargetAdapter`].
+    ///
+    /// The catalogue need not know the model if the target states its [window](Self::window); its tokens are then
+    /// estimated within wide bounds, and nothing is known of its prices.
+    #[must_use]
+    pub fn custom(adapter: Arc<dyn TargetAdapter>, model: impl Into<String>) -> Self {
+        Self {
+            adapter: Some(SharedAdapter::new(adapter)),
+            ..Self::new(Format::Items, model)
+        }
     }
 
     /// Tokens the model can hold, its answer included. Default: the catalogue's.
@@ -154,10 +171,46 @@ impl Target {
         self
     }
 
-    /// The format.
+    /// The format; [`Format::Items`] for a target with an adapter, which is given items.
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
+    }
+
+    /// The adapter that writes the request; `None` for a target of a known format.
+    #[must_use]
+    pub const fn adapter(&self) -> Option<&SharedAdapter> {
+        self.adapter.as_ref()
+    }
+
+    /// The name of the format, or of the adapter.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.adapter {
+            Some(adapter) => adapter.name(),
+            None => self.format.as_str(),
+        }
+    }
+
+    /// What is known about the model.
+    ///
+    /// # Errors
+    /// [`CatalogueError::UnknownModel`], unless the target has an adapter and states its window.
+    pub fn model_spec<'c>(
+        &self,
+        catalogue: &'c Catalogue,
+    ) -> Result<Cow<'c, ModelSpec>, CatalogueError> {
+        match (catalogue.resolve(&self.model), &self.adapter, self.window) {
+            (Ok(spec), ..) => Ok(Cow::Borrowed(spec)),
+            (Err(_), Some(_), Some(window)) => {
+                let mut spec = ModelSpec::new(&self.model, window, Encoding::Other);
+                // What it can do is the adapter's to say; nothing is withheld on its behalf.
+                spec.capabilities.tools = true;
+                spec.capabilities.mid_conversation_system = true;
+                Ok(Cow::Owned(spec))
+            }
+            (Err(error), ..) => Err(error),
+        }
     }
 
     /// The model's name as given.
@@ -172,8 +225,10 @@ impl Target {
     /// [`CatalogueError::UnknownModel`], with the names that resemble it; [`CatalogueError::WrongProvider`] for a model
     /// that nobody offers behind the format.
     pub fn build_request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
-        let spec = catalogue.resolve(&self.model)?;
-        ensure_format_supported(spec, self.format)?;
+        let spec = &*self.model_spec(catalogue)?;
+        if self.adapter.is_none() {
+            ensure_format_supported(spec, self.format)?;
+        }
         let window = self.window.unwrap_or(spec.context_window);
         let (options, params) = self.split_params();
         let reserve = self.reserve.or(options.max_output_tokens);
@@ -188,6 +243,7 @@ impl Target {
         adapt_dialect(&mut dialect, spec);
         Ok(CompileRequest {
             dialect,
+            adapter: self.adapter.clone(),
             model: spec.id.clone(),
             window: window.min(most.saturating_add(reserve)),
             reserve,
@@ -201,7 +257,11 @@ impl Target {
             prefill: spec.capabilities.prefill,
             history: self.history.clone(),
             cache: CachePolicy {
-                rules: CacheRules::for_model(spec, self.format),
+                // What a provider's cache does with a request that an adapter wrote is not known.
+                rules: match self.adapter {
+                    Some(_) => CacheRules::none(self.format),
+                    None => CacheRules::for_model(spec, self.format),
+                },
                 marks: self.marks,
                 prices: spec.prices.clone(),
                 state: self.cache,
@@ -365,7 +425,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<Compiled, CompileError> {
         let mut request = target.build_request(self.catalogue)?;
         request.narrowing = self.narrowing;
-        let encoding = self.catalogue.resolve(target.model())?.encoding;
+        let encoding = target.model_spec(self.catalogue)?.encoding;
         let counter = self.counter.unwrap_or(counter_for(encoding));
         // Without a store there is no earlier plan: each call is compiled for itself.
         let mut inlined = InlinedManifests {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{BEGINNING, CONTINUE, Dialect, RepairRules};
+use contexture_wire::{BEGINNING, CONTINUE, RepairRules};
 
 use crate::blocks::{BlockKind, LoweredBlock, Lowerer, Memo, ViewEntry, repair_entries};
 use crate::error::Refusal;
@@ -101,7 +101,7 @@ pub(crate) fn bridge_contributions(
     whole: &[PlacedContribution],
 ) -> Vec<Contribution> {
     // The others take a history that begins or ends with the model.
-    if !request.dialect.format.spec().repair_rules().user_first {
+    if !request.repair_rules().user_first {
         return Vec::new();
     }
     let followed = slots.iter().zip(whole).any(|(slot, placed)| {
@@ -210,11 +210,8 @@ pub(crate) fn fit_contribution(
 /// Before the history it is a user where the user must speak first: there a system message is no
 /// beginning.
 fn host_role(band: Band, press: &Lowerer<'_>) -> Role {
-    let Dialect {
-        format, mid_system, ..
-    } = press.dialect();
-    let first = band <= Band::Anchor && RepairRules::for_format(format).user_first;
-    if mid_system && !first {
+    let first = band <= Band::Anchor && press.repair_rules().user_first;
+    if press.dialect().mid_system && !first {
         Role::System
     } else {
         Role::User
@@ -259,7 +256,6 @@ fn render_body<'a>(slot: &PayloadSlot<'a>, units: usize) -> Result<ContributionB
 }
 
 fn place_items(items: &[Item], press: &Lowerer<'_>, memo: &mut Memo) -> PlacedContribution {
-    let format = press.dialect().format;
     let entries = items.iter().enumerate().map(|(at, item)| {
         let hash = ContentHash::of(item.to_json().as_bytes());
         ViewEntry::new(Arc::new(item.clone()), hash, at)
@@ -268,7 +264,7 @@ fn place_items(items: &[Item], press: &Lowerer<'_>, memo: &mut Memo) -> PlacedCo
     let rules = RepairRules {
         user_first: false,
         user_last: false,
-        ..RepairRules::for_format(format)
+        ..press.repair_rules()
     };
     let mut repaired = repair_entries(entries.collect(), &rules);
     // Its indexes are the contribution's, not the path's.

@@ -264,7 +264,7 @@ fn active_compactions(
 fn repair_rules(press: &Lowerer<'_>) -> RepairRules {
     RepairRules {
         user_last: false,
-        ..RepairRules::for_format(press.dialect().format)
+        ..press.repair_rules()
     }
 }
 

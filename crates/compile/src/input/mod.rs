@@ -7,8 +7,11 @@
 //! * A *pass* is a transformation of the items that the host brings along.
 //! * The *call context* is what a host says with every call: texts, state, guardrails.
 //!
+//! * A *target adapter* is a program's own writer of requests, for a provider that no format describes.
+//!
 //! Data with constructors only. Nothing here knows a format, counts tokens or looks at a report.
 
+mod adapter;
 mod calibrated_range;
 mod call_context;
 mod contribution;
@@ -20,6 +23,7 @@ mod request;
 mod state;
 mod tool_offer;
 
+pub use adapter::{AdapterError, SharedAdapter, TargetAdapter};
 pub use calibrated_range::CalibratedRange;
 pub(crate) use calibrated_range::{PARTS, is_comparable};
 pub use call_context::CallContext;

@@ -6,9 +6,10 @@ use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
 use contexture_tokens::TokenCounter;
 use contexture_tools::Offer;
-use contexture_wire::Dialect;
+use contexture_wire::{Dialect, Overhead, RepairRules};
 
 use crate::error::Cancel;
+use crate::input::adapter::SharedAdapter;
 use crate::input::calibrated_range::CalibratedRange;
 use crate::input::contribution::Contribution;
 use crate::input::pass::Pass;
@@ -93,6 +94,8 @@ pub struct CompileInput<'a> {
 pub struct CompileRequest {
     /// The format and what its model knows of it.
     pub dialect: Dialect,
+    /// A program's own writer of the request. The dialect is then that of items, which the adapter is given.
+    pub adapter: Option<SharedAdapter>,
     /// The model's name as the provider knows it.
     pub model: String,
     /// How many tokens the model can hold, its answer included.
@@ -124,6 +127,33 @@ pub struct CompileRequest {
 }
 
 impl CompileRequest {
+    /// The name of the target's format, or of its adapter.
+    #[must_use]
+    pub fn target_name(&self) -> &str {
+        match &self.adapter {
+            Some(adapter) => adapter.name(),
+            None => self.dialect.format.as_str(),
+        }
+    }
+
+    /// The tokens that the provider adds around messages, calls and tools.
+    #[must_use]
+    pub fn overhead(&self) -> Overhead {
+        match &self.adapter {
+            Some(adapter) => adapter.overhead(),
+            None => *self.dialect.format.spec().overhead(),
+        }
+    }
+
+    /// What the provider demands of a history.
+    #[must_use]
+    pub fn repair_rules(&self) -> RepairRules {
+        match &self.adapter {
+            Some(adapter) => adapter.item_rules(),
+            None => RepairRules::for_format(self.dialect.format),
+        }
+    }
+
     /// The same with these tools too, behind those it has.
     #[must_use]
     pub fn with_offer(mut self, offer: Offer) -> Self {

@@ -13,11 +13,13 @@ use contexture_prompt_cache::{
 };
 use contexture_tokens::TokenBounds;
 use contexture_wire::{
-    CacheTtl, Format, HeadPart, disable_automatic_markers, find_member, head_markers,
+    CacheTtl, Format, HeadPart, disable_automatic_markers, find_member, head_markers, lift,
     remove_head_markers, remove_markers, set_head_marker, set_marker,
 };
 
 use crate::blocks::{Element, Rope};
+use crate::error::Refusal;
+use crate::input::SharedAdapter;
 
 /// How many bytes are gathered for the hasher.
 const HASHED_AT_ONCE: usize = 64 << 10;
@@ -32,6 +34,8 @@ pub struct Payload {
     pub(super) len: usize,
     /// With what a cache object holds that this one leaves out, if it names one.
     pub(super) full: Option<Arc<Self>>,
+    /// The request that a target adapter made of it.
+    pub(super) adapted: Option<Arc<str>>,
 }
 
 /// What stands around the elements, as far as its bytes do not tell.
@@ -67,9 +71,28 @@ impl Payload {
             elements,
             after,
             full: None,
+            adapted: None,
         };
         payload.update_len();
         payload
+    }
+
+    /// Replaces the JSON by what a target adapter makes of the document of items that it is.
+    ///
+    /// # Errors
+    /// [`Refusal::Adapter`].
+    pub(crate) fn rewrite_with(&mut self, adapter: &SharedAdapter) -> Result<(), Refusal> {
+        let refusal = |reason: String| Refusal::Adapter {
+            adapter: adapter.name().to_owned(),
+            reason,
+        };
+        let lifted =
+            lift(Format::Items, &self.to_json()).map_err(|error| refusal(error.to_string()))?;
+        let written = adapter.encode_request(&lifted.transcript);
+        let written = written.map_err(|error| refusal(error.reason))?;
+        self.adapted = Some(written.get().into());
+        self.update_len();
+        Ok(())
     }
 
     pub(super) fn update_len(&mut self) {
@@ -309,9 +332,14 @@ impl Payload {
             let comma = if at == 0 { "" } else { "," };
             [comma, &*element.json]
         });
-        std::iter::once(&*self.before)
+        let items = std::iter::once(&*self.before)
             .chain(elements)
             .chain(std::iter::once(&*self.after))
+            .filter(|_| self.adapted.is_none());
+        self.adapted
+            .as_deref()
+            .into_iter()
+            .chain(items)
             .filter(|piece| !piece.is_empty())
     }
 
@@ -363,6 +391,9 @@ impl Payload {
             bytes.extend_from_slice(element.hash.as_bytes());
             // Markers are not part of the hash of an element, yet they change the bytes.
             bytes.extend(element.marked.map(|ttl| ttl as u8));
+        }
+        if let Some(adapted) = &self.adapted {
+            bytes.extend_from_slice(ContentHash::of(adapted.as_bytes()).as_bytes());
         }
         ContentHash::of(&bytes)
     }

@@ -115,6 +115,7 @@ impl Payload {
             elements,
             after: edges.closing_text().into(),
             len: 0,
+            adapted: None,
             full: Some(Arc::new(self.clone())),
         };
         payload.update_len();

@@ -122,6 +122,9 @@ pub(crate) fn assemble_request(
     // Markers go on the finished payload; what is shared with other payloads stays without them.
     let mut marked = apply_caching(&mut payload, input, call.target);
     marked.cache.rewriting = value;
+    if let Some(adapter) = &request.adapter {
+        payload.rewrite_with(adapter)?;
+    }
 
     let prefix = sent_prefix(call.target, &overhead, &placed, &before);
     let decisions = plan_decisions(call, &trim, marked.kept);

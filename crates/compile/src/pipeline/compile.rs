@@ -45,7 +45,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let lowerer = Lowerer::new(request, input.counter, &mut scratch.memo);
     // The limit is part of the target: frontiers that were found for one budget say nothing about
     // another.
-    let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
+    let target = format!("{}/{}/{limit}", request.target_name(), request.model);
     let mut view_policy = ViewPolicy::from_plan(input, &target);
     let mut attempt = Attempt::First;
     let mut preview_decision = None;
@@ -134,7 +134,7 @@ fn attempt_after_refusal(
 
 fn checked_input_limit(request: &CompileRequest) -> Result<u64, Refusal> {
     let format = request.dialect.format;
-    if !Format::PROVIDERS.contains(&format) {
+    if request.adapter.is_none() && !Format::PROVIDERS.contains(&format) {
         return Err(Refusal::UnsupportedTarget { format });
     }
     let limit = request.window.saturating_sub(request.reserve);

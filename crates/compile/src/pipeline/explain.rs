@@ -191,7 +191,7 @@ fn rewritten_items(ledger: &CompileOutcome<'_>) -> Vec<Rewritten> {
 fn target_report(ledger: &CompileOutcome<'_>) -> TargetReport {
     let request = ledger.input.request;
     TargetReport {
-        format: request.dialect.format.as_str(),
+        format: request.target_name().to_owned().into(),
         model: request.model.clone(),
         window: request.window,
         reserve: request.reserve,

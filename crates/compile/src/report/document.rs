@@ -4,6 +4,8 @@
 //! added and never renamed. The tokens of the segments sum exactly to `totals.tokens`. Every item of the path is either counted in the
 //! `items` of a history segment that was kept, or in exactly one entry of `omitted`.
 
+use std::borrow::Cow;
+
 use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
 use serde::Serialize;
@@ -62,7 +64,7 @@ pub struct RemovedTool {
 pub struct TargetReport {
     /// The format: `anthropic`, `openai-chat`, `openai-responses`, `gemini`.
     #[cfg_attr(test, schemars(with = "crate::report::schema::Format"))]
-    pub format: &'static str,
+    pub format: Cow<'static, str>,
     /// The model as the provider knows it.
     pub model: String,
     /// The model's window in tokens.

@@ -44,7 +44,7 @@ pub fn render_html(report: &Report, title: &str) -> String {
          {window}{cache}{cut}{table}{notes}{items}</main>\n</body>\n</html>\n",
         title = escape_html(title),
         model = escape_html(&target.model),
-        format = escape_html(target.format),
+        format = escape_html(&target.format),
         tokens = group_thousands(report.totals.tokens),
         certainty = escape_html(&certainty_text(report)),
         window = page.window_bar(),

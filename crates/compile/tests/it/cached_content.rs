@@ -260,7 +260,7 @@ fn an_object_is_advised_where_it_pays() {
 fn a_stored_call_names_its_object_again() {
     let request = naming(made(&advised(4_000)));
     let stored = store_call(&request, &rules(4_000)).unwrap();
-    let (again, contributions) = load_call(&stored).unwrap();
+    let (again, contributions) = load_call(&stored, &|_| None).unwrap();
     assert_eq!(again, request);
     let first = compiled(&request, &rules(4_000), history());
     let second = compiled(&again, &contributions, history());

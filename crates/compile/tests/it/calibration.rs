@@ -169,7 +169,7 @@ fn a_compile_budgets_with_what_was_learned() {
     // A stored call is budgeted as it was.
     let calibrated = tight.with_calibration(&calibration);
     let stored = store_call(&calibrated, &[]).unwrap();
-    let (again, _) = load_call(&stored).unwrap();
+    let (again, _) = load_call(&stored, &|_| None).unwrap();
     assert_eq!(compiled(&path, &again).report, kept);
 
     // Learning goes on from narrowed ranges, as if they had not been narrowed.

@@ -45,6 +45,7 @@ pub(crate) fn output(id: &str, text: &str) -> Item {
 /// A request with a window and no reserve but one token.
 pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
     CompileRequest {
+        adapter: None,
         dialect: Dialect::of(format),
         model: "model".to_owned(),
         window: limit + 500,

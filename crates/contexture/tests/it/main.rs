@@ -9,6 +9,8 @@ mod compile_without_database;
 #[path = "../../examples/custom_store.rs"]
 mod custom_store;
 
+mod target_adapter;
+
 #[test]
 fn example_chat_runs() {
     chat::main().unwrap();

@@ -71,7 +71,7 @@ pub(crate) async fn load_calibrated_range(
     if !chat.engine().should_calibrate() {
         return request.narrowing;
     }
-    let key = calibration_key(request.dialect.format.as_str(), &request.model);
+    let key = calibration_key(request.target_name(), &request.model);
     let remembered = chat.calibration_cache().lock().get(&key).cloned();
     let known = match remembered {
         Some(known) => known,
@@ -91,7 +91,7 @@ pub(crate) async fn learn_from_usage(
     let (Some(reported), true) = (reported, chat.engine().should_calibrate()) else {
         return;
     };
-    let key = calibration_key(counting.format, &counting.model);
+    let key = calibration_key(&counting.format, &counting.model);
     // Taken out while it is used: a second learner on this handle reads the stored version and meets the
     // conflict in the store, instead of overwriting what was learned here.
     let mut remembered = chat.calibration_cache().lock().remove(&key);

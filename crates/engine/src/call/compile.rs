@@ -111,7 +111,7 @@ pub(crate) async fn compile_call(
     let mut request = target.build_request(chat.engine().catalogue())?;
     request = request.with_cache_key(cache_key(chat));
     // Resolved once: capabilities and encoding must be those the request was built for.
-    let model = chat.engine().catalogue().resolve(target.model())?;
+    let model = target.model_spec(chat.engine().catalogue())?;
     let branch = chat.branch();
     let path = read_full_path(chat, PathEnd::Branch(branch.clone())).await?;
     // Everything else is read at the node the path ended at, so that all of it is of one instant.
@@ -121,10 +121,10 @@ pub(crate) async fn compile_call(
     let state = load_state(chat, at, "").await?;
     let mut contributions = own_contributions(chat, &state, &options, &model.capabilities)?;
     // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
-    let plan_key = format!("@plan/{}/{}", target.format(), target.model());
+    let plan_key = format!("@plan/{}/{}", target.name(), target.model());
     let tree_inputs = TreeInputs::from_path(&path, &state, &plan_key)?;
     if let Some(tools) = options.tools {
-        request = tools.add_to_request(request, tree_inputs.plan.tools.as_ref(), model);
+        request = tools.add_to_request(request, tree_inputs.plan.tools.as_ref(), &model);
     }
     // A run passes the session it works with, as its hooks may have changed states that are not stored yet.
     let own;
@@ -136,7 +136,7 @@ pub(crate) async fn compile_call(
         }
     };
     // Layers are asked last, as they may add tools to the request and look at the capabilities.
-    let recalled = recall_layers(chat, session, &tree_inputs, &mut request, model).await?;
+    let recalled = recall_layers(chat, session, &tree_inputs, &mut request, &model).await?;
     contributions.extend(recalled.contributions);
     let mut inputs = CallInputs {
         request,

@@ -65,7 +65,7 @@ impl RegistryTools<'_> {
             choice: self.choice,
             loaded: self.loaded,
             latched: latched.as_ref(),
-            support: ToolSupport::for_model(model, request.dialect.format.as_str()),
+            support: ToolSupport::for_model(model, request.target_name()),
         });
         request.with_offer(offer)
     }

@@ -11,7 +11,7 @@ use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
 use super::inputs::{CallInputs, DECISIONS, TreeInputs};
 use super::stored_inputs::{CALL_RECORD_VERSION, CallRecord};
 use crate::error::{EngineError, Unreplayable};
-use crate::handle::{Conversation, load_path, load_state};
+use crate::handle::{Conversation, find_adapter, load_path, load_state};
 use crate::path::PathPages;
 
 /// A past call, compiled again.
@@ -78,8 +78,8 @@ pub(crate) async fn replay_call(
     let Some(call) = &record.call else {
         return Err(unreplayable(Unreplayable::NotRecorded));
     };
-    let (request, contributions) =
-        load_call(call).map_err(|error| unreadable(error.to_string()))?;
+    let (request, contributions) = load_call(call, &|name| find_adapter(chat.engine(), name))
+        .map_err(|error| unreadable(error.to_string()))?;
     let path;
     // Without a base the call was compiled from an empty path, which has no state either.
     let tree_inputs = match stored.base {

@@ -174,7 +174,7 @@ async fn draft_with_advice(
 ) -> Result<CompactionDraft, EngineError> {
     // One snapshot for everything below, so that span, texts and covers are of the same instant.
     let snapshot = load_snapshot(chat, chat.current_position()).await?;
-    let spec = chat.engine().catalogue().resolve(target.model())?;
+    let spec = target.model_spec(chat.engine().catalogue())?;
     let counter = counter_for(spec.encoding);
     let request = target.build_request(chat.engine().catalogue())?;
     let space = request.window.saturating_sub(request.reserve);

@@ -50,4 +50,4 @@ pub use side_calls::{COMPACTION, SideUsageTracker};
 pub(crate) use side_calls::{LayerModel, call_model};
 pub(crate) use spans::{compile_span, record_response_fields, record_span};
 pub use targets::TargetChoice;
-pub(crate) use targets::{register_targets, resolve_target, unregister_targets};
+pub(crate) use targets::{find_adapter, register_targets, resolve_target, unregister_targets};

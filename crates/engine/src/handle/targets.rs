@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contexture_compile::Target;
+use contexture_compile::{SharedAdapter, Target};
 
 use super::engine::Engine;
 use crate::error::EngineError;
@@ -61,6 +61,17 @@ pub(crate) fn resolve_target<'a>(
             known: registry.named.keys().cloned().collect(),
         }),
     }
+}
+
+/// Finds the adapter of this name among the registered targets.
+pub(crate) fn find_adapter(engine: &Engine, name: &str) -> Option<SharedAdapter> {
+    let registry = engine.targets().lock();
+    let adapters = registry
+        .named
+        .values()
+        .filter_map(|one| one.target.adapter());
+    let mut named = adapters.filter(|adapter| adapter.name() == name);
+    named.next().cloned()
 }
 
 /// Which target a call is for.

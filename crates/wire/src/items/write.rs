@@ -1,15 +1,18 @@
 //! Documents of items, written. Fields in the order of the module's example, absent ones left out.
 
 use contexture_ir::{
-    FinishReason, Item, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, ToolChoice,
-    ToolDefinition, Transcript, Usage,
+    FinishReason, FunctionCall, FunctionCallOutput, Item, ReasoningOptions, RequestOptions,
+    ResponseFormat, ResponseInfo, ToolChoice, ToolDefinition, Transcript, Usage,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::Lowered;
+use crate::model::chunk::{Chunk, Envelope};
 use crate::model::conversion::DocumentKind;
 use crate::model::loss::{LossKind, Losses};
+use crate::model::paired_item::{PairedItem, RoleRun};
+use crate::model::structure::Structure;
 
 pub(crate) fn lower(kind: DocumentKind, transcript: &Transcript) -> Lowered {
     if kind == DocumentKind::Messages {
@@ -55,31 +58,114 @@ struct TranscriptJson<'a>(&'a Transcript);
 
 impl Serialize for TranscriptJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let it = self.0;
         let mut map = serializer.serialize_map(None)?;
-        if let Some(model) = &it.model {
-            map.serialize_entry("model", model)?;
-        }
-        if !it.instructions.is_empty() {
-            let list: Vec<Item> = it.instructions.iter().cloned().map(Item::from).collect();
-            map.serialize_entry("instructions", &list)?;
-        }
+        serialize_leading_members(&mut map, self.0)?;
         // Always written, even empty: the reader knows a transcript by this member.
-        map.serialize_entry("items", &it.items)?;
-        if !it.tools.is_empty() {
-            let list: Vec<ToolJson<'_>> = it.tools.iter().map(ToolJson).collect();
-            map.serialize_entry("tools", &list)?;
-        }
-        if it.options != RequestOptions::default() {
-            map.serialize_entry("options", &OptionsJson(&it.options))?;
-        }
-        if let Some(response) = &it.response {
-            map.serialize_entry("response", &ResponseJson(response))?;
-        }
-        for (key, value) in it.extra.iter() {
-            map.serialize_entry(key, value)?;
-        }
+        map.serialize_entry("items", &self.0.items)?;
+        serialize_trailing_members(&mut map, self.0)?;
         map.end()
+    }
+}
+
+/// The members of a document that stand before its items.
+fn serialize_leading_members<M: SerializeMap>(
+    map: &mut M,
+    transcript: &Transcript,
+) -> Result<(), M::Error> {
+    serialize_if_some(map, "model", transcript.model.as_ref())?;
+    if !transcript.instructions.is_empty() {
+        let messages = transcript.instructions.iter().cloned();
+        let list: Vec<Item> = messages.map(Item::from).collect();
+        map.serialize_entry("instructions", &list)?;
+    }
+    Ok(())
+}
+
+/// The members of a document that stand after its items.
+fn serialize_trailing_members<M: SerializeMap>(
+    map: &mut M,
+    transcript: &Transcript,
+) -> Result<(), M::Error> {
+    if !transcript.tools.is_empty() {
+        let list: Vec<ToolJson<'_>> = transcript.tools.iter().map(ToolJson).collect();
+        map.serialize_entry("tools", &list)?;
+    }
+    if transcript.options != RequestOptions::default() {
+        map.serialize_entry("options", &OptionsJson(&transcript.options))?;
+    }
+    if let Some(response) = &transcript.response {
+        map.serialize_entry("response", &ResponseJson(response))?;
+    }
+    for (key, value) in transcript.extra.iter() {
+        map.serialize_entry(key, value)?;
+    }
+    Ok(())
+}
+
+/// A document without its items: what stands before and after them.
+pub(super) fn encode_envelope(request: &Transcript) -> Envelope {
+    let leading = encode_members(|map| serialize_leading_members(map, request));
+    let trailing = encode_members(|map| serialize_trailing_members(map, request));
+    let comma = |members: &str| if members.is_empty() { "" } else { "," };
+    Envelope {
+        before: format!("{{{leading}{}\"items\":[", comma(&leading)),
+        after: format!("]{}{trailing}}}", comma(&trailing)),
+        ..Envelope::default()
+    }
+}
+
+/// The members of an object, without its braces.
+fn encode_members(
+    serialize: impl FnOnce(&mut MapSerializer<'_>) -> Result<(), serde_json::Error>,
+) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut bytes);
+    let written = Serializer::serialize_map(&mut serializer, None).and_then(|mut map| {
+        serialize(&mut map)?;
+        SerializeMap::end(map)
+    });
+    // Fails for keys that are no strings, and there are none.
+    let json = written.ok().and_then(|()| String::from_utf8(bytes).ok());
+    let members = json
+        .as_deref()
+        .and_then(|json| json.get(1..json.len().saturating_sub(1)));
+    members.unwrap_or_default().to_owned()
+}
+
+type MapSerializer<'a> =
+    serde_json::ser::Compound<'a, &'a mut Vec<u8>, serde_json::ser::CompactFormatter>;
+
+/// One run of items, each an element of its own. Nothing is lost: items are written as they are stored, but for call ids
+/// that repair made unique.
+pub(super) fn encode_run(run: &RoleRun<'_, '_>) -> Chunk {
+    let mut chunk = Chunk::default();
+    let mut elements = Vec::new();
+    for entry in run.entries {
+        elements.push(encode_entry(entry));
+        // An item without a side of its own stands with its run.
+        let side = Structure::AS_STORED.side(entry.item).unwrap_or(run.side);
+        chunk.facts.first.get_or_insert(side);
+        chunk.facts.last = Some(side);
+        chunk.facts.record_call_id(entry, &Structure::AS_STORED);
+    }
+    chunk.facts.elements = elements.len();
+    chunk.json = elements.join(",");
+    chunk
+}
+
+fn encode_entry(entry: &PairedItem<'_>) -> String {
+    match (entry.item, entry.call_id) {
+        (Item::FunctionCall(call), Some(id)) => Item::from(FunctionCall {
+            call_id: id.to_owned(),
+            ..call.clone()
+        })
+        .to_json(),
+        (Item::FunctionCallOutput(output), Some(id)) => Item::from(FunctionCallOutput {
+            call_id: id.to_owned(),
+            ..output.clone()
+        })
+        .to_json(),
+        (item, _) => item.to_json(),
     }
 }
 

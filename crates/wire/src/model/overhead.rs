@@ -36,6 +36,20 @@ pub struct Overhead {
 }
 
 impl Overhead {
+    /// The widest bounds of all known providers, for one of which nothing is known.
+    pub const WIDEST: Self = Self {
+        request: (0, 4),
+        system: (0, 7),
+        message: (0, 5),
+        call: (0, 45),
+        output: (0, 30),
+        tool: (0, 14),
+        tools: (0, 804),
+        tool_text: 0,
+        reasoning: (0, 40),
+        schema: (0, 200),
+    };
+
     /// The overhead of a format that is never sent to a provider: none.
     pub const NONE: Self = Self {
         request: (0, 0),
@@ -49,4 +63,36 @@ impl Overhead {
         reasoning: (0, 0),
         schema: (0, 0),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::format::Format;
+
+    #[test]
+    fn widest_bounds_hold_for_every_provider() {
+        let widest = Overhead::WIDEST;
+        for format in Format::PROVIDERS {
+            let own = format.spec().overhead();
+            let pairs = [
+                (own.request, widest.request),
+                (own.system, widest.system),
+                (own.message, widest.message),
+                (own.call, widest.call),
+                (own.output, widest.output),
+                (own.tool, widest.tool),
+                (own.tools, widest.tools),
+                (own.reasoning, widest.reasoning),
+                (own.schema, widest.schema),
+            ];
+            for (inner, outer) in pairs {
+                assert!(
+                    outer.0 <= inner.0 && inner.1 <= outer.1,
+                    "{format}: {inner:?} {outer:?}"
+                );
+            }
+            assert!(widest.tool_text <= own.tool_text);
+        }
+    }
 }
