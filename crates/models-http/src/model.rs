@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use contexture_models::{Model, ModelError, ModelRequest, ModelResponse, ModelStream};
 use contexture_telemetry::count_client_retry;
-use contexture_wire::Format;
+use contexture_wire::{Format, ResponseMode};
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::ClientError;
 use crate::options::ClientOptions;
-use crate::provider::{Provider, ResponseMode, request_streaming};
+use crate::provider::{Provider, request_streaming};
 use crate::response_body::{HttpCall, ResponseContentType, response_content_type};
 use crate::retry;
 use crate::root_certificates;

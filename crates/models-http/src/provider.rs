@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture_wire::{CallPath, Format, HttpProfile, StreamFraming};
+use contexture_wire::{CallPath, Format, HttpProfile, ResponseMode, StreamFraming};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -19,13 +19,6 @@ pub struct Provider {
     base: Url,
     key: Option<ApiKey>,
     headers: HeaderMap,
-}
-
-/// Whether the answer is to come whole or in pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResponseMode {
-    Whole,
-    Stream,
 }
 
 fn http_profile(format: Format) -> Result<&'static HttpProfile, ClientError> {
@@ -140,11 +133,10 @@ impl Provider {
     pub(crate) fn endpoint_url(&self, model: &str, mode: ResponseMode) -> Url {
         let mut url = self.base.clone();
         let base_bytes = url.path().trim_end_matches('/').len();
-        let is_stream = mode == ResponseMode::Stream;
         // Model names of some hosts have slashes; a name stays one step of the path.
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty()
-                .extend(self.profile.path.call_steps(model, is_stream));
+                .extend(self.profile.path.call_steps(model, mode));
         }
         if let CallPath::Model {
             separator,
@@ -155,7 +147,7 @@ impl Provider {
             if separator == '/' {
                 encode_colons(&mut url, base_bytes);
             }
-            if is_stream && !stream_query.is_empty() {
+            if mode == ResponseMode::Stream && !stream_query.is_empty() {
                 url.set_query(Some(stream_query));
             }
         }

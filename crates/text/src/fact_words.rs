@@ -8,7 +8,7 @@
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactKind {
-    /// `https://…`, `context://…`.
+    /// An address: `https://…`, `context://…`.
     Url,
     /// `src/lib.rs`, `setup.py`, `/etc/hosts`.
     Path,

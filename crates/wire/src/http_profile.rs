@@ -67,6 +67,15 @@ pub struct RootMatch {
     path_bytes: usize,
 }
 
+/// Whether an answer is asked for whole or as a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// The answer comes as one document.
+    Whole,
+    /// The answer comes in pieces, as it is made.
+    Stream,
+}
+
 /// The path of a call, below a base URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallPath {
@@ -165,7 +174,7 @@ impl CallPath {
 
     /// Returns the steps of a call's path, none of them percent-encoded.
     #[must_use]
-    pub fn call_steps(&self, model: &str, is_stream: bool) -> Vec<String> {
+    pub fn call_steps(&self, model: &str, mode: ResponseMode) -> Vec<String> {
         match self {
             Self::Fixed(steps) => steps.iter().map(|step| (*step).to_owned()).collect(),
             Self::Model {
@@ -175,7 +184,10 @@ impl CallPath {
                 stream,
                 ..
             } => {
-                let verb = if is_stream { stream } else { whole };
+                let verb = match mode {
+                    ResponseMode::Whole => whole,
+                    ResponseMode::Stream => stream,
+                };
                 // Some catalogues name models with the step that the path has already.
                 let last = prefix.last().copied().unwrap_or_default();
                 let name = model
@@ -260,7 +272,7 @@ mod tests {
         assert_eq!(CONVERSE.model_in("/model/x/count-tokens"), Some("x"));
         assert_eq!(CONVERSE.parse_call("/models/x/converse"), None);
         assert_eq!(
-            CONVERSE.call_steps("a/b:0", true),
+            CONVERSE.call_steps("a/b:0", ResponseMode::Stream),
             ["model", "a/b:0", "converse-stream"]
         );
     }
@@ -269,7 +281,7 @@ mod tests {
     fn calls_of_each_provider_are_found_below_any_prefix() {
         for format in Format::PROVIDERS {
             let path = format.spec().http().unwrap().path;
-            let steps = path.call_steps("some-model", false);
+            let steps = path.call_steps("some-model", ResponseMode::Whole);
             let called = format!("/prefix/{}", steps.join("/"));
             assert!(path.parse_call(&called).is_some(), "{format}");
             assert!(path.parse_call("/v1/embeddings").is_none(), "{format}");

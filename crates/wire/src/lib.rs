@@ -40,7 +40,9 @@ pub use document::{
 };
 pub use formats::long_cache_write;
 pub use framing::{Frame, FrameError, FrameReader, SseReader, StreamFraming};
-pub use http_profile::{CallPath, HttpProfile, PathCall, RootEvidence, RootMatch, RootRule};
+pub use http_profile::{
+    CallPath, HttpProfile, PathCall, ResponseMode, RootEvidence, RootMatch, RootRule,
+};
 pub use markers::{
     disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,

@@ -123,7 +123,7 @@ fn summarize_budget(call: &CompiledCall) -> Answer {
     let more = report.segments.len().saturating_sub(SEGMENTS);
     Answer {
         model: target.model.clone(),
-        format: target.format.to_owned(),
+        format: target.format.to_string(),
         window: target.window,
         reserve: target.reserve,
         limit: target.limit,

@@ -47,7 +47,7 @@ pub struct Term<'a> {
 /// What a term is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermShape {
-    /// A word.
+    /// A whole word.
     Word,
     /// Two characters of a script without spaces.
     Pair,

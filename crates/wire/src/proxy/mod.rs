@@ -103,15 +103,3 @@ pub enum MergedEnding {
     /// Because there is no other round, though the model asked for one.
     Early,
 }
-
-impl MergedEnding {
-    /// The ending of an answer whose last round the model wants to go on from, or not.
-    #[must_use]
-    pub const fn of_round(is_continued: bool) -> Self {
-        if is_continued {
-            Self::Early
-        } else {
-            Self::LastRound
-        }
-    }
-}

@@ -333,7 +333,10 @@ impl StoredRounds {
     ) -> Option<Value> {
         let is_changed =
             round.continues || self.documents.len() > 1 || !round.server_calls.is_empty();
-        let ending = MergedEnding::of_round(round.continues);
+        let ending = match round.continues {
+            true => MergedEnding::Early,
+            false => MergedEnding::LastRound,
+        };
         is_changed.then(|| merge_rounds(format, &self.documents, tools, ending))
     }
 
