@@ -34,7 +34,7 @@ pub(crate) async fn rewind_to_message(
     rewind_to_node(chat, last).await
 }
 
-/// Rewinds as [`Self::rewind`], to a node.
+/// Moves the branch back to a node.
 pub(crate) async fn rewind_to_node(
     chat: &Conversation,
     node: NodeId,
@@ -62,7 +62,7 @@ pub(crate) async fn create_branch(chat: &Conversation, name: &str) -> Result<Bra
     create_branch_at(chat, name, load_head(chat).await?).await
 }
 
-/// Creates a branch as [`Self::create_branch`], at a node; with `None` an empty one.
+/// Creates a branch at a node; with `None` an empty one.
 pub(crate) async fn create_branch_at(
     chat: &Conversation,
     name: &str,

@@ -4,6 +4,9 @@
 //! transaction with the note that it has run, in the one row of `contexture.schema_version`; that
 //! row is locked first. So an interrupted migration goes on where it stopped, processes that
 //! migrate at once take turns, and each statement runs once.
+//!
+//! To add a column: a new file in `migrations/`, its entry in [`MIGRATIONS`] and the next [`FORMAT`]; then the code that
+//! writes and reads rows (for nodes `rows/node_row.rs`), and the same in the SQLite store (`schema/mod.rs`, `rows/`).
 
 use contexture_store::{Error, StorageFault};
 use tokio_postgres::Client;

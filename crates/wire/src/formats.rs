@@ -1,6 +1,6 @@
 //! The list of formats: which folder describes which [`Format`].
 //!
-//! This is the only dispatch on a format. It stands apart from the trait in `spec.rs` because the format folders name
+//! This is the only place that chooses code by format. It stands apart from the trait in `spec.rs` because the format folders name
 //! the trait and this file names the folders: together they would be a circle. The constructors that take a format
 //! ([`Dialect::of`], [`RepairRules::for_format`]) stand here for the same reason.
 
@@ -52,7 +52,7 @@ impl Format {
     #[must_use]
     pub fn is_offered_for(self, provider: &str) -> bool {
         let native = Self::of_provider(provider);
-        // Providers whose first format is nobody's own are compatible hosts.
+        // A provider whose native format belongs to another company is a compatible host.
         let is_host = native.spec().identity().catalogue_provider.is_none();
         match self.spec().identity().hosts {
             FormatHosts::Own => native == self,

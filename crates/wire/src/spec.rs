@@ -2,7 +2,8 @@
 //!
 //! Each format's folder implements it once, for a unit struct in its `spec.rs`; [`Format::spec`] (in `formats.rs`, the
 //! only list of formats) gives the implementation. Code outside the format folders asks the trait and never matches on
-//! a [`Format`], so that a new format is one folder and one line.
+//! a [`Format`], so that a new format is one folder, a variant with its names in `model/format.rs`, and a line in
+//! `formats.rs`.
 //!
 //! The trait has two kinds of methods: conversions, which read and write documents, and facts, which are plain data
 //! about a provider (its names, addresses and members). Facts do no I/O. `Ui` and `Items` are nobody's wire format:

@@ -1,4 +1,4 @@
-//! The commands, a file each: what they take, and what they do with it.
+//! The commands, one file or folder each: what they take, and what they do with it.
 //!
 //! Thin on purpose: whatever another program could want to do stands in the libraries.
 

@@ -1,6 +1,12 @@
 //! Each item that is not in the payload, or not as it is: one line of explanation apiece.
 //!
-//! Not here: the report's own spans and sums.
+//! Where each [`OmitReason`] is decided:
+//!
+//! * audience and bookkeeping: `blocks/view_entry.rs`;
+//! * covered and uncovered: `history/covers.rs`; cleared: `history/clear.rs`; a host's pass: `history/host_pass.rs`;
+//! * trimmed: `history/trim.rs`; repaired: `blocks/repair.rs`.
+//!
+//! `pipeline/outcome.rs` merges them into the spans of the report. Not here: the report's own spans and sums.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
 #[derive(Debug)]
 pub(crate) struct PreparedHistory {
     pub(crate) history: History,
-    /// What models may not read: indexes on the path, ascending.
+    /// Items that are not in the view, each with the reason: indexes on the path, ascending.
     pub(crate) hidden: Vec<(usize, OmitReason)>,
     /// What repair left out: indexes on the path, ascending.
     pub(crate) dropped: Vec<usize>,

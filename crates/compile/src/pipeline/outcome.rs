@@ -50,7 +50,7 @@ impl CompileOutcome<'_> {
             .collect()
     }
 
-    /// What of the history could be compacted: it was trimmed.
+    /// Returns the span of the history that was trimmed, which compaction would replace; `None` if nothing was trimmed.
     pub(crate) fn compact_advice(&self) -> Option<CompactAdvice> {
         Some(CompactAdvice {
             first: *self.trimmed.first()?,

@@ -101,7 +101,7 @@ impl CompiledCall {
     }
 }
 
-/// Compiles as [`Self::compile`], with options for this call.
+/// Compiles the history of the branch for a target, with options for this call.
 pub(crate) async fn compile_call(
     chat: &Conversation,
     target: TargetChoice<'_>,

@@ -15,7 +15,7 @@ const ROUNDS: usize = 3;
 /// When and how a call is compacted before it is sent.
 #[derive(Clone, Debug, Default)]
 pub struct PrepareOptions {
-    /// The size from which the history is compacted.
+    /// The size above which the history is compacted.
     pub trigger: Trigger,
     /// Which token figure decides when both are known.
     pub usage: UsagePreference,
@@ -35,7 +35,7 @@ pub struct Prepared {
     pub compacted: Vec<Compacted>,
 }
 
-/// Prepares as [`Self::prepare`], with options for the compile.
+/// Compiles a call, with options for the compile, and compacts the history first as often as it is due.
 pub(crate) async fn prepare_call(
     chat: &Conversation,
     target: &Target,

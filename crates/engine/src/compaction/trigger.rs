@@ -1,6 +1,9 @@
 //! When the history is compacted automatically.
 
-/// The size from which the history is compacted.
+/// The size above which the history is compacted before a call.
+///
+/// Whatever the trigger, a history that was trimmed or refused is compacted too. The proxy does not use it: there a policy
+/// compacts when the request is over the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
@@ -8,7 +11,7 @@ pub enum Trigger {
     Share(u8),
     /// So many tokens.
     Tokens(u64),
-    /// Only when something no longer fits.
+    /// The whole space of a request: only what no longer fits is compacted.
     Overflow,
 }
 
@@ -40,7 +43,7 @@ pub enum UsagePreference {
     CountedFirst,
 }
 
-/// A count in per mille of what the provider would report for it: 1,000 where nothing is known.
+/// Returns the factor, in thousandths, from our count to the provider's: 1,000 where nothing is known.
 pub(crate) fn usage_scale(reported: Option<ReportedUsage>, preference: UsagePreference) -> u64 {
     let Some(reported) = reported.filter(|one| one.counted > 0) else {
         return 1_000;
@@ -54,7 +57,8 @@ pub(crate) fn usage_scale(reported: Option<ReportedUsage>, preference: UsagePref
     }
 }
 
-/// Whether so many counted tokens are too many.
+/// Reports whether a history of `counted` tokens is larger than the trigger allows in a request of `space` tokens.
+/// `scale` is what [`usage_scale`] returned.
 pub(crate) fn should_compact(trigger: Trigger, counted: u64, space: u64, scale: u64) -> bool {
     let used = apply_per_mille(counted, scale);
     match trigger {

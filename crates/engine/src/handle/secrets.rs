@@ -35,8 +35,8 @@ pub enum SecretPattern {
         least: usize,
         /// At most so many; a longer word is something else.
         most: usize,
-        /// So many letters and digits follow one another somewhere, with a digit among them: names
-        /// made of words have no such piece.
+        /// The word must contain a run of this many letters and digits, at least one of them a digit: names made of
+        /// words have no such run.
         solid: usize,
     },
     /// A PEM block with this label, `PRIVATE KEY` say, words in capitals before it or not; without its
@@ -139,7 +139,7 @@ impl Secrets {
         patterns
     }
 
-    /// The same with strings written plainly that have a secret among escapes which need not be.
+    /// Returns the JSON with unnecessary escapes removed from those strings in which they hide a secret.
     fn unescape_secret_strings<'a>(&self, json: &'a str) -> Cow<'a, str> {
         if !json.contains(ESCAPED_ASCII) {
             return Cow::Borrowed(json);
@@ -163,7 +163,7 @@ impl Secrets {
         Cow::Owned(out)
     }
 
-    /// A string written plainly, if that shows secrets that it does not show.
+    /// Returns the string without unnecessary escapes, if a secret is visible only then.
     fn unescape_if_secret(&self, string: &str) -> Option<String> {
         if !string.contains(ESCAPED_ASCII) {
             return None;
@@ -286,7 +286,8 @@ fn push_placeholder(out: &mut String, name: &str) {
     out.push(']');
 }
 
-/// Whether what stands before `at` ends a word: `n` does, if it is the end of a line break's `\n`, and `d` of `\u003d`.
+/// Reports whether a word can begin at `at`. A letter before it that is the end of an escape, such as `n` of `\n` or `d`
+/// of `\u003d`, is no part of a word.
 fn is_word_start(json: &str, at: usize) -> bool {
     let before = json.get(..at).unwrap_or_default();
     let escape = before.len().checked_sub(6).and_then(|at| before.get(at..));

@@ -31,7 +31,7 @@ pub(crate) const PLAN_VERSION: u32 = 1;
 /// How far back an answer looks for the output it goes on from, behind compactions and changes of state.
 const BEFORE: u64 = 16;
 
-/// Records as [`Self::record`], with options for a step of a run.
+/// Records a model's answer, with options for a step of a run.
 pub(crate) async fn record_call(
     chat: &Conversation,
     call: &CompiledCall,

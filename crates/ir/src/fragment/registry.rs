@@ -1,7 +1,7 @@
 //! Serialised fragments: `{"type": "guardrail", "rule": …}` and back.
 //!
-//! Nineteen types are built in, one for each builder with a fixed shape; an application registers its
-//! own in a [`FragmentRegistry`], which is asked first. The serialised form is about content: id,
+//! Nineteen kinds are built in, the table `KINDS` of `builtin_types.rs`: a new builder needs a row there. An application
+//! registers its own in a [`FragmentRegistry`], which is asked first. The serialised form is about content: id,
 //! metadata and `persist` are not in it ([`Fragment::to_json`] has them).
 //!
 //! The items of `policies` may be serialised fragments themselves, at any depth.

@@ -1,4 +1,6 @@
-//! Authentication of the API's callers, before anything else is done, and their rate limit.
+//! Authentication and rate limit of callers of the API and of MCP, before anything else is done.
+//!
+//! Not here: callers of the proxy, who put our key where a provider's key belongs (`proxy/auth.rs`).
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;

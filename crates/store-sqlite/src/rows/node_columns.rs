@@ -4,6 +4,10 @@
 //! column costs a byte even where it is empty: the check, then which of the others are there, then
 //! the numbers, seven bits a byte, then the ids. Here a row is whole again.
 //!
+//! How many numbers and ids there are is part of the check, and decides which presence bit means what: another one needs
+//! either a column of its own beside `rest`, or a migration that writes every row again. What an old migration packs
+//! ([`repack_rows`]) must not change.
+//!
 //! The check is XXH3-64, which for a short item takes a fifteenth of the time of BLAKE3. It tells
 //! damage, not malice: who can write the file can write a check. Not here: what the columns mean,
 //! and the item's hash, which is its identity.
@@ -15,7 +19,7 @@ use twox_hash::XxHash3_64;
 use crate::error::RowError;
 use crate::rows::path::NodePosition;
 
-/// The columns of a row.
+/// The columns of the table, as statements name them.
 pub(crate) const COLUMNS: &str =
     "id, kind, codec, redacted_ms, node_id, copied_from, message_id, rest, item";
 
@@ -53,8 +57,8 @@ pub(crate) const RESPONSE: usize = 6;
 /// What is packed, in the order in which it is.
 const PACKED_NUMBERS: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15];
 const PACKED_IDS: [usize; 5] = [1, 2, 3, 5, 6];
-/// What nearly every row has of it; the row says where it differs, a bit for each and one for the
-/// check.
+/// Which of the packed values nearly every row has, one bit each, the lowest for the check. A row stores how it differs
+/// from this.
 const USUAL: u64 = 0b100_0010_0110_1111_1111;
 
 /// A row.

@@ -4,6 +4,10 @@
 //! says which versions of this program may still read or write it. Migrations are the numbered
 //! files in `migrations/`, each applied in the transaction that raises `user_version`, so a crash
 //! leaves either format.
+//!
+//! To add a column: a new file in `migrations/`, its entry in [`MIGRATIONS`] and the next [`FORMAT`]; then the code that
+//! writes and reads rows (for nodes `rows/node_columns.rs` and `rows/node_row.rs`), and the same in the PostgreSQL store
+//! (`schema.rs`, `rows/`).
 
 use std::path::Path;
 
