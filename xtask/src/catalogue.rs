@@ -2,7 +2,7 @@
 //!
 //! The source is LiteLLM's table of models (MIT), which its Python package carries; what that table lacks stands in
 //! `crates/catalogue/data/facts.toml`. Without an argument the package is fetched with `pip download`. Not here:
-//! reading the result, which is the catalogue crate's own business.
+//! reading the result, and a user's own models file, which overrides prices (the catalogue crate's `models_file.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -29,7 +29,7 @@ pub enum Encoding {
     /// Gemma 4, and Gemini from 3.1 on.
     #[serde(rename = "gemma4")]
     Gemma4,
-    /// Any other encoding, by its name.
+    /// An encoding that is not known: it is estimated within wide bounds.
     #[serde(rename = "other")]
     Other,
 }

@@ -59,7 +59,7 @@ pub struct RetryLimits {
     /// How many times; 2 by default, 0 is never.
     pub limit: u32,
     /// The wait before the first one, doubled for each further one and spread by a quarter either way; 500 ms
-    /// by default. What the provider asks for goes before.
+    /// by default. A wait that the provider asks for replaces it.
     pub wait: Duration,
     /// The longest wait; 30 s by default. If the provider asks for more, the error is given instead.
     pub longest: Duration,

@@ -1,4 +1,4 @@
-//! The decision to retry, and the wait before it.
+//! The decision to retry within one request, and the wait before it. The numbers are those of `options.rs`.
 
 use std::time::{Duration, SystemTime};
 

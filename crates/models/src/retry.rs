@@ -1,4 +1,4 @@
-//! Retries: whether an error allows one, and how long to wait before it.
+//! Retries: how often, and how long to wait before each. Which errors are retried is decided in `error.rs`.
 //!
 //! [`delay_before_retry`] is the only formula; a [`Retry`] is the policy of runs, `contexture-models-http` has limits of its
 //! own for retries within one request. What a provider asks to wait is waited exactly.
@@ -62,7 +62,8 @@ pub struct Retry {
     pub backoff: Backoff,
     /// The first wait. Default 1 s.
     pub initial: Duration,
-    /// The longest wait. Default 30 s. Whoever asks for a longer one is not asked again: less would be too early.
+    /// The longest wait. Default 30 s. If the provider asks for a longer one the call is not
+    /// retried, because an earlier retry would be refused.
     pub max: Duration,
     /// Spreads waits by a quarter to either side, so that those who failed together do not come back together; the same
     /// seed gives the same waits. Default absent: no spread.

@@ -132,7 +132,8 @@ const fn status_of_code(code: Code) -> StatusCode {
         Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
         // Not 408, which would say that the client was too slow with its request.
         Code::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
-        // From writes that take `if-match`. Elsewhere the same conflict is the store's, with 409.
+        // Only writes with `if-match` answer with these codes (`api/conventions/etag.rs`); without the header the same
+        // conflict is the store's, with 409 (`store_status`).
         Code::HeadMoved | Code::VersionMoved => StatusCode::PRECONDITION_FAILED,
         // This status and the next are those of the IETF draft for the `Idempotency-Key` header.
         Code::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,4 +1,8 @@
 //! The choice of a counter by encoding.
+//!
+//! A model whose encoding is known needs only its `encoding` in `crates/catalogue/data/facts.toml`. A new encoding is a variant of
+//! [`Encoding`], and here either an exact counter (its vocabulary in `data/`, a static in `exact.rs`, a pattern in `split/`) or
+//! the ratios of an estimate (`estimate.rs`).
 
 use contexture_catalogue::Encoding;
 
@@ -14,6 +18,6 @@ pub fn counter_for(encoding: Encoding) -> &'static dyn TokenCounter {
     match encoding {
         Encoding::O200kBase => ExactCounter::o200k_base(),
         Encoding::Cl100kBase => ExactCounter::cl100k_base(),
-        other => EstimatingCounter::for_encoding(other),
+        estimated => EstimatingCounter::for_encoding(estimated),
     }
 }

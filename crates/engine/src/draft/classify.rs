@@ -18,12 +18,12 @@ use crate::handle::{Conversation, Secrets};
 use crate::path::parse_node_item;
 use crate::refs::message_nodes_on_branch;
 
-/// One staged entry beside what the branch knows of it.
+/// One staged message, with what the branch has stored under its id.
 pub(crate) struct StagedNode {
     pub(crate) id: MessageId,
     /// As they are stored.
     pub(crate) items: Vec<Item>,
-    /// Of the items as they were given.
+    /// Meaning hashes of the items before redaction, stored with them; saving does not compare them.
     pub(crate) hashes: Vec<Option<ContentHash>>,
     pub(crate) stored: Vec<Arc<Node>>,
     pub(crate) action: SaveAction,

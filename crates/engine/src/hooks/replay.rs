@@ -1,8 +1,9 @@
 //! Repeating hooks after somebody else changed a state.
 //!
 //! What a hook changed is stored with the next append, or not at all. If that append finds another state than was read,
-//! the states are read again and the same hooks run on them. Hooks whose answers count (`on_append`, `after_model`, a
-//! function, `observe`) are repeated by the caller; all others are logged and repeated here.
+//! the states are read again and the same hooks run on them. `on_append`, `after_model`, functions of layers and `observe`
+//! are repeated by the caller, who needs their results again; all others, `before_tool` among them, are logged and
+//! repeated here.
 
 use contexture_layers::{ChildEnd, HookOutcome, LayerId, RunEnd, StoredState, ToolRequest};
 
@@ -76,7 +77,8 @@ impl LayerSession {
         Ok(())
     }
 
-    /// Tells the layers of fresh states all of it, those without a state beginning where they began then.
+    /// Runs the logged hooks again, in order, on the states that were read anew. A layer without a state begins at the
+    /// same hook as it did before.
     async fn replay_hooks(&mut self, hooks: Vec<LoggedHook>) -> Result<(), EngineError> {
         let begins = |one: &LoggedHook| matches!(one, LoggedHook::Spawn(_));
         let mut hooks = hooks.into_iter().peekable();
@@ -123,9 +125,9 @@ pub(crate) type StoredStates = Vec<(LayerId, StoredState)>;
 /// A hook without an answer, logged so that it can be repeated.
 #[derive(Clone, Debug)]
 pub(crate) enum LoggedHook {
-    /// That they begin in a child run; its parent's states.
+    /// The layers begin in a child run; holds the states of the parent's layers.
     Spawn(StoredStates),
-    /// What their parent's states are now.
+    /// The states of the parent's layers have changed; holds the new ones.
     ParentUpdate(StoredStates),
     /// How a child ended; its states.
     Return(StoredStates, ChildEnd),

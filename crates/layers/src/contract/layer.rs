@@ -1,4 +1,9 @@
 //! The trait: a typed state, words for each call, and hooks for what happens.
+//!
+//! To add a hook: a method with a default here and in `runtime/dyn_layer.rs`, its name in `hook_outcome.rs`, its timeout in
+//! `spec.rs`, the loop over all layers in `runtime/hook_runner.rs`; then the engine's `hooks/session.rs` (and
+//! `hooks/replay.rs`, if it has to run again on newer state) and the place where it happens, mostly in the runs crate's
+//! `steps/`.
 
 use std::sync::Arc;
 
@@ -95,9 +100,9 @@ pub trait Layer: Send + Sync + 'static {
         let _ = (state, projection);
     }
 
-    /// Items of a person, a tool or the program, about to be appended; gives those that are. Never asked about answers
-    /// of models. An output of a tool that is left out is withheld: its call is answered with that. Default: the same
-    /// items.
+    /// Filters or changes items of a person, a tool or the program before they are appended. It is never called for
+    /// answers of models. If the output of a tool is left out, its call is answered with a note that the output was
+    /// withheld. Default: the same items.
     async fn on_append(
         &self,
         state: &mut Self::State,

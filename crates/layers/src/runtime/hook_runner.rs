@@ -329,8 +329,8 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// The states a child run begins with. `child` are those it has already, of its own path or shared with its parent:
-    /// a layer that has one there keeps it, unless its parent's leaves it out.
+    /// Returns the states that a child run begins with. `child` holds those it has already, of its own path or shared with
+    /// its parent. A layer with a state in `child` keeps that state, unless the parent's layer withholds it.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
