@@ -4,9 +4,10 @@
 //!
 //! * audience and bookkeeping: `blocks/view_entry.rs`;
 //! * covered and uncovered: `history/covers.rs`; cleared: `history/clear.rs`; a host's pass: `history/host_pass.rs`;
-//! * trimmed: `history/trim.rs`; repaired: `blocks/repair.rs`.
+//! * trimmed: `budget.rs` says how far, `history/trim.rs` where;
+//! * repaired: `repair/decide.rs` of `contexture-wire`, which `blocks/repair.rs` calls.
 //!
-//! `pipeline/outcome.rs` merges them into the spans of the report. Not here: the report's own spans and sums.
+//! `pipeline/outcome.rs` gathers them as the spans of the report. Not here: the report's own spans and sums.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //!
 //! How many numbers and ids there are is part of the check, and decides which presence bit means what: another one needs
 //! either a column of its own beside `rest`, or a migration that writes every row again. What an old migration packs
-//! ([`repack_rows`]) must not change.
+//! ([`repack_rows`]) must not change: a column added to [`COLUMNS`] does not exist yet when that migration runs.
 //!
 //! The check is XXH3-64, which for a short item takes a fifteenth of the time of BLAKE3. It tells
 //! damage, not malice: who can write the file can write a check. Not here: what the columns mean,
