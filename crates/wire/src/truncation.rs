@@ -3,6 +3,8 @@
 //! Responses has a status for that. In the other formats the accumulator marks the native piece with one
 //! member of ours, and lifting takes it away again: the item is `incomplete`, a call's arguments are the text
 //! that came, and a block that only its provider understands becomes an item of ours, which nobody is sent.
+//!
+//! Not here: why an answer ended, which each format's `response.rs` reads.
 
 use contexture_ir::{Extension, Extra, Fields, Item, Raw, Status, Transcript};
 
@@ -11,7 +13,7 @@ use crate::model::json::ObjectWriter;
 
 /// The mark: `true`, or the text of unfinished arguments.
 pub(crate) const MARK: &str = "ctx:unfinished";
-/// The reason to finish of an answer that was cut off.
+/// Our own finish reason for an answer whose stream broke off; no provider sends it.
 pub(crate) const INCOMPLETE: &str = "incomplete";
 /// Where formats nest a native piece in an item of their own.
 const NATIVE: [&str; 2] = ["block", "call"];

@@ -2,6 +2,8 @@
 //!
 //! An approval is for one attempt. If the tool was begun and cut off, an approval from before that attempt must not let it
 //! run a second time; a start marker therefore notes the decision that was known when the tool began.
+//!
+//! Not here: whether such a tool runs again, waits for a person or is reported as unknown (`steps/decide_call.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Decides what a tool call comes to: the policy first, then layers, then a person.
 //!
 //! A *plan* is a decision that was made but not carried out, so all calls of an answer are decided before the first of
-//! them runs. Not here: carrying plans out (`tool_step`).
+//! them runs. For a tool that was begun before a crash the tool's own [`Rerun`] policy decides first. Not here: carrying plans out (`tool_step`).
 
 use contexture_ir::{NodeId, Raw};
 use contexture_layers::{OfferedTo, Rerun, ToolGate, ToolRequest};

@@ -1,6 +1,7 @@
 //! Resumes an open run from what is stored, as if no process had died in between.
 //!
-//! Everything is read from the run's branch: its record, its nodes, its state. Not here: listing runs (`crate::record`).
+//! Everything is read from the run's branch: its record, its nodes, its state. Not here: listing runs (`crate::record`), and what
+//! becomes of a tool that was cut off (`decide_call`).
 
 use std::time::{Duration, Instant};
 
