@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::files::read_text;
@@ -27,6 +30,9 @@ pub struct Exchange {
     pub response: Option<Box<RawValue>>,
     /// The answer's server-sent events, if it was a stream.
     pub stream: Option<String>,
+    /// The answer's bytes, if it was a binary event stream.
+    #[serde(default, deserialize_with = "base64_bytes")]
+    pub event_stream: Option<Vec<u8>>,
 }
 
 impl Exchange {
@@ -40,7 +46,7 @@ impl Exchange {
 }
 
 /// The exchanges with the generation endpoint of a format: `openai-chat`, `openai-responses`,
-/// `anthropic` or `gemini`.
+/// `anthropic`, `gemini` or `bedrock`.
 #[must_use]
 pub fn exchanges(format: &str) -> Vec<Exchange> {
     let headers: Vec<ExchangeHeaders> = read_json_lines("exchanges/headers.jsonl.gz");
@@ -55,6 +61,13 @@ pub fn exchanges(format: &str) -> Vec<Exchange> {
         exchange.headers = headers.remove(&key).unwrap();
     }
     exchanges
+}
+
+/// Bytes that are written as base64.
+fn base64_bytes<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Vec<u8>>, D::Error> {
+    let text = Option::<String>::deserialize(source)?;
+    let bytes = text.map(|text| STANDARD.decode(text));
+    bytes.transpose().map_err(D::Error::custom)
 }
 
 /// The headers of one exchange's answer.

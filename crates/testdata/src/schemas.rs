@@ -44,6 +44,7 @@ pub fn request_validator(format: &str) -> Validator {
         "openai-responses" => schema("openai.responses.request"),
         "anthropic" => schema("anthropic.messages.request"),
         "gemini" => gemini_request(),
+        "bedrock" => schema("bedrock.converse.request"),
         other => panic!("no schema for {other}"),
     })
 }

@@ -5,10 +5,19 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_file_reads() {
-    let counts: Vec<usize> = ["openai-chat", "openai-responses", "anthropic", "gemini"]
-        .map(|format| data::exchanges(format).len())
-        .to_vec();
-    assert_eq!(counts, [45, 86, 62, 109]);
+    let counts: Vec<usize> = [
+        "openai-chat",
+        "openai-responses",
+        "anthropic",
+        "gemini",
+        "bedrock",
+    ]
+    .map(|format| data::exchanges(format).len())
+    .to_vec();
+    assert_eq!(counts, [45, 86, 62, 109, 56]);
+    let bedrock = data::exchanges("bedrock");
+    let streams = bedrock.iter().filter(|one| one.event_stream.is_some());
+    assert_eq!(streams.count(), 2);
     assert_eq!(
         serde_json::from_str::<Vec<Value>>(&data::tau_bench())
             .unwrap()
@@ -29,6 +38,12 @@ fn validators_accept_and_refuse() {
     assert_eq!(anthropic.validation_errors(&request), Vec::<String>::new());
     request["messages"][0]["role"] = json!("tool");
     assert_ne!(anthropic.validation_errors(&request), Vec::<String>::new());
+
+    let bedrock = data::request_validator("bedrock");
+    let mut request = json!({"messages": [{"role": "user", "content": [{"text": "hi"}]}]});
+    assert_eq!(bedrock.validation_errors(&request), Vec::<String>::new());
+    request["messages"][0]["content"][0]["txt"] = json!(1);
+    assert_ne!(bedrock.validation_errors(&request), Vec::<String>::new());
 
     let gemini = data::request_validator("gemini");
     let mut request = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});

@@ -18,7 +18,7 @@ pub struct ReplayingProvider {
 }
 
 impl ReplayingProvider {
-    /// The recordings of a format: `openai-chat`, `openai-responses`, `anthropic` or `gemini`.
+    /// The recordings of a format: `openai-chat`, `openai-responses`, `anthropic`, `gemini` or `bedrock`.
     #[must_use]
     pub fn for_format(format: &str) -> Self {
         let mut answers = BTreeMap::new();
@@ -45,9 +45,10 @@ impl Provider for ReplayingProvider {
 
 fn recorded_response(exchange: &Exchange) -> UpstreamResponse {
     let body = exchange.response.as_ref().map(|body| body.get());
-    let mut answer = match &exchange.stream {
-        Some(stream) => UpstreamResponse::event_stream(split_events(stream)),
-        None => {
+    let mut answer = match (&exchange.stream, &exchange.event_stream) {
+        (Some(stream), _) => UpstreamResponse::event_stream(split_events(stream)),
+        (None, Some(bytes)) => UpstreamResponse::from_body(exchange.status, "", bytes.clone()),
+        (None, None) => {
             UpstreamResponse::from_body(exchange.status, "", body.unwrap_or_default().to_owned())
         }
     };

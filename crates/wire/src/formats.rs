@@ -7,6 +7,7 @@
 use contexture_ir::Usage;
 
 use crate::anthropic::Anthropic;
+use crate::bedrock::Bedrock;
 use crate::gemini::Gemini;
 use crate::items::Items;
 use crate::model::chunk::Dialect;
@@ -33,6 +34,7 @@ impl Format {
             Self::OpenAiResponses => &Responses,
             Self::Anthropic => &Anthropic,
             Self::Gemini => &Gemini,
+            Self::Bedrock => &Bedrock,
             Self::Ui => &Ui,
             Self::Items => &Items,
         }

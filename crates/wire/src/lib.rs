@@ -15,6 +15,7 @@
 
 mod accumulator;
 mod anthropic;
+mod bedrock;
 mod document;
 mod formats;
 mod framing;

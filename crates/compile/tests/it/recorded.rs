@@ -31,6 +31,17 @@ pub(crate) fn billed(format: Format, exchange: &Exchange) -> impl Iterator<Item 
                     read: Some(read),
                 })
             }
+            // Bedrock counts what it read from and wrote to the cache apart.
+            Format::Bedrock => {
+                let usage = &value["usage"];
+                let read = usage["cacheReadInputTokens"].as_u64();
+                let written = usage["cacheWriteInputTokens"].as_u64();
+                let cached = read.unwrap_or(0) + written.unwrap_or(0);
+                Some(Billed {
+                    input: usage["inputTokens"].as_u64()? + cached,
+                    read,
+                })
+            }
             Format::OpenAiChat => {
                 let usage = &value["usage"];
                 Some(Billed {
@@ -66,12 +77,17 @@ fn usage_in(
     read(&value["usage"]).or_else(|| read(&value[holder]["usage"]))
 }
 
-/// The model that was asked. Gemini's requests name it in the address.
+/// The model that was asked. Gemini's and Bedrock's requests name it in the address.
 pub(crate) fn model_of(exchange: &Exchange) -> Option<String> {
     let request: Value = serde_json::from_str(exchange.request.get()).ok()?;
     let in_url = || {
         let rest = exchange.url.split("/models/").nth(1)?;
         rest.split(':').next()
     };
-    request["model"].as_str().or_else(in_url).map(str::to_owned)
+    let of_bedrock = || {
+        let rest = exchange.url.split("/model/").nth(1)?;
+        Some(rest.split('/').next()?.replace("%3A", ":"))
+    };
+    let named = request["model"].as_str().or_else(in_url);
+    named.map(str::to_owned).or_else(of_bedrock)
 }

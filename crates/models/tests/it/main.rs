@@ -238,9 +238,12 @@ async fn recorded_streams_are_replayed() {
         let streams: Vec<RecordedExchange> = recorded
             .iter()
             .filter_map(|one| {
-                let stream = one.stream.as_ref()?;
-                let data = stream.lines().filter_map(|line| line.strip_prefix("data:"));
-                let events: Vec<_> = data.map(|data| Ok(data.trim().to_owned())).collect();
+                let bytes = one.stream.as_ref().map(|stream| stream.as_bytes());
+                let mut frames = format.spec().frame_reader();
+                frames.push(bytes.or(one.event_stream.as_deref())?);
+                let frames = std::iter::from_fn(|| frames.next_frame().unwrap());
+                let data = frames.filter_map(|frame| frame.data);
+                let events: Vec<_> = data.map(Ok).collect();
                 (!events.is_empty()).then(|| RecordedExchange {
                     request: one.request.get().to_owned(),
                     response: CannedReply::Events(events),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A name that is no format's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown format {name:?}: expected openai-chat, openai-responses, anthropic, gemini, ui or items"
+    "unknown format {name:?}: expected openai-chat, openai-responses, anthropic, gemini, bedrock, ui or items"
 )]
 pub struct UnknownFormat {
     /// The name as given.
@@ -29,6 +29,8 @@ pub enum Format {
     Anthropic,
     /// Gemini `generateContent`, Vertex included.
     Gemini,
+    /// Amazon Bedrock Converse.
+    Bedrock,
     /// AI SDK UI messages.
     Ui,
     /// Our own: items as they are stored.
@@ -37,21 +39,23 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OpenAiChat,
         Self::OpenAiResponses,
         Self::Anthropic,
         Self::Gemini,
+        Self::Bedrock,
         Self::Ui,
         Self::Items,
     ];
 
     /// The formats a model's provider accepts.
-    pub const PROVIDERS: [Self; 4] = [
+    pub const PROVIDERS: [Self; 5] = [
         Self::OpenAiChat,
         Self::OpenAiResponses,
         Self::Anthropic,
         Self::Gemini,
+        Self::Bedrock,
     ];
 
     /// The format that hosts speak which are compatible with other providers.
@@ -67,6 +71,7 @@ impl Format {
         match provider {
             "anthropic" => Self::Anthropic,
             "google" => Self::Gemini,
+            "amazon-bedrock" => Self::Bedrock,
             "openai" => Self::OpenAiResponses,
             _ => Self::OpenAiChat,
         }
@@ -80,6 +85,7 @@ impl Format {
             Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
             Self::Ui => "ui",
             Self::Items => "items",
         }

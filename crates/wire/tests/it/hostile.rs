@@ -14,7 +14,15 @@ use serde_json::{Value, json};
 use crate::recorded::{difference, findings, validators, value};
 
 /// The formats these tests speak for.
-const FORMATS: [Format; 2] = [Format::Anthropic, Format::Gemini];
+const FORMATS: [Format; 3] = [Format::Anthropic, Format::Gemini, Format::Bedrock];
+
+/// The members of a format's history and of one message's content.
+fn members(format: Format) -> (&'static str, &'static str) {
+    match format {
+        Format::Gemini => ("contents", "parts"),
+        _ => ("messages", "content"),
+    }
+}
 
 fn text() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
@@ -130,12 +138,12 @@ proptest! {
             };
             let lowered = lower(&dialect, DocumentKind::Request, &transcript);
             let payload = value(&lowered.json);
-            let list = &payload[if format == Format::Anthropic { "messages" } else { "contents" }];
+            let (history, body) = members(format);
+            let list = &payload[history];
             // An empty list is the compiler's to refuse; the schemas demand one element.
             if list.as_array().is_some_and(|list| !list.is_empty()) {
                 prop_assert_eq!(findings(validators(format), &lowered.json), Vec::<String>::new());
             }
-            let body = if format == Format::Anthropic { "content" } else { "parts" };
             prop_assert!(list.as_array().unwrap().iter().all(|message| message[body] != json!([])));
             // What was written is read again, and then nothing more is lost.
             let again = lift(format, &lowered.json).unwrap();
@@ -180,7 +188,7 @@ proptest! {
 
 /// Small recorded documents to mangle.
 fn documents(format: Format) -> &'static [Value] {
-    static ALL: [OnceLock<Vec<Value>>; 2] = [const { OnceLock::new() }; 2];
+    static ALL: [OnceLock<Vec<Value>>; FORMATS.len()] = [const { OnceLock::new() }; FORMATS.len()];
     let place = FORMATS.iter().position(|own| *own == format).unwrap();
     ALL[place].get_or_init(|| small(format))
 }
@@ -246,7 +254,16 @@ fn depth_is_survived() {
             "tools":[{{"functionDeclarations":[{{"name":"f","parameters":{{"x":{inner}}}}}]}}],
             "generationConfig":{{"thinkingConfig":{{"x":{inner}}},"responseMimeType":"application/json","responseSchema":{inner}}}}}"#
         );
-        for (format, text) in [(Format::Anthropic, anthropic), (Format::Gemini, gemini)] {
+        let bedrock = format!(
+            r#"{{"messages":[{{"role":"assistant","content":[{{"toolUse":{{"toolUseId":"a","name":"f","input":{{"x":{inner}}}}}}},{{"new":{inner}}}]}},
+            {{"role":"user","content":[{{"toolResult":{{"toolUseId":"a","content":[{{"json":{inner}}}]}}}}],"more":{inner}}}],
+            "additionalModelRequestFields":{inner},"outputConfig":{inner},"toolConfig":{{"tools":[{{"toolSpec":{{"name":"f","inputSchema":{{"json":{inner}}}}}}}]}}}}"#
+        );
+        for (format, text) in [
+            (Format::Anthropic, anthropic),
+            (Format::Gemini, gemini),
+            (Format::Bedrock, bedrock),
+        ] {
             let lifted = lift(format, &text).unwrap();
             for target in FORMATS {
                 let lowered = lower(

@@ -10,6 +10,8 @@
 
 mod anthropic;
 mod anthropic_cases;
+mod bedrock;
+mod bedrock_cases;
 mod convert;
 mod gemini;
 mod gemini_cases;

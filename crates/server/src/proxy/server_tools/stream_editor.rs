@@ -119,17 +119,20 @@ mod tests {
             }
             let mut events = format.spec().frame_reader();
             for event in *round {
-                events.push(format!("data: {event}\n\n").as_bytes());
+                let framed = events.with_data(&Frame::default(), &event.to_string());
+                events.push(&framed);
             }
             while let Some(event) = events.next_frame().unwrap() {
                 shown.extend_from_slice(&sieve.edit_event(event));
             }
         }
         shown.extend_from_slice(&sieve.finish_stream(whole));
-        let expected = expected.iter().map(|event| format!("data: {event}\n\n"));
+        let frames = format.spec().frame_reader();
+        let frame = |event: &Value| frames.with_data(&Frame::default(), &event.to_string());
+        let expected: Vec<u8> = expected.iter().flat_map(frame).collect();
         assert_eq!(
             String::from_utf8_lossy(&shown),
-            expected.collect::<String>()
+            String::from_utf8_lossy(&expected)
         );
     }
 

@@ -1,6 +1,7 @@
 //! Requests that are passed on: what goes out, what comes back, and what is kept of both.
 
 mod apart;
+mod bedrock;
 mod booking;
 mod compacting;
 mod credentials;
@@ -93,7 +94,7 @@ impl Proxied {
 }
 
 pub(crate) fn configuration(base: &str, more: &str) -> String {
-    let upstreams = ["openai", "anthropic", "gemini"].map(|format| {
+    let upstreams = ["openai", "anthropic", "gemini", "bedrock"].map(|format| {
         format!("[upstreams.{format}]\nformat = \"{format}\"\nbase_url = \"{base}\"\n")
     });
     format!("{}{more}", upstreams.concat())

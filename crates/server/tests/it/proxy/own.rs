@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::own_talk::{MODES, Mode, OWN, READS, Talk, offers, output, spoken};
+use super::own_talk::{MODES, Mode, OWN, READS, Talk, offers, output, spoken, text_streamed};
 
 /// What of items is no call of ours, as text and names of tools.
 fn seen(rounds: &[Transcript]) -> (String, Vec<String>) {
@@ -69,7 +69,7 @@ async fn goes_on(talk: &mut Talk) {
 
 #[tokio::test]
 async fn server_tool_call_is_answered_and_hidden_from_client() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         for mode in MODES {
             for rounds in [1, 2, 8] {
                 let mut talk = Talk::new(format, mode).await;
@@ -126,7 +126,7 @@ async fn server_tool_call_is_answered_and_hidden_from_client() {
 
 #[tokio::test]
 async fn mixed_calls_pass_client_calls_and_answer_server_calls() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         for mode in MODES {
             let mut talk = Talk::new(format, mode).await;
             let got = talk
@@ -164,7 +164,7 @@ async fn mixed_calls_pass_client_calls_and_answer_server_calls() {
 
 #[tokio::test]
 async fn a_model_that_reads_and_reads_must_answer_in_the_end() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         for mode in MODES {
             let mut talk = Talk::new(format, mode).await;
             let order = "upstream: again 99 read_context {\"query\":\"needle-7431\"}";
@@ -186,7 +186,7 @@ async fn a_model_that_reads_and_reads_must_answer_in_the_end() {
 
 #[tokio::test]
 async fn server_tool_is_offered_only_when_useful_and_allowed() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         let mut own = Talk::new(format, Mode::Whole).await;
         own.offer(OWN);
         let got = own.ask(READS).await;
@@ -233,7 +233,7 @@ async fn server_tool_is_offered_only_when_useful_and_allowed() {
 
 #[tokio::test]
 async fn where_it_is_not_called_nothing_of_an_answer_is_changed() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         for mode in MODES {
             let mut talk = Talk::new(format, mode).await;
             let got = talk
@@ -267,7 +267,7 @@ fn and_then(
 
 #[tokio::test]
 async fn later_round_provider_error_is_forwarded_and_retry_succeeds() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         let provider = and_then(|_| Scripted::json(429, &json!({"error": {"message": "slower"}})));
         let mut talk = Talk::to(format, Mode::Whole, provider, Engine::in_memory()).await;
         talk.ask("Hello").await;
@@ -291,7 +291,7 @@ async fn later_round_provider_error_is_forwarded_and_retry_succeeds() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_in_a_later_round_breaks_off() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         for mode in MODES {
             let provider = and_then(|answer| answer.dropped_at(500));
             let mut talk = Talk::to(format, mode, provider, Engine::in_memory()).await;
@@ -320,7 +320,7 @@ async fn an_answer_that_breaks_off_in_a_later_round_breaks_off() {
 
 #[tokio::test]
 async fn store_fault_between_rounds_returns_first_round_to_client() {
-    for format in Format::PROVIDERS {
+    for format in text_streamed() {
         for mode in MODES {
             let engine = Engine::in_memory();
             let (scripted, shared) = (ScriptedProvider::default(), engine.clone());

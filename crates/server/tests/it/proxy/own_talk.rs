@@ -1,7 +1,7 @@
 //! A client of any format in front of a provider whose model reads what it was not shown.
 
 use contexture::ir::{Item, Message, RequestOptions, Role, ToolDefinition, Transcript};
-use contexture::wire::Accumulator;
+use contexture::wire::{Accumulator, StreamFraming};
 use contexture::{Dialect, DocumentKind, Engine, Format, lift, lower};
 use contexture_testdata::{Validator, request_validator, schema};
 use contexture_upstream_testkit::{Provider, Received, ScriptedProvider};
@@ -14,6 +14,16 @@ use crate::test_support::Answer;
 pub(crate) const OWN: &str = "read_context";
 /// Makes the scripted model read what says the needle.
 pub(crate) const READS: &str = "upstream: again 1 read_context {\"query\":\"needle-7431\"}";
+
+/// The formats whose streams the client of these tests reads: server-sent events. The edits of others have tests beside
+/// them.
+pub(crate) fn text_streamed() -> impl Iterator<Item = Format> {
+    let is_text = |format: &Format| {
+        let http = format.spec().http();
+        http.is_some_and(|http| http.framing == StreamFraming::ServerSentEvents)
+    };
+    Format::PROVIDERS.into_iter().filter(is_text)
+}
 
 /// How a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
