@@ -1,4 +1,4 @@
-//! A model behind HTTP.
+//! A model that is called over HTTP.
 
 use async_trait::async_trait;
 use contexture_models::{Model, ModelError, ModelRequest, ModelResponse, ModelStream};
@@ -16,11 +16,11 @@ use crate::response_body::{HttpCall, ResponseContentType, response_content_type}
 use crate::retry;
 use crate::root_certificates;
 
-/// The headers in which providers name a call.
-// In the order of how specific they are: Anthropic's and OpenAI's before Google's.
+/// The response headers in which providers give the id of a request.
+// The most specific first: Anthropic's and OpenAI's before Google's.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "x-goog-request-id"];
 
-/// A model behind HTTP. It can be shared and cloned; its connections are kept for later calls.
+/// A model that is called over HTTP. It can be shared and cloned; its connections are reused by later calls.
 ///
 /// ```no_run
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -59,7 +59,7 @@ impl HttpModel {
         Self::with_options(provider, ClientOptions::default())
     }
 
-    /// A model of a provider, with limits.
+    /// A model of a provider, with these options.
     ///
     /// # Errors
     /// As [`HttpModel::new`].
@@ -82,7 +82,7 @@ impl HttpModel {
         })
     }
 
-    /// Sends the request until an answer begins or no retry is left.
+    /// Sends the request, again if it fails, until an answer begins or no retry is left.
     async fn send_with_retries(
         &self,
         request: ModelRequest,
@@ -94,7 +94,7 @@ impl HttpModel {
             provider: self.provider.clone(),
             idle_limit: time.idle,
             total_limit: time.whole,
-            // Set once: retries and waits share the time of the whole call.
+            // Set once: all attempts and the waits between them share the time limit of the whole call.
             deadline: Instant::now() + time.whole,
             max_body: self.options.max_body,
         };
@@ -122,16 +122,16 @@ impl HttpModel {
             let sent = ask.body(body.clone()).send();
             let answer = call.with_deadline(time.first_byte, "answer", sent).await;
             let error =
-                // An error status is read here and not by the caller, since it decides about the next try.
+                // A response with an error status is read here, because it decides whether there is another attempt.
                 match answer.and_then(|sent| sent.map_err(|error| self.send_error(&call, error))) {
                     Ok(response) if response.status().is_success() => return Ok((call, response)),
                     Ok(response) => call.read_error_response(response).await,
                     Err(error) => error,
                 };
-            // Drawn here, so that `retry_delay` stays a pure function with a test table.
+            // The jitter is drawn here, so that `retry_delay` stays a pure function that a table can test.
             let spread = fastrand::f64();
             let wait = retry::retry_delay(&self.options.retries, tries, &error, spread);
-            // A wait beyond the deadline would only turn this error into a time-out.
+            // A wait beyond the deadline would only turn this error into a timeout.
             match wait.filter(|wait| Instant::now() + *wait < call.deadline) {
                 None => return Err(error),
                 Some(wait) => {
@@ -150,7 +150,7 @@ impl HttpModel {
     }
 
     fn send_error(&self, call: &HttpCall, error: reqwest::Error) -> ModelError {
-        // Only the connection has a time-out of its own in the client; the others are set around the futures.
+        // In the HTTP client only connecting has a timeout; all other timeouts are set around the futures.
         if error.is_timeout() {
             let limit = self.options.time.connect.as_millis();
             return ModelError::Timeout {
@@ -170,7 +170,7 @@ impl Model for HttpModel {
         let (call, response) = self.send_with_retries(request, ResponseMode::Whole).await?;
         let request_id = request_id(&response);
         match response_content_type(&response, call.framing()) {
-            // A payload may ask for a stream by itself.
+            // The payload itself may ask for a stream.
             ResponseContentType::Events => model_stream(format, call, response)?.finish().await,
             ResponseContentType::Other(kind) if !kind.is_empty() => {
                 Err(unexpected_content_error(&call, &kind))
@@ -189,7 +189,7 @@ impl Model for HttpModel {
             .await?;
         let request_id = request_id(&response);
         match response_content_type(&response, call.framing()) {
-            // Some hosts cannot stream and answer whole.
+            // Some hosts cannot stream and send the whole answer at once.
             ResponseContentType::Json => {
                 let body = call.read_body(response).await?;
                 let answer = ModelResponse { body, request_id };

@@ -1,6 +1,7 @@
-//! Caps: what goes when copies grow too old, too many or too large.
+//! Evicts copies that have become too old, too many or too large.
 //!
-//! Never by itself: whoever calls decides when, and with which caps. Sorting is all that costs more than the listing.
+//! Nothing is evicted automatically: the caller decides when, and with which limits. Besides listing and removing
+//! copies, a sweep only sorts them.
 
 use std::time::Duration;
 
@@ -8,48 +9,48 @@ use crate::copy_key::CopyScope;
 use crate::error::OffloadError;
 use crate::store::{CopyKind, CopyMetadata, OffloadStore};
 
-/// How much may stay. By default everything.
+/// How much may stay; by default everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionLimits {
-    /// Texts that were put first longer ago go.
+    /// Copies that were first stored longer ago than this are evicted.
     pub max_age: Option<Duration>,
-    /// If there are more, those used longest ago go.
+    /// If there are more copies, the least recently used are evicted.
     pub max_count: Option<u64>,
-    /// If they have more bytes in all, those used longest ago go.
+    /// If they take more bytes in total, the least recently used are evicted.
     pub max_bytes: Option<u64>,
-    /// Which of them may go, and count.
+    /// Which copies may be evicted; only these count towards the limits.
     pub evict: Evictable,
 }
 
-/// Which texts may go.
+/// Which copies may be evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evictable {
-    /// Copies of what the tree has.
+    /// Only copies of texts that the tree has too.
     #[default]
     Copies,
-    /// Those that are held only here too: their text is gone for ever.
+    /// Also texts that are stored nowhere else, which are then lost for good.
     EvenTheOnly,
 }
 
 /// What a sweep did.
 #[derive(Debug, Default)]
 pub struct SweepReport {
-    /// What went, in the order in which it went.
+    /// The evicted copies, in the order in which they were evicted.
     pub evicted: Vec<Evicted>,
-    /// What should have gone and did not.
+    /// The copies that could not be evicted.
     pub failed: Vec<FailedEviction>,
-    /// Texts that stay, of those that might have gone.
+    /// How many copies remain of those that may be evicted.
     pub remaining: u64,
-    /// Bytes of the remaining texts.
+    /// Total bytes of the remaining copies.
     pub remaining_bytes: u64,
 }
 
-/// A text that went.
+/// A copy that was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
     /// The evicted copy.
     pub entry: CopyMetadata,
-    /// By which cap.
+    /// The limit that caused the eviction.
     pub limit: EvictedBy,
 }
 
@@ -64,7 +65,7 @@ pub enum EvictedBy {
     Bytes,
 }
 
-/// A text that should have gone.
+/// A copy that could not be evicted.
 #[derive(Debug)]
 pub struct FailedEviction {
     /// The copy that is still there.
@@ -74,23 +75,23 @@ pub struct FailedEviction {
 }
 
 impl SweepReport {
-    /// Bytes of what went.
+    /// Total bytes of the evicted copies.
     #[must_use]
     pub fn evicted_bytes(&self) -> u64 {
         self.evicted.iter().map(|gone| gone.entry.bytes).sum()
     }
 
-    /// How many went by a cap.
+    /// How many copies were evicted because of this limit.
     #[must_use]
     pub fn count_evicted_by(&self, by: EvictedBy) -> usize {
         self.evicted.iter().filter(|gone| gone.limit == by).count()
     }
 }
 
-/// Applies caps to the texts of a scope.
+/// Evicts copies of a scope, as many as the limits require.
 ///
 /// # Errors
-/// When they cannot be listed; a text that cannot be removed is in the report, and others go in its place.
+/// If the copies cannot be listed. A copy that cannot be removed is in the report, and others are evicted in its place.
 pub async fn sweep_copies(
     store: &dyn OffloadStore,
     scope: &CopyScope,
@@ -100,7 +101,7 @@ pub async fn sweep_copies(
     sweep_copies_with(store, scope, caps, at_ms, |_| {}).await
 }
 
-/// The same, telling of each text once it is gone.
+/// Does the same, and calls `hook` with each copy once it is evicted.
 ///
 /// # Errors
 /// As [`sweep_copies`].
@@ -114,7 +115,7 @@ pub async fn sweep_copies_with(
     let mut entries = store.list_copies(scope).await?;
     entries
         .retain(|entry| caps.evict == Evictable::EvenTheOnly || entry.copy_kind == CopyKind::Copy);
-    // Too old first, then those used longest ago; by key among equals, so that two sweeps agree.
+    // Too old first, then least recently used; ties are ordered by key, so that two sweeps agree.
     entries.sort_by_key(|entry| (!caps.is_too_old(entry, at_ms), entry.used_ms, entry.key));
     let mut swept = SweepReport {
         remaining: entries.len() as u64,
@@ -126,7 +127,7 @@ pub async fn sweep_copies_with(
             break;
         };
         match store.evict_copy(&entry.key, at_ms).await {
-            // Somebody else was faster: gone is gone.
+            // `Ok(false)` too: another sweep was faster, and the copy is gone all the same.
             Ok(_) => {
                 swept.remaining -= 1;
                 swept.remaining_bytes -= entry.bytes;
@@ -147,7 +148,7 @@ impl EvictionLimits {
         self.max_age.is_some_and(|most| age > most)
     }
 
-    /// The cap by which this text has to go, if it has to.
+    /// The limit because of which this copy has to be evicted, if there is one.
     fn exceeded_limit(
         &self,
         entry: &CopyMetadata,

@@ -1,4 +1,4 @@
-//! Detection of a log's format by what the text holds; the file's name only breaks ties.
+//! Detects the format of a log from its content; the file name only breaks ties.
 
 use contexture_ir::Fields;
 use contexture_wire::{Evidence, Format};
@@ -14,7 +14,7 @@ use crate::json::{excerpt, text_of};
 pub struct Detected {
     /// The format.
     pub format: SessionFormat,
-    /// What was seen, in a sentence fragment: `an array of objects with `traj``.
+    /// What was seen, as a phrase: "an array of objects with `traj`".
     pub evidence: String,
 }
 
@@ -24,15 +24,15 @@ const LINES: usize = 50;
 /// Detects the format of a log.
 ///
 /// # Errors
-/// [`SessionError::NotJson`] where neither the text nor one of its first lines is JSON,
-/// [`SessionError::Unknown`] where nothing in it speaks for a format.
+/// [`SessionError::NotJson`] if neither the text nor one of its first lines is JSON, [`SessionError::Unknown`] if
+/// nothing in it indicates a format.
 pub fn detect_format(text: &str, file_name: &str) -> Result<Detected, SessionError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The whole text is checked first: a pretty-printed document has many lines, none of which is a record.
     match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) if text.trim_start().starts_with('[') => detect_array(text),
         Ok(_) => detect_object(text, file_name),
-        // The error of the whole text is reported if no line is a record either: it has the place that a person
+        // If no line is a record either, the error of the whole text is reported: it has the position that a person
         // looks for.
         Err(source) => detect_lines(text, file_name)?.ok_or_else(|| SessionError::NotJson {
             line: source.line(),
@@ -49,16 +49,16 @@ fn detected_as(format: SessionFormat, evidence: &str) -> Detected {
     }
 }
 
-/// A document in a wire format, if something in it speaks for one.
+/// A document in a wire format, if there is evidence for one.
 fn detected_wire(found: Option<(Format, Evidence)>) -> Option<Detected> {
     found.map(|(format, evidence)| detected_as(SessionFormat::Wire(format), evidence.text))
 }
 
-/// A text of several lines of which at least one is a JSON object.
+/// Detects the format of a text with one record per line; `None` if none of its first lines is a JSON object.
 fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let several = lines.clone().nth(1).is_some();
-    // Bounded, because a log of lines may begin with megabytes that we do not know.
+    // Bounded, because a log may begin with megabytes of records that we do not know.
     let records = lines.by_ref().take(LINES);
     let mut first = None;
     for line in records {
@@ -71,7 +71,7 @@ fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, Session
         }
         first.get_or_insert(line);
     }
-    // The name decides only where the lines are JSON objects of no known type.
+    // The file name decides only if the lines are JSON objects of no known type.
     match first {
         Some(_) if file_name.starts_with("rollout-") => {
             let evidence = "a file named `rollout-…` of JSON lines";
@@ -84,11 +84,11 @@ fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, Session
     }
 }
 
-/// A record of a log of lines.
+/// Detects the format of a log by one of its lines.
 fn detect_record(fields: &Fields<'_>) -> Option<Detected> {
     let has = |name: &str| fields.get(&[name]).is_some();
     let kind = text_of(fields, "type")?;
-    // Both conditions, for `type` alone is in nearly every format of lines.
+    // `payload` is required too, because nearly every format with one record per line has a `type`.
     if has("payload") {
         let known = [
             "session_meta",
@@ -102,7 +102,7 @@ fn detect_record(fields: &Fields<'_>) -> Option<Detected> {
             return Some(detected_as(SessionFormat::Codex, &evidence));
         }
     }
-    // Older versions write some of these fields only.
+    // Older versions write only some of these fields.
     let linked = has("parentUuid") || has("sessionId") || has("leafUuid");
     if linked || (has("uuid") && has("message")) {
         let evidence = format!("a line of type `{kind}` with `uuid`, `sessionId` or `leafUuid`");
@@ -117,14 +117,14 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
         return Err(unknown(format!("the JSON value {}", excerpt(text))));
     };
     let has = |name: &str| fields.get(&[name]).is_some();
-    // Members that only one log has come first; those that several formats share are decided below.
+    // Members that are unique to one format are checked first; those that several formats share follow below.
     if has("traj") {
         return Ok(detected_as(
             SessionFormat::TauBench,
             "an object with `traj`",
         ));
     }
-    // `history` stands in other documents beside `messages`; then the file's ending must agree.
+    // Other documents have a `history` beside `messages`; then the file extension must agree.
     if has("history") && (!has("messages") || file_name.ends_with(".traj")) {
         return Ok(detected_as(
             SessionFormat::SweAgent,
@@ -147,7 +147,7 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
     if let Some(detected) = detected_wire(contexture_wire::detect_object(&fields)) {
         return Ok(detected);
     }
-    // Nothing but its messages can tell what a request is.
+    // Only its messages can tell which format a request has.
     match fields.get(&["messages"]) {
         Some(list) => detect_array(list.get()),
         None => Err(unknown(describe_members(&fields))),
@@ -180,7 +180,7 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
             found: "an empty array".to_owned(),
         });
     };
-    // A bad run among others does not make it something else.
+    // A damaged run among others does not change what the file is.
     let is_run = |element: &&RawValue| {
         Fields::parse(element.get()).is_ok_and(|fields| fields.get(&["traj"]).is_some())
     };
@@ -193,7 +193,7 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
     let unknown = || SessionError::Unknown {
         found: format!("an array of {}", excerpt(first.get())),
     };
-    // The first message decides where all messages have the same shape.
+    // The first element must be an object; a later one that is not counts as an empty message.
     Fields::parse(first.get()).map_err(|_| unknown())?;
     let messages: Vec<Fields<'_>> = elements
         .iter()

@@ -1,4 +1,4 @@
-//! Appends: gathers facts, lets the shared rules decide, then writes all rows of one append.
+//! Appends items: reads what the shared rules need, lets them decide, then writes all rows at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,18 +42,19 @@ impl ResolvedTarget {
     }
 }
 
-/// What [`write_append`] writes, once the rules have let it pass.
+/// What [`write_append`] writes, once the rules have accepted it.
 struct DecidedAppend<'a> {
     request: &'a AppendRequest,
-    /// Of each item, for the index of texts.
+    /// The search terms of each item, for the full-text index.
     terms: &'a [String],
-    /// After each item.
+    /// The counters after each item.
     counters: &'a [Counters],
-    /// The state after the patch.
+    /// The number of the state root after the patch.
     root_no: i32,
 }
 
-/// Appends; `request` is within the limits already, `terms` are those of its items.
+/// Appends the items of `request`, which was already checked against the limits; `terms` are the
+/// items' search terms.
 pub(crate) async fn append_items(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -63,22 +64,22 @@ pub(crate) async fn append_items(
     limits: &Limits,
 ) -> Result<Appended, RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
-    // One flight: the lock on the conversation's row is sent first, and the server runs statements
-    // of a connection in order, so what the others read is read under the lock.
+    // One round trip: the lock on the conversation's row is sent first, and the server runs the
+    // statements of a connection in order, so the others read under the lock.
     let (mut conv, row, known) = try_join3(
         ConversationRow::load_for_update(tx, owner, id),
         named_branch(tx, key, request),
         node_row::find_existing_nodes(tx, key, named_nodes(request)),
     )
     .await?;
-    // A repeated append is looked for before anything else: its head has moved by its own first
-    // run, so every later check would refuse it.
+    // A repeated append is detected before anything else: its first run moved the head, so the
+    // later checks would refuse it.
     let stored = node_row::stored_items(&request.items, &known);
     if rules::detect_replay(&request.items, &stored)? {
         return replay_result(tx, &conv, request).await;
     }
     let target = resolve_target(tx, key, request, row).await?;
-    // The second flight asks for what depends on the target. Nothing is written yet, so a refusal
+    // The second round trip reads what depends on the target. Nothing is written yet, so a refusal
     // has nothing to roll back.
     let (counters, root) = prepare_append(tx, &conv, request, &known, target.tip()).await?;
     // The patch is merged into the root at the head as it is now, not as the caller saw it: two
@@ -118,8 +119,8 @@ async fn write_append(
     if let Some(claim) = request.ends_stream {
         streams::complete_stream(tx, conv, claim, request.at_ms).await?;
     }
-    // Values are rows of the owner, not of this conversation, so they have locks of their own. They
-    // are taken last, to be held for as short as possible.
+    // Values outside the tree are rows of the owner, not of this conversation, so they have locks
+    // of their own. These are taken last, to be held as briefly as possible.
     let versions = key_values::put_all(tx, &conv.owner, &request.entries).await?;
     let before = row.tip.position.depth;
     let row = write_items(tx, conv, decided, row)?;
@@ -130,8 +131,8 @@ async fn write_append(
     // In the same transaction as the nodes: a search that follows an acknowledged append finds it.
     index::index_items(tx, conv, after, request, decided.terms);
     path_index::add_marks(tx, conv, &request.paths);
-    // The row was locked by the first statement; nobody else has given out numbers from it
-    // meanwhile.
+    // The first statement locked the row, so nobody else has allocated numbers from it in the
+    // meantime.
     conv.save(tx);
     Ok(Appended {
         branch: Some(row.name),
@@ -142,7 +143,7 @@ async fn write_append(
     })
 }
 
-/// Gives the branch to extend, and whether it is a sibling; creates it if it is new.
+/// Returns the branch to extend, and whether it is a sibling; creates it if it is new.
 fn open_target(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
@@ -177,8 +178,8 @@ async fn named_branch(
     }
 }
 
-/// The nodes that the request names: those it makes, if they are stored already, and those it
-/// refers to.
+/// The nodes that the request names: its own items, which are stored already if it is a repeat, and
+/// those it refers to.
 fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
     let ids = request.items.iter();
     let ids = ids.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
@@ -192,8 +193,8 @@ async fn replay_result(
     conv: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<Appended, RowError> {
-    // Joined with the list of branches: both are needed whatever the other says, and cost one
-    // flight.
+    // Joined with the list of branches: each is needed whatever the other returns, and together
+    // they cost one round trip.
     let last = async {
         match request.items.last() {
             Some(item) => node_row::load_tip(tx, conv.key, item.id).await,
@@ -202,8 +203,8 @@ async fn replay_result(
     };
     let (last, branches) = try_join(last, branch::list_branches(tx, conv.key)).await?;
     let mut branch = None;
-    // The branch may have been renamed or deleted since, so it is looked for by the node. The
-    // oldest branch with the node on its path is named.
+    // The branch may have been renamed or deleted since, so it is looked for by the node. Of the
+    // branches whose path has the node, the oldest is returned.
     for row in branches {
         let path = row
             .tip
@@ -271,7 +272,8 @@ async fn resolve_target(
     })
 }
 
-/// What depends on the target: whether references hold, the counters after each item, the state.
+/// Checks the references, and reads what depends on the target: the counters after each item, and
+/// the state root.
 async fn prepare_append(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -287,7 +289,7 @@ async fn prepare_append(
         .collect();
     let messages: Vec<String> = messages.into_iter().map(str::to_owned).collect();
     let on_path = async {
-        // Most appends refer to nothing on the path; they are spared its stretches.
+        // Most appends refer to nothing on the path, so its stretches need not be loaded.
         if answers.is_empty() && messages.is_empty() {
             return Ok(Vec::new());
         }
@@ -301,7 +303,7 @@ async fn prepare_append(
     };
     let root = async {
         match request.patch.is_empty() {
-            // Without a patch the root stays the one of the tip and need not be read.
+            // Without a patch the root stays that of the tip and need not be read.
             true => Ok(LoadedRoot::default()),
             false => state::load_root(tx, conv, tip.root_no).await,
         }
@@ -314,7 +316,9 @@ async fn prepare_append(
     ))
 }
 
-/// `copied_from` names any node, `answers` an earlier item or a node of the path: these are given.
+/// Checks that the nodes referred to exist: `copied_from` may name any node, `answers` an earlier
+/// item of the request or a node on the path. Returns the latter with their positions, for a check
+/// of the path.
 fn check_references(
     request: &AppendRequest,
     known: &BTreeMap<NodeId, ExistingNode>,
@@ -339,7 +343,7 @@ fn check_references(
     Ok(answers)
 }
 
-/// Writes the items at the end of a branch; gives the branch as it is then.
+/// Writes the items at the end of a branch; returns the branch as it is afterwards.
 fn write_items(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
@@ -362,8 +366,7 @@ fn write_items(
         row.tip.line = insert_segment(tx, conv.key, row.segment, &row.tip, row.no);
     }
     let mut depth = row.tip.position.depth;
-    // Counted through a check of the column's range, since the number is an integer of 32 bits on
-    // the server.
+    // `next_number` checks the range, because the column is a 32-bit integer.
     next_number(&mut depth, request.items.len(), "positions")?;
     next_number(&mut conv.nodes, request.items.len(), "nodes")?;
     let slots = NodeSlots {
@@ -388,7 +391,8 @@ fn write_items(
     Ok(row)
 }
 
-/// Saves the head that the items moved; the conversation's row is to be saved afterwards.
+/// Records the append as an event and saves the new head; the caller must save the conversation's
+/// row afterwards.
 fn move_head(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,

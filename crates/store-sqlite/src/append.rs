@@ -1,4 +1,4 @@
-//! Appends: gathers facts, lets the shared rules decide, then writes all rows of one append.
+//! Appends: reads the facts, lets the rules that all backends share decide, then writes all rows of one append.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,9 @@ use crate::rows::{blob, event, response, state};
 use crate::search::index;
 use crate::streams;
 
-/// Positions a branch's first segment gets, and the most that a later one gets. Each further
-/// segment of a branch doubles, so that a branch of a million nodes is a path of a dozen segments
-/// even if another branch grows beside it.
+/// The number of positions in a branch's first segment, and the most that any segment has. Each further
+/// segment of a branch is twice as long as the one before, so that a branch of a million nodes is a path of
+/// about a dozen segments even if another branch grows at the same time.
 const FIRST_CAPACITY: u32 = 64;
 const MAX_CAPACITY: u32 = 1 << 20;
 
@@ -47,7 +47,7 @@ impl ResolvedTarget {
     }
 }
 
-/// Appends; `request` is within the limits already, `terms` are those of its items.
+/// Appends. `request` has been checked against the limits; `terms` are the search terms of its items.
 pub(crate) fn append_items(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -55,8 +55,8 @@ pub(crate) fn append_items(
     terms: &[String],
     limits: &Limits,
 ) -> Result<Appended, RowError> {
-    // A repeated append is looked for before anything else: its head has moved by its own first
-    // run, so every later check would refuse it.
+    // Whether this is a replay is checked before anything else: the first run has moved the head, so
+    // a later check would refuse the repeated one.
     let stored = request.items.iter();
     let stored = stored.map(|item| node_row::find_stored_item(conn, conv.no, item.id));
     if rules::detect_replay(&request.items, &stored.collect::<Result<Vec<_>, _>>()?)? {
@@ -64,7 +64,7 @@ pub(crate) fn append_items(
     }
     let target = resolve_target(conn, conv, request)?;
     let tip = target.tip();
-    // References are checked before the first row is written: a refusal then has nothing to roll
+    // References are checked before the first row is written, so that a refusal has nothing to roll
     // back.
     check_references(conn, conv, &request.items, tip.position)?;
     // Each node carries the counters of its path, so a list of conversations or a page of a path
@@ -84,18 +84,18 @@ pub(crate) fn append_items(
     write_append(conn, conv, &decided, target)
 }
 
-/// What [`write_append`] writes, once the rules have let it pass.
+/// What [`write_append`] writes, once the rules have accepted it.
 struct DecidedAppend<'a> {
     request: &'a AppendRequest,
-    /// Of each item, for the index of texts.
+    /// The search terms of each item.
     terms: &'a [String],
-    /// After each item.
+    /// The counters of the path after each item.
     counters: &'a [Counters],
-    /// The state after the patch.
+    /// The number of the state root after the patch.
     root_no: u32,
 }
 
-/// Merges a patch into the root at the head; gives the number of the root after it.
+/// Merges a patch into the state root at the head; returns the number of the resulting root.
 fn apply_patch(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -111,7 +111,7 @@ fn apply_patch(
     let loaded = state::load_root(conn, conv, root_no)?;
     match rules::merge_patch(&loaded.root, patch, limits)? {
         Some(merged) => state::store_root(conn, conv, root_no, loaded.since_whole, &merged),
-        // A patch that changes nothing makes no root, so a repeated write of equal values costs no
+        // A patch that changes nothing creates no root, so a repeated write of equal values adds no
         // row.
         None => Ok(root_no),
     }
@@ -128,8 +128,8 @@ fn replay_result(
         None => Tip::default(),
     };
     let mut branch = None;
-    // The branch may have been renamed or deleted since, so it is looked for by the node. The
-    // oldest branch with the node on its path is named.
+    // The branch may have been renamed or deleted since, so it is looked up by the node: the result
+    // names the oldest branch with the node on its path.
     for row in branch::list_branches(conn, conv.no)? {
         if is_on_path(conn, conv.no, row.tip.position, tip.position)? {
             branch = Some(row.name);
@@ -197,7 +197,7 @@ fn resolve_target(
     })
 }
 
-/// `answers` names an earlier item or a node on the path, `copied_from` any node.
+/// Checks that `answers` names an earlier item or a node on the path, and `copied_from` any existing node.
 fn check_references(
     conn: &Connection,
     conv: &ConversationRow,
@@ -234,8 +234,8 @@ fn messages_on_path(
         .collect();
     let mut on_path = BTreeSet::new();
     for id in message_ids {
-        // Newest first: a message that goes on usually has its last node just before the head, so
-        // the first look mostly decides.
+        // Newest first: a message that is continued usually has its last node at or near the head, so
+        // the first check usually decides.
         for position in node_row::seen_positions(conn, conv.no, id)? {
             if is_on_path(conn, conv.no, end, position)? {
                 on_path.insert(id.clone());
@@ -254,8 +254,8 @@ fn write_append(
     target: ResolvedTarget,
 ) -> Result<Appended, RowError> {
     let request = decided.request;
-    // Responses and blobs come before the nodes that name them, so that no reader of a node ever
-    // finds a name without what it names.
+    // Responses and blobs come before the nodes that refer to them, so that no reader of a node ever
+    // finds a reference to something that is missing.
     if let Some(record) = &request.response {
         response::insert_response(conn, conv, record)?;
     }
@@ -280,7 +280,7 @@ fn write_append(
     })
 }
 
-/// Gives the branch to extend, and whether it is a sibling; creates it if it is new.
+/// Returns the branch to extend, and whether it is a sibling; creates the branch if it is new.
 fn open_target(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -301,7 +301,7 @@ fn open_target(
     }
 }
 
-/// Saves the head that the items moved and counts them; the conversation's row is to be saved
+/// Saves the head that the items moved and counts the items; the caller must save the conversation's row
 /// afterwards.
 fn move_head(
     conn: &Connection,
@@ -325,8 +325,8 @@ fn move_head(
     branch::save_head(conn, conv.no, row)
 }
 
-/// Inserts the items after the head of `row`, with their terms and marks, and moves the head in
-/// `row`; the row is still to be saved.
+/// Inserts the items after the head of `row`, with their search terms and path marks, and moves the head
+/// in `row`; the caller must still save the row.
 fn insert_items(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -335,13 +335,13 @@ fn insert_items(
 ) -> Result<(), RowError> {
     let request = decided.request;
     let root_before = row.tip.root_no;
-    // Read once for all items: the writer is the only one that moves it, and it is this thread.
+    // Read once for all items: only the writer changes how far the index reaches, and this thread is the writer.
     let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
     let items = request.items.iter().zip(decided.terms);
     let items = items.zip(decided.counters);
     for (index, ((item, terms), counters)) in items.enumerate() {
-        // Items before `from` keep the state that was there before them: a rewind to such a node
+        // Items before `patch.from` keep the state that was there before them: a rewind to such a node
         // must not see changes that came later.
         let root_no = match index < request.patch.from {
             true => root_before,
@@ -366,8 +366,8 @@ fn insert_items(
     Ok(())
 }
 
-/// The key of the branch's next node; opens a segment if the branch has none or it is full.
-/// `remaining`: how many nodes are still to come.
+/// Returns the key of the branch's next node; opens a segment if the branch has none or its last one is
+/// full. `remaining`: how many nodes are still to be inserted.
 fn next_seq(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -380,16 +380,16 @@ fn next_seq(
             .checked_next_power_of_two()
             .unwrap_or(MAX_CAPACITY)
             .max(FIRST_CAPACITY);
-        // Only the capacity doubles, no row: positions are keys that are reserved, and unused ones
-        // cost nothing in a B-tree.
+        // A larger capacity adds no rows: positions are reserved keys, and unused keys cost nothing in a
+        // B-tree.
         let doubled = match row.segment {
             0 => FIRST_CAPACITY,
             _ => segment_capacity(conn, conv.no, row.segment)?.saturating_mul(2),
         };
         let capacity = wanted.max(doubled).min(MAX_CAPACITY);
         let number = next_number(&mut conv.next_segment, 1, "segments")?;
-        // Keys of a segment are reserved at once. A branch that grows beside it gets others, so
-        // each segment stays one range.
+        // All keys of a segment are reserved at once. A branch that grows at the same time gets other
+        // keys, so each segment stays one range.
         let first = next_number(&mut conv.next_seq, capacity, "positions")?;
         insert_segment(
             conn,

@@ -1,15 +1,16 @@
-//! Texts made short, or put on one line.
+//! Shortens texts, or puts them on one line.
 //!
-//! [`excerpt`] and [`shorten_words`] count characters (`char`): for errors that quote and titles that name. [`head_and_tail`]
-//! and [`shorten_line`] count bytes, of which a budget is made, and keep the end too. None cuts a character in two; `…`
-//! stands for what was cut. Not here: columns of a terminal, graphemes of an excerpt. For the nearest boundary of a byte offset use the standard library's
-//! `str::floor_char_boundary` and `str::ceil_char_boundary`.
+//! [`excerpt`] and [`shorten_words`] count characters (`char`), for quotes in errors and for titles. [`head_and_tail`]
+//! and [`shorten_line`] count bytes, the unit of budgets, and keep the end of the text as well. None of them splits a
+//! character; `…` stands for what was cut. Not here: terminal columns, and cutting by graphemes. For the character
+//! boundary nearest to a byte offset use the standard library's `str::floor_char_boundary` and
+//! `str::ceil_char_boundary`.
 
-/// The first `max` characters of a text, with `…` where more follow: for errors that quote.
+/// The first `max` characters of a text, followed by `…` if there are more: for quotes in errors.
 #[must_use]
 pub fn excerpt(text: &str, max: usize) -> String {
     let mut chars = text.chars();
-    // Of a text of many megabytes no more than the excerpt is read.
+    // Lazy: even of a text of many megabytes only the excerpt is read.
     let mut out: String = chars.by_ref().take(max).collect();
     if chars.next().is_some() {
         out.push('…');
@@ -29,7 +30,7 @@ pub fn shorten_words(text: &str, max: usize) -> String {
         }
         let room = max.saturating_sub(out.chars().count());
         if word.chars().count() > room {
-            // One character of the room is the ellipsis's own.
+            // The ellipsis takes one character of the room.
             out.extend(word.chars().take(room.saturating_sub(1)));
             out.push('…');
             break;
@@ -45,13 +46,14 @@ pub fn shorten_line(text: &str, limit: usize) -> String {
     head_and_tail(&one_line(text), limit)
 }
 
-/// Keeps the beginning and the end of what is longer than `limit` bytes, with the number of characters between.
+/// Keeps the beginning and the end of a text that is longer than `limit` bytes, with the number of omitted characters
+/// between them.
 #[must_use]
 pub fn head_and_tail(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    // The beginning says what it is; the end often has the result.
+    // The beginning says what the text is; the end often has the result.
     let (head, tail) = (limit / 4 * 3, limit / 4);
     let head = text
         .get(..text.floor_char_boundary(head))
@@ -69,23 +71,24 @@ pub fn head_and_tail(text: &str, limit: usize) -> String {
     )
 }
 
-/// Puts a text on one line for a model: white space and control characters become one space, so that no entry of a list
-/// can pass for more than a line.
+/// Puts a text on one line for a model: each run of white space and control characters becomes one space, so that an
+/// entry of a list cannot pass for several.
 ///
-/// What is stored is made of it, so it keeps the marks of direction that [`one_printable_line`] removes.
+/// The result may be stored, so it keeps the bidirectional formatting characters that [`one_printable_line`] removes.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     join_words(text, |c| c.is_whitespace() || c.is_control())
 }
 
-/// Puts a text on one line for a person: what [`is_unsafe`] names and white space become one space, so that nothing in a
-/// stored message can move the cursor or colour the screen.
+/// Puts a text on one line for a person: each run of white space and of characters that [`is_unsafe`] rejects becomes
+/// one space, so that nothing in a stored message can move the cursor or colour the screen.
 #[must_use]
 pub fn one_printable_line(text: &str) -> String {
     join_words(text, |c| c.is_whitespace() || is_unsafe(c))
 }
 
-/// Whether a character cannot be shown as it is: control characters, and marks that turn the direction of what follows.
+/// Whether a character must not be printed as it is: control characters, and bidirectional formatting characters, which
+/// change the direction of the text after them.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

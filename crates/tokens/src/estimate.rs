@@ -1,9 +1,10 @@
-//! Estimates for the encodings whose vocabulary is not public, or not carried here.
+//! Token estimates for the encodings whose vocabulary is not public, or not included here.
 //!
-//! The estimate is the number of `o200k_base` tokens in each class of content times a ratio of that class; digits are
-//! counted one by one, white space by its runs. Where the ratios come from, and what recorded requests say of them:
-//! `docs/design/0004-token-estimates.md`. They are to be corrected by what providers report, which is why the bounds
-//! are wide; a budget goes by `high`. Not here: per-message framing, and learning from usage.
+//! The estimate is the sum of each content class's units times that class's ratio. Units are `o200k_base` tokens,
+//! except that digits are counted one by one and white space by its runs. `docs/design/0004-token-estimates.md` says
+//! where the ratios come from and how well they match recorded requests. The bounds are wide, because they may be
+//! narrowed later by the usage that providers report; budgets use `high`. Not here: per-message framing, and learning
+//! from usage.
 
 use contexture_catalogue::Encoding;
 
@@ -12,7 +13,7 @@ use crate::counter::TokenCounter;
 use crate::exact::ExactCounter;
 use crate::text_class::{Classifier, TextClass, unit_count};
 
-/// Estimates with bounds, from `o200k_base` and ratios per class of content; in time linear in the text.
+/// Estimates with bounds, from `o200k_base` counts and a ratio per class of content, in time linear in the text.
 #[derive(Debug)]
 pub struct EstimatingCounter {
     encoding: Encoding,
@@ -20,16 +21,17 @@ pub struct EstimatingCounter {
     ratios: [Ratio; TextClass::COUNT],
 }
 
-/// Thousandths of a token a unit, which is an `o200k_base` token, a digit or a run: lower bound, best guess, upper bound.
+/// Thousandths of a token per unit (an `o200k_base` token, a digit or a run of white space): lower bound, best guess,
+/// upper bound.
 #[derive(Debug, Clone, Copy)]
 struct Ratio(u64, u64, u64);
 
-/// Tokens that a short text may be off by, whatever its ratio.
+/// Tokens by which the estimate of even a short text may be off, whatever the ratio.
 const SLACK: u64 = 2;
 
 // In the order of the classes: prose, code, JSON, CJK, other, digits, blank.
 // Claude before Opus 4.7: 1.18 is what other tools settled on for prose, and recorded prose took 1.19 to 1.20. No
-// figures are published for the other classes: assumed.
+// figures are published for the other classes, so their ratios are assumed.
 static CLAUDE_V1: EstimatingCounter = EstimatingCounter {
     encoding: Encoding::ClaudeV1,
     ratios: [
@@ -43,8 +45,8 @@ static CLAUDE_V1: EstimatingCounter = EstimatingCounter {
     ],
 };
 
-// Claude from Opus 4.7 on: once to 1.35 times as many tokens as before, usually 1.3 (Anthropic, "Migration guide"); up to
-// 1.47 times was measured.
+// Claude from Opus 4.7 on: 1 to 1.35 times as many tokens as before, usually 1.3 (Anthropic, "Migration guide"); up to
+// 1.47 times has been measured.
 static CLAUDE_V2: EstimatingCounter = EstimatingCounter {
     encoding: Encoding::ClaudeV2,
     ratios: [
@@ -68,7 +70,7 @@ static GEMMA4: EstimatingCounter = EstimatingCounter {
     ratios: GEMMA,
 };
 
-// Measured against the public vocabulary of Gemma 3, which takes every digit and runs of up to 31 blanks as a token.
+// Measured against the public vocabulary of Gemma 3, in which each digit and each run of up to 31 blanks is one token.
 const GEMMA: [Ratio; TextClass::COUNT] = [
     Ratio(850, 1070, 1300),
     Ratio(800, 1170, 1500),
@@ -132,9 +134,9 @@ impl TokenCounter for EstimatingCounter {
                 .fold(0, u64::saturating_add)
         };
         let low = (sum(|ratio| ratio.0) / 1000).saturating_sub(SLACK);
-        // Rounded to the nearest, where the bounds are rounded outwards.
+        // Rounded to the nearest token, while the bounds are rounded outwards.
         let count = sum(|ratio| ratio.1).saturating_add(500) / 1000;
-        // A token has at least one byte; SentencePiece may put a space in front.
+        // A token has at least one byte; SentencePiece may add a space in front.
         let most = (text.len() as u64).saturating_add(1);
         let high = sum(|ratio| ratio.2).div_ceil(1000).saturating_add(SLACK);
         let count = count.clamp(1, most);

@@ -1,12 +1,13 @@
 //! Cache markers in requests: setting, counting and removing them.
 //!
-//! A mark says that the prefix up to and including its block is worth keeping. It is a member of that block
-//! (`cache_control` at Anthropic, `prompt_cache_breakpoint` at OpenAI) or a block of its own behind it: [`CacheMarkers`]
-//! says which. It is no part of what the model reads, so marks may move from call to call while the prefix stays the
-//! same. All functions work on JSON text and change nothing but the mark; content that was a string becomes its one block.
+//! A marker says that the prefix up to and including its block is worth caching. It is a member of that block
+//! (`cache_control` at Anthropic, `prompt_cache_breakpoint` at OpenAI) or a block of its own after it, as
+//! [`CacheMarkers`] says. The model does not read it, so markers may move from call to call while the prefix stays the
+//! same. All functions work on JSON text and change nothing but markers, except that content that was a string becomes
+//! an array of one block.
 //!
-//! Not here: where marks belong, and how many (`contexture-prompt-cache`). Gemini has none: it caches by
-//! itself, or in objects that are made beforehand.
+//! Not here: where markers belong, and how many (`contexture-prompt-cache`). Gemini has none: it caches on its own, or
+//! in cached content objects that are created beforehand.
 
 use std::ops::Range;
 
@@ -18,11 +19,11 @@ use crate::model::format::Format;
 use crate::spec::{CacheMarkers, HeadPart};
 use crate::stream::string_field;
 
-/// Elements of the history's array, joined by commas, with a mark on the last block of the last
-/// element that can carry one; marked already, they come back as they are.
+/// Sets a marker in elements of the history's array, joined by commas: in the last element, on its last block that can
+/// carry one. If that block is marked already, the elements are returned as they are.
 ///
-/// Nothing where that element has no such block: thinking and blank text at Anthropic, whatever the
-/// model said at OpenAI, everything at Gemini.
+/// Returns `None` if the last element has no such block: thinking and blank text at Anthropic, whatever the model said
+/// at OpenAI, everything at Gemini.
 #[must_use]
 pub fn set_marker(format: Format, elements: &str, ttl: CacheTtl) -> Option<String> {
     let rules = format.spec().markers()?;
@@ -32,8 +33,8 @@ pub fn set_marker(format: Format, elements: &str, ttl: CacheTtl) -> Option<Strin
     Some(strip_brackets(edit.apply_to(&text)))
 }
 
-/// The beginning of a request up to the `[` of the history's array, with a mark at the end of one of
-/// its parts. Nothing where there is no such part or it cannot carry a mark.
+/// Sets a marker at the end of `part` in the beginning of a request, which reaches up to the `[` of the history's
+/// array. Returns `None` if there is no such part or it cannot carry a marker.
 #[must_use]
 pub fn set_head_marker(
     format: Format,
@@ -43,7 +44,7 @@ pub fn set_head_marker(
 ) -> Option<String> {
     let rules = format.spec().markers()?;
     let block_type = rules.head_block()?;
-    // Closed here so that the beginning can be parsed; what is added is taken off again below.
+    // Closed here so that the beginning can be parsed; the added brackets are removed again below.
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
     let value = head_value(rules, &fields, part)?;
@@ -52,14 +53,14 @@ pub fn set_head_marker(
     edited.strip_suffix("]}").map(str::to_owned)
 }
 
-/// The marks in elements of the history's array, in order.
+/// Returns the markers in elements of the history's array, in order.
 #[must_use]
 pub fn markers(format: Format, elements: &str) -> Vec<CacheTtl> {
     let Some(rules) = marker_rules(format, elements) else {
         return Vec::new();
     };
     let text = format!("[{elements}]");
-    // Unreadable text has no markers; that it is unreadable is for others to report.
+    // Unreadable text counts as having no markers; others report that it is unreadable.
     let list: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
     let blocks = list.iter().flat_map(|element| markable_blocks(element));
     blocks
@@ -67,7 +68,7 @@ pub fn markers(format: Format, elements: &str) -> Vec<CacheTtl> {
         .collect()
 }
 
-/// The marks in one part of a request's beginning, in order.
+/// Returns the markers in one part of a request's beginning, in order.
 #[must_use]
 pub fn head_markers(format: Format, before: &str, part: HeadPart) -> Vec<CacheTtl> {
     let Some(rules) = marker_rules(format, before) else {
@@ -79,7 +80,7 @@ pub fn head_markers(format: Format, before: &str, part: HeadPart) -> Vec<CacheTt
     marks.collect()
 }
 
-/// The elements without their marks; nothing if they have none.
+/// Returns the elements without their markers; `None` if they have none.
 #[must_use]
 pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
     let rules = marker_rules(format, elements)?;
@@ -90,7 +91,7 @@ pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
     Some(strip_brackets(edited))
 }
 
-/// A request's beginning without the marks of one part; nothing if it has none.
+/// Returns a request's beginning without the markers of one part; `None` if the part has none.
 #[must_use]
 pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Option<String> {
     let rules = marker_rules(format, before)?;
@@ -99,13 +100,13 @@ pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Opti
     edited.strip_suffix("]}").map(str::to_owned)
 }
 
-/// The end of a request from the `]` of the history's array on, with the order to the provider to set
-/// no mark by itself; nothing where there is no such order, or the request says something of it.
+/// Adds the option that tells the provider to set no markers by itself to the end of a request, which begins with the
+/// `]` of the history's array. Returns `None` if the format has no such option or the request mentions it already.
 #[must_use]
 pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> {
     let (name, value) = format.spec().markers()?.automatic_option()?;
     let name = quote_json(name);
-    // A mention anywhere is enough to leave the request as it is: its own word counts.
+    // If the name occurs anywhere, the request is left as it is: what the client chose counts.
     if after.contains(&name) {
         return None;
     }
@@ -114,16 +115,16 @@ pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> 
     Some(format!("{open},{name}:{value}}}"))
 }
 
-/// The member that is a mark; none where a format has none.
+/// Returns the name of the member that is a marker; `None` if the format has no markers.
 #[must_use]
 pub fn marker_field(format: Format) -> Option<&'static str> {
     Some(format.spec().markers()?.field())
 }
 
-/// The format's rules, if the text may have one of its markers.
+/// Returns the format's rules, if the text may have one of its markers.
 ///
-/// Most texts have none, and this spares parsing them. It is never wrong about those: inside a JSON string the quotes
-/// around the name would be escaped.
+/// Most texts have none, and this check spares parsing them. The name inside a longer JSON string is not
+/// mistaken for a marker, because there the quotes around it are escaped.
 fn marker_rules(format: Format, text: &str) -> Option<&'static dyn CacheMarkers> {
     let rules = format.spec().markers()?;
     text.contains(&format!("\"{}\"", rules.field()))
@@ -148,7 +149,7 @@ fn strip_brackets(array: String) -> String {
     cut.map(str::to_owned).unwrap_or(array)
 }
 
-/// A replacement of a stretch of text.
+/// The replacement of a range of a text.
 struct TextEdit {
     range: Range<usize>,
     replacement: String,
@@ -158,16 +159,16 @@ impl TextEdit {
     fn apply_to(self, text: &str) -> String {
         let mut out = text.to_owned();
         if text.get(self.range.clone()).is_some() {
-            // Edits keep every other byte, because a provider's cache knows prompts by their bytes.
+            // Every other byte stays, because a provider's cache compares prompts byte by byte.
             out.replace_range(self.range, &self.replacement);
         }
         out
     }
 }
 
-/// Where a slice of a text stands in it.
+/// Returns where `part`, a slice of `text`, lies in it.
 fn slice_range(text: &str, part: &str) -> Range<usize> {
-    // Both are slices of one buffer, so their addresses differ by the position.
+    // Both are slices of one buffer, so the difference of their addresses is the position.
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()
 }
@@ -183,7 +184,7 @@ fn plan_element_marker(
     plan_block_marker(rules, text, content, block_type, ttl)
 }
 
-/// Marks the last of some blocks that can carry a mark, or the string that stands for one.
+/// Plans a marker on the last block of `content` that can carry one, or on the string that stands for a block.
 fn plan_block_marker(
     rules: &dyn CacheMarkers,
     text: &str,
@@ -200,7 +201,7 @@ fn plan_block_marker(
     let at = blocks
         .iter()
         .rposition(|block| can_carry_marker(rules, block))?;
-    // Where markers are blocks of their own, the mark of a block is the one behind it.
+    // Where markers are blocks of their own, the marker of a block is the block after it.
     let holder = blocks.get(at + usize::from(rules.is_own_block()));
     if holder.is_some_and(|holder| marker_ttl(rules, holder).is_some()) {
         // Marked already: an empty edit, because `None` would say that nothing can be marked.
@@ -216,7 +217,7 @@ fn plan_block_marker(
             replacement: format!(",{{{member}}}"),
         });
     }
-    // In front of the closing brace, so that the mark is the block's last member.
+    // In front of the closing brace, so that the marker is the block's last member.
     let end = end.checked_sub(1)?;
     Some(TextEdit {
         range: end..end,
@@ -224,7 +225,7 @@ fn plan_block_marker(
     })
 }
 
-/// Marks a string that stands for one block: it has no place for a marker, so it becomes that block.
+/// Plans a marker on a string that stands for one block. A string cannot hold a marker, so it becomes that block.
 fn plan_string_marker(
     rules: &dyn CacheMarkers,
     content: &RawValue,
@@ -233,7 +234,7 @@ fn plan_string_marker(
     member: &str,
 ) -> Option<TextEdit> {
     let plain: String = serde_json::from_str(content.get()).ok()?;
-    // Providers whose markers are blocks of their own take no strings for blocks.
+    // Providers whose markers are blocks of their own accept no string in place of a block.
     let has_place = !rules.is_own_block() && !plain.trim().is_empty();
     let block_type = quote_json(block_type);
     has_place.then(|| TextEdit {
@@ -256,12 +257,12 @@ fn can_carry_marker(rules: &dyn CacheMarkers, block: &RawValue) -> bool {
     })
 }
 
-/// The mark in one block.
+/// Returns for how long the marker in a block asks to cache; `None` if the block has no marker.
 fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
     rules.marker_in(&Fields::parse(block.get()).ok()?)
 }
 
-/// The blocks of an element that may be marked, in order; those inside a result before the result.
+/// Returns the blocks of an element that may be marked, in order; blocks inside a tool result come before the result.
 fn markable_blocks(element: &RawValue) -> Vec<&RawValue> {
     let outer = content_blocks(element).into_iter();
     outer
@@ -270,7 +271,7 @@ fn markable_blocks(element: &RawValue) -> Vec<&RawValue> {
         .collect()
 }
 
-/// The blocks that are the content of an element or of a result.
+/// Returns the blocks that are the content of an element or of a tool result.
 fn content_blocks(holder: &RawValue) -> Vec<&RawValue> {
     let fields = Fields::parse(holder.get()).unwrap_or_default();
     let body = fields.get(&["content", "output"]);
@@ -287,7 +288,7 @@ fn head_blocks<'a>(rules: &dyn CacheMarkers, text: &'a str, part: HeadPart) -> V
         .unwrap_or_default()
 }
 
-/// The text without the marks of those blocks.
+/// Returns the text without the markers of these blocks; `None` if they have none.
 fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -> Option<String> {
     let name = rules.field();
     let quoted = quote_json(name);
@@ -311,8 +312,8 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
     if ranges.is_empty() {
         return None;
     }
-    // Blocks of a result are listed before the result that holds them, so the ranges are not in the
-    // order of the text yet. They never overlap: a marker is a small object of its own.
+    // Blocks of a tool result are listed before the result that holds them, so the ranges are not in
+    // the order of the text yet. They never overlap: a marker is a small object of its own.
     ranges.sort_unstable_by_key(|range| range.start);
     let mut out = String::with_capacity(text.len());
     let mut end = 0;
@@ -325,8 +326,8 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
     Some(out)
 }
 
-/// A member or element with one of the two commas around it: the one before it, or, for a first one, the one after.
-/// What stands before `done` is cut or copied already.
+/// Extends the range of a member or element by one of the commas around it: the one before it or, if it is the first,
+/// the one after. The text before `done` has been cut or copied already.
 fn with_comma(text: &str, range: Range<usize>, done: usize) -> Option<Range<usize>> {
     let before = text.get(done..range.start)?.trim_end();
     Some(match before.strip_suffix(',') {

@@ -1,11 +1,12 @@
 //! Applies the covers in effect: what a compaction stands for is left out, and the compaction is shown
 //! in its place.
 //!
-//! Nothing is recognised by its text. A compaction that names what it covers, in its field
-//! [`COVERS`], was made for a path of ours; it is shown where a cover says so and nowhere else, which is
-//! how taking a compaction back works. Any other compaction is a provider's and stands where it is.
+//! Compactions are not recognised by their text. One that names what it covers, in its field [`COVERS`],
+//! was made by Contexture; it is shown where a cover says so and nowhere else, which is how a compaction
+//! can be undone. Any other compaction comes from a provider and stays where it is.
 //!
-//! No compaction stands for what is no history, the host's own words, nor for a round in which something is pinned.
+//! System and developer messages of the host are not history: they stay even inside a covered span, and so
+//! does a round in which something is pinned.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,23 +18,23 @@ use crate::blocks::{ShownAs, ViewEntry, group_into_rounds, split_into_blocks};
 use crate::input::Cover;
 use crate::report::OmitReason;
 
-/// The field in which a compaction of ours names what it covers. What it says is its maker's business:
-/// that it is there tells such a compaction from a provider's. No provider is sent it, as it is in our
-/// own namespace.
+/// The field in which a compaction made by Contexture names what it covers. Only its presence matters
+/// here: it tells such a compaction from a provider's. The field is in our own namespace and is never
+/// sent to a provider.
 pub const COVERS: &str = "ctx:covers";
 
-/// What some covers make of a path. The outermost count; what overlaps or does not fit the path is
-/// ignored.
+/// The covers in effect on a path. Of nested covers the outermost counts; covers that overlap an earlier
+/// one or do not fit the path are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActiveCovers {
-    /// Disjoint, by their first item.
+    /// Disjoint, in order of their first items.
     outer: Vec<Cover>,
-    /// By compaction: the first item it stands for.
+    /// The index of each compaction, with that of the first item it stands for.
     view_indexes: BTreeMap<usize, usize>,
 }
 
 impl ActiveCovers {
-    /// What some covers mean for a path of so many items, of which these are compactions.
+    /// Finds the covers in effect on a path of `items` items; `compacts` tells which of them are compactions.
     #[must_use]
     pub fn from_covers(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
         let fits = |cover: &&Cover| {
@@ -44,7 +45,7 @@ impl ActiveCovers {
             there && !span.is_empty() && !span.contains(&cover.compaction)
         };
         let mut sorted: Vec<Cover> = covers.iter().filter(fits).copied().collect();
-        // Of those that begin at the same item the widest comes first, of equals the newest.
+        // Of covers that begin at the same item the widest comes first, of equally wide ones the newest.
         // An outer cover hides the inner ones, which stand for parts of the same span.
         sorted.sort_by_key(|cover| (cover.first, Reverse(cover.last), Reverse(cover.compaction)));
         let mut outer: Vec<Cover> = Vec::new();
@@ -60,24 +61,24 @@ impl ActiveCovers {
         }
     }
 
-    /// Whether it touches nothing at or behind an index.
+    /// Whether the covers change nothing at `index` or after it.
     pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
         let ends = |cover: &Cover| cover.last.max(cover.compaction) < index;
         self.outer.iter().all(ends)
     }
 
-    /// The covers in effect, by their first item.
+    /// Returns the covers in effect, in order of their first items.
     pub(crate) fn covers(&self) -> &[Cover] {
         &self.outer
     }
 
-    /// Whether an item is a compaction in effect, and so stands elsewhere.
+    /// Whether an item is a compaction in effect, and so is shown where its span begins.
     pub(crate) fn is_active_compaction(&self, index: usize) -> bool {
         self.view_indexes.contains_key(&index)
     }
 
-    /// The indexes of the items that the view for a target shows, in its order. Items come with their
-    /// indexes, those that models may read.
+    /// Returns the indexes of the items that the view for `target` shows, in the order of the view. `items`
+    /// are those that models may read, with their indexes on the path.
     pub fn shown_indexes(
         &self,
         items: &[(usize, &Item)],
@@ -100,13 +101,13 @@ impl ActiveCovers {
 
     /// Why an item is not in the view, if it is not.
     fn omit_reason(&self, index: usize, item: &Item) -> Option<OmitReason> {
-        // The words of the host are instructions, not history: a summary must not replace them.
+        // Messages of the host are instructions, not history: a summary must not replace them.
         if self.is_active_compaction(index) || is_host_message(item) {
             None
         } else if self.is_covered(index) {
             Some(OmitReason::Covered)
         } else {
-            // A compaction of ours that no cover names was taken back.
+            // A compaction of ours that no cover in effect names was undone, or a wider one replaces it.
             is_own_compaction(item).then_some(OmitReason::Uncovered)
         }
     }
@@ -117,14 +118,16 @@ impl ActiveCovers {
         cover.is_some_and(|cover| index <= cover.last)
     }
 
-    /// Where an item stands in the view: at its own index, or where what it covers begins.
+    /// Returns where an item stands in the view: at its own index or, for a compaction in effect, where its
+    /// span begins.
     #[must_use]
     pub fn view_index(&self, index: usize) -> usize {
         self.view_indexes.get(&index).copied().unwrap_or(index)
     }
 }
 
-/// Leaves out what is covered and puts the compactions in its place. Entries are in path order.
+/// Leaves out what is covered and shows the compactions in its place. `entries` are in path order. Also returns what
+/// was left out, with the reasons.
 pub(crate) fn apply_covers(
     entries: Vec<ViewEntry>,
     covering: &ActiveCovers,
@@ -157,16 +160,16 @@ pub(crate) fn apply_covers(
             None => kept.push(entry),
         }
     }
-    // Stable, so several entries at one place keep their order. Compactions move to where their span
-    // begins; without covers the path order is the order of the view.
+    // A stable sort, so that several entries at one index keep their order. Compactions move to where their
+    // span begins; without covers the path order is the order of the view.
     if !covering.outer.is_empty() {
         kept.sort_by_key(|entry| entry.source.map_or(0, |index| covering.view_index(index)));
     }
     (kept, hidden)
 }
 
-/// The places of the items in whose round something covered is pinned, compactions apart. Items come
-/// with whether that is said of them.
+/// Returns the positions in `items` of all items, except compactions, whose round contains a covered item
+/// that is pinned. Each item comes with whether it is covered and pinned.
 fn pinned_rounds<'i>(
     items: impl Iterator<Item = (&'i Item, bool)> + Clone,
     target: Format,
@@ -191,11 +194,11 @@ fn pinned_rounds<'i>(
     .collect()
 }
 
-/// A compaction as it is sent: what it covers is nobody's business but ours.
+/// A compaction as it is sent: without the field that names what it covers.
 fn shown_compaction(entry: &ViewEntry) -> ViewEntry {
     let mut item = Item::clone(&entry.item);
     if let Item::Compaction(compaction) = &mut item {
-        // Never sent: the field is bookkeeping, and an unknown field may be refused.
+        // The field is our bookkeeping, and a provider may refuse a field that it does not know.
         compaction.extra.remove(COVERS);
     }
     entry.with_item(item, ShownAs::Compaction)
@@ -206,7 +209,7 @@ fn is_own_compaction(item: &Item) -> bool {
     matches!(item, Item::Compaction(compaction) if compaction.extra.get(COVERS).is_some())
 }
 
-/// Whether the host said it, in the midst of a history.
+/// Whether an item is a system or developer message inside the history.
 fn is_host_message(item: &Item) -> bool {
     let host = |role| matches!(role, Role::System | Role::Developer);
     matches!(item, Item::Message(message) if host(message.role))

@@ -1,7 +1,8 @@
-//! Items read into a manifest.
+//! Builds a manifest from items.
 //!
-//! Everything is read once, in order: what the person and the model say, what calls do and what their
-//! outputs tell. Reasoning is not: it is the model's own, and what it decides is said again or done.
+//! The items are read once, in order: what the user and the model say, what calls do, and what their
+//! outputs report. Reasoning is skipped: it is the model's own, and what it decides shows in a message
+//! or a call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,17 +24,17 @@ use crate::manifest::data::{
     NamedValues, Speaker,
 };
 
-/// How long a person's message stays, in bytes.
+/// The most that is kept of a user's message, in bytes.
 const ASKED: usize = 280;
-/// How long a command stays.
+/// The most that is kept of a command, in bytes.
 const COMMAND: usize = 200;
-/// How long an error line stays.
+/// The most that is kept of an error line or a task, in bytes.
 const ERROR: usize = 240;
-/// From which length on an output is linked to.
+/// The length in bytes from which an output gets a link.
 const LINKED: usize = 2_000;
 
 impl Manifest {
-    /// The manifest of a span, in the order of its items. Give it what models may read.
+    /// Builds the manifest of a span, in the order of its items. Pass only items that models may read.
     ///
     /// Compactions among the items are not read: what they stand for is in the span itself.
     #[must_use]
@@ -59,8 +60,8 @@ impl Manifest {
         gathered.build_manifest(items.len())
     }
 
-    /// The same without the identifiers, numbers, paths, URLs and values that these items say: those that
-    /// stay in view beside it.
+    /// The same manifest without the identifiers, numbers, paths, URLs and named values that occur in
+    /// `in_view`, the items that stay visible beside it.
     #[must_use]
     pub fn without_identifiers(mut self, in_view: &[CoveredItem<'_>]) -> Self {
         let view = Self::from_items(in_view);
@@ -87,7 +88,7 @@ impl Manifest {
     }
 }
 
-/// Texts once each, with where they were first.
+/// Distinct texts, each with the index of its first item and the number of its occurrences.
 type TextOccurrences = IndexMap<String, (usize, usize)>;
 
 #[derive(Default)]
@@ -136,7 +137,7 @@ impl ManifestBuilder {
         if by == Speaker::User {
             count_text(&mut self.asked, index, shorten_line(&text, ASKED));
             if text.len() <= ASKED {
-                return; // Kept whole, its decisions with it.
+                return; // Kept whole, including its decisions.
             }
             // Somebody may have pasted a log.
             for line in errors::find_error_lines(&text) {
@@ -198,7 +199,7 @@ impl ManifestBuilder {
             times: 0,
         };
         let entry = self.commands.entry(command.to_owned()).or_insert(entry);
-        // The newest place counts: that run is the one whose result still holds.
+        // The index is that of the last run, whose result still holds.
         entry.index = index;
         entry.times += 1;
     }
@@ -211,7 +212,7 @@ impl ManifestBuilder {
     ) {
         let index = covered.index;
         let text = covered.item.text();
-        // The flag of the provider, besides what the text says.
+        // The output's own error flag, which is set independently of what the text says.
         let failed = output.is_error == Some(true);
         if let Some(entry) = call
             .as_ref()
@@ -226,7 +227,7 @@ impl ManifestBuilder {
             count_text(&mut self.errors, index, shorten_line(line, ERROR));
             any = true;
         }
-        // A failure without a recognised line would be lost otherwise.
+        // Otherwise a failure without a recognised error line would be lost.
         if failed && !any {
             count_text(&mut self.errors, index, shorten_line(&text, ERROR));
         }
@@ -261,7 +262,7 @@ impl ManifestBuilder {
         }
     }
 
-    /// JSON by its names, anything else by its words.
+    /// Reads the facts of a text: of JSON by member names, of anything else by words.
     fn add_structured_text(&mut self, text: &str) {
         let mut named = std::mem::take(&mut self.named);
         let read =
@@ -289,11 +290,11 @@ impl ManifestBuilder {
     }
 
     fn build_manifest(self, items: usize) -> Manifest {
-        // What has a place of its own needs no second mention.
+        // Files and commands have lists of their own and need no second mention.
         let (files, commands) = (self.files, self.commands);
         let is_listed = |value: &String| files.contains_key(value) || commands.contains_key(value);
         let named = unlisted_values(self.named, is_listed);
-        // A value that has a name is more useful there than in a bare list.
+        // A value is more useful under its name than in a bare list.
         let known: BTreeSet<&str> = named
             .iter()
             .flat_map(|named| named.values.iter().map(|value| normalize_value(value)))
@@ -331,7 +332,7 @@ impl ManifestBuilder {
     }
 }
 
-/// The values of each name that no other list has, on one line each.
+/// The named values that are not in another list, each on one line.
 fn unlisted_values(named: ValuesByName, is_listed: impl Fn(&String) -> bool) -> Vec<NamedValues> {
     let mut named: Vec<NamedValues> = named
         .into_iter()
@@ -359,7 +360,7 @@ fn into_entries(seen: TextOccurrences) -> Vec<ManifestEntry> {
         .collect()
 }
 
-/// A line without the number that a file viewer wrote before it.
+/// A line without the line number that a file viewer put in front of it.
 fn strip_line_number(line: &str) -> &str {
     let text = line.trim_start();
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -391,7 +392,8 @@ mod tests {
         Item::FunctionCallOutput(output)
     }
 
-    /// Commands with whether their output is marked as an error, and the open entries.
+    /// Checks the commands, whether the output of each is marked as an error, and the number of open
+    /// entries.
     fn check(items: &[Item], commands: &[(&str, bool)], open: usize) {
         let covered = |(index, item)| CoveredItem {
             index,

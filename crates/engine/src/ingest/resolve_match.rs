@@ -1,10 +1,12 @@
-//! Choosing among the places that match a history.
+//! Choosing where a request continues, among the stored places that match its history.
 //!
-//! If the client names no conversation, the request continues at the end of the longest beginning that holds a recorded
-//! answer, if only the user's side is new; else a history that is stored whole is a retry; else a history that stops short
-//! of every end begins a new conversation. This keeps strangers apart who begin alike.
+//! If the client names no conversation, the request continues the longest branch whose whole path is a beginning of its
+//! history and holds a recorded answer, if everything after that is the user's. Otherwise a history that is stored
+//! completely is a retry, and one that reaches no end of a branch begins a new conversation. This keeps apart strangers
+//! whose conversations begin alike.
 //!
-//! If the client names one, the request continues there in any case; what leaves the path opens a branch.
+//! If the client names one, the request always continues in it; where it departs from the stored path, a branch is
+//! opened.
 
 use contexture_ir::{BranchName, ConversationId, NodeId};
 use contexture_store::{Conversation as Record, PathMatch};
@@ -17,18 +19,18 @@ use super::types::MatchKind;
 use super::window::align_window;
 use crate::error::EngineError;
 
-/// Places whose ends are looked at, where none is an end itself.
+/// The most candidates for which the end of the stored path is read.
 const ENDS: usize = 4;
 
-/// Where a request goes on.
+/// Where a request continues.
 #[derive(Clone, Debug)]
 pub(super) struct MatchTarget {
     pub(super) conversation: ConversationId,
-    /// How many of its items are stored.
+    /// How many of the request's items are stored already.
     pub(super) known: usize,
-    /// The node behind which the rest goes; `None`: the beginning.
+    /// The node after which the other items are appended; `None`: the beginning of the tree.
     pub(super) base: Option<NodeId>,
-    /// A branch that ends there; `None`: all have gone on.
+    /// The branch to continue, whose head is `base`; `None`: a new branch is opened at `base`.
     pub(super) branch: Option<BranchName>,
     /// Whether an answer was recorded up to there.
     pub(super) has_answer: bool,
@@ -36,7 +38,7 @@ pub(super) struct MatchTarget {
 }
 
 impl RequestHistory<'_> {
-    /// The spot behind a candidate.
+    /// Returns the target right after a candidate.
     fn match_target(
         &self,
         found: &PathCandidate,
@@ -56,14 +58,14 @@ impl RequestHistory<'_> {
         }
     }
 
-    /// Where it goes on if nobody names a conversation; `None`: in a new one.
+    /// Finds where the request continues if it names no conversation; `None`: in a new one.
     pub(super) async fn match_by_prefix(
         &self,
         finder: &CandidateFinder<'_>,
         tails: &PathTails<'_>,
     ) -> Result<Option<MatchTarget>, EngineError> {
-        // An end of a branch, an answer before it, and nothing of the model that we do not know: this is a client
-        // that goes on, and strangers with the same beginning are excluded by the answer.
+        // The end of a branch, with a recorded answer before it and nothing new from the model after it: a client
+        // that continues its conversation. A stranger with the same beginning would not have the answer.
         let goes_on = |found: &PathCandidate| {
             found.standing == AnswerStatus::Answered
                 && !found.place.heads.is_empty()
@@ -89,7 +91,8 @@ impl RequestHistory<'_> {
         }
         let mut continuation = None;
         let ends = found.iter().filter(|found| !found.place.heads.is_empty());
-        // Hashes cannot say whether the client has a part of a cut answer: only reading the end of the path can.
+        // Hashes cannot tell whether the client has part of an answer that was cut off: the end of the path must be
+        // read.
         for found in ends.take(ENDS) {
             let branch = found.place.heads.first().cloned();
             let spot = self.match_target(found, branch, MatchKind::Prefix);
@@ -106,7 +109,7 @@ impl RequestHistory<'_> {
                 CopyMatch::NotCut | CopyMatch::Other => {}
             }
         }
-        // The same request again, of which nothing is new: another answer gets a branch of its own.
+        // The same request again, with nothing new in it: the other answer gets a branch of its own.
         let full_matches = found.iter().find(|found| {
             self.is_full_history(&found.link) && found.standing == AnswerStatus::Answered
         });
@@ -116,7 +119,8 @@ impl RequestHistory<'_> {
         })
     }
 
-    /// Where it goes on in a conversation that is named. `start`: behind this answer.
+    /// Finds where the request continues in the conversation it names. `start` is the answer that it names, if it names
+    /// one.
     pub(super) async fn match_by_name(
         &self,
         finder: &CandidateFinder<'_>,
@@ -137,7 +141,8 @@ impl RequestHistory<'_> {
             let wanted = wanted.and_then(|wanted| heads.iter().find(|head| *head == wanted));
             wanted.or(heads.first()).cloned()
         };
-        // The branch the client names first, then places that are ends: a stable sort keeps the rest in order.
+        // First the end of the branch that the client names, then ends of other branches: the stable sort keeps the
+        // rest in order.
         found.sort_by_key(|found| {
             let heads = &found.place.heads;
             let is_wanted = wanted.is_some_and(|wanted| heads.contains(wanted));
@@ -177,8 +182,8 @@ impl RequestHistory<'_> {
             .await
     }
 
-    /// Chooses where a request continues in a named conversation if it goes on from no end that it was found at: after
-    /// the answer it names, along the path it sent the end of, or on a new branch.
+    /// Chooses where a request continues in a named conversation if it matched no end of a branch: after the answer
+    /// that it names, at the end of a path of which it sent only the last part, or on a new branch.
     async fn match_left_path(
         &self,
         tails: &PathTails<'_>,
@@ -195,7 +200,7 @@ impl RequestHistory<'_> {
             has_answer: false,
             matched: MatchKind::Explicit,
         };
-        // By the id of the answer only: its history was not hashed, so no beginning can be found.
+        // Known only by the id of the answer: its history was not hashed, so no beginning of it can be found.
         if let Some(start) = start.filter(|_| found.is_empty()) {
             let end = match start.heads.first() {
                 Some(branch) => Some((branch.clone(), start.node)),
@@ -217,7 +222,7 @@ impl RequestHistory<'_> {
         let prefix = found
             .first()
             .map_or(0, |found| self.prefix_length(&found.link));
-        // Last resort before a branch: the client may have sent only the end of its history.
+        // Last resort before opening a branch: the client may have sent only the end of its history.
         if let Some(aligned) = align_window(tails, &record.id, self.items, prefix, branch).await? {
             return Ok(MatchTarget {
                 known: aligned.known,
@@ -227,7 +232,7 @@ impl RequestHistory<'_> {
                 ..nothing
             });
         }
-        // It left the path here.
+        // Here the request departs from the stored path.
         let inside = found.iter().find(|found| found.place.heads.is_empty());
         let left = inside.or(found.first());
         Ok(left.map_or(nothing, |found| {
@@ -235,7 +240,8 @@ impl RequestHistory<'_> {
         }))
     }
 
-    /// Of places of all that was sent only the first on their path: behind it stands an answer to it.
+    /// Of the places that match the full history, keeps only the shallowest in each conversation: the deeper ones come
+    /// after an answer to it.
     fn deduplicate_candidates(&self, found: Vec<PathCandidate>) -> Vec<PathCandidate> {
         let full_matches = found
             .iter()
@@ -255,7 +261,7 @@ impl RequestHistory<'_> {
             .collect()
     }
 
-    /// Behind the longest beginning, where only nodes that nobody sent follow it up to an end.
+    /// Finds the end of a branch after the longest beginning, if only nodes that no client would send lie in between.
     async fn skip_silent_nodes(
         &self,
         found: &[PathCandidate],

@@ -1,15 +1,15 @@
 //! Fragments: named trees of data that a renderer turns into text.
 //!
-//! A [`Fragment`] is what an application knows besides the conversation: a role, a hint, a term, a
-//! rule. It is data, so it can be rendered as XML for one model and Markdown for another, stored,
-//! compared and explained. Fragments that carry a message ([`Body::Message`]) are not rendered: they
-//! become part of the history.
+//! A [`Fragment`] is something an application tells the model besides the conversation: a role, a
+//! hint, a term, a rule. It is data, so it can be rendered as XML for one model and Markdown for
+//! another, stored, compared and explained. Fragments that carry a message ([`Body::Message`]) are
+//! not rendered: they become part of the history.
 //!
 //! Trees are at most [`MAX_DEPTH`] levels deep wherever they cross a boundary (parsing, JSON,
 //! rendering); a deeper one is an error, never a stack overflow.
 //!
-//! Not here: text (`contexture-render`), time, storage, models, randomness. The id of a new message
-//! is empty and assigned by whoever stores it.
+//! Not here: rendering as text (`contexture-render`), time, storage, models, randomness. A new
+//! message has an empty id; whoever stores the message assigns one.
 
 mod builtin_types;
 mod convert;

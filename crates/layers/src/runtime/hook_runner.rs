@@ -1,8 +1,9 @@
 //! Runs one hook of every layer: each within its own timeout, on a copy of its state.
 //!
-//! A failure, a panic or a timeout costs a layer its own change and nothing else; only a layer with
+//! If a layer fails, panics or times out, only its own change is lost; only a layer with
 //! [`OnError::Fail`](crate::OnError::Fail) stops the operation. Hooks that decide (`on_append`, `after_model`,
-//! `before_tool`) run one after the other, because each sees what the one before decided; `observe` runs in parallel.
+//! `before_tool`) run one layer after the other, because each depends on what the ones before decided; `observe` runs
+//! in parallel.
 
 use std::panic::AssertUnwindSafe;
 
@@ -41,7 +42,7 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     let caught = AssertUnwindSafe(run)
         .catch_unwind()
         .instrument(span.clone());
-    // A timeout drops the future. What it had done to its copy of the state goes with it.
+    // A timeout drops the future, and with it whatever it had done to its copy of the state.
     let caught = match limit {
         None => Some(caught.await),
         Some(limit) => tokio::time::timeout(limit, caught).await.ok(),
@@ -56,8 +57,8 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     };
     if ended.is_err() {
         record_error(&span, kind);
-        // A function's failure is the output of a tool, and is counted with the tools: a bad argument of a model is no
-        // fault of the layer.
+        // A function's failure becomes a tool output and is counted with the tools: a bad argument from the model is
+        // not the layer's fault.
         if hook != Hook::Function {
             count_layer_failure(spec.id.as_str(), hook.as_str(), kind);
         }
@@ -65,7 +66,7 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     ended
 }
 
-/// One run of a hook: a copy of the layer's state, and a list of events of its own.
+/// What one run of a hook works on: a copy of the layer's state, and a context with a list of events of its own.
 struct HookRun {
     state: AnyState,
     context: HookContext,
@@ -86,7 +87,7 @@ impl HookRun {
         }))
     }
 
-    /// Makes the copy the state and passes the events on, if the hook succeeded.
+    /// If the hook succeeded, makes its copy the layer's state and passes its events on.
     fn commit_state<T, E: From<LayerError>>(
         self,
         layer: &dyn DynLayer,
@@ -95,15 +96,16 @@ impl HookRun {
         ended: Result<T, E>,
     ) -> Result<T, E> {
         let value = ended?;
-        // The state may still be refused, as too large or invalid. Events come after it: nobody hears of a change that does
-        // not count.
+        // The state may still be refused, as too large or invalid. Events are passed on after that, so that none
+        // reports a change that was not made.
         slot.set_state(layer, self.state)?;
         context.merge_events(&self.context);
         Ok(value)
     }
 }
 
-// A macro, because every hook has another signature and its future borrows the state and the context of the copy.
+// A macro, because every hook has a different signature, and its future borrows the copied state and the forked
+// context.
 /// Runs a hook on a copy of the state; `None` if the layer has no state.
 macro_rules! attempt {
     ($layer:ident, $slot:ident, $context:expr, $name:ident, |$state:ident, $own_context:ident| $hook:expr) => {
@@ -121,8 +123,8 @@ macro_rules! attempt {
 
 /// Records the outcome of a hook and returns its value, if there is one.
 ///
-/// `run` is `None` for a layer without a state. A layer that must not fail fails by that too, unless its parent's layer
-/// left it out on purpose.
+/// `run` is `None` for a layer without a state. For a layer that must not fail, that is a failure too, unless the same
+/// layer in the parent run left it out of this run on purpose.
 pub(crate) fn hook_outcome<T>(
     layer: &dyn DynLayer,
     slot: &StateSlot,
@@ -141,7 +143,7 @@ pub(crate) fn hook_outcome<T>(
     };
     let (status, value) = match run {
         None => {
-            // Recorded, not left out: whoever looks at the outcomes sees every layer.
+            // Recorded as skipped, so that the outcomes show every layer.
             let reason = slot.missing_reason().to_owned();
             (HookStatus::Skipped { reason }, None)
         }
@@ -171,7 +173,8 @@ impl Layers {
     /// Gives every layer without a state its first state.
     ///
     /// # Errors
-    /// The failure of a layer that must not fail. Another one that fails is left out until the states are read again.
+    /// The failure of a layer that must not fail. Any other layer that fails is skipped until the states are read
+    /// again.
     pub async fn init_states(
         &self,
         states: &mut LayerStates,
@@ -201,8 +204,8 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Asks each layer about items that are about to be appended, one after the other; a layer that fails leaves
-    /// them as they were.
+    /// Lets each layer change the items that are about to be appended, one layer after the other; a layer that fails
+    /// leaves them as they were.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -227,8 +230,8 @@ impl Layers {
         Ok((items, outcomes))
     }
 
-    /// Asks the layers about an answer, in order: each sees it as the layers before it left it. The first that asks for
-    /// another answer, or for the end of the run, decides.
+    /// Asks the layers about an answer, in order: each sees it as the layers before it left it. The first layer that
+    /// wants another answer, or the end of the run, decides.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -256,8 +259,8 @@ impl Layers {
         Ok((verdict, outcomes))
     }
 
-    /// Asks the layers whether a tool call may run. The first denial ends the question; a layer that must not fail and
-    /// does denies the call.
+    /// Asks the layers whether a tool call may run. After the first denial no further layer is asked. If a layer that
+    /// must not fail does fail, the call is denied.
     pub async fn before_tool(
         &self,
         states: &mut LayerStates,
@@ -283,10 +286,10 @@ impl Layers {
                     ToolGate::Deny(format!("it could not be checked: {error}"))
                 }
             };
-            // The stricter answer counts, whichever layer gave it; an approval outweighs only the
-            // absence of an opinion.
+            // The stricter decision counts, whichever layer made it; `Approve` outweighs only `Allow`,
+            // which says that a layer has no opinion.
             gate = gate.and(answer);
-            // Nothing can undo a denial, so the layers behind need not be asked.
+            // Nothing can undo a denial, so the remaining layers need not be asked.
             if matches!(gate, ToolGate::Deny(_)) {
                 break;
             }
@@ -305,8 +308,8 @@ impl Layers {
         context: &HookContext,
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let each = self.iter().zip(&states.slots);
-        // Side by side: each layer changes only its own copy and none sees what another made of the
-        // items.
+        // In parallel: each layer changes only its own copy of its state, and none sees what another
+        // did with the items.
         let runs = join_all(each.map(async |(layer, slot)| {
             let mut attempt = match HookRun::new(layer, slot, context)? {
                 Ok(attempt) => attempt,
@@ -329,8 +332,9 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Returns the states that a child run begins with. `child` holds those it has already, of its own path or shared with
-    /// its parent. A layer with a state in `child` keeps that state, unless the parent's layer withholds it.
+    /// Sets the states that a child run begins with, in `child`, and returns the outcomes. `child` already holds the
+    /// states read from its own path or shared with its parent. A layer that has a state there keeps it, unless the
+    /// same layer in the parent run leaves it out of the child run.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -370,7 +374,7 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
-            // A parent's layer without a state has nothing to tell its child's.
+            // A layer without a state in the parent run has nothing to pass on to the child run.
             let Some(from) = from.ready_state() else {
                 continue;
             };
@@ -399,7 +403,7 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut parent.slots).zip(&child.slots) {
-            // Nor has a child's layer without one anything to hand back.
+            // A layer without a state in the child run has nothing to hand back.
             let Some(from) = from.ready_state() else {
                 continue;
             };
@@ -410,7 +414,7 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Tells each layer how the run ended, in order. Every layer is told, whatever another does.
+    /// Tells each layer, in order, how the run ended. Every layer is told, even if others fail.
     pub async fn on_complete(
         &self,
         states: &mut LayerStates,
@@ -421,7 +425,7 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = attempt!(layer, slot, context, OnComplete, |state, own_context| layer
                 .on_complete(state, end, own_context));
-            // Not stopped by a failure: the run is over, and the other layers still have to be
+            // A failure does not end the loop: the run is over, and the other layers still have to be
             // told.
             hook_outcome_or_log(layer, slot, Hook::OnComplete, run, &mut outcomes);
         }
@@ -447,7 +451,7 @@ impl Layers {
     /// Runs the function that models call by the name `tool`. Arguments and result are checked against their schemas.
     ///
     /// # Errors
-    /// [`FunctionError`]; the state stays as it was then.
+    /// [`FunctionError`]; in that case the state stays as it was.
     pub async fn call_function(
         &self,
         states: &mut LayerStates,
@@ -468,8 +472,8 @@ impl Layers {
                 LayerError::from_message(format!("no layer has a function {tool:?}")).into(),
             );
         };
-        // Before the state is copied: arguments of a model are often wrong, and the layer may rely
-        // on them.
+        // Before the state is copied: a model's arguments are often wrong, and the layer may rely on
+        // their being valid.
         validate_against_schema(&function.input, arguments)
             .map_err(|reason| FunctionError::Arguments { reason })?;
         let run = attempt!(layer, slot, context, Function, |state, own_context| async {
@@ -489,7 +493,7 @@ impl Layers {
 
 /// Sets a layer's first state if it has none; a result of `None` leaves the layer out of the run.
 ///
-/// A layer that fails without a state is skipped until the states are read again.
+/// A layer that fails and has no state is skipped until the states are read again.
 fn apply_first_state(
     layer: &dyn DynLayer,
     slot: &mut StateSlot,
@@ -498,7 +502,8 @@ fn apply_first_state(
     own_context: &HookContext,
 ) -> Result<(), LayerError> {
     let applied = run.and_then(|state| match state {
-        // A state of the child's own, from an earlier attempt or shared with its parent, is newer than a first one.
+        // A state that the child has already, from an earlier attempt or shared with its parent, is newer than a first
+        // one.
         Some(_) if slot.ready_state().is_some() => Ok(()),
         Some(state) => slot.set_state(layer, state),
         None => {
@@ -508,9 +513,9 @@ fn apply_first_state(
     });
     match &applied {
         Ok(()) => context.merge_events(own_context),
-        // It has a state already, so the failure costs the new one only.
+        // The layer has a state already, so only the new one is lost.
         Err(_) if slot.ready_state().is_some() => {}
-        // Not asked again with every hook: the cause is unlikely to pass within the run.
+        // Not tried again at every hook: the cause is unlikely to disappear during the run.
         Err(error) => slot.current = SlotState::Broken(error.to_string()),
     }
     applied
@@ -531,7 +536,7 @@ fn validate_against_schema(schema: &Raw, value: &Raw) -> Result<(), String> {
     }
 }
 
-/// Like [`hook_outcome`], but a failure is logged and does not keep the hook from the other layers.
+/// Like [`hook_outcome`], but a failure is logged, and the caller can go on to the other layers.
 fn hook_outcome_or_log(
     layer: &dyn DynLayer,
     slot: &StateSlot,

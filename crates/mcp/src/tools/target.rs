@@ -1,25 +1,25 @@
-//! Which model is meant, and how it is spoken to.
+//! Resolves the model that a tool's arguments name, and how it is called.
 
 use contexture::{EngineError, Format, Target};
 
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 
-/// What was said of a model.
+/// The arguments of a tool that say which model is meant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelTarget<'a> {
-    /// Its name.
+    /// The model's name.
     pub(super) model: &'a str,
-    /// The format of its requests; `None`: its provider's own.
+    /// The format of its requests; `None`: that of its provider.
     pub(super) format: Option<&'a str>,
-    /// Tokens it can hold; `None`: as is known of it.
+    /// The size of its context window in tokens; `None`: that of the catalogue.
     pub(super) window: Option<u64>,
-    /// Tokens kept free for the answer; `None`: the usual.
+    /// Tokens kept free for the answer; `None`: the default.
     pub(super) reserve: Option<u64>,
 }
 
 impl ModelTarget<'_> {
-    /// The target that is meant.
+    /// Makes a compile target of the arguments.
     pub(super) fn resolve_target(&self, context: &ToolContext) -> Result<Target, ToolError> {
         let spec = context.engine.catalogue().resolve(self.model);
         let spec = spec.map_err(EngineError::from)?;

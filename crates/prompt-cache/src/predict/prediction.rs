@@ -1,7 +1,7 @@
 //! What one call will read and write, from what the call before left in the cache.
 //!
-//! The provider's clock is not known here: a prediction holds if the next call comes before what was
-//! kept is forgotten. [`CacheSimulator`](crate::CacheSimulator) takes the time into account.
+//! Time plays no part here: a prediction holds if the next call comes before the provider's cache entries
+//! expire. [`CacheSimulator`](crate::CacheSimulator) takes the time into account.
 
 use contexture_wire::CacheTtl;
 
@@ -10,7 +10,7 @@ use crate::markers::{CacheMarker, CachedPrefix, blocks_between};
 use crate::outline::Outline;
 use crate::rules::CacheRules;
 
-/// What a call will read and write if nothing was forgotten since the call before.
+/// Predicts what a call will read and write if no cache entry has expired since the call before.
 #[must_use]
 pub fn predict_usage(
     outline: &Outline,
@@ -18,7 +18,7 @@ pub fn predict_usage(
     marks: &[CacheMarker],
     previous: &[CachedPrefix],
 ) -> CacheUsage {
-    // A prefix over segments that changed has another hash, whatever their order.
+    // Only position and look-back are checked here: if a segment changed, the hash of the prefix differs below.
     let there = |kept: &&CachedPrefix| {
         kept.segment < outline.segments.len()
             && lookup_marker(outline, rules, marks, kept.segment).is_some()
@@ -34,8 +34,8 @@ pub fn predict_usage(
     usage_for_prefix(outline, rules, marks, found.max())
 }
 
-/// The last mark from which the provider finds what was written up to the end of a segment, or that
-/// segment itself where no mark is needed.
+/// Returns the segment of the last marker whose look-back reaches a prefix that was cached up to the end of `segment`;
+/// `segment` itself if the provider needs no markers.
 pub(crate) fn lookup_marker(
     outline: &Outline,
     rules: &CacheRules,
@@ -54,7 +54,7 @@ pub(crate) fn lookup_marker(
     marks.iter().rev().find(sees).map(|mark| mark.segment)
 }
 
-/// The tokens of a call that finds a prefix up to a segment.
+/// Returns the usage of a call whose prefix up to the segment `found` is in the cache; `None`: nothing of it is.
 pub(crate) fn usage_for_prefix(
     outline: &Outline,
     rules: &CacheRules,
@@ -63,10 +63,10 @@ pub(crate) fn usage_for_prefix(
 ) -> CacheUsage {
     let sums = outline.cumulative_tokens();
     let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
-    // OpenAI reads in steps; a step of 1 changes nothing.
+    // OpenAI caches in steps of so many tokens; a step of 1 changes nothing.
     let stepped = |tokens: u64| tokens / rules.step * rules.step;
     let read = found.map_or(0, |at| stepped(upto(at)));
-    // Below the minimum a prefix was never written.
+    // A prefix below the minimum was never cached.
     let read = if read >= rules.minimum { read } else { 0 };
     if !rules.is_marker_based() {
         return CacheUsage {
@@ -76,7 +76,8 @@ pub(crate) fn usage_for_prefix(
         };
     }
     let last = |ttl| last_marked_tokens(marks, ttl, rules.minimum, upto).max(read);
-    // Anthropic bills up to the last long mark as long, from there to the last mark as usual.
+    // Anthropic bills tokens up to the last marker with the long TTL at the long rate, and those from there to the last
+    // marker at the usual rate.
     let (long, end) = (last(Some(CacheTtl::Long)), last(None));
     CacheUsage {
         read,
@@ -86,7 +87,7 @@ pub(crate) fn usage_for_prefix(
     }
 }
 
-/// The tokens up to the last marker of a time, or of any, that ends enough to be cached.
+/// Counts the tokens up to the last marker with this TTL (`None`: with any) whose prefix is long enough to be cached.
 fn last_marked_tokens(
     marks: &[CacheMarker],
     ttl: Option<CacheTtl>,

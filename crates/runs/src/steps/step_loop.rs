@@ -19,7 +19,7 @@ use crate::steps::tool_step::run_calls;
 /// # Errors
 /// [`RunError`]. Only a failure of the store leaves the run open; any other error has ended it.
 pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
-    // A child that ended before its parent could store that: nothing is run again.
+    // A child run may have ended before its parent could store that: then nothing runs again.
     if let Some(ended) = run.stored_end.clone() {
         return stored_outcome(run, ended);
     }
@@ -30,7 +30,7 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     if let Ok(turn) = &ended {
         span.record("ctx.run.status", turn.end.as_str());
     }
-    // Waiting is no failure, so only an error ends the operation as failed.
+    // Waiting is not a failure, so only an error ends the operation as failed.
     operation.end(ended.as_ref().err().map(RunError::kind));
     ended
 }
@@ -50,7 +50,7 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
             finish_run(run, RunStatus::Completed, None).await?;
             Ok(build_turn(run, end))
         }
-        // A store that failed cannot take the end either. What it holds is consistent, so the run can be resumed.
+        // A store that failed cannot store the end either. What it holds is consistent, so the run can be resumed.
         Err(error @ RunError::Engine(EngineError::Store(_))) => Err(error),
         Err(error) => {
             let status = match &error {
@@ -70,8 +70,7 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
 fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
     let reason = ended.reason.unwrap_or_default();
     match ended.status {
-        // An end node says how a run ended, so the other two do not occur; they are no reason to
-        // fail.
+        // A stored end is never `Running` or `Waiting`; should one be, that is no reason to fail.
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
             Ok(build_turn(run, TurnEnd::Completed))
         }
@@ -128,7 +127,7 @@ fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),
         NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
     };
-    // Most agents have none; then the loop goes by calls and answers alone.
+    // Most agents have none: their runs end when an answer calls no tool.
     let until = run.agent.stop_condition.as_ref()?;
     let usage = run.usage();
     let mut now = Snapshot::new(u64::from(run.step), &usage);

@@ -1,7 +1,7 @@
 //! Forwarding: one request on its way to a provider and its answer on the way back, byte for byte as they come.
 //!
-//! What a request may lose is decided before it is sent: tools and secrets that its policy forbids. What may be sent in its
-//! place comes from the capture task, with a timeout; without it the request goes as it came.
+//! Tools and secrets that the policy of a request forbids are removed before it is sent. A rewritten request to send in
+//! its place comes from the capture task, within a timeout; if none comes, the request is sent as it came.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ use crate::state::App;
 use crate::state::request_outcomes::{OutcomeRecorder, RequestId};
 use contexture_api::RequestDocument;
 
-/// Statuses with which a provider rejects a request that it cannot read, or that is too long. If that is a rewritten
+/// Statuses with which a provider rejects a request that it cannot read or that is too long. If it was a rewritten
 /// request, the client's own is sent instead.
 const RETRY_ORIGINAL_ON: [StatusCode; 3] = [
     StatusCode::BAD_REQUEST,
@@ -67,8 +67,8 @@ fn unknown_path() -> Problem {
     )
 }
 
-/// Authorizes a request, applies the restrictions of its policy, and sends it. What any step before `send_and_respond`
-/// refuses never reaches the provider.
+/// Authorizes a request, applies the restrictions of its policy, and sends it. A request that any step before
+/// `send_and_respond` refuses never reaches the provider.
 async fn forward(
     app: &App,
     target: &RouteTarget<'_>,
@@ -81,7 +81,7 @@ async fn forward(
     };
     // Before the body is read: a caller without a key must not make the server buffer megabytes.
     let principal = authorize_request(app, target.upstream, &parts.headers, &mut head)?;
-    // Behind the authorization, which may have replaced the client's signature by a configured key.
+    // After the authorization, which may have replaced the client's signature with a configured key.
     let profile = target.upstream.format.http_profile();
     let signature = RequestSignature::from_headers(profile, &head.headers);
     signature.restore_host(&parts.headers, &mut head.headers);
@@ -101,7 +101,7 @@ async fn forward(
     // Asked now, as the query borrows the body, which is moved further down.
     let is_redactable = query.has_json_body();
     let choice = match endpoint.is_none() && body.bytes().is_empty() {
-        // Nothing in it could be changed, so no route is looked up: a list of models, say.
+        // A request for the list of models, say: it has nothing that could be changed, so no route is looked up.
         true => PolicyChoice::default(),
         false => PolicyChoice::resolve_policy(app, &query, &control_headers).await?,
     };
@@ -142,13 +142,13 @@ async fn forward(
 
 /// A request's body as the restrictions of its policy leave it.
 struct RestrictedBody {
-    /// Without tools that may not be offered, still with its secrets: the history is matched by what the client sends.
+    /// Without forbidden tools but still with its secrets, because the history is matched by what the client sends.
     body: RequestBody,
-    /// Its text without secrets, if it had any.
+    /// The body without secrets, if it had any.
     redacted: Option<Bytes>,
-    /// The patterns that were searched for.
+    /// The patterns of secrets that were searched for.
     secrets: Option<Secrets>,
-    /// Whether anything was taken out.
+    /// Whether anything was removed.
     is_changed: bool,
 }
 
@@ -160,10 +160,10 @@ impl RestrictedBody {
     }
 }
 
-/// Takes out of a body what its policy forbids: tools, and secrets.
+/// Removes from a body what its policy forbids: tools and secrets.
 ///
 /// # Errors
-/// It cannot be read, or insists on a tool that may not be offered.
+/// The body cannot be read, or it requires a forbidden tool.
 async fn restrict_body(
     choice: &PolicyChoice<'_>,
     endpoint: Option<&ModelEndpoint>,
@@ -231,7 +231,7 @@ impl CaptureContext<'_> {
             secrets,
             ..
         } = body;
-        // Awaited on the request's way: a full queue slows clients down instead of growing without bound.
+        // Awaited before the request is forwarded: a full queue slows clients down instead of growing without bound.
         let queue_permit = app.store_queue().acquire_permit(body.known_length()).await;
         let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
         let upstream = target.upstream;
@@ -249,7 +249,7 @@ impl CaptureContext<'_> {
             .policy
             .and_then(|(name, _)| app.skills_for_policy(name).cloned());
         let request = CaptureRequest {
-            // Secrets that the policy takes out of the request must not reach the store either.
+            // Secrets that the policy removes from the request must not reach the store either.
             engine: match secrets {
                 Some(secrets) => with_added_secrets(app.engine(), secrets),
                 None => app.engine().clone(),
@@ -277,7 +277,7 @@ impl CaptureContext<'_> {
     }
 }
 
-/// Sends a request and passes the answer back, captured if the request is.
+/// Sends a request and passes the answer back; the answer is captured if the request is.
 async fn send_and_respond(
     host: &Upstream,
     request: PassthroughRequest,
@@ -290,7 +290,7 @@ async fn send_and_respond(
     };
     let rewritten = capture.wait_for_rewrite().await;
     match send_with_fallback(host, &request, rewritten, &capture.outcome).await? {
-        // It offers server tools, whose calls the client must not see: the capture task answers the client.
+        // The request offers server tools, whose calls the client must not see: the capture task answers the client.
         (answer, Some(sent)) if sent.plan.is_some() && answer.status.is_success() => {
             let host = host.clone();
             capture
@@ -301,7 +301,7 @@ async fn send_and_respond(
     }
 }
 
-/// Sends the rewritten request, and falls back to the client's own if the provider rejects that.
+/// Sends the rewritten request; if the provider rejects it, sends the client's own instead.
 async fn send_with_fallback(
     host: &Upstream,
     request: &PassthroughRequest,
@@ -314,7 +314,7 @@ async fn send_with_fallback(
     let answer = host
         .send(replace_body(request, rewritten.body.clone()))
         .await?;
-    // Other errors, an overload or a wrong key say, would hit the client's own request just the
+    // Other errors, such as an overload or a wrong key, would hit the client's own request just the
     // same.
     if !RETRY_ORIGINAL_ON.contains(&answer.status) {
         outcome.update_outcome(|document| {
@@ -323,7 +323,7 @@ async fn send_with_fallback(
         });
         return Ok((answer, Some(rewritten)));
     }
-    // Never worse than without the proxy: what the provider would have accepted is sent to it.
+    // Never worse than without the proxy: a request that the provider would have accepted is sent after all.
     let why = format!("the provider answered {}", answer.status);
     count_failed_open(outcome, &ProxyFailure::new("refused", why));
     Ok((host.send(request.clone()).await?, None))
@@ -346,7 +346,8 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, ProxyRefusal> 
     axum::body::to_bytes(body, max_bytes)
         .await
         .map_err(|error| {
-            // axum wraps the limit's error, so the cause at the bottom tells a long body from one that broke off.
+            // axum wraps the limit's error, so only the innermost cause tells a body that is too long from one that
+            // broke off.
             let mut cause: &dyn std::error::Error = &error;
             while let Some(source) = cause.source() {
                 cause = source;
@@ -362,7 +363,7 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, ProxyRefusal> 
         })
 }
 
-/// The request's side of its capture task.
+/// What the request handler holds of the capture task.
 struct CaptureHandle {
     id: RequestId,
     outcome: OutcomeRecorder,
@@ -374,7 +375,7 @@ struct CaptureHandle {
 }
 
 impl CaptureHandle {
-    /// Waits for the rewritten request; `None`: the request goes as it came.
+    /// Waits for the rewritten request; `None`: the request is sent as it came.
     async fn wait_for_rewrite(&mut self) -> Option<Box<RewrittenRequest>> {
         let (rewrite, timeout) = self.rewriting.take()?;
         match tokio::time::timeout(timeout, rewrite).await {
@@ -402,7 +403,7 @@ impl CaptureHandle {
             captured,
             sent,
         };
-        // A task that has failed has recorded why; the client gets its answer all the same.
+        // If the capture task has failed, it has recorded why; the client gets its answer all the same.
         let _ = self.answer_sender.send(start);
         // The body is not read here: the client's reading drives the provider's stream.
         let mut response = build_response(answer.status, &answer.headers, tee);
@@ -411,7 +412,7 @@ impl CaptureHandle {
         response
     }
 
-    /// Lets the capture task answer the client, as only the client's part of an answer may be passed on.
+    /// Lets the capture task answer the client, because calls of server tools must be kept from the client.
     async fn respond_with_tool_loop(
         self,
         answer: PassthroughResponse,
@@ -423,8 +424,8 @@ impl CaptureHandle {
         let exchange = ToolLoopStart {
             response: answer,
             upstream: host,
-            // Each round brings a body of its own, so the client's need not stay in memory for the
-            // whole loop.
+            // Each round of the loop sets a body of its own, so the client's need not stay in memory
+            // until it ends.
             request: replace_body(&request, Bytes::new()),
             client,
         };
@@ -448,7 +449,8 @@ impl CaptureHandle {
     }
 }
 
-/// Returns what is known of a request when its answer's head is sent; waits until it is stored if the client wants that.
+/// Returns what is known of a request when its response headers are sent. Waits until it is stored if the client asked
+/// for that.
 async fn outcome_for_headers(outcome: &OutcomeRecorder, wait: bool) -> RequestDocument {
     match wait {
         true => outcome.wait_until_stored().await,
@@ -484,7 +486,7 @@ fn add_response_headers(headers: &mut HeaderMap, id: RequestId, known: &RequestD
         ("x-contexture-failed", known.failed.clone()),
     ];
     for (name, value) in members {
-        // A value that fits in no header, a title with line breaks say, is left out rather than failing the answer.
+        // A value that is not a legal header value is left out; the answer does not fail because of it.
         let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
         if let Some(value) = value {
             headers.insert(HeaderName::from_static(name), value);

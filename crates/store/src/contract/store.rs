@@ -25,15 +25,15 @@ use crate::wake::StreamSignal;
 /// **Atomic.** Each call is one transaction: readers see all of its effect or none. A call that fails
 /// has changed nothing, unless its error is [`Error::OutcomeUnknown`]: then repeat it. A call whose
 /// future is dropped has taken effect completely or not at all. One append stores its nodes, blobs,
-/// state, values outside the tree and event, moves the branch's head and opens a new branch. A
-/// deletion is atomic for readers; rows that nobody can see any more are removed afterwards.
+/// state, values outside the tree and its event, opens the branch if it is new, and moves the branch's
+/// head. A deletion is atomic for readers; rows that nobody can see any more are removed afterwards.
 ///
 /// **Durable.** An acknowledged write survives a crash, as far as the backend's durability setting
-/// says. The in-memory store keeps nothing beyond its own life.
+/// says. The in-memory store keeps its data only as long as the store object exists.
 ///
 /// **Ordered.** The nodes of a path are ordered by depth and by nothing else. Times are data that
 /// callers give: a store reads no clock, and a clock that jumps does no harm. Writes to one
-/// conversation are serial; a reader sees the state between two writes, never part of one.
+/// conversation are serialised; a reader sees the state between two writes, never part of one.
 ///
 /// **Immutable.** A node never changes, so the path to it is constant; only names move. Redaction is
 /// the one exception: it replaces a node's content, never its position. Deleting a branch or a
@@ -53,7 +53,7 @@ use crate::wake::StreamSignal;
 /// * deleting or renaming is [`Error::NotFound`];
 /// * a redaction, a step of erasing and storing a blob find nothing left to do.
 ///
-/// Only a claim takes effect twice: it gives a second fence, which harms nobody.
+/// Only a claim takes effect twice: it gives a second fence, which does no harm.
 ///
 /// **Cheap.** No write reads a path. An append, a new branch, a count and an entry of a list cost the
 /// same at any depth; reading costs what is read.
@@ -65,7 +65,7 @@ use crate::wake::StreamSignal;
 /// 1. limits and contradictions within the request;
 /// 2. the owner and the conversation;
 /// 3. whether the append is a replay;
-/// 4. the branch, its fence, its head: a stale fence is refused even where a sibling is allowed;
+/// 4. the branch, its fence, its head: a stale fence is refused even if a sibling branch is allowed;
 /// 5. references to nodes;
 /// 6. state, the response, the stream, values outside the tree.
 #[async_trait]
@@ -73,15 +73,15 @@ pub trait Store: KeyValues + fmt::Debug {
     /// Returns what this backend does beyond the contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns how much one call may carry.
+    /// Returns the limits on what one call may carry.
     fn limits(&self) -> &Limits;
 
     /// Creates a conversation with the empty, active branch `main`.
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if the owner has one of this id; [`Error::Busy`] while an earlier one
-    /// of this id is still being deleted.
+    /// [`Error::AlreadyExists`] if the owner has a conversation with this id; [`Error::Busy`] while an
+    /// earlier one with this id is still being deleted.
     async fn create_conversation(
         &self,
         owner: &Owner,
@@ -131,7 +131,7 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Reads part of a path, oldest node first.
     ///
-    /// The name that the path ends at and the nodes are read at one instant.
+    /// The branch or checkpoint that the path ends at is read at the same instant as the nodes.
     async fn read_path(
         &self,
         owner: &Owner,
@@ -194,15 +194,15 @@ pub trait Store: KeyValues + fmt::Debug {
         response: ResponseId,
     ) -> Result<ResponseRecord, Error>;
 
-    /// Redacts nodes, state values and blobs: removes their content for ever.
+    /// Redacts nodes, state values and blobs: removes their content permanently.
     ///
     /// The bytes of each node are replaced by its tombstone ([`contexture_ir::tombstone_json`]); no
     /// file, index or search text keeps them. The node keeps its position, ids, counters and pairing,
     /// and says when it was redacted. A state entry whose value is removed stays, without a value.
-    /// What is redacted already stays as it is.
+    /// What has been redacted before stays as it is.
     ///
-    /// Responses that were computed from a path with one of these nodes lose their inputs. A removed
-    /// value or blob takes the inputs of all responses of the conversation, because nothing records
+    /// Responses that were computed from a path with one of these nodes lose their inputs. If a value or
+    /// blob is removed, all responses of the conversation lose their inputs, because nothing records
     /// which of them read it.
     ///
     /// Exactly what the request lists is redacted;
@@ -212,8 +212,8 @@ pub trait Store: KeyValues + fmt::Debug {
     /// # Errors
     ///
     /// [`Error::NotFound`] for an unknown node: nothing is changed. [`Error::OutcomeUnknown`] also if
-    /// readers see none of it any more but a file may still hold old bytes: repeat the call until it
-    /// succeeds.
+    /// readers no longer see any of the content but a file may still hold old bytes: repeat the call
+    /// until it succeeds.
     async fn redact_content(
         &self,
         owner: &Owner,
@@ -221,7 +221,7 @@ pub trait Store: KeyValues + fmt::Debug {
         request: RedactRequest,
     ) -> Result<Redacted, Error>;
 
-    /// Takes one bounded step of erasing everything of an owner or a resource.
+    /// Takes one bounded step towards erasing everything that belongs to an owner or a resource.
     ///
     /// It removes conversations with all that hangs off them, the rest of earlier deletions, and
     /// values outside the tree. Unlike a deleted value, an erased one leaves no version behind. Call
@@ -256,7 +256,7 @@ pub trait Store: KeyValues + fmt::Debug {
         None
     }
 
-    /// Returns the path index, if this backend has it. Without one, the marks of appends are ignored.
+    /// Returns the path index, if this backend has it. Without one, the path marks of appends are ignored.
     fn path_index(&self) -> Option<&dyn PathIndex> {
         None
     }

@@ -1,12 +1,12 @@
-//! The offer of one call: the tools that a choice keeps, in an order that holds.
+//! The offer of one call: the tools that a choice keeps, in a stable order.
 //!
-//! The first offer stands in order of lower-cased names. It is remembered as a [`Selection`], and later offers for the
-//! same choice keep its tools where they are: a task that is ranked otherwise since, because tools were added, removes
-//! nothing, and what is new comes last. Only another choice decides anew, and even then what stays keeps its order. So the
-//! bytes of earlier offers begin the later ones for as long as nothing is unregistered, replaced or put into a
-//! namespace.
+//! The first offer is sorted by case-folded name. It is remembered as a [`Selection`], and later offers for the same
+//! choice keep its tools in their places: tools added since may rank higher for a task, but they push nothing out, and
+//! new tools come last. Only another choice decides anew, and even then the tools that stay keep their order. So an
+//! offer begins with the bytes of the earlier offers for the same choice, as long as nothing is unregistered, replaced
+//! or put into a namespace.
 //!
-//! Not here: writing tools for a provider; that is wire's.
+//! Not here: writing tools in a provider's format (`contexture-wire`).
 
 mod exclusion;
 mod tool_choice;
@@ -28,14 +28,14 @@ use crate::registry::{
     GroupKind, IndexedUnit, LoadedToolkits, Registry, RegistryEntry, Tool, namespace_tool,
 };
 
-/// What an offer depends on beside the registry.
+/// What an offer depends on besides the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct OfferRequest<'a> {
     /// Which tools are wanted.
     pub choice: &'a Choice,
     /// Which toolkits were loaded.
     pub loaded: &'a LoadedToolkits,
-    /// What was offered before, if anything was.
+    /// The selection of the offer before, if there was one.
     pub latched: Option<&'a Selection>,
     /// What the target can do.
     pub support: ToolSupport,
@@ -46,40 +46,41 @@ pub struct OfferRequest<'a> {
 pub struct Offer {
     /// The tools, in order.
     pub tools: Vec<ToolDefinition>,
-    /// What is to be remembered for the next offer.
+    /// What to pass as `latched` to the next request.
     pub selection: Selection,
-    /// Registered tools that are not offered, and why: flat ones, then those of namespaces, then those of toolkits.
+    /// Registered tools that are not offered, and why: first those in no group, then those of namespaces, then those of
+    /// toolkits.
     pub excluded: Vec<ExcludedTool>,
 }
 
 /// What was offered, to be stored with the conversation's other decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// The choice by which it was made.
+    /// The choice that the offer was made for.
     pub choice: Choice,
-    /// What stands in the offer, in order.
+    /// The entries of the offer, in order.
     #[serde(rename = "places")]
     pub slots: Vec<OfferSlot>,
 }
 
-/// One place of an offer.
+/// One entry of an offer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferSlot {
-    /// A flat tool, or one of a loaded toolkit.
+    /// A tool in no group, or one of a loaded toolkit.
     Tool(ToolId),
     /// All tools of a namespace.
     Namespace(Name),
     /// The tool that loads toolkits.
     Loader,
-    /// A toolkit whose tools the provider searches.
+    /// A toolkit whose tools are found by the provider's own tool search.
     Toolkit(Name),
-    /// The provider's tool that searches.
+    /// The provider's search tool.
     Search,
 }
 
 impl Registry {
-    /// Every tool, in canonical order.
+    /// Offers every tool, in canonical order.
     #[must_use]
     pub fn offer_all(&self) -> Offer {
         self.offer(OfferRequest {
@@ -108,23 +109,23 @@ impl Registry {
     /// ToolSupport::default() };
     /// let offer = registry.offer(wish);
     /// assert_eq!(offer.tools[0].name(), "get_weather");
-    /// assert_eq!(offer.removed[0].tool.to_string(), "send_mail");
+    /// assert_eq!(offer.excluded[0].tool.to_string(), "send_mail");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn offer(&self, wish: OfferRequest<'_>) -> Offer {
         let same = wish
             .latched
-            // Only the same choice holds its slots: another one asked for other tools, so its places mean
-            // nothing here.
+            // Slots are held only for the same choice: another choice asked for other tools, so its slots say
+            // nothing about this one.
             .filter(|latched| latched.choice == *wish.choice);
         let held = same.map_or(&[][..], |latched| &latched.slots);
         let mut judge = OfferBuilder::new(self, wish, held);
         let chosen = judge.select_slots();
         let places = keep_latched_order(wish.latched, chosen);
         let removed = judge.removed.iter().map(|removed| &removed.tool);
-        // A namespace or toolkit is offered as one entry that must not describe members the choice removed.
-        // Flat tools have a slot of their own.
+        // A namespace or toolkit has one slot for all its members, which must not describe members that the
+        // choice excludes. Tools in no group have slots of their own.
         let gone: BTreeSet<&ToolId> = removed.filter(|tool| tool.group.is_some()).collect();
         let offered = places
             .iter()
@@ -141,7 +142,7 @@ impl Registry {
     }
 }
 
-/// Orders slots: what was offered before and still is, then what is new.
+/// Orders the chosen slots: first those that were offered before, in their old order, then the new ones.
 fn keep_latched_order(latched: Option<&Selection>, chosen: Vec<OfferSlot>) -> Vec<OfferSlot> {
     let Some(latched) = latched else {
         return chosen;
@@ -151,28 +152,28 @@ fn keep_latched_order(latched: Option<&Selection>, chosen: Vec<OfferSlot>) -> Ve
     let before: BTreeSet<&OfferSlot> = latched.slots.iter().collect();
     let kept = latched.slots.iter().filter(|place| now.contains(place));
     let new = chosen.iter().filter(|place| !before.contains(place));
-    // New slots at the end keep the bytes of the earlier definitions a prefix of the new ones, which is what
-    // caches go by.
+    // With new slots at the end, the bytes of the earlier definitions stay a prefix of the new ones, which is
+    // what caches match.
     kept.chain(new).cloned().collect()
 }
 
-/// Decides about each tool, once.
+/// Decides for each tool, once, whether it is offered.
 struct OfferBuilder<'a> {
     registry: &'a Registry,
     wish: OfferRequest<'a>,
-    /// For each criterion by task: whether it keeps a unit, by the index's numbers. What the same choice kept before is
-    /// not measured against the task again.
+    /// For each task criterion: whether it keeps each unit, by the unit's number in the index. What the same choice
+    /// kept before is kept again, whatever its rank now.
     tasks: Vec<Vec<bool>>,
     removed: Vec<ExcludedTool>,
 }
 
-/// What may be held against a tool.
+/// Which criteria apply to a tool.
 #[derive(Clone, Copy)]
 enum FilterScope {
-    /// A unit of the index, by its number.
+    /// All criteria. The number is that of the tool's unit in the index.
     Ranked(usize),
-    /// Kept by every task and tag: the provider's own tools, which have no words, and tools of loaded toolkits, which
-    /// the model asked for itself.
+    /// All but tasks and tags: for the provider's own tools, which have no words to rank, and for tools of toolkits,
+    /// which the model loads or searches for itself.
     Exempt,
 }
 
@@ -206,7 +207,7 @@ impl<'a> OfferBuilder<'a> {
         }
     }
 
-    /// The places that the choice keeps, in canonical order; notes what it does not.
+    /// Returns the slots that the choice keeps, in canonical order, and records the tools that it excludes.
     fn select_slots(&mut self) -> Vec<OfferSlot> {
         let registry = self.registry;
         let mut places: Vec<(String, OfferSlot)> = Vec::new();
@@ -236,14 +237,14 @@ impl<'a> OfferBuilder<'a> {
             unit += 1;
             let mut kept = false;
             for entry in registry.group_members(group) {
-                // `|=` and not `||`: every member must be judged, so that each removal gets its reason.
+                // `|=` and not `||`: every member must be checked, so that each excluded one gets its reasons.
                 kept |= self.admit_tool(entry, scope);
             }
             if kept {
                 places.push((group.name.case_folded(), place));
             }
         }
-        // Loaded tools come after everything, in the order of loading: a load in mid-conversation then only
+        // Loaded tools come last, in the order of loading, so that loading a toolkit in mid-conversation only
         // appends.
         let loaded = self.select_toolkits(&mut places);
         // By folded name, so that case does not move a tool, then by slot for names equal but for case.
@@ -252,7 +253,8 @@ impl<'a> OfferBuilder<'a> {
         places.chain(loaded).collect()
     }
 
-    /// Adds what stands for the toolkits to `places`, and returns the tools of those that are loaded.
+    /// Adds the slots that stand for toolkits, and for loading or searching them, to `places`. Returns the slots of the
+    /// tools of loaded toolkits.
     fn select_toolkits(&mut self, places: &mut Vec<(String, OfferSlot)>) -> Vec<OfferSlot> {
         let registry = self.registry;
         let native = self.wish.support.search != ToolSearchMode::Loader;
@@ -265,7 +267,7 @@ impl<'a> OfferBuilder<'a> {
                 // The provider searches deferred tools itself and must be sent all of them, loaded or not.
                 if native {
                     kept |= self.admit_tool(entry, FilterScope::Exempt);
-                // What is loaded is judged below, with the tools that get slots of their own.
+                // Tools of loaded toolkits are checked below, where they get slots of their own.
                 } else if !loaded {
                     self.removed.push(ExcludedTool {
                         tool: entry.id.clone(),
@@ -283,14 +285,14 @@ impl<'a> OfferBuilder<'a> {
             } else {
                 OfferSlot::Loader
             };
-            // Sorted in like a tool of this name, so that loader and search stand where the other would.
+            // Sorted like a tool named `load_toolkit` in both cases, so that loader and search take the same place.
             places.push((LOADER.to_owned(), place));
         }
         let mut tools = Vec::new();
-        // With a native search nothing is loaded by us.
+        // With the provider's own search, toolkits are not loaded by us.
         for name in self.wish.loaded.iter().filter(|_| !native) {
             let kit = registry.group(name.as_str());
-            // A toolkit that was unregistered since, or became a namespace, is passed over.
+            // A toolkit that has since been unregistered, or become a namespace, is skipped.
             let kit = kit.filter(|kit| kit.kind == GroupKind::Toolkit);
             for entry in kit.into_iter().flat_map(|kit| registry.group_members(kit)) {
                 if self.admit_tool(entry, FilterScope::Exempt) {
@@ -301,7 +303,7 @@ impl<'a> OfferBuilder<'a> {
         tools
     }
 
-    /// Whether the choice keeps a tool; if not, it is noted.
+    /// Returns whether the choice keeps a tool; if not, records the tool with the reasons.
     fn admit_tool(&mut self, entry: &RegistryEntry, scope: FilterScope) -> bool {
         let reasons = self.exclusion_reasons(&entry.tool, &entry.id, scope);
         if !reasons.is_empty() {
@@ -324,7 +326,7 @@ impl<'a> OfferBuilder<'a> {
                     (!named).then_some(ExclusionReason::Names)
                 }
                 Criterion::Tags(wanted) => {
-                    // A tool without tags is nobody's in particular and fits every selection by tags.
+                    // A tool without tags is for no purpose in particular, so every choice by tags keeps it.
                     let exempt = matches!(scope, FilterScope::Exempt) || tool.tags.is_empty();
                     (!exempt && !has_common_tag(&tool.tags, wanted))
                         .then_some(ExclusionReason::Tags)
@@ -357,7 +359,7 @@ impl<'a> OfferBuilder<'a> {
         reasons
     }
 
-    /// What stands at a place, without the tools of groups that are `gone`.
+    /// Returns the definitions of a slot, without the members of groups that are in `gone`.
     fn slot_definitions(&self, place: &OfferSlot, gone: &BTreeSet<&ToolId>) -> Vec<ToolDefinition> {
         let registry = self.registry;
         let kept = |name: &Name| {
@@ -393,7 +395,7 @@ impl<'a> OfferBuilder<'a> {
     }
 }
 
-/// A flag for each of so many units: whether it is among these.
+/// Returns one flag for each of `count` units: whether it is among `units`.
 fn mark_units(count: usize, units: impl Iterator<Item = usize>) -> Vec<bool> {
     let mut marked = vec![false; count];
     for unit in units {
@@ -404,7 +406,7 @@ fn mark_units(count: usize, units: impl Iterator<Item = usize>) -> Vec<bool> {
     marked
 }
 
-/// Whether two sets of tags meet; case does not matter.
+/// Whether two sets of tags have a tag in common; case does not matter.
 fn has_common_tag(tags: &BTreeSet<String>, wanted: &BTreeSet<String>) -> bool {
     tags.iter().any(|tag| {
         // The exact tag is tried first; hosts mostly use one spelling, and folding allocates.

@@ -1,4 +1,4 @@
-//! `contexture compile`: a provider's request, under a token budget.
+//! `contexture compile`: builds a provider's request under a token budget.
 
 mod compile_output;
 mod line;
@@ -122,7 +122,7 @@ fn print_report(
 ) -> Outcome<()> {
     let form = match arguments.report {
         Some(form) => form,
-        // The report goes to standard error in every form: standard output is the payload alone.
+        // The report goes to standard error in every form: standard output holds only the payload.
         None if globals.json => ReportFormat::Json,
         None if globals.quiet => ReportFormat::None,
         None => ReportFormat::Table,

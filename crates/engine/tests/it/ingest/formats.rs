@@ -93,7 +93,7 @@ fn without_nulls(_: Format, document: &mut Value) {
 
 fn each_message(format: Format, document: &mut Value, change: impl Fn(&str, &mut Value)) {
     let (list, content) = match format {
-        Format::OpenAiChat | Format::Anthropic => ("messages", "content"),
+        Format::OpenAiChat | Format::Anthropic | Format::Bedrock => ("messages", "content"),
         Format::OpenAiResponses => ("input", "content"),
         Format::Gemini => ("contents", "parts"),
         Format::Ui | Format::Items => return,
