@@ -154,6 +154,11 @@ fn the_configuration_is_understood_whole() {
     assert_eq!((limits.body_bytes, limits.body_seconds), (1 << 20, 15));
     assert_eq!((limits.request_seconds, limits.drain_seconds), (20, 3));
     assert_eq!((limits.connections, limits.concurrent), (128, 16));
+    // Written as `behind_bytes` and `warm_bytes`.
+    assert_eq!(
+        (limits.store_queue_bytes, limits.handle_cache_bytes),
+        (32 << 20, 16 << 20)
+    );
     assert_eq!(limits.per_minute.map(std::num::NonZero::get), Some(600));
 
     let names: Vec<&str> = config.keys.iter().map(|key| &*key.name).collect();
@@ -165,7 +170,7 @@ fn the_configuration_is_understood_whole() {
     assert!(groq.default && groq.conversation_from.as_deref() == Some("prompt_cache_key"));
     let key_file = config.upstreams["anthropic"].key_file.as_deref();
     assert_eq!(key_file, Some(Path::new("anthropic.key")));
-    assert_eq!(is(&config.upstreams["gemini"].format), "Gemini");
+    assert!(is(&config.upstreams["gemini"].format).contains("gemini"));
 
     let (frugal, plain) = (&config.policies["frugal"], &config.policies["plain"]);
     assert_eq!(frugal.window.unwrap().turns, Some(20));
@@ -183,6 +188,9 @@ fn the_configuration_is_understood_whole() {
     assert!(frugal.compact.is_some() && frugal.skills.len() == 1);
     assert!(frugal.tools.allows("search") && !frugal.tools.allows("shell"));
     assert_eq!(frugal.tools.select, Some(20));
+    // Written as `pays`.
+    assert_eq!(is(&frugal.cost_condition), "Fits");
+    assert_eq!(is(&plain.cost_condition), "Strict");
     for told in ["Owner", "Tail", "500", "true"] {
         assert!(is(&frugal.memory).contains(told), "{:?}", frugal.memory);
     }
