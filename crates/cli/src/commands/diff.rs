@@ -144,17 +144,7 @@ fn format_diff(found: &CacheDiff) -> String {
     );
     line("read", &read);
     if found.rebilled > 0 {
-        let money = found.money.map_or_else(String::new, |money| {
-            format!(
-                ", {} instead of {}",
-                Money::from_pico_dollars(money.now).to_short_string(),
-                Money::from_pico_dollars(money.cached).to_short_string()
-            )
-        });
-        line(
-            "re-billed",
-            &format!("{} tokens{money}", group_thousands(found.rebilled)),
-        );
+        line("re-billed", &describe_rebilled(found));
     }
     if let Some(one) = found.difference.as_ref().filter(|_| !found.holds) {
         line("hint", one.hint);
@@ -177,6 +167,18 @@ fn describe_prefix(found: &CacheDiff) -> String {
             group_thousands(one.bytes as u64)
         ),
     }
+}
+
+/// The tokens that are billed again, and what they cost where prices are known.
+fn describe_rebilled(found: &CacheDiff) -> String {
+    let money = found.money.map_or_else(String::new, |money| {
+        format!(
+            ", {} instead of {}",
+            Money::from_pico_dollars(money.now).to_short_string(),
+            Money::from_pico_dollars(money.cached).to_short_string()
+        )
+    });
+    format!("{} tokens{money}", group_thousands(found.rebilled))
 }
 
 fn write_difference(one: &Difference, line: &mut impl FnMut(&str, &str)) {

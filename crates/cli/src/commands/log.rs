@@ -238,28 +238,30 @@ fn entry_line(
     let mark = if entry.active { "@" } else { "○" };
     let checkpoints = entry.checkpoints.iter().map(|name| format!("◆ {name}"));
     let labels: Vec<String> = entry.branches.iter().cloned().chain(checkpoints).collect();
-    let calls = match entry.call_count() {
-        0 => String::new(),
-        calls => count_with_noun(calls, "call"),
-    };
-    let created = entry.head().map_or(now, |node| node.created_ms);
     LogLine {
         graph: format!("{}{mark}", "│ ".repeat(lane)),
         label: clip_to_width(&labels.join(" "), LABEL_COLUMNS),
         id: short_entry_id(entry, digits),
         role: entry.role(),
         text: said.text.clone(),
-        figures: [
-            relative_time(created, now),
-            calls,
-            format!("{} tok", group_thousands(said.tokens)),
-        ],
+        figures: entry_figures(entry, said, now),
         mark: if entry.active {
             LineMark::Active
         } else {
             LineMark::Entry
         },
     }
+}
+
+/// Its age, its calls and its tokens.
+fn entry_figures(entry: &TreeEntry, said: &EntrySummary, now: i64) -> [String; 3] {
+    let created = entry.head().map_or(now, |node| node.created_ms);
+    let calls = match entry.call_count() {
+        0 => String::new(),
+        calls => count_with_noun(calls, "call"),
+    };
+    let tokens = format!("{} tok", group_thousands(said.tokens));
+    [relative_time(created, now), calls, tokens]
 }
 
 /// Widths of the columns in characters: graph, names, id, role, text, and the figures (time, calls, tokens).
