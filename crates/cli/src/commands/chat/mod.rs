@@ -73,11 +73,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         agent,
         printer: teller,
     };
-    if !globals.quiet && !globals.json && (person || arguments.place.conversation.is_none()) {
-        let help = if person { " · /help, /quit" } else { "" };
-        write::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
-    }
     if !globals.quiet && !globals.json {
+        if person || arguments.place.conversation.is_none() {
+            let help = if person { " · /help, /quit" } else { "" };
+            write::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
+        }
         chat.print_waiting_runs().await?;
     }
     answer_lines(&chat, &typing, person).await

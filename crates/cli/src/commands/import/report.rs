@@ -173,18 +173,10 @@ fn describe_branches(count: u64) -> String {
     }
 }
 
-fn import_table(harvest: &ImportReport) -> String {
-    let ids = harvest
-        .imported
-        .iter()
-        .map(|kept| display_width(kept.imported.conversation.as_str()));
-    let wide = ids.max().unwrap_or(0);
-    let mut out = String::new();
-    for whole in harvest
-        .imported_files
-        .iter()
-        .flat_map(|whole| &whole.conversations)
-    {
+/// The conversations and values that came whole, from an export.
+fn push_whole_conversations(harvest: &ImportReport, out: &mut String) {
+    let files = harvest.imported_files.iter();
+    for whole in files.flat_map(|file| &file.conversations) {
         let count = count_with_noun(whole.nodes, "item");
         let branches = describe_branches(whole.branches);
         let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
@@ -192,6 +184,16 @@ fn import_table(harvest: &ImportReport) -> String {
     if let (values @ 1.., new) = count_values(harvest) {
         let _ = writeln!(out, "{}, {new} new", count_with_noun(values, "value"));
     }
+}
+
+fn import_table(harvest: &ImportReport) -> String {
+    let ids = harvest
+        .imported
+        .iter()
+        .map(|kept| display_width(kept.imported.conversation.as_str()));
+    let wide = ids.max().unwrap_or(0);
+    let mut out = String::new();
+    push_whole_conversations(harvest, &mut out);
     for kept in &harvest.imported {
         let imported = &kept.imported;
         let count = describe_items(kept);
