@@ -70,7 +70,18 @@ impl AgUi {
         }
     }
 
-    /// As a run below another.
+    /// The same for a run that another began: its first event names that parent.
+    ///
+    /// ```
+    /// use contexture_ir::{ConversationId, RunId};
+    /// use contexture_runs::AgUi;
+    ///
+    /// let (parent, child) = (RunId::from_bytes([1; 16]), RunId::from_bytes([2; 16]));
+    /// let thread = ConversationId::new("support-42")?;
+    /// let mut events = AgUi::new(thread, child).for_child_run(parent);
+    /// # let _ = &mut events;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn for_child_run(mut self, parent: RunId) -> Self {
         self.parent = Some(parent);
