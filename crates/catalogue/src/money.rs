@@ -54,6 +54,14 @@ impl Money {
 
     /// So many dollars, as a program or provider says it in a float: rounded to the pico-dollar. `None` for what is no
     /// number, or less than nothing.
+    ///
+    /// ```
+    /// use contexture_catalogue::Money;
+    ///
+    /// let tip = Money::from_dollars(0.5).map(Money::pico_dollars);
+    /// assert_eq!(tip, Some(500_000_000_000));
+    /// assert_eq!(Money::from_dollars(-0.5), None);
+    /// ```
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         // A float prints as the shortest decimal that names it; a product with 10¹² would be off at its end.

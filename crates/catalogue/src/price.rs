@@ -151,7 +151,7 @@ impl Usage {
 
     /// All tokens of the input that were reported, which is what price tiers go by.
     #[must_use]
-    pub fn total_input(&self) -> u64 {
+    pub(crate) fn total_input(&self) -> u64 {
         // Sound and cached tokens count too: providers choose the tier by all of the input.
         Meter::ALL
             .into_iter()

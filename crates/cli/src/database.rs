@@ -224,13 +224,27 @@ struct SimilarNames {
     substring_matches: Vec<String>,
 }
 
+impl SimilarNames {
+    /// Adds an id that is like the name somebody gave.
+    fn add_if_similar(&mut self, id: &str, name: &str) {
+        let (lower, small) = (id.to_lowercase(), name.to_lowercase());
+        // With its exact case: this match opens a conversation, the others only suggest one.
+        if name.len() >= MIN_ID_PREFIX && id.starts_with(name) {
+            self.prefix_matches.push(id.to_owned());
+        } else if self.substring_matches.len() < MAX_SUGGESTIONS
+            && (lower.contains(&small) || (id.len() > 3 && small.contains(&lower)))
+        {
+            self.substring_matches.push(id.to_owned());
+        }
+    }
+}
+
 async fn find_similar_names(
     engine: &Engine,
     globals: &Globals,
     name: &str,
 ) -> Outcome<SimilarNames> {
     let owner = resolve_owner(globals)?;
-    let small = name.to_lowercase();
     let mut found = SimilarNames::default();
     let mut list = ListConversations {
         limit: Some(SEARCH_PAGE),
@@ -239,16 +253,7 @@ async fn find_similar_names(
     loop {
         let page = engine.list_conversations(&owner, list.clone()).await?;
         for conversation in &page.conversations {
-            let id = conversation.id.as_str();
-            let lower = id.to_lowercase();
-            // With its exact case: this match opens a conversation, the others only suggest one.
-            if name.len() >= MIN_ID_PREFIX && id.starts_with(name) {
-                found.prefix_matches.push(id.to_owned());
-            } else if found.substring_matches.len() < MAX_SUGGESTIONS
-                && (lower.contains(&small) || (id.len() > 3 && small.contains(&lower)))
-            {
-                found.substring_matches.push(id.to_owned());
-            }
+            found.add_if_similar(conversation.id.as_str(), name);
         }
         // Two that begin so are as bad as many.
         if page.next.is_none() || found.prefix_matches.len() >= MAX_SUGGESTIONS {

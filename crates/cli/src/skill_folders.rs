@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use contexture::layers::builtin::{Skill, SkillFolders, UnknownFields};
+use contexture::layers::builtin::{LoadedSkills, Skill, SkillFolders, UnknownFields};
 use serde::Serialize;
 
 use crate::output::exit::Exit;
@@ -40,41 +40,51 @@ impl fmt::Display for SkillProblem {
 pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcome<ScannedSkills> {
     let mut all = SkillFolders::new().with_unknown_fields(unknown);
     for folder in folders {
-        let shown = folder.display();
-        if !folder.is_dir() {
-            let message = format!("`{shown}`: no such folder");
-            return Err(Failure::new(Exit::NotFound, "no_such_folder", message)
-                .with_hint("name a folder that holds skills: FOLDER/NAME/SKILL.md"));
-        }
-        // A likely slip: such a folder holds no folders of skills, and nothing would be found.
-        if folder.join("SKILL.md").exists() {
-            let message = format!("`{shown}` is a skill, expected a folder that holds skills");
-            return Err(Failure::usage(message).with_hint(format!(
-                "name the folder above it: `{}`",
-                parent_folder(folder).display()
-            )));
-        }
+        check_skills_folder(folder)?;
         all = all.with_folder(folder);
     }
     let loaded = all.load_skills();
-    let problem = |path: PathBuf, rule, message| SkillProblem {
+    Ok(ScannedSkills {
+        problems: list_problems(&loaded),
+        skills: loaded.skills,
+    })
+}
+
+/// Checks that a folder can hold folders of skills.
+fn check_skills_folder(folder: &Path) -> Outcome<()> {
+    let shown = folder.display();
+    if !folder.is_dir() {
+        let message = format!("`{shown}`: no such folder");
+        return Err(Failure::new(Exit::NotFound, "no_such_folder", message)
+            .with_hint("name a folder that holds skills: FOLDER/NAME/SKILL.md"));
+    }
+    // A likely slip: such a folder holds no folders of skills, and nothing would be found.
+    if folder.join("SKILL.md").exists() {
+        let message = format!("`{shown}` is a skill, expected a folder that holds skills");
+        return Err(Failure::usage(message).with_hint(format!(
+            "name the folder above it: `{}`",
+            parent_folder(folder).display()
+        )));
+    }
+    Ok(())
+}
+
+/// What is wrong with each skill, by path.
+fn list_problems(loaded: &LoadedSkills) -> Vec<SkillProblem> {
+    let problem = |path: &Path, rule, message| SkillProblem {
         path: path.display().to_string(),
         rule,
         message,
     };
-    let refused = loaded.refused.into_iter();
-    let refused = refused.map(|refused| {
-        problem(
-            refused.path,
-            refused.error.kind(),
-            refused.error.to_string(),
-        )
+    let refused = loaded.refused.iter().map(|refused| {
+        let error = &refused.error;
+        problem(&refused.path, error.kind(), error.to_string())
     });
-    let shadowed = loaded.shadowed.into_iter().map(|(name, path)| {
+    let shadowed = loaded.shadowed.iter().map(|(name, path)| {
         let message = format!("the skill {name} does not count: an earlier folder has another");
         problem(path, "shadowed", message)
     });
-    let unknown = loaded.unknown_fields.into_iter().map(|(path, fields)| {
+    let unknown = loaded.unknown_fields.iter().map(|(path, fields)| {
         let message = format!(
             "fields that the specification does not know do nothing: {}",
             fields.join(", ")
@@ -84,10 +94,7 @@ pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcom
     let mut problems: Vec<SkillProblem> = refused.chain(shadowed).chain(unknown).collect();
     // By path, so that what is wrong with one skill stands together.
     problems.sort();
-    Ok(ScannedSkills {
-        skills: loaded.skills,
-        problems,
-    })
+    problems
 }
 
 /// The folder above one.

@@ -160,11 +160,6 @@ impl Calibration {
     pub fn calibrated_range_of(&self, request: &CompileRequest) -> Option<CalibratedRange> {
         self.calibrated_range(&model_key(request.target_name(), &request.model))
     }
-
-    /// Forgets a model: its provider counts anew, say.
-    pub fn forget_model(&mut self, model: &str) {
-        self.models.remove(model);
-    }
 }
 
 impl CompileRequest {

@@ -1,6 +1,5 @@
 //! A model call's request and response: bodies in a provider's format.
 
-use contexture_ir::ContentHash;
 use contexture_wire::Format;
 
 /// The request of a call: a payload and the model it goes to.
@@ -12,15 +11,6 @@ pub struct ModelRequest {
     pub model: String,
     /// The request's body.
     pub payload: String,
-}
-
-impl ModelRequest {
-    /// The hash of the payload's bytes.
-    #[must_use]
-    pub fn payload_hash(&self) -> ContentHash {
-        // Of the bytes and not of the meaning: a provider's cache and a recording both go by them.
-        ContentHash::of(self.payload.as_bytes())
-    }
 }
 
 /// The response of a call.

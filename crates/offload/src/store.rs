@@ -142,7 +142,13 @@ pub struct CopyStats {
 }
 
 impl CopyStats {
-    /// Counts these copies.
+    /// Counts these copies: for a store that keeps no count of its own.
+    ///
+    /// ```
+    /// use contexture_offload::CopyStats;
+    ///
+    /// assert_eq!(CopyStats::from_copies(&[]).oldest_ms, None);
+    /// ```
     #[must_use]
     pub fn from_copies(entries: &[CopyMetadata]) -> Self {
         let held = |holding| {

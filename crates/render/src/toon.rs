@@ -13,7 +13,7 @@ use crate::renderer::Renderer;
 /// The version of the TOON specification that is written. The notation is a working draft and moves.
 pub const TOON_SPEC: &str = "4.4";
 
-/// Renders fragments as TOON.
+/// Renders fragments as TOON, in the version [`TOON_SPEC`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToonRenderer {
     options: DataOptions,

@@ -171,7 +171,7 @@ impl Chat {
     }
 
     /// All branches' names, in order of creation.
-    pub async fn branch_names(&self) -> Vec<String> {
+    pub(crate) async fn branch_names(&self) -> Vec<String> {
         let refs = self.store.list_refs(&self.owner, &self.id).await.unwrap();
         let names = refs.branches.iter();
         names.map(|branch| branch.name.to_string()).collect()

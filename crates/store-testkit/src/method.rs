@@ -164,7 +164,7 @@ impl Method {
 
     /// Whether it changes anything.
     #[must_use]
-    pub const fn is_write(self) -> bool {
+    pub(crate) const fn is_write(self) -> bool {
         matches!(
             self,
             Self::CreateConversation

@@ -24,7 +24,7 @@ mod compare;
 
 /// One operation. Numbers choose among what exists when it runs, modulo how much there is.
 #[derive(Clone, Debug)]
-pub enum Op {
+pub(crate) enum Op {
     /// Appends to a branch.
     Append(AppendOp),
     /// Appends, possibly nothing, on a new branch at a node (0: at none).
@@ -72,34 +72,34 @@ pub enum Op {
 
 /// An append to a branch.
 #[derive(Clone, Debug)]
-pub struct AppendOp {
+pub(crate) struct AppendOp {
     /// The branch.
-    pub branch: usize,
+    pub(crate) branch: usize,
     /// How far back the expected head lies; `None`: at the tip.
-    pub back: Option<usize>,
+    pub(crate) back: Option<usize>,
     /// What a moved head does.
-    pub on_moved: OnMoved,
+    pub(crate) on_moved: OnMoved,
     /// How old the fence is; `None`: no fence.
-    pub fence: Option<u64>,
+    pub(crate) fence: Option<u64>,
     /// Items.
-    pub count: usize,
+    pub(crate) count: usize,
     /// State entries (of five) and their values; `None` removes.
-    pub patch: BTreeMap<u8, Option<u8>>,
+    pub(crate) patch: BTreeMap<u8, Option<u8>>,
     /// The first item that carries the new state.
-    pub from: usize,
+    pub(crate) from: usize,
     /// A value outside the tree that is written with it.
-    pub entry: Option<EntryWrite>,
+    pub(crate) entry: Option<EntryWrite>,
 }
 
 /// A value outside the tree that is written with an append.
 #[derive(Clone, Debug)]
-pub struct EntryWrite {
+pub(crate) struct EntryWrite {
     /// Which of three.
-    pub key: u8,
+    pub(crate) key: u8,
     /// The value; `None` deletes it.
-    pub value: Option<u8>,
+    pub(crate) value: Option<u8>,
     /// Whether another version is expected than there is.
-    pub stale: bool,
+    pub(crate) stale: bool,
 }
 
 fn an_append() -> impl Strategy<Value = AppendOp> {
@@ -136,7 +136,7 @@ fn an_entry() -> impl Strategy<Value = EntryWrite> {
 }
 
 /// Any operation, appends most often.
-pub fn any_op() -> impl Strategy<Value = Op> {
+pub(crate) fn any_op() -> impl Strategy<Value = Op> {
     let activation = prop_oneof![Just(Activation::Keep), Just(Activation::Activate)];
     let open = (any::<usize>(), 0_usize..8, 0_usize..4, activation);
     prop_oneof![

@@ -133,6 +133,9 @@ impl Drop for WakeOnDrop {
 }
 
 /// Tells of changes of one stream, or of new events of one conversation.
+///
+/// A reader calls [`StreamSignal::mark_unchanged`], looks, and waits by [`StreamSignal::wait_for_change`]: a change between
+/// the two calls ends the wait at once.
 pub struct StreamSignal(Option<ListenerGuard>);
 
 struct ListenerGuard {

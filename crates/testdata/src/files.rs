@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The folder of the data.
 #[must_use]
-pub fn data_dir() -> PathBuf {
+pub(crate) fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 

@@ -16,8 +16,6 @@ mod recordings;
 mod schemas;
 
 pub use facts::{Question, SessionText, Speaker, recall_questions};
-pub use files::{
-    chat_histories, data_dir, list_files, read_bytes, read_text, swe_agent, tau_bench,
-};
+pub use files::{chat_histories, list_files, read_bytes, read_text, swe_agent, tau_bench};
 pub use recordings::{Exchange, Recording, ai_sdk, exchanges};
 pub use schemas::{Validator, request_validator, schema};

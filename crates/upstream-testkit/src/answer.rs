@@ -1,7 +1,6 @@
 //! Answers of an upstream: content, pace and ending.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -33,7 +32,6 @@ pub(crate) enum Framing {
 #[derive(Clone, Debug)]
 pub(crate) enum Pace {
     AtOnce,
-    Every(Duration),
     Through(Gate),
 }
 
@@ -125,15 +123,6 @@ impl UpstreamResponse {
             // Cut by bytes and not by characters or events: clients must put them together again.
             pieces: body.chunks(bytes).map(Bytes::copy_from_slice).collect(),
             framing: Framing::Chunks,
-            ..self
-        }
-    }
-
-    /// The same with a pause before each chunk but the first.
-    #[must_use]
-    pub fn with_gaps(self, gap: Duration) -> Self {
-        Self {
-            pace: Pace::Every(gap),
             ..self
         }
     }

@@ -84,7 +84,6 @@ async fn write_response(output: &mut OwnedWriteHalf, answer: &UpstreamResponse) 
         if number > 0 {
             match &answer.pace {
                 Pace::AtOnce => {}
-                Pace::Every(gap) => tokio::time::sleep(*gap).await,
                 Pace::Through(gate) => gate.wait_for_release().await,
             }
         }

@@ -116,7 +116,7 @@ pub fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
 
 /// A chunk's loss, whose path begins with an index within the run, placed among all items.
 #[must_use]
-pub fn prefix_loss_path(mut loss: Loss, start: usize) -> Loss {
+pub(crate) fn prefix_loss_path(mut loss: Loss, start: usize) -> Loss {
     let index = loss
         .path
         .strip_prefix('[')

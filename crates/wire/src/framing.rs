@@ -81,7 +81,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Cuts server-sent events out of bytes.
 #[derive(Debug, Default)]
-pub struct SseReader {
+pub(crate) struct SseReader {
     bytes: Vec<u8>,
     /// Start of the event that has not ended.
     start: usize,

@@ -36,11 +36,9 @@ mod turns;
 pub mod ui;
 
 pub use accumulator::Accumulator;
-pub use document::{
-    detect_messages, detect_object, lift, lower, lower_envelope, lower_run, prefix_loss_path,
-};
+pub use document::{detect_messages, detect_object, lift, lower, lower_envelope, lower_run};
 pub use formats::long_cache_write;
-pub use framing::{Frame, FrameError, FrameReader, SseReader, StreamFraming};
+pub use framing::{Frame, FrameError, FrameReader, StreamFraming};
 pub use http_profile::{
     CallPath, HttpProfile, PathCall, ResponseMode, RootEvidence, RootMatch, RootRule,
 };

@@ -263,7 +263,7 @@ pub struct OptionMembers {
 
 impl OptionMembers {
     /// The most common spelling.
-    pub const SNAKE_CASE: Self = Self {
+    pub(crate) const SNAKE_CASE: Self = Self {
         holder: None,
         output_limit: &["max_tokens"],
         temperature: "temperature",

@@ -49,14 +49,7 @@ impl DeltaDocument {
                 plain
             }
             StreamEvent::ItemAdded { piece, kind } => {
-                let (item, tool) = match kind {
-                    PieceKind::Message => ("message".to_owned(), None),
-                    PieceKind::Reasoning => ("reasoning".to_owned(), None),
-                    PieceKind::Call { name, .. } => ("call".to_owned(), name),
-                    PieceKind::Other(word) => (word, None),
-                    // A new kind of piece is left out until it has a stable word here.
-                    _ => return None,
-                };
+                let (item, tool) = item_and_tool(kind)?;
                 Self {
                     piece: Some(piece),
                     item: Some(item),
@@ -82,4 +75,16 @@ impl DeltaDocument {
             _ => return None,
         })
     }
+}
+
+/// The word for an item that begins, and the tool if it is a call.
+fn item_and_tool(kind: PieceKind) -> Option<(String, Option<String>)> {
+    Some(match kind {
+        PieceKind::Message => ("message".to_owned(), None),
+        PieceKind::Reasoning => ("reasoning".to_owned(), None),
+        PieceKind::Call { name, .. } => ("call".to_owned(), name),
+        PieceKind::Other(word) => (word, None),
+        // A new kind of piece is left out until it has a stable word here.
+        _ => return None,
+    })
 }

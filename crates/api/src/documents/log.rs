@@ -87,25 +87,35 @@ impl LogDocument {
             next: None,
         };
         for row in rows {
-            match row {
-                TreeRow::Entry { entry, .. } => {
-                    let entry = entries.0.get(*entry);
-                    let shown =
-                        entry.map(|entry| LogEntryDocument::from_entry(entry, entries, counter));
-                    log.entries.extend(shown.transpose()?.flatten());
-                }
-                TreeRow::Hidden { entries, heads } => {
-                    log.hidden += entries;
-                    log.hidden_heads += heads;
-                }
-                // Marks of the drawn tree: a program follows `parent` instead.
-                TreeRow::Join { .. }
-                | TreeRow::Elided { .. }
-                | TreeRow::Covered { .. }
-                | TreeRow::Gap => {}
-            }
+            log.add_row(row, entries, counter)?;
         }
         Ok(log)
+    }
+
+    fn add_row(
+        &mut self,
+        row: &TreeRow,
+        entries: &TreeEntries,
+        counter: &dyn TokenCounter,
+    ) -> Result<(), EngineError> {
+        match row {
+            TreeRow::Entry { entry, .. } => {
+                let entry = entries.0.get(*entry);
+                let shown =
+                    entry.map(|entry| LogEntryDocument::from_entry(entry, entries, counter));
+                self.entries.extend(shown.transpose()?.flatten());
+            }
+            TreeRow::Hidden { entries, heads } => {
+                self.hidden += entries;
+                self.hidden_heads += heads;
+            }
+            // Marks of the drawn tree: a program follows `parent` instead.
+            TreeRow::Join { .. }
+            | TreeRow::Elided { .. }
+            | TreeRow::Covered { .. }
+            | TreeRow::Gap => {}
+        }
+        Ok(())
     }
 }
 

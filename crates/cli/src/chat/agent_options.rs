@@ -89,20 +89,8 @@ impl AgentArguments {
             builder = builder.resource(resource);
         }
         let chat = builder.open().await?;
-        // The builder's resource is for a new conversation. One that exists keeps its own, and a
-        // turn about somebody else must not end up in it.
-        if resource.is_some() {
-            let record = engine
-                .store()
-                .load_conversation(chat.owner(), chat.id())
-                .await?;
-            if record.resource != *resource {
-                return Err(EngineError::OtherResource {
-                    conversation: record.id,
-                    resource: record.resource,
-                }
-                .into());
-            }
+        if let Some(resource) = resource {
+            check_resource(&chat, resource).await?;
         }
         if !system.is_empty() {
             chat.set(system)?;
@@ -220,6 +208,23 @@ impl AgentArguments {
         self.answer
             .resolve_format(self.to, self.target.model.as_deref())
     }
+}
+
+/// Checks that a conversation is about this resource.
+///
+/// The builder's resource is for a new conversation. One that exists keeps its own, and a turn about somebody else must
+/// not end up in it.
+async fn check_resource(chat: &Conversation, resource: &str) -> Outcome<()> {
+    let store = chat.engine().store();
+    let record = store.load_conversation(chat.owner(), chat.id()).await?;
+    if record.resource.as_deref() == Some(resource) {
+        return Ok(());
+    }
+    Err(EngineError::OtherResource {
+        conversation: record.id,
+        resource: record.resource,
+    }
+    .into())
 }
 
 /// A name that nobody has given yet.

@@ -88,27 +88,33 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
         BranchAction::Delete { conversation, name } => {
             let chat = database::open_conversation(globals, conversation, None).await?;
-            // Read before the name is gone: the head is the only way back to its messages.
-            let branches = chat.refs().await?.branches;
-            let branch = branches.iter().find(|branch| branch.name.as_str() == name);
-            let head = branch.and_then(|branch| branch.head);
-            chat.delete_branch(name).await?;
-            if globals.json {
-                let head = head.map(|head| head.to_string());
-                write::print_json(&json!({ "deleted": name, "head": head }))?;
-            } else if !globals.quiet {
-                write::print_styled(&format!("deleted branch {name}\n"))?;
-                if let Some(head) = head {
-                    write::print_stderr(&format!(
-                        "its messages stay: `contexture rewind {} {}` goes back to them\n",
-                        chat.id(),
-                        short_id(&head.to_string())
-                    ));
-                }
-            }
+            delete_branch(&chat, name, globals).await?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// Deletes a branch, and tells the way back to its messages.
+async fn delete_branch(chat: &Conversation, name: &str, globals: &Globals) -> Outcome<()> {
+    // Read before the name is gone: the head is the only way back to its messages.
+    let branches = chat.refs().await?.branches;
+    let branch = branches.iter().find(|branch| branch.name.as_str() == name);
+    let head = branch.and_then(|branch| branch.head);
+    chat.delete_branch(name).await?;
+    if globals.json {
+        let head = head.map(|head| head.to_string());
+        write::print_json(&json!({ "deleted": name, "head": head }))?;
+    } else if !globals.quiet {
+        write::print_styled(&format!("deleted branch {name}\n"))?;
+        if let Some(head) = head {
+            write::print_stderr(&format!(
+                "its messages stay: `contexture rewind {} {}` goes back to them\n",
+                chat.id(),
+                short_id(&head.to_string())
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Says what became of a branch.
@@ -139,25 +145,23 @@ pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Ou
         let branches = refs.branches.iter().map(Into::into).collect();
         return write::print_json(&BranchesDocument { branches });
     }
-    let names = refs
-        .branches
+    write::print_styled(&branch_table(&refs.branches))
+}
+
+fn branch_table(branches: &[Branch]) -> String {
+    let names = branches
         .iter()
-        .map(|branch| display_width(branch.name.as_str()))
-        .max();
-    let counts: Vec<String> = refs
-        .branches
+        .map(|branch| display_width(branch.name.as_str()));
+    let names = names.max().unwrap_or(0);
+    let counts = branches
         .iter()
-        .map(|branch| count_with_noun(branch.messages, "message"))
-        .collect();
-    let wide = counts
-        .iter()
-        .map(|count| display_width(count))
-        .max()
-        .unwrap_or(0);
+        .map(|branch| count_with_noun(branch.messages, "message"));
+    let counts: Vec<String> = counts.collect();
+    let wide = counts.iter().map(|count| display_width(count)).max();
     let mut out = String::new();
-    for (branch, count) in refs.branches.iter().zip(&counts) {
+    for (branch, count) in branches.iter().zip(&counts) {
         let mark = if branch.active { "@" } else { " " };
-        let name = pad_right(branch.name.as_str(), names.unwrap_or(0));
+        let name = pad_right(branch.name.as_str(), names);
         let head = branch.head.map_or("(empty)".to_owned(), |head| {
             short_id(&head.to_string()).to_owned()
         });
@@ -165,9 +169,9 @@ pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Ou
             out,
             "{mark} {}  {}  {}",
             name.green(),
-            pad_left(count, wide),
+            pad_left(count, wide.unwrap_or(0)),
             head.magenta()
         );
     }
-    write::print_styled(&out)
+    out
 }

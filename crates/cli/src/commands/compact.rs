@@ -88,12 +88,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if asked {
         options.compactor = build_model_compactor(arguments, &mut chat, globals).await?;
     }
-    let model =
-        default_model::choose_model(arguments.made_for.as_deref(), None, None, arguments.to);
-    let mut target = Target::new(arguments.to, model);
-    if let Some(window) = arguments.window {
-        target = target.window(window);
-    }
+    let target = reader_target(arguments);
     let draft = chat.draft_compaction(&target, &options).await?;
     // The library goes on with the manifest alone. Who asked for a summary is told instead, before
     // anything is stored.
@@ -113,6 +108,17 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let stored = chat.store_compaction(draft).await?;
     print_compaction(&stored.draft, Some(stored.node.to_string()), globals)?;
     Ok(Exit::Done)
+}
+
+/// The model that reads the compacted history.
+fn reader_target(arguments: &Arguments) -> Target {
+    let model =
+        default_model::choose_model(arguments.made_for.as_deref(), None, None, arguments.to);
+    let target = Target::new(arguments.to, model);
+    match arguments.window {
+        Some(window) => target.window(window),
+        None => target,
+    }
 }
 
 async fn build_options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {

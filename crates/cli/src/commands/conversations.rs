@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use contexture::Engine;
+use contexture::ir::Owner;
 use contexture::store::{Conversation, ListConversations};
 use contexture_api::{ConversationDocument, ConversationsDocument};
 use owo_colors::OwoColorize as _;
@@ -42,23 +44,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
     let owner = database::resolve_owner(globals)?;
-    let mut list = ListConversations {
-        resource: arguments.resource.clone(),
-        ..ListConversations::default()
-    };
-    let mut found: Vec<Conversation> = Vec::new();
-    let more = loop {
-        let left = arguments.limit.saturating_sub(found.len());
-        // Asked for page by page. Never for 0, which is no page; `take` below keeps to the limit
-        // all the same.
-        list.limit = Some(left.clamp(1, 500));
-        let page = engine.list_conversations(&owner, list.clone()).await?;
-        found.extend(page.conversations.into_iter().take(left));
-        match page.next {
-            Some(next) if found.len() < arguments.limit => list.after = Some(next),
-            next => break next.is_some(),
-        }
-    };
+    let (found, more) = list_up_to_limit(&engine, &owner, arguments).await?;
     if globals.json {
         let conversations = found.iter().map(ConversationDocument::from).collect();
         write::print_json(&ConversationsDocument {
@@ -76,6 +62,30 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Conversations page by page, and whether there are more than the limit.
+async fn list_up_to_limit(
+    engine: &Engine,
+    owner: &Owner,
+    arguments: &Arguments,
+) -> Outcome<(Vec<Conversation>, bool)> {
+    let mut list = ListConversations {
+        resource: arguments.resource.clone(),
+        ..ListConversations::default()
+    };
+    let mut found: Vec<Conversation> = Vec::new();
+    loop {
+        let left = arguments.limit.saturating_sub(found.len());
+        // Never for 0, which is no page; `take` below keeps to the limit all the same.
+        list.limit = Some(left.clamp(1, 500));
+        let page = engine.list_conversations(owner, list.clone()).await?;
+        found.extend(page.conversations.into_iter().take(left));
+        match page.next {
+            Some(next) if found.len() < arguments.limit => list.after = Some(next),
+            next => return Ok((found, next.is_some())),
+        }
+    }
+}
+
 fn print_list_note(found: &[Conversation], more: bool) {
     if found.is_empty() {
         write::print_stderr("no conversations; `contexture import FILE` keeps a session\n");
@@ -85,25 +95,26 @@ fn print_list_note(found: &[Conversation], more: bool) {
     }
 }
 
+/// Its id, messages, branches, age and title.
+fn conversation_cells(conversation: &Conversation, now: i64) -> [String; 5] {
+    let title = one_line(conversation.title.as_deref().unwrap_or_default());
+    let branches = match conversation.branches {
+        0 | 1 => String::new(),
+        more => format!("{more} branches"),
+    };
+    [
+        conversation.id.to_string(),
+        count_with_noun(conversation.messages, "message"),
+        branches,
+        relative_time(conversation.updated_ms, now),
+        clip_to_width(&title, TITLE_COLUMNS),
+    ]
+}
+
 fn conversation_table(found: &[Conversation]) -> String {
     let now = now_ms();
-    let rows: Vec<[String; 5]> = found
-        .iter()
-        .map(|conversation| {
-            let title = one_line(conversation.title.as_deref().unwrap_or_default());
-            let branches = match conversation.branches {
-                0 | 1 => String::new(),
-                more => format!("{more} branches"),
-            };
-            [
-                conversation.id.to_string(),
-                count_with_noun(conversation.messages, "message"),
-                branches,
-                relative_time(conversation.updated_ms, now),
-                clip_to_width(&title, TITLE_COLUMNS),
-            ]
-        })
-        .collect();
+    let rows = found.iter().map(|one| conversation_cells(one, now));
+    let rows: Vec<[String; 5]> = rows.collect();
     let wide = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         cells.map(|cell| display_width(cell)).max().unwrap_or(0)

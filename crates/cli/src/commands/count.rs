@@ -51,13 +51,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         return count_lines(arguments, counter);
     }
     let mut rows: Vec<(InputSource, TokenCount)> = Vec::new();
-    let names = if arguments.files.is_empty() {
-        vec!["-".to_owned()]
-    } else {
-        arguments.files.clone()
-    };
-    for name in &names {
-        let source = InputSource::from(name.as_str());
+    for source in input_sources(arguments) {
         let text = source.read_text()?;
         let count = counter.count(&text);
         rows.push((source, count));
@@ -76,6 +70,15 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_text(&count_table(&rows, total))?;
     }
     Ok(Exit::Done)
+}
+
+/// The files that are named, else standard input.
+fn input_sources(arguments: &Arguments) -> Vec<InputSource> {
+    if arguments.files.is_empty() {
+        return vec![InputSource::Stdin];
+    }
+    let names = arguments.files.iter();
+    names.map(|name| InputSource::from(name.as_str())).collect()
 }
 
 fn resolve_encoding(arguments: &Arguments) -> Outcome<Encoding> {
@@ -139,27 +142,32 @@ impl FileDocument {
     }
 }
 
-/// Right-aligned figures, as `wc` has them; the bounds of an estimate behind.
-fn count_table(rows: &[(InputSource, TokenCount)], total: TokenCount) -> String {
-    let figure = |count: &TokenCount| {
-        let about = if count.is_exact() { "" } else { "~" };
-        format!("{about}{}", group_thousands(count.count))
-    };
-    let bounds = |count: &TokenCount| match count.is_exact() {
+fn format_figure(count: TokenCount) -> String {
+    let about = if count.is_exact() { "" } else { "~" };
+    format!("{about}{}", group_thousands(count.count))
+}
+
+/// Nothing for an exact count.
+fn format_bounds(count: TokenCount) -> String {
+    match count.is_exact() {
         true => String::new(),
         false => format!(
             "  ({} … {})",
             group_thousands(count.low),
             group_thousands(count.high)
         ),
-    };
+    }
+}
+
+/// Right-aligned figures, as `wc` has them; the bounds of an estimate behind.
+fn count_table(rows: &[(InputSource, TokenCount)], total: TokenCount) -> String {
     // The total is the largest, so it sets the width.
-    let wide = display_width(&figure(&total));
+    let wide = display_width(&format_figure(total));
     let mut out = String::new();
     let mut line = |name: &str, count: &TokenCount| {
-        out.push_str(&pad_left(&figure(count), wide));
+        out.push_str(&pad_left(&format_figure(*count), wide));
         out.push_str(name);
-        out.push_str(&bounds(count));
+        out.push_str(&format_bounds(*count));
         out.push('\n');
     };
     match rows {

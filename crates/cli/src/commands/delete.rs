@@ -47,24 +47,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let owner = database::resolve_owner(globals)?;
-    let (conversations, values) = match &arguments.conversation {
-        Some(id) => {
-            let chat = database::open_conversation(globals, id, None).await?;
-            chat.engine().delete_conversation(&owner, chat.id()).await?;
-            (1, 0)
-        }
-        None => {
-            let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
-            let scope = match &arguments.resource {
-                Some(name) => EraseScope::Resource(name.clone()),
-                None => EraseScope::Owner,
-            };
-            // Values that belong to no conversation go too: nothing of the person may be left.
-            let erased = erase_all(&**engine.store(), &owner, &scope).await?;
-            (erased.conversations, erased.entries)
-        }
-    };
+    let (conversations, values) = delete_selected(arguments, globals).await?;
     if globals.json {
         write::print_json(&json!({ "conversations": conversations, "values": values }))?;
     } else if !globals.quiet {
@@ -76,4 +59,22 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_styled(&format!("{what}{values} deleted\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// Deletes what the arguments name, and returns how many conversations and values that were.
+async fn delete_selected(arguments: &Arguments, globals: &Globals) -> Outcome<(u64, u64)> {
+    let owner = database::resolve_owner(globals)?;
+    if let Some(id) = &arguments.conversation {
+        let chat = database::open_conversation(globals, id, None).await?;
+        chat.engine().delete_conversation(&owner, chat.id()).await?;
+        return Ok((1, 0));
+    }
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let scope = match &arguments.resource {
+        Some(name) => EraseScope::Resource(name.clone()),
+        None => EraseScope::Owner,
+    };
+    // Values that belong to no conversation go too: nothing of the person may be left.
+    let erased = erase_all(&**engine.store(), &owner, &scope).await?;
+    Ok((erased.conversations, erased.entries))
 }

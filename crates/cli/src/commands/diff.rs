@@ -5,7 +5,7 @@ use contexture::Format;
 use contexture::catalogue::Money;
 use contexture::catalogue::{Catalogue, ModelSpec};
 use contexture::compile::{CacheDiff, DiffTarget, Difference, cache_diff};
-use contexture::tokens::counter_for;
+use contexture::tokens::{Encoding, counter_for};
 use owo_colors::OwoColorize as _;
 use serde_json::Value;
 
@@ -67,18 +67,10 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         None => session::document_format(&new, &arguments.second)?,
     };
     let model = resolve_model(arguments, format, &new)?;
-    let encoding = match model {
-        Some(model) => model.encoding,
-        None => {
-            Catalogue::builtin()
-                .resolve(default_model::default_model(format))?
-                .encoding
-        }
-    };
     let target = DiffTarget {
         format,
         model,
-        counter: counter_for(encoding),
+        counter: counter_for(resolve_encoding(model, format)?),
     };
     let found = cache_diff(&old, &new, &target).map_err(|error| {
         let why = std::error::Error::source(&error).map_or(String::new(), |why| format!(": {why}"));
@@ -96,6 +88,18 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         Exit::Done
     } else {
         Exit::Findings
+    })
+}
+
+/// The model's encoding, else that of the format's default model.
+fn resolve_encoding(model: Option<&ModelSpec>, format: Format) -> Outcome<Encoding> {
+    Ok(match model {
+        Some(model) => model.encoding,
+        None => {
+            Catalogue::builtin()
+                .resolve(default_model::default_model(format))?
+                .encoding
+        }
     })
 }
 
@@ -129,30 +133,9 @@ fn format_diff(found: &CacheDiff) -> String {
     let mut line = |label: &str, text: &str| {
         out.push_str(&format!("  {label:<11}{text}\n"));
     };
-    match &found.difference {
-        None => line(
-            "prefix",
-            &format!("{}: one begins with the whole other", "holds".green()),
-        ),
-        Some(one) if found.holds => {
-            line(
-                "prefix",
-                &format!(
-                    "{}: they differ only behind what is cached",
-                    "holds".green()
-                ),
-            );
-            write_difference(one, &mut line);
-        }
-        Some(one) => {
-            let place = format!(
-                "at byte {} of {}",
-                group_thousands(one.byte as u64),
-                group_thousands(one.bytes as u64)
-            );
-            line("prefix", &format!("{} {place}", "breaks".red().bold()));
-            write_difference(one, &mut line);
-        }
+    line("prefix", &describe_prefix(found));
+    if let Some(one) = &found.difference {
+        write_difference(one, &mut line);
     }
     let read = format!(
         "{} of {} tokens, at a best guess",
@@ -161,22 +144,41 @@ fn format_diff(found: &CacheDiff) -> String {
     );
     line("read", &read);
     if found.rebilled > 0 {
-        let money = found.money.map_or_else(String::new, |money| {
-            format!(
-                ", {} instead of {}",
-                Money::from_pico_dollars(money.now).to_short_string(),
-                Money::from_pico_dollars(money.cached).to_short_string()
-            )
-        });
-        line(
-            "re-billed",
-            &format!("{} tokens{money}", group_thousands(found.rebilled)),
-        );
+        line("re-billed", &describe_rebilled(found));
     }
     if let Some(one) = found.difference.as_ref().filter(|_| !found.holds) {
         line("hint", one.hint);
     }
     out
+}
+
+/// Whether the cached prefix holds, and where it breaks.
+fn describe_prefix(found: &CacheDiff) -> String {
+    match &found.difference {
+        None => format!("{}: one begins with the whole other", "holds".green()),
+        Some(_) if found.holds => format!(
+            "{}: they differ only behind what is cached",
+            "holds".green()
+        ),
+        Some(one) => format!(
+            "{} at byte {} of {}",
+            "breaks".red().bold(),
+            group_thousands(one.byte as u64),
+            group_thousands(one.bytes as u64)
+        ),
+    }
+}
+
+/// The tokens that are billed again, and what they cost where prices are known.
+fn describe_rebilled(found: &CacheDiff) -> String {
+    let money = found.money.map_or_else(String::new, |money| {
+        format!(
+            ", {} instead of {}",
+            Money::from_pico_dollars(money.now).to_short_string(),
+            Money::from_pico_dollars(money.cached).to_short_string()
+        )
+    });
+    format!("{} tokens{money}", group_thousands(found.rebilled))
 }
 
 fn write_difference(one: &Difference, line: &mut impl FnMut(&str, &str)) {

@@ -79,16 +79,18 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }))?;
         return Ok(Exit::Done);
     }
-    let mut lines = format!(
-        "[[keys]]\nname = {name:?}\nsha256 = {hash:?}\nowner = {:?}\n",
-        owner.as_str()
-    );
-    if !scopes.is_empty() {
-        lines.push_str(&format!("scopes = {scopes:?}\n"));
-    }
-    write::print_text(&lines)?;
+    write::print_text(&config_lines(name, &hash, owner.as_str(), &scopes))?;
     // Apart from the lines above, which may be appended to the configuration: it must hold the hash
     // only.
     write::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
     Ok(Exit::Done)
+}
+
+/// The lines that name a key in the server's configuration.
+fn config_lines(name: &str, hash: &str, owner: &str, scopes: &[&str]) -> String {
+    let mut lines = format!("[[keys]]\nname = {name:?}\nsha256 = {hash:?}\nowner = {owner:?}\n");
+    if !scopes.is_empty() {
+        lines.push_str(&format!("scopes = {scopes:?}\n"));
+    }
+    lines
 }

@@ -116,59 +116,64 @@ fn draw_log(
     rows: &[TreeRow],
     covered: &CoveredEntries,
 ) -> Outcome<String> {
-    let counter = counter_for(Encoding::O200kBase);
-    let (digits, now) = (tree.id_digits(), now_ms());
+    // One time for all lines: ages are compared with one another.
+    let now = now_ms();
     let mut lines = Vec::new();
     for row in rows {
-        lines.push(match row {
-            TreeRow::Entry { lane, entry } => match entries.0.get(*entry) {
-                Some(entry) => entry_line(
-                    entry,
-                    *lane,
-                    &EntrySummary::from_entry(entry, counter)?,
-                    digits,
-                    now,
-                ),
-                None => continue,
-            },
-            TreeRow::Join { lane } => {
-                graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new())
-            }
-            TreeRow::Elided { lane, entries } => graph_line(
-                format!("{}⋮", "│ ".repeat(*lane)),
-                count_with_noun(*entries as u64, "message"),
-            ),
-            TreeRow::Covered {
-                lane,
-                entry,
-                entries: count,
-            } => graph_line(
-                format!("{}⋮", "│ ".repeat(*lane)),
-                describe_covered(
-                    covered.covering_compaction(*entry),
-                    *count,
-                    (tree, entries, covered),
-                    digits,
-                )?,
-            ),
-            TreeRow::Hidden { entries, heads } => {
-                graph_line("⋮".to_owned(), describe_hidden(*entries, *heads))
-            }
-            TreeRow::Gap => graph_line(String::new(), String::new()),
-        });
+        lines.extend(row_line(row, (tree, entries, covered), now)?);
     }
     let mut out = String::new();
-    for branch in tree
-        .refs
-        .branches
-        .iter()
-        .filter(|branch| branch.head.is_none())
-    {
+    push_empty_branches(tree, &mut out);
+    let columns = ColumnWidths::measure(&lines);
+    for line in &lines {
+        columns.push_line(line, &mut out);
+    }
+    Ok(out)
+}
+
+/// One line for each branch without a message: it has no place in the tree.
+fn push_empty_branches(tree: &ConversationTree, out: &mut String) {
+    let branches = tree.refs.branches.iter();
+    for branch in branches.filter(|branch| branch.head.is_none()) {
         let mark = if branch.active { "@" } else { "○" };
         let _ = writeln!(out, "{mark}  {}  (empty)", branch.name.as_str().green());
     }
-    align_columns(&lines, &mut out);
-    Ok(out)
+}
+
+/// The line of a row; `None` where its entry is not among those that were read.
+fn row_line(
+    row: &TreeRow,
+    (tree, entries, covered): (&ConversationTree, &TreeEntries, &CoveredEntries),
+    now: i64,
+) -> Outcome<Option<LogLine>> {
+    let digits = tree.id_digits();
+    let folded = |lane: &usize| format!("{}⋮", "│ ".repeat(*lane));
+    Ok(Some(match row {
+        TreeRow::Entry { lane, entry } => {
+            let Some(entry) = entries.0.get(*entry) else {
+                return Ok(None);
+            };
+            let summary = EntrySummary::from_entry(entry, counter_for(Encoding::O200kBase))?;
+            entry_line(entry, *lane, &summary, digits, now)
+        }
+        TreeRow::Join { lane } => graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new()),
+        TreeRow::Elided { lane, entries } => {
+            graph_line(folded(lane), count_with_noun(*entries as u64, "message"))
+        }
+        TreeRow::Covered {
+            lane,
+            entry,
+            entries: count,
+        } => {
+            let compaction = covered.covering_compaction(*entry);
+            let text = describe_covered(compaction, *count, (tree, entries, covered), digits)?;
+            graph_line(folded(lane), text)
+        }
+        TreeRow::Hidden { entries, heads } => {
+            graph_line("⋮".to_owned(), describe_hidden(*entries, *heads))
+        }
+        TreeRow::Gap => graph_line(String::new(), String::new()),
+    }))
 }
 
 /// How many messages a compaction stands for, and what that saves.
@@ -233,22 +238,13 @@ fn entry_line(
     let mark = if entry.active { "@" } else { "○" };
     let checkpoints = entry.checkpoints.iter().map(|name| format!("◆ {name}"));
     let labels: Vec<String> = entry.branches.iter().cloned().chain(checkpoints).collect();
-    let calls = match entry.call_count() {
-        0 => String::new(),
-        calls => count_with_noun(calls, "call"),
-    };
-    let created = entry.head().map_or(now, |node| node.created_ms);
     LogLine {
         graph: format!("{}{mark}", "│ ".repeat(lane)),
         label: clip_to_width(&labels.join(" "), LABEL_COLUMNS),
         id: short_entry_id(entry, digits),
         role: entry.role(),
         text: said.text.clone(),
-        figures: [
-            relative_time(created, now),
-            calls,
-            format!("{} tok", group_thousands(said.tokens)),
-        ],
+        figures: entry_figures(entry, said, now),
         mark: if entry.active {
             LineMark::Active
         } else {
@@ -257,66 +253,91 @@ fn entry_line(
     }
 }
 
-/// Sets the columns: graph, names, id, role, text, time, calls, tokens.
-fn align_columns(lines: &[LogLine], out: &mut String) {
-    let widest = |of: &dyn Fn(&LogLine) -> usize| lines.iter().map(of).max().unwrap_or(0);
-    let graph = widest(&|line| {
-        if line.mark == LineMark::Other {
-            0
-        } else {
-            display_width(&line.graph)
-        }
-    });
-    let label = widest(&|line| display_width(&line.label));
-    let id = widest(&|line| line.id.len());
-    let role = widest(&|line| line.role.len());
-    let figures: Vec<usize> = (0..3)
-        .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| display_width(text))))
-        .collect();
-    let right: usize = figures.iter().map(|figure| figure + 2).sum();
-    // The eight are the spaces between the columns. The text takes what is left.
-    let fixed = graph + label + id + role + right + 8;
-    let text = terminal::column_count(PLAIN_WIDTH)
-        .saturating_sub(fixed)
-        .max(20);
-    for line in lines {
-        if line.mark == LineMark::Other {
-            let row = format!("{}  {}", line.graph, line.text.dimmed());
-            let row = if line.text.is_empty() {
-                line.graph.clone()
+/// Its age, its calls and its tokens.
+fn entry_figures(entry: &TreeEntry, said: &EntrySummary, now: i64) -> [String; 3] {
+    let created = entry.head().map_or(now, |node| node.created_ms);
+    let calls = match entry.call_count() {
+        0 => String::new(),
+        calls => count_with_noun(calls, "call"),
+    };
+    let tokens = format!("{} tok", group_thousands(said.tokens));
+    [relative_time(created, now), calls, tokens]
+}
+
+/// Widths of the columns in characters: graph, names, id, role, text, and the figures (time, calls, tokens).
+struct ColumnWidths {
+    graph: usize,
+    label: usize,
+    id: usize,
+    role: usize,
+    text: usize,
+    figures: Vec<usize>,
+}
+
+impl ColumnWidths {
+    /// The widths that hold these lines; the text takes what the others leave.
+    fn measure(lines: &[LogLine]) -> Self {
+        let widest = |of: &dyn Fn(&LogLine) -> usize| lines.iter().map(of).max().unwrap_or(0);
+        let graph = widest(&|line| {
+            if line.mark == LineMark::Other {
+                0
             } else {
-                row
-            };
-            let _ = writeln!(out, "{}", row.trim_end());
-            continue;
+                display_width(&line.graph)
+            }
+        });
+        let label = widest(&|line| display_width(&line.label));
+        let id = widest(&|line| line.id.len());
+        let role = widest(&|line| line.role.len());
+        let figures: Vec<usize> = (0..3)
+            .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| display_width(text))))
+            .collect();
+        let right: usize = figures.iter().map(|figure| figure + 2).sum();
+        // The eight are the spaces between the columns.
+        let fixed = graph + label + id + role + right + 8;
+        Self {
+            graph,
+            label,
+            id,
+            role,
+            text: terminal::column_count(PLAIN_WIDTH)
+                .saturating_sub(fixed)
+                .max(20),
+            figures,
         }
-        let graph = pad_right(&line.graph, graph);
+    }
+
+    fn push_line(&self, line: &LogLine, out: &mut String) {
+        let row = match line.mark {
+            LineMark::Other if line.text.is_empty() => line.graph.clone(),
+            LineMark::Other => format!("{}  {}", line.graph, line.text.dimmed()),
+            LineMark::Active | LineMark::Entry => self.entry_row(line),
+        };
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
+
+    fn entry_row(&self, line: &LogLine) -> String {
+        let graph = pad_right(&line.graph, self.graph);
         let graph = match line.mark {
             // Coloured after padding: colour codes have no width.
             LineMark::Active => graph.replace('@', &"@".green().bold().to_string()),
             _ => graph,
         };
-        let names = pad_right(&line.label, label);
         let mut row = format!("{graph}  ");
-        if label > 0 {
-            let _ = write!(row, "{}  ", names.green());
+        if self.label > 0 {
+            let _ = write!(row, "{}  ", pad_right(&line.label, self.label).green());
         }
         let _ = write!(
             row,
-            "{}  {}  ",
-            pad_right(&line.id, id).magenta(),
-            pad_right(line.role, role).cyan()
+            "{}  {}  {}",
+            pad_right(&line.id, self.id).magenta(),
+            pad_right(line.role, self.role).cyan(),
+            pad_right(&clip_to_width(&line.text, self.text), self.text)
         );
-        let _ = write!(row, "{}", pad_right(&clip_to_width(&line.text, text), text));
-        for (figure, wide) in line
-            .figures
-            .iter()
-            .zip(&figures)
-            .filter(|(_, wide)| **wide > 0)
-        {
+        let figures = line.figures.iter().zip(&self.figures);
+        // A column without a figure in any line is left out.
+        for (figure, wide) in figures.filter(|(_, wide)| **wide > 0) {
             let _ = write!(row, "  {}", pad_left(figure, *wide).dimmed());
         }
-        out.push_str(row.trim_end());
-        out.push('\n');
+        row
     }
 }

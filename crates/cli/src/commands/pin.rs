@@ -60,16 +60,23 @@ pub(crate) async fn run(arguments: &Arguments, deed: PinAction, globals: &Global
         PinAction::Pin => "pinned",
         PinAction::Unpin => "unpinned",
     };
-    if globals.json {
-        write::print_json(&json!({ word: changed }))?;
-    } else if !globals.quiet {
-        let short: Vec<&str> = changed.iter().filter_map(|id| id.get(..12)).collect();
-        let told = if short.is_empty() {
-            "nothing was pinned there\n".to_owned()
-        } else {
-            format!("{word} {}\n", short.join(" "))
-        };
-        write::print_styled(&told)?;
-    }
+    print_changed(word, &changed, globals)?;
     Ok(Exit::Done)
+}
+
+/// Prints the ids of the nodes that were pinned or unpinned.
+fn print_changed(word: &str, changed: &[String], globals: &Globals) -> Outcome<()> {
+    if globals.json {
+        return write::print_json(&json!({ word: changed }));
+    }
+    if globals.quiet {
+        return Ok(());
+    }
+    let short: Vec<&str> = changed.iter().filter_map(|id| id.get(..12)).collect();
+    let told = if short.is_empty() {
+        "nothing was pinned there\n".to_owned()
+    } else {
+        format!("{word} {}\n", short.join(" "))
+    };
+    write::print_styled(&told)
 }

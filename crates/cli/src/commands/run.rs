@@ -47,14 +47,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The input cannot be read, there is no model to ask, or the run's.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let source = InputSource::from(arguments.file.as_str());
-    let text = source.read_text()?;
-    // Editors end a file with a newline, which nobody meant to say.
-    let text = text.trim_end();
-    if text.is_empty() {
-        let message = format!("{source} is empty: nothing is said");
-        return Err(Failure::bad_input("empty", message));
-    }
+    let task = read_task(&InputSource::from(arguments.file.as_str()))?;
     let engine = arguments
         .talk
         .open_engine(WhenMissing::Create, globals)
@@ -72,9 +65,20 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if arguments.place.conversation.is_none() && !globals.quiet && !globals.json {
         write::print_stderr(&format!("conversation {}\n", chat.id()));
     }
-    let said = Item::Message(Message::text(Role::User, text));
+    let said = Item::Message(Message::text(Role::User, task));
     let mut run = Run::begin(&chat, &agent, [said]).await?;
     let driven = drive_run(&mut run).await;
     teller.close_line();
     print_run_result(driven, &run, &arguments.talk, globals).await
+}
+
+fn read_task(source: &InputSource) -> Outcome<String> {
+    let text = source.read_text()?;
+    // Editors end a file with a newline, which nobody meant to say.
+    let text = text.trim_end();
+    if text.is_empty() {
+        let message = format!("{source} is empty: nothing is said");
+        return Err(Failure::bad_input("empty", message));
+    }
+    Ok(text.to_owned())
 }

@@ -36,24 +36,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be used.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let owner = database::resolve_owner(globals)?;
-    let (engine, found) = match &arguments.conversation {
-        Some(id) => {
-            let chat = database::open_conversation(globals, id, None).await?;
-            let found = list_runs(chat.engine(), &owner, Some(&chat)).await?;
-            (chat.engine().clone(), found)
-        }
-        None => {
-            let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
-            let found = list_runs(&engine, &owner, None).await?;
-            (engine, found)
-        }
-    };
-    let mut rows = Vec::with_capacity(found.len());
-    for run in found {
-        let waiting = waiting_calls(&engine, &owner, &run).await?;
-        rows.push(RunRow { run, waiting });
-    }
+    let rows = load_rows(arguments, globals).await?;
     if globals.json {
         let document = |row: &RunRow| RunDocument::new(&row.run, &row.waiting);
         let runs = rows.iter().map(document).collect();
@@ -75,6 +58,29 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Loads the runs of the conversation, or of all of the owner's.
+async fn load_rows(arguments: &Arguments, globals: &Globals) -> Outcome<Vec<RunRow>> {
+    let owner = database::resolve_owner(globals)?;
+    let (engine, found) = match &arguments.conversation {
+        Some(id) => {
+            let chat = database::open_conversation(globals, id, None).await?;
+            let found = list_runs(chat.engine(), &owner, Some(&chat)).await?;
+            (chat.engine().clone(), found)
+        }
+        None => {
+            let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+            let found = list_runs(&engine, &owner, None).await?;
+            (engine, found)
+        }
+    };
+    let mut rows = Vec::with_capacity(found.len());
+    for run in found {
+        let waiting = waiting_calls(&engine, &owner, &run).await?;
+        rows.push(RunRow { run, waiting });
+    }
+    Ok(rows)
+}
+
 /// A run, and the calls of it that wait for a decision.
 struct RunRow {
     run: RunEntry,
@@ -85,6 +91,18 @@ fn conversation_id(run: &RunEntry) -> &str {
     run.conversation.as_ref().map_or("", |id| id.as_str())
 }
 
+/// What a run waits for, else why it ended, else what it took.
+fn describe_state(row: &RunRow) -> String {
+    let calls: Vec<String> = row.waiting.iter().map(waiting_line).collect();
+    match (calls.as_slice(), &row.run.reason, &row.run.usage) {
+        // What waits for somebody goes before why it ended and what it took.
+        ([_, ..], ..) => format!("for {}", calls.join(", ")),
+        (_, Some(why), _) => one_line(why),
+        (_, None, Some(spent)) => spent.to_string(),
+        (_, None, None) => String::new(),
+    }
+}
+
 fn run_table(rows: &[RunRow]) -> String {
     let place = |run: &RunEntry| format!("{} {}", conversation_id(run), run.branch);
     let places = rows.iter().map(|row| display_width(&place(&row.run))).max();
@@ -92,27 +110,21 @@ fn run_table(rows: &[RunRow]) -> String {
     let (places, agents) = (places.unwrap_or(0), agents.unwrap_or(0));
     let now = now_ms();
     let mut out = String::new();
-    for RunRow { run, waiting } in rows {
+    for row in rows {
+        let run = &row.run;
         let status = pad_right(run.status.as_str(), "completed".len());
         let status = match run.status {
             RunStatus::Completed => status.green().to_string(),
             RunStatus::Failed => status.red().to_string(),
             _ => status.yellow().to_string(),
         };
-        let calls: Vec<String> = waiting.iter().map(waiting_line).collect();
-        let told = match (calls.as_slice(), &run.reason, &run.usage) {
-            // What waits for somebody goes before why it ended and what it took.
-            ([_, ..], ..) => format!("for {}", calls.join(", ")),
-            (_, Some(why), _) => one_line(why),
-            (_, None, Some(spent)) => spent.to_string(),
-            (_, None, None) => String::new(),
-        };
         let line = format!(
-            "{status}  {}  {}  {}  {}  {told}",
+            "{status}  {}  {}  {}  {}  {}",
             short_id(&run.run).magenta(),
             pad_right(&place(run), places),
             pad_right(&run.agent, agents),
             pad_right(&relative_time(run.started_ms, now), 6).dimmed(),
+            describe_state(row),
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use contexture::Engine;
 use contexture::ir::BranchName;
 use contexture::store::rules::Query;
 use contexture::store::{
@@ -72,26 +73,7 @@ pub(crate) struct Arguments {
 /// There is no such conversation or branch, or the database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let query = arguments.query.join(" ");
-    let (engine, scope) = match &arguments.conversation {
-        Some(id) => {
-            let branch = arguments.branch.as_deref();
-            let chat = database::open_conversation(globals, id, branch).await?;
-            (
-                chat.engine().clone(),
-                conversation_scope(chat.id().clone(), branch)?,
-            )
-        }
-        None => {
-            let scope = match &arguments.resource {
-                Some(resource) => SearchScope::Resource(resource.clone()),
-                None => SearchScope::Owner,
-            };
-            (
-                database::open_engine(globals, WhenMissing::Refuse).await?,
-                scope,
-            )
-        }
-    };
+    let (engine, scope) = open_scope(arguments, globals).await?;
     let request = SearchRequest {
         kinds: arguments
             .kinds
@@ -118,6 +100,22 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Opens the database, and tells which part of it is searched.
+async fn open_scope(arguments: &Arguments, globals: &Globals) -> Outcome<(Engine, SearchScope)> {
+    if let Some(id) = &arguments.conversation {
+        let branch = arguments.branch.as_deref();
+        let chat = database::open_conversation(globals, id, branch).await?;
+        let scope = conversation_scope(chat.id().clone(), branch)?;
+        return Ok((chat.engine().clone(), scope));
+    }
+    let scope = match &arguments.resource {
+        Some(resource) => SearchScope::Resource(resource.clone()),
+        None => SearchScope::Owner,
+    };
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    Ok((engine, scope))
 }
 
 fn conversation_scope(

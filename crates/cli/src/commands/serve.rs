@@ -45,15 +45,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The configuration is wrong, the address cannot be listened on, or the database cannot be opened.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let config = match &arguments.config {
-        Some(file) => Config::load(file)?,
-        None => Config::default(),
-    };
-    let config = config.with_overrides(Overrides {
-        listen: arguments.listen,
-        db: globals.db.clone(),
-        owner: globals.explicit_owner()?,
-    });
+    let config = load_config(arguments, globals)?;
     // The configuration may name the database, so it is read before it is opened.
     let globals = Globals {
         db: config.server.db.clone(),
@@ -76,6 +68,19 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         () = server.run_until(wait_for_shutdown_signal()) => Ok(Exit::Done),
         () = wait_for_second_ctrl_c() => Ok(Exit::Interrupted),
     }
+}
+
+/// The configuration file, with what the command line says instead.
+fn load_config(arguments: &Arguments, globals: &Globals) -> Outcome<Config> {
+    let config = match &arguments.config {
+        Some(file) => Config::load(file)?,
+        None => Config::default(),
+    };
+    Ok(config.with_overrides(Overrides {
+        listen: arguments.listen,
+        db: globals.db.clone(),
+        owner: globals.explicit_owner()?,
+    }))
 }
 
 /// Ctrl-C or what service managers send.

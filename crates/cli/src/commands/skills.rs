@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use contexture::layers::builtin::UnknownFields;
+use contexture::layers::builtin::{Skill, UnknownFields};
 use contexture_api::SkillDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::json;
@@ -99,23 +99,7 @@ pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome 
         write::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(Exit::Done);
     }
-    let names = found
-        .skills
-        .iter()
-        .map(|skill| display_width(&skill.name))
-        .max();
-    let names = names.unwrap_or(0);
-    let rest = terminal::column_count(120).saturating_sub(names + 2);
-    let mut out = String::new();
-    for skill in &found.skills {
-        let about = clip_to_width(
-            &one_line(&skill.description),
-            // On a narrow terminal lines wrap; less than this would say nothing.
-            rest.max(MIN_DESCRIPTION_COLUMNS),
-        );
-        let _ = writeln!(out, "{}  {about}", pad_right(&skill.name, names).bold());
-    }
-    write::print_styled(&out)?;
+    write::print_styled(&skill_table(&found.skills))?;
     if !globals.quiet {
         for problem in &found.problems {
             write::print_warning(&problem.to_string());
@@ -125,6 +109,36 @@ pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome 
         }
     }
     Ok(Exit::Done)
+}
+
+fn skill_table(skills: &[Skill]) -> String {
+    let names = skills.iter().map(|skill| display_width(&skill.name)).max();
+    let names = names.unwrap_or(0);
+    let rest = terminal::column_count(120).saturating_sub(names + 2);
+    let mut out = String::new();
+    for skill in skills {
+        let about = clip_to_width(
+            &one_line(&skill.description),
+            // On a narrow terminal lines wrap; less than this would say nothing.
+            rest.max(MIN_DESCRIPTION_COLUMNS),
+        );
+        let _ = writeln!(out, "{}  {about}", pad_right(&skill.name, names).bold());
+    }
+    out
+}
+
+fn problem_list(problems: &[SkillProblem]) -> String {
+    let mut out = String::new();
+    for SkillProblem {
+        path,
+        rule,
+        message,
+    } in problems
+    {
+        let _ = writeln!(out, "{}  {}", printable_lines(path).bold(), rule.yellow());
+        let _ = writeln!(out, "  {}", one_line(message));
+    }
+    out
 }
 
 fn check_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
@@ -137,17 +151,7 @@ fn check_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
         write::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(exit);
     }
-    let mut out = String::new();
-    for SkillProblem {
-        path,
-        rule,
-        message,
-    } in &found.problems
-    {
-        let _ = writeln!(out, "{}  {}", printable_lines(path).bold(), rule.yellow());
-        let _ = writeln!(out, "  {}", one_line(message));
-    }
-    write::print_styled(&out)?;
+    write::print_styled(&problem_list(&found.problems))?;
     if !globals.quiet {
         let skills = count_with_noun(found.skills.len() as u64, "skill");
         let problems = match found.problems.len() as u64 {

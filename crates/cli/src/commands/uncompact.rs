@@ -1,6 +1,7 @@
 //! `contexture uncompact`: what a compaction stands for is shown again.
 
 use clap::Args;
+use contexture::engine::CoverEntry;
 use serde_json::json;
 
 use crate::database;
@@ -38,23 +39,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .as_deref()
         .unwrap_or_default()
         .to_ascii_lowercase();
-    let mut found = in_effect
-        .iter()
-        // The newest first: without a name everything begins with the empty text, and the newest is
-        // meant.
-        .rev()
-        .filter(|entry| entry.compaction.to_string().starts_with(&named));
-    let Some(entry) = found.next() else {
-        let message = match in_effect.len() {
-            0 => "no compaction is in effect on this branch".to_owned(),
-            _ => format!("no compaction in effect begins with {named:?}"),
-        };
-        return Err(Failure::new(Exit::Refused, "not_in_effect", message));
-    };
-    if !named.is_empty() && found.next().is_some() {
-        let message = format!("several compactions begin with {named:?}");
-        return Err(Failure::new(Exit::Refused, "ambiguous", message));
-    }
+    let entry = find_compaction(&in_effect, &named)?;
     chat.uncompact(entry.compaction).await?;
     let id = entry.compaction.to_string();
     if globals.json {
@@ -66,4 +51,26 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         ))?;
     }
     Ok(Exit::Done)
+}
+
+/// The compaction whose id begins so; the newest where nothing is named.
+fn find_compaction<'e>(in_effect: &'e [CoverEntry], named: &str) -> Outcome<&'e CoverEntry> {
+    let mut found = in_effect
+        .iter()
+        // The newest first: without a name everything begins with the empty text, and the newest is
+        // meant.
+        .rev()
+        .filter(|entry| entry.compaction.to_string().starts_with(named));
+    let Some(entry) = found.next() else {
+        let message = match in_effect.len() {
+            0 => "no compaction is in effect on this branch".to_owned(),
+            _ => format!("no compaction in effect begins with {named:?}"),
+        };
+        return Err(Failure::new(Exit::Refused, "not_in_effect", message));
+    };
+    if !named.is_empty() && found.next().is_some() {
+        let message = format!("several compactions begin with {named:?}");
+        return Err(Failure::new(Exit::Refused, "ambiguous", message));
+    }
+    Ok(entry)
 }

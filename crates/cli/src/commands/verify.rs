@@ -2,7 +2,7 @@
 
 use clap::Args;
 use contexture::store::{Error as StoreError, verify_conversation};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::database::{self, require_maintenance};
 use crate::options::globals::Globals;
@@ -26,6 +26,17 @@ pub(crate) struct Arguments {
     conversation: Option<String>,
 }
 
+/// What was checked and what is damaged.
+#[derive(Debug, Default)]
+struct VerifyReport {
+    conversations: u64,
+    /// Rows that were compared with what they must be.
+    checked: u64,
+    findings: Vec<String>,
+    /// Why the database's own files were not checked.
+    unchecked: Option<String>,
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -35,53 +46,69 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let named = arguments.conversation.as_deref();
     let (engine, ids) = database::select_conversations(globals, named, None).await?;
     let upkeep = require_maintenance(&engine)?;
-    let (mut findings, mut checked, mut unchecked) = (Vec::new(), 0, None);
+    let mut report = VerifyReport {
+        conversations: ids.len() as u64,
+        ..VerifyReport::default()
+    };
     // The file is checked as a whole, which is too much for one conversation.
     if arguments.conversation.is_none() {
         match upkeep.verify_medium().await {
-            Ok(lines) => findings.extend(
+            Ok(lines) => report.findings.extend(
                 lines
                     .into_iter()
                     .map(|line| format!("the database: {line}")),
             ),
-            // A database server checks its own files; that this was left out is told below.
-            Err(error @ StoreError::NotOffered { .. }) => unchecked = Some(error.to_string()),
+            // A database server checks its own files; that this was left out is told with the result.
+            Err(error @ StoreError::NotOffered { .. }) => {
+                report.unchecked = Some(error.to_string());
+            }
             Err(error) => return Err(error.into()),
         }
     }
     for id in &ids {
         let page = verify_conversation(upkeep, &owner, id).await?;
-        checked += page.checked;
-        findings.extend(page.findings.iter().map(ToString::to_string));
+        report.checked += page.checked;
+        let findings = page.findings.iter().map(ToString::to_string);
+        report.findings.extend(findings);
     }
-    let conversations = ids.len() as u64;
     if globals.json {
-        let document = json!({
-            "conversations": conversations, "checked": checked, "findings": findings,
-            "unchecked": unchecked,
-        });
-        write::print_json(&document)?;
+        write::print_json(&report.to_json())?;
     } else {
-        for finding in &findings {
-            write::print_styled(&format!("{finding}\n"))?;
-        }
-        if !globals.quiet {
-            let what = count_with_noun(conversations, "conversation");
-            let found = match findings.len() as u64 {
-                0 => "nothing is damaged".to_owned(),
-                count => count_with_noun(count, "finding"),
-            };
-            let rows = count_with_noun(checked, "row");
-            if let Some(why) = &unchecked {
-                write::print_stderr(&format!(
-                    "the database's own files were not checked: {why}\n"
-                ));
-            }
-            write::print_styled(&format!("{what}, {rows} checked: {found}\n"))?;
-        }
+        report.print_text(globals)?;
     }
-    Ok(match findings.is_empty() {
+    Ok(match report.findings.is_empty() {
         true => Exit::Done,
         false => Exit::Findings,
     })
+}
+
+impl VerifyReport {
+    fn to_json(&self) -> Value {
+        json!({
+            "conversations": self.conversations, "checked": self.checked, "findings": self.findings,
+            "unchecked": self.unchecked,
+        })
+    }
+
+    /// Prints the findings, then what was checked.
+    fn print_text(&self, globals: &Globals) -> Outcome<()> {
+        for finding in &self.findings {
+            write::print_styled(&format!("{finding}\n"))?;
+        }
+        if globals.quiet {
+            return Ok(());
+        }
+        let what = count_with_noun(self.conversations, "conversation");
+        let found = match self.findings.len() as u64 {
+            0 => "nothing is damaged".to_owned(),
+            count => count_with_noun(count, "finding"),
+        };
+        let rows = count_with_noun(self.checked, "row");
+        if let Some(why) = &self.unchecked {
+            write::print_stderr(&format!(
+                "the database's own files were not checked: {why}\n"
+            ));
+        }
+        write::print_styled(&format!("{what}, {rows} checked: {found}\n"))
+    }
 }

@@ -69,18 +69,7 @@ impl CompileSettings {
         written_in: Option<Format>,
     ) -> Outcome<Target> {
         let model = default_model::choose_model(self.model.as_deref(), own, written_in, self.to);
-        let format = match self.to {
-            // UI messages are no request. What fits is decided as for the model's own provider.
-            Format::Ui => Format::of_provider(&self.catalogue().resolve(&model)?.provider),
-            Format::Items => {
-                return Err(
-                    Failure::usage("items are not a request: no model reads them").with_hint(
-                        "`contexture export --to items` writes the items of a conversation",
-                    ),
-                );
-            }
-            format => format,
-        };
+        let format = self.request_format(&model)?;
         let mut target = Target::new(format, model);
         if let Some(window) = self.window {
             target = target.window(window);
@@ -95,6 +84,21 @@ impl CompileSettings {
         Ok(target
             .history(history)
             .marker_policy(self.view.marker_policy()))
+    }
+
+    /// The format of the request that is compiled for a model.
+    fn request_format(&self, model: &str) -> Outcome<Format> {
+        match self.to {
+            // UI messages are no request. What fits is decided as for the model's own provider.
+            Format::Ui => Ok(Format::of_provider(
+                &self.catalogue().resolve(model)?.provider,
+            )),
+            Format::Items => Err(
+                Failure::usage("items are not a request: no model reads them")
+                    .with_hint("`contexture export --to items` writes the items of a conversation"),
+            ),
+            format => Ok(format),
+        }
     }
 
     /// The fragments, as what is said beside the conversation.

@@ -102,18 +102,7 @@ impl From<CatalogueError> for Failure {
             CatalogueError::UnknownModel {
                 name,
                 similar: near,
-            } => {
-                let failure = Self::new(
-                    Exit::NotFound,
-                    "unknown_model",
-                    format!("unknown model {name:?}"),
-                )
-                .with_details(json!({ "model": name, "near": near }));
-                match near.as_slice() {
-                    [] => failure.with_hint("`contexture doctor --models` lists the known models"),
-                    near => failure.with_hint(format!("did you mean {}?", near.join(", "))),
-                }
-            }
+            } => unknown_model(name, near),
             CatalogueError::WrongProvider {
                 model,
                 provider,
@@ -129,6 +118,16 @@ impl From<CatalogueError> for Failure {
             .with_hint(format!("ask it in {native}: --to {native}")),
             _ => Self::bad_input("models_file", error_chain(&error)),
         }
+    }
+}
+
+fn unknown_model(name: &str, near: &[String]) -> Failure {
+    let message = format!("unknown model {name:?}");
+    let failure = Failure::new(Exit::NotFound, "unknown_model", message)
+        .with_details(json!({ "model": name, "near": near }));
+    match near {
+        [] => failure.with_hint("`contexture doctor --models` lists the known models"),
+        near => failure.with_hint(format!("did you mean {}?", near.join(", "))),
     }
 }
 

@@ -131,6 +131,11 @@ fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> 
     if is_sound(sealed.blocks) {
         return Ok(());
     }
+    find_unpaired_call(sealed.blocks)
+}
+
+/// Goes through all calls and outputs in order, and tells where the first is without its other half.
+fn find_unpaired_call(blocks: &[&LoweredBlock]) -> Result<(), PostconditionError> {
     // By id: how many calls are open, and the piece of the last.
     let mut open: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -140,7 +145,7 @@ fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> 
             blocks: [here, there],
         })
     };
-    for (at, piece) in sealed.blocks.iter().enumerate() {
+    for (at, piece) in blocks.iter().enumerate() {
         let facts = &piece.lowered.chunk.facts;
         for output in &facts.outputs {
             match open.get_mut(output.as_str()) {

@@ -217,6 +217,14 @@ fn can_clear(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPoli
     !error && !kept && bytes >= policy.min_bytes
 }
 
+/// Whether an entry is an output of this tool that may be cleared.
+fn can_clear_entry(entry: &ViewEntry, tool: &str, policy: &ClearPolicy) -> bool {
+    match &*entry.item {
+        Item::FunctionCallOutput(output) => !entry.pinned && can_clear(output, Some(tool), policy),
+        _ => false,
+    }
+}
+
 /// The outputs whose call was made again, with the same arguments, before the index `settled`.
 fn superseded_outputs(
     entries: &[ViewEntry],
@@ -248,14 +256,10 @@ fn superseded_outputs(
         // The newest output of equal calls is the true one; older ones show a state that no longer
         // holds.
         if let Some(before) = newest.insert(key, *at) {
-            let stays = entries.get(before).is_none_or(|before| {
-                let Item::FunctionCallOutput(output) = &*before.item else {
-                    return true;
-                };
-                before.pinned || !can_clear(output, Some(&call.name), policy)
-            });
+            let older = entries.get(before);
+            let goes = older.is_some_and(|older| can_clear_entry(older, &call.name, policy));
             // A call that failed the second time does not make the first answer obsolete.
-            if !stays && output.is_error != Some(true) {
+            if goes && output.is_error != Some(true) {
                 repeated.insert(before);
             }
         }

@@ -69,7 +69,19 @@ impl Contribution {
         Self::state_with(value, placement, Arc::new(XmlRenderer::default()))
     }
 
-    /// The same, in the words of another renderer.
+    /// Shows a value as [`Contribution::state`] does, written by another renderer.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_compile::{Contribution, Placement};
+    /// use contexture_render::ToonRenderer;
+    ///
+    /// let toon = Arc::new(ToonRenderer::default());
+    /// let state = Contribution::state_with(&[1, 2], Placement::Tail, toon)?;
+    /// assert_eq!(state.source, "state");
+    /// # Ok::<(), contexture_compile::StateError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Contribution::state`].

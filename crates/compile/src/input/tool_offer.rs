@@ -32,7 +32,7 @@ pub struct ToolOffer {
 impl OfferedTools {
     /// What is to be remembered of a selection.
     #[must_use]
-    pub fn from_selection(selection: &Selection) -> Self {
+    pub(crate) fn from_selection(selection: &Selection) -> Self {
         Self {
             places: selection.slots.clone(),
             choice: choice_hash(&selection.choice),

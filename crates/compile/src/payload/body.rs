@@ -357,7 +357,7 @@ impl Payload {
 
     /// How many messages of the conversation it has; those of the system prompt do not count.
     #[must_use]
-    pub fn message_count(&self) -> usize {
+    pub(crate) fn message_count(&self) -> usize {
         self.elements.iter().map(|element| element.messages).sum()
     }
 

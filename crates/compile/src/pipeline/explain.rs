@@ -14,7 +14,7 @@ use crate::input::{Band, CompileRequest, Contribution, EpochReport};
 use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
 use crate::report::{
-    PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, SegmentVerdict,
+    PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment, SegmentVerdict,
     TargetReport, TokenRange, Totals, count_with_noun,
 };
 
@@ -112,18 +112,7 @@ pub(crate) fn build_report(
     row.add_contributions(ledger, |band| band <= Band::Anchor);
     row.add_history(ledger);
     row.add_contributions(ledger, |band| band > Band::Anchor);
-    // Framing has one row for all of the request: split by message it would only be noise.
-    let framing = ledger.overhead.framing
-        + ledger
-            .placed
-            .iter()
-            .map(|placed| placed.framing)
-            .sum::<TokenBounds>()
-        + ledger
-            .sent_blocks
-            .iter()
-            .map(|piece| piece.framing)
-            .sum::<TokenBounds>();
+    let framing = total_framing(ledger);
     // Before the framing row, which is an estimate with every provider: exact means that the texts are
     // counted exactly.
     let exact = has_exact_segments(row.segments);
@@ -154,13 +143,7 @@ pub(crate) fn build_report(
         rewritten: rewritten_items(ledger),
         removed_tools: removed_tools(ledger.input.request),
         readable: has_read_tool(&ledger.input.request.tools),
-        repairs: ledger
-            .prepared
-            .repairs
-            .iter()
-            .chain(ledger.placed.iter().flat_map(|placed| &placed.repairs))
-            .cloned()
-            .collect(),
+        repairs: all_repairs(ledger),
         losses: ledger.all_losses(),
         epoch,
         cache,
@@ -169,6 +152,20 @@ pub(crate) fn build_report(
             fingerprint: payload.fingerprint().to_string(),
         },
     }
+}
+
+/// What the format adds to the request. It has one row for all of it: split by message it would only be noise.
+fn total_framing(ledger: &CompileOutcome<'_>) -> TokenBounds {
+    let placed = ledger.placed.iter().map(|placed| placed.framing);
+    let sent = ledger.sent_blocks.iter().map(|piece| piece.framing);
+    ledger.overhead.framing + placed.sum::<TokenBounds>() + sent.sum::<TokenBounds>()
+}
+
+/// The repairs of the history, then those of the contributions.
+fn all_repairs(ledger: &CompileOutcome<'_>) -> Vec<Repair> {
+    let placed = ledger.placed.iter().flat_map(|placed| &placed.repairs);
+    let repairs = ledger.prepared.repairs.iter().chain(placed);
+    repairs.cloned().collect()
 }
 
 /// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.

@@ -10,7 +10,7 @@ use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
 use serde::Serialize;
 
-use crate::input::{Band, EpochReport};
+use crate::input::EpochReport;
 
 /// What one compile did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -302,11 +302,4 @@ pub struct PayloadReport {
     pub fingerprint: String,
 }
 
-impl Report {
-    /// The segments of a band, in payload order.
-    pub fn band_segments(&self, band: Band) -> impl Iterator<Item = &Segment> {
-        self.segments
-            .iter()
-            .filter(move |segment| segment.band == band.as_str())
-    }
-}
+impl Report {}

@@ -9,7 +9,7 @@ use contexture_prompt_cache::CacheReport;
 
 use crate::input::Contribution;
 use crate::report::document::{
-    OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, SegmentVerdict,
+    OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, SegmentVerdict, TargetReport,
 };
 use crate::report::number_format::{count_with_noun, group_thousands};
 
@@ -21,19 +21,10 @@ pub(crate) type ReportNote = (&'static str, String);
 
 /// Everything beside the segments, in the order to read it.
 pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
-    let (target, epoch) = (&report.target, &report.epoch);
+    let epoch = &report.epoch;
     let state = if epoch.opened { "opened" } else { "continued" };
     let mut notes = vec![
-        (
-            "target",
-            format!(
-                "{} · {} · window {}, reserve {}",
-                target.format,
-                target.model,
-                group_thousands(target.window),
-                group_thousands(target.reserve)
-            ),
-        ),
+        ("target", target_note(&report.target)),
         (
             "epoch",
             format!("{} {state}: {}", epoch.number, epoch.reason.as_str()),
@@ -62,6 +53,16 @@ pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
         ),
     ));
     notes
+}
+
+fn target_note(target: &TargetReport) -> String {
+    format!(
+        "{} · {} · window {}, reserve {}",
+        target.format,
+        target.model,
+        group_thousands(target.window),
+        group_thousands(target.reserve)
+    )
 }
 
 /// What became of the cache object.

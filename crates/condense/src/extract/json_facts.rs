@@ -46,29 +46,7 @@ fn walk_json(
     match json.as_bytes().first() {
         // Bounds the recursion; hostile output may be nested without end.
         Some(b'{' | b'[') if depth == DEEPEST => text(json),
-        Some(b'{') => {
-            let Ok(fields) = Fields::parse(json) else {
-                return;
-            };
-            for (key, value) in fields.iter() {
-                let value = value.get();
-                let telling = matches!(
-                    classify_word(key),
-                    Some(FactKind::Identifier | FactKind::Number | FactKind::Path)
-                ) && value.starts_with(['{', '[']);
-                // The key is a value itself, such as an id that names its record.
-                if telling {
-                    add_value(facts, name, key.to_owned());
-                }
-                walk_json(
-                    if telling { name } else { key },
-                    value,
-                    depth + 1,
-                    facts,
-                    text,
-                );
-            }
-        }
+        Some(b'{') => walk_object(name, json, depth, facts, text),
         Some(b'[') => {
             let values: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
             for value in values {
@@ -87,6 +65,31 @@ fn walk_json(
         }
         Some(b'-' | b'0'..=b'9') => add_value(facts, name, json.to_owned()),
         _ => {}
+    }
+}
+
+fn walk_object(
+    name: &str,
+    json: &str,
+    depth: usize,
+    facts: &mut ValuesByName,
+    text: &mut dyn FnMut(&str),
+) {
+    let Ok(fields) = Fields::parse(json) else {
+        return;
+    };
+    for (key, value) in fields.iter() {
+        let value = value.get();
+        let telling = matches!(
+            classify_word(key),
+            Some(FactKind::Identifier | FactKind::Number | FactKind::Path)
+        ) && value.starts_with(['{', '[']);
+        // The key is a value itself, such as an id that names its record.
+        if telling {
+            add_value(facts, name, key.to_owned());
+        }
+        let name = if telling { name } else { key };
+        walk_json(name, value, depth + 1, facts, text);
     }
 }
 

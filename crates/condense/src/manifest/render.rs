@@ -210,20 +210,27 @@ impl<'a> ManifestSelection<'a> {
                 continue;
             }
             self.remaining = self.remaining.saturating_sub(cost);
-            self.written_headings
-                .extend([(section, None), (section, Some(one.group))]);
-            match section.layout() {
-                EntryLayout::Lines => {
-                    let words =
-                        extract_facts(&one.text).map(|(_, word)| normalize_value(word).to_owned());
-                    self.in_lines.extend(words);
-                }
-                EntryLayout::Groups | EntryLayout::Words => {
-                    self.mentioned.insert(normalize_value(&one.text).to_owned());
-                }
+            self.select_entry(at);
+        }
+    }
+
+    /// Takes an entry, and records what the text says with it.
+    fn select_entry(&mut self, at: usize) {
+        let Some(one) = self.candidates.get_mut(at) else {
+            return;
+        };
+        one.is_selected = true;
+        let section = one.section;
+        self.written_headings
+            .extend([(section, None), (section, Some(one.group))]);
+        match section.layout() {
+            EntryLayout::Lines => {
+                let words =
+                    extract_facts(&one.text).map(|(_, word)| normalize_value(word).to_owned());
+                self.in_lines.extend(words);
             }
-            if let Some(one) = self.candidates.get_mut(at) {
-                one.is_selected = true;
+            EntryLayout::Groups | EntryLayout::Words => {
+                self.mentioned.insert(normalize_value(&one.text).to_owned());
             }
         }
     }
@@ -264,42 +271,43 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
+    /// Writes a list and its heading; nothing where no entry was taken.
+    fn push_section_lines(&self, section: Section, lines: &mut Vec<String>) {
+        // A word that a line says, taken after it, needs no list.
+        let listed = |one: &&EntryCandidate| {
+            section.layout() != EntryLayout::Words
+                || !self.in_lines.contains(normalize_value(&one.text))
+        };
+        let mine = |one: &&EntryCandidate| one.section == section && one.is_selected;
+        let taken: Vec<&EntryCandidate> =
+            self.candidates.iter().filter(mine).filter(listed).collect();
+        if taken.is_empty() {
+            return;
+        }
+        let heading = format!("{}:", section.heading());
+        match section.layout() {
+            EntryLayout::Words => lines.push(format!("{heading} {}", join_entries(&taken))),
+            EntryLayout::Lines => {
+                lines.push(heading);
+                lines.extend(taken.iter().map(|one| format!(" {}", one.text)));
+            }
+            EntryLayout::Groups => {
+                lines.push(heading);
+                for group in taken.chunk_by(|a, b| a.group == b.group) {
+                    let at = group.first().map_or(0, |one| one.group);
+                    let name = self.group_name(section, at);
+                    lines.push(format!(" {name}: {}", join_entries(group)));
+                }
+            }
+        }
+    }
+
     fn selected_text(&self) -> ManifestText {
         let mut lines = vec![self.title_line()];
         // Written in a fixed order, whatever the order in which entries were chosen: readers find the
         // same list in the same place.
         for section in sections_in_order() {
-            // A word that a line says, taken after it, needs no list.
-            let listed = |one: &&EntryCandidate| {
-                section.layout() != EntryLayout::Words
-                    || !self.in_lines.contains(normalize_value(&one.text))
-            };
-            let mine = |one: &&EntryCandidate| one.section == section && one.is_selected;
-            let taken: Vec<&EntryCandidate> =
-                self.candidates.iter().filter(mine).filter(listed).collect();
-            if taken.is_empty() {
-                continue;
-            }
-            let heading = format!("{}:", section.heading());
-            let joined = |some: &[&EntryCandidate]| {
-                let texts: Vec<&str> = some.iter().map(|one| one.text.as_str()).collect();
-                texts.join(" ")
-            };
-            match section.layout() {
-                EntryLayout::Words => lines.push(format!("{heading} {}", joined(&taken))),
-                EntryLayout::Lines => {
-                    lines.push(heading);
-                    lines.extend(taken.iter().map(|one| format!(" {}", one.text)));
-                }
-                EntryLayout::Groups => {
-                    lines.push(heading);
-                    for group in taken.chunk_by(|a, b| a.group == b.group) {
-                        let at = group.first().map_or(0, |one| one.group);
-                        let name = self.group_name(section, at);
-                        lines.push(format!(" {name}: {}", joined(group)));
-                    }
-                }
-            }
+            self.push_section_lines(section, &mut lines);
         }
         let omitted = self
             .candidates
@@ -314,6 +322,11 @@ impl<'a> ManifestSelection<'a> {
             omitted,
         }
     }
+}
+
+fn join_entries(entries: &[&EntryCandidate]) -> String {
+    let texts: Vec<&str> = entries.iter().map(|one| one.text.as_str()).collect();
+    texts.join(" ")
 }
 
 fn omission_line(entries: usize) -> String {

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use contexture_ir::NodeId;
 
-/// The source of the time.
+/// The source of the time. An engine has [`SystemClock`] unless it is given another.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds since the Unix epoch. Information only: nothing is ordered by it.
     fn now_ms(&self) -> i64;
@@ -45,7 +45,7 @@ impl Clock for TestClock {
     }
 }
 
-/// The source of new ids.
+/// The source of new ids. An engine has [`RandomIds`] unless it is given another.
 pub trait IdSource: Send + Sync + fmt::Debug {
     /// Sixteen bytes that were never given before.
     fn new_id_bytes(&self) -> [u8; 16];

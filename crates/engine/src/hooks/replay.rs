@@ -22,7 +22,7 @@ impl LayerSession {
     ///
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn spawn_into(&self, child: &mut Self) -> Result<(), EngineError> {
+    pub(crate) async fn spawn_into(&self, child: &mut Self) -> Result<(), EngineError> {
         child
             .run_hook(LoggedHook::Spawn(self.pending_states()))
             .await

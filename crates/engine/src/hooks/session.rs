@@ -74,7 +74,7 @@ impl LayerSession {
     }
 
     /// Takes the outcomes of the hooks that ran since the last call.
-    pub fn take_outcomes(&mut self) -> Vec<HookOutcome> {
+    pub(crate) fn take_outcomes(&mut self) -> Vec<HookOutcome> {
         std::mem::take(&mut self.outcomes)
     }
 

@@ -27,7 +27,8 @@ pub const MAX_PAD_DEPTH: usize = 32;
 
 /// Working memory, shown behind the history unless it is placed elsewhere.
 ///
-/// Where the budget does not hold all of it, the last sections are left out first.
+/// Where the budget does not hold all of it, the last sections are left out first. A pad has at most [`MAX_PAD_BYTES`]
+/// and [`MAX_PAD_DEPTH`] levels.
 ///
 /// ```
 /// use contexture_ir::Raw;

@@ -29,7 +29,7 @@ impl<T> StateSchema for T where
 {
 }
 
-/// A typed value, shown behind the history unless it is placed elsewhere.
+/// A typed value ([`StateSchema`]), shown behind the history unless it is placed elsewhere.
 ///
 /// ```
 /// use contexture_ir::Raw;

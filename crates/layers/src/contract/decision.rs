@@ -18,6 +18,21 @@ pub struct ToolRequest {
 
 impl ToolRequest {
     /// The tool's name, to hold [patterns](contexture_tools::Pattern) against.
+    ///
+    /// ```
+    /// use contexture_ir::Raw;
+    /// use contexture_layers::ToolRequest;
+    /// use contexture_tools::ToolId;
+    ///
+    /// let call = ToolRequest {
+    ///     tool: "mail/send".to_owned(),
+    ///     called_name: "mail_send".to_owned(),
+    ///     call_id: "call_1".to_owned(),
+    ///     arguments: Raw::parse("{}")?,
+    /// };
+    /// assert_eq!(call.tool_id(), ToolId::in_group("mail", "send"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tool_id(&self) -> ToolId {
         match self.tool.split_once('/') {

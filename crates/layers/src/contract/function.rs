@@ -71,7 +71,7 @@ impl FunctionSpec {
 
     /// As models are offered it.
     #[must_use]
-    pub fn tool_definition(&self) -> ToolDefinition {
+    pub(crate) fn tool_definition(&self) -> ToolDefinition {
         ToolDefinition::Function(FunctionTool {
             name: self.tool.clone(),
             description: Some(self.description.clone()),

@@ -103,7 +103,10 @@ impl Outline {
 
     /// The same for several segments, in ascending order, at the cost of the last.
     #[must_use]
-    pub fn prefix_hashes(&self, segments: impl IntoIterator<Item = usize>) -> Vec<ContentHash> {
+    pub(crate) fn prefix_hashes(
+        &self,
+        segments: impl IntoIterator<Item = usize>,
+    ) -> Vec<ContentHash> {
         let mut hasher = blake3::Hasher::new();
         // The scope first: equal contents for two models are two prefixes.
         hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
@@ -148,7 +151,7 @@ impl Outline {
 
     /// How many segments both begin with; 0 across scopes and formats.
     #[must_use]
-    pub fn common_prefix(&self, other: &Self) -> usize {
+    pub(crate) fn common_prefix(&self, other: &Self) -> usize {
         if (self.format, &self.scope) != (other.format, &other.scope) {
             return 0;
         }
@@ -179,7 +182,7 @@ impl Outline {
     /// The same without the oldest messages, so that at most `limit` tokens are left: what a host does
     /// that only slides a window. Structure is not its concern, so calls may lose their outputs.
     #[must_use]
-    pub fn without_oldest_messages(&self, limit: u64) -> Self {
+    pub(crate) fn without_oldest_messages(&self, limit: u64) -> Self {
         let mut left = self.tokens();
         let fits = |segment: &&OutlineSegment| {
             let old =

@@ -4,6 +4,20 @@
 //! by [`any`](StopCondition::any), [`all`](StopCondition::all) and [`not`](StopCondition::not). One that fails or panics
 //! stops the loop, whatever it is combined with: nobody knows what it would have said.
 //!
+//! ```
+//! use std::time::Duration;
+//!
+//! use contexture_runs::StopCondition;
+//!
+//! let is_over = StopCondition::any([
+//!     StopCondition::no_tool_calls(),
+//!     StopCondition::output_equals("DONE"),
+//!     StopCondition::output_unchanged(),
+//!     StopCondition::max_duration(Duration::from_secs(600)),
+//! ]);
+//! # let _ = is_over;
+//! ```
+//!
 //! Not here: limits that hold whatever a loop wants ([`crate::RunBudget`]).
 
 use contexture_catalogue::Money;

@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{ConversationId, Item, RunId};
+use contexture_ir::{ConversationId, FunctionCall, Item, RunId};
 use contexture_wire::{PieceKind, StreamEvent};
 use serde_json::{Value, json};
 
@@ -70,7 +70,18 @@ impl AgUi {
         }
     }
 
-    /// As a run below another.
+    /// The same for a run that another began: its first event names that parent.
+    ///
+    /// ```
+    /// use contexture_ir::{ConversationId, RunId};
+    /// use contexture_runs::AgUi;
+    ///
+    /// let (parent, child) = (RunId::from_bytes([1; 16]), RunId::from_bytes([2; 16]));
+    /// let thread = ConversationId::new("support-42")?;
+    /// let mut events = AgUi::new(thread, child).for_child_run(parent);
+    /// # let _ = &mut events;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn for_child_run(mut self, parent: RunId) -> Self {
         self.parent = Some(parent);
@@ -107,13 +118,7 @@ impl AgUi {
             }
             RunEventKind::ToolStarted { call, .. } => {
                 if self.calls.insert(call.call_id.clone()) {
-                    let id = &call.call_id;
-                    let start = json!({"toolCallId": id, "toolCallName": call.name});
-                    let args = json!({"toolCallId": id, "delta": call.arguments});
-                    let end = json!({"toolCallId": id});
-                    out.push(ProtocolEvent::new("TOOL_CALL_START", start));
-                    out.push(ProtocolEvent::new("TOOL_CALL_ARGS", args));
-                    out.push(ProtocolEvent::new("TOOL_CALL_END", end));
+                    out.extend(whole_call_events(call));
                 }
             }
             RunEventKind::ToolFinished { node, output } => {
@@ -138,14 +143,10 @@ impl AgUi {
                 self.finish_run(AgUiOutcome::Suspended(outcome), &mut out);
             }
             RunEventKind::Ended { status, reason, .. } => {
-                let finish = match (status, reason) {
-                    (RunStatus::Failed, reason) => {
-                        AgUiOutcome::Failed(reason.clone().unwrap_or_default())
-                    }
-                    (RunStatus::Aborted, _) => AgUiOutcome::Cancelled,
-                    _ => AgUiOutcome::Done,
-                };
-                self.finish_run(finish, &mut out);
+                self.finish_run(
+                    AgUiOutcome::from_status(*status, reason.as_deref()),
+                    &mut out,
+                );
             }
         }
         out
@@ -296,6 +297,19 @@ impl AgUi {
     }
 }
 
+/// A call that was not told while its answer came: its begin, its arguments and its end at once.
+fn whole_call_events(call: &FunctionCall) -> [ProtocolEvent; 3] {
+    let id = &call.call_id;
+    let start = json!({"toolCallId": id, "toolCallName": call.name});
+    let args = json!({"toolCallId": id, "delta": call.arguments});
+    let end = json!({"toolCallId": id});
+    [
+        ProtocolEvent::new("TOOL_CALL_START", start),
+        ProtocolEvent::new("TOOL_CALL_ARGS", args),
+        ProtocolEvent::new("TOOL_CALL_END", end),
+    ]
+}
+
 fn custom_event(name: &str, value: Value) -> ProtocolEvent {
     ProtocolEvent::new("CUSTOM", json!({"name": name, "value": value}))
 }
@@ -307,4 +321,14 @@ enum AgUiOutcome {
     Failed(String),
     /// With the outcome.
     Suspended(Value),
+}
+
+impl AgUiOutcome {
+    fn from_status(status: RunStatus, reason: Option<&str>) -> Self {
+        match status {
+            RunStatus::Failed => Self::Failed(reason.unwrap_or_default().to_owned()),
+            RunStatus::Aborted => Self::Cancelled,
+            _ => Self::Done,
+        }
+    }
 }

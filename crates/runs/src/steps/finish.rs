@@ -20,15 +20,7 @@ pub(crate) async fn finish_run(
     // Hooks first: what they change goes with the end node below, in one append.
     run.session.on_complete(&run_end(error)).await;
     run.session.dispose().await;
-    // All state of the run goes with the end node, so the next run on the path inherits nothing of it.
-    let state = run.load_run_state().await?;
-    let mut removals: BTreeSet<StateKey> = state.root.keys().cloned().collect();
-    // Layers may have asked models in the hooks above, which adds side usage that is not on the tree yet.
-    removals.insert(side_usage_key(run.id)?);
-    let removals = removals
-        .into_iter()
-        .map(StateChange::remove_entry)
-        .collect();
+    let removals = run_state_removals(run).await?;
     let ended = StoredRunEnd {
         status,
         ended_ms: run.chat.engine().now_ms(),
@@ -38,15 +30,7 @@ pub(crate) async fn finish_run(
         reason: error.map(ToString::to_string),
     };
     let reason = ended.reason.clone();
-    let step = run.run_step();
-    let node = NewItem {
-        // The end node belongs to the run's last step, so that it is counted among the run's own
-        // nodes.
-        run: Some(step.run),
-        step: Some(step.step),
-        ..ended.to_end_node(run.id)?
-    };
-    run.append_node(node, removals).await?;
+    append_end_node(run, &ended, removals).await?;
     // The entry last: the end node decides. A crash in between leaves an entry that says "running", and `resume` corrects it.
     let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
     ended
@@ -63,6 +47,34 @@ pub(crate) async fn finish_run(
         reason,
         usage,
     });
+    Ok(())
+}
+
+/// The changes that remove all state of the run. They go with the end node, so the next run on the path inherits nothing
+/// of it.
+async fn run_state_removals(run: &LiveRun) -> Result<Vec<StateChange>, RunError> {
+    let state = run.load_run_state().await?;
+    let mut removals: BTreeSet<StateKey> = state.root.keys().cloned().collect();
+    // Layers may ask models in the hooks at the run's end, which adds side usage that is not on the tree yet.
+    removals.insert(side_usage_key(run.id)?);
+    let removals = removals.into_iter().map(StateChange::remove_entry);
+    Ok(removals.collect())
+}
+
+async fn append_end_node(
+    run: &mut LiveRun,
+    ended: &StoredRunEnd,
+    removals: Vec<StateChange>,
+) -> Result<(), RunError> {
+    let step = run.run_step();
+    let node = NewItem {
+        // The end node belongs to the run's last step, so that it is counted among the run's own
+        // nodes.
+        run: Some(step.run),
+        step: Some(step.step),
+        ..ended.to_end_node(run.id)?
+    };
+    run.append_node(node, removals).await?;
     Ok(())
 }
 

@@ -3,14 +3,14 @@
 //! A child's id derives from the call or name it belongs to. A parent that is resumed therefore finds the child it had,
 //! open or ended, instead of starting a second one.
 
-use contexture_engine::{Conversation, EngineError};
+use contexture_engine::{Conversation, EngineError, LayerSession, RunScope};
 use contexture_ir::{NodeId, RunId};
 use contexture_layers::{ChildEnd, RunEnd};
 use contexture_store::{
-    Activation, BranchLabel, Error as StoreError, NewBranch, PathEnd, RefChange, StateChange,
+    Activation, BranchLabel, Error as StoreError, NewBranch, Node, PathEnd, RefChange, StateChange,
 };
 
-use crate::agent::{ChildHistory, RunEventKind, SubAgent, Turn, TurnEnd};
+use crate::agent::{Agent, ChildHistory, RunEventKind, SubAgent, Turn, TurnEnd};
 use crate::error::RunError;
 use crate::execution::{
     LiveRun, SideUsageLog, UnansweredCall, UnansweredCalls, json_bytes, user_message,
@@ -130,15 +130,20 @@ pub(crate) async fn run_sub_agent(
         _ => {}
     }
     let changes = collect_child_result(run, &child, &turn).await?;
-    let result = match turn {
+    let result = child_output(turn);
+    Ok(SubAgentOutcome::Done { result, changes })
+}
+
+/// What a child gives its parent: its value, else its text.
+fn child_output(turn: Result<Turn, RunError>) -> Result<ToolOutput, ToolFailure> {
+    match turn {
         Ok(turn) => Ok(turn
             .value
             .map_or(turn.text, |value| value.get().to_owned())
             .into()),
         Err(RunError::Cancelled(cancelled)) => Err(cancelled.into()),
         Err(error) => Err(ToolFailure::from_message(error)),
-    };
-    Ok(SubAgentOutcome::Done { result, changes })
+    }
 }
 
 /// Tells layers of a child's end and returns the change that stores its usage, by which it counts as joined.
@@ -178,14 +183,7 @@ async fn open_child_run(
     RunError::check_depth(depth as usize)?;
     let chat = open_child_branch(run, id, base).await?;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
-    let mut config = agent.agent.clone();
-    // A child can never use more than its parent has left.
-    config.budget = run
-        .record
-        .budget
-        .limit_child(&run.usage(), &agent.agent.budget);
-    // One observer sees the whole tree, unless the sub-agent has one of its own.
-    config.observer = config.observer.or_else(|| run.agent.observer.clone());
+    let config = child_config(run, agent);
     if let Some(mut child) = load_run(&chat, id, &config, run.abort.child()).await? {
         child.channels = run.channels.clone();
         return Ok(child);
@@ -202,13 +200,7 @@ async fn open_child_run(
     let place = record.run_scope(id);
     let session = match &ended {
         None => chat.child_session(place, &run.session).await?,
-        // The states before the end node: `on_complete` is called again below, as it was then.
-        Some((node, _)) => {
-            let at = node
-                .parent
-                .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
-            chat.layer_session_at(at, Some(place)).await?
-        }
+        Some((node, _)) => session_before_end(&chat, node, place).await?,
     };
     let mut child = LiveRun::new(
         chat,
@@ -225,6 +217,31 @@ async fn open_child_run(
         Some((_, ended)) => restore_ended_child(&mut child, ended).await?,
     }
     Ok(child)
+}
+
+/// The agent of a child, within what its parent has left and with an observer.
+fn child_config(run: &LiveRun, agent: &SubAgent) -> Agent {
+    let mut config = agent.agent.clone();
+    // A child can never use more than its parent has left.
+    config.budget = run
+        .record
+        .budget
+        .limit_child(&run.usage(), &agent.agent.budget);
+    // One observer sees the whole tree, unless the sub-agent has one of its own.
+    config.observer = config.observer.or_else(|| run.agent.observer.clone());
+    config
+}
+
+/// Opens the layers with the states before the end node: restoring calls `on_complete` again, as it was called then.
+async fn session_before_end(
+    chat: &Conversation,
+    end: &Node,
+    place: RunScope,
+) -> Result<LayerSession, RunError> {
+    let at = end
+        .parent
+        .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
+    Ok(chat.layer_session_at(at, Some(place)).await?)
 }
 
 /// Restores a child that ended before its parent could store that: its result, its usage, and its layers' last states.

@@ -90,6 +90,15 @@ impl Abort {
 
     /// An error if it was aborted: for the places where work may end.
     ///
+    /// ```
+    /// use contexture_runs::Abort;
+    ///
+    /// let abort = Abort::new();
+    /// assert!(abort.ensure_not_aborted().is_ok());
+    /// abort.abort("the user left");
+    /// assert!(abort.ensure_not_aborted().is_err());
+    /// ```
+    ///
     /// # Errors
     /// [`Cancelled`], with the reason.
     pub fn ensure_not_aborted(&self) -> Result<(), Cancelled> {

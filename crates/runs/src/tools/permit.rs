@@ -11,7 +11,7 @@ use super::handler::{ToolConcurrency, ToolOptions};
 pub enum Resolution {
     /// It may run at once.
     Allowed(Allowed),
-    /// A person is to be asked.
+    /// A person is to be asked; [`PendingApproval::approve`] takes a yes.
     Ask(PendingApproval),
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use contexture_layers::Rerun;
 use contexture_telemetry::Operation;
 use contexture_tools::{
     Call, LoadedToolkits, Policy, PolicyVerdict, Registry, Resolved, Route, Tool, ToolError,
@@ -131,12 +130,6 @@ impl ToolBox {
     /// Puts another policy in place. Permits given before are held against it when they are used.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
-    }
-
-    /// What to do with a call of this tool that was begun before a crash.
-    #[must_use]
-    pub fn rerun_policy(&self, tool: &ToolId) -> Option<Rerun> {
-        self.handlers.get(tool).map(|held| held.options.rerun)
     }
 
     /// What a call comes to. Its arguments are mended where only one reading is possible, and checked against the tool's

@@ -49,7 +49,7 @@ pub enum AccessScope {
 
 impl AccessScope {
     /// What a key may do that says nothing of it.
-    pub const EVERYDAY: [Self; 3] = [Self::Read, Self::Write, Self::Proxy];
+    pub(crate) const EVERYDAY: [Self; 3] = [Self::Read, Self::Write, Self::Proxy];
 
     /// Its name in the configuration.
     #[must_use]

@@ -119,19 +119,19 @@ impl Default for PolicyConfig {
 impl PolicyConfig {
     /// Whether it may show less of a history that fits.
     #[must_use]
-    pub const fn can_shorten_history(&self) -> bool {
+    pub(crate) const fn can_shorten_history(&self) -> bool {
         self.window.is_some() || self.clear.is_some() || self.preview.is_some()
     }
 
     /// Whether it may change a request that fits, beside what it says itself.
     #[must_use]
-    pub const fn can_change_fitting_request(&self) -> bool {
+    pub(crate) const fn can_change_fitting_request(&self) -> bool {
         self.can_shorten_history() || self.tools.select.is_some() || self.cache_marks
     }
 
     /// Whether it may change what is said.
     #[must_use]
-    pub const fn can_rewrite(&self) -> bool {
+    pub(crate) const fn can_rewrite(&self) -> bool {
         self.can_change_fitting_request()
             || self.compact.is_some()
             || self.limit_tokens.is_some()
@@ -170,7 +170,7 @@ impl ToolsConfig {
 
     /// Whether every tool may be offered.
     #[must_use]
-    pub fn allows_all(&self) -> bool {
+    pub(crate) fn allows_all(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()
     }
 }

@@ -60,7 +60,7 @@ impl UpstreamFormat {
 
     /// Returns the protocol of this word.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         Self::all().find(|format| format.0 == word)
     }
 

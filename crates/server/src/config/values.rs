@@ -32,7 +32,7 @@ pub enum Toggle<T> {
 impl<T> Toggle<T> {
     /// Returns the table; `None` if it is off.
     #[must_use]
-    pub const fn as_option(&self) -> Option<&T> {
+    pub(crate) const fn as_option(&self) -> Option<&T> {
         match self {
             Self::Off => None,
             Self::On(config) => Some(config),

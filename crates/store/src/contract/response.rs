@@ -43,7 +43,7 @@ impl ResponseRecord {
 
     /// Its bytes, as far as limits count them.
     #[must_use]
-    pub fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         let inputs = self.inputs.recorded_bytes().map_or(0, |bytes| bytes.len());
         let usage = self.usage.as_ref().map_or(0, |usage| usage.len());
         inputs + usage + self.model.as_ref().map_or(0, String::len)

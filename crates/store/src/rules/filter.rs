@@ -136,7 +136,7 @@ pub fn title_contains(title: Option<&str>, text: &str) -> bool {
 
 /// Whether a list shows this conversation; where its page begins is not asked.
 #[must_use]
-pub fn is_listed_by(list: &ListConversations, one: &Conversation) -> bool {
+pub(crate) fn is_listed_by(list: &ListConversations, one: &Conversation) -> bool {
     let resource = list.resource.is_none() || list.resource == one.resource;
     let since = list.updated_since.is_none_or(|ms| one.updated_ms >= ms);
     let before = list.updated_before.is_none_or(|ms| one.updated_ms < ms);

@@ -29,16 +29,16 @@ pub use columns::{
 };
 pub use counters::{Counters, can_follow, counters_after_each};
 pub use detect_replay::{StoredItem, detect_replay};
-pub use filter::{
-    Attributes, check_list, filter_attributes, is_listed_by, matches_filter, title_contains,
-};
+pub(crate) use filter::is_listed_by;
+pub use filter::{Attributes, check_list, filter_attributes, matches_filter, title_contains};
 pub use merge_state::{Merged, merge_patch};
 pub use path_range::{DepthRange, depth_range, first_on_path};
 pub use root_record::{RootRecord, decode_root, encode_root};
+pub(crate) use search::phrases_with_all_terms;
 pub use search::{
     IndexCondition, Purpose, Query, Ranking, SAID_BYTES, SearchCandidate, TERM_BYTES,
-    TERMS_VERSION, Term, TermShape, TextMatch, build_snippet, check_search, index_terms, match_all,
-    phrases_with_all_terms, searchable_text, visit_terms,
+    TERMS_VERSION, Term, TermShape, TextMatch, check_search, index_terms, match_all,
+    searchable_text, visit_terms,
 };
 pub use streams::{
     StreamReplacement, cancel_record, check_chunk_append, check_chunks, check_claim, check_finish,

@@ -151,6 +151,16 @@ impl Registry {
     }
 
     /// Takes a group away with all its tools, and returns the tools' ids.
+    ///
+    /// ```
+    /// use contexture_tools::{Registry, ToolGroup};
+    ///
+    /// let mut registry = Registry::new();
+    /// registry.register_group(ToolGroup::namespace("mail", "Reads and sends mail."))?;
+    /// assert!(registry.unregister_group("mail").is_empty());
+    /// assert!(registry.register_group(ToolGroup::namespace("mail", "Another one.")).is_ok());
+    /// # Ok::<(), contexture_tools::ToolError>(())
+    /// ```
     pub fn unregister_group(&mut self, name: &str) -> Vec<ToolId> {
         let Some(group) = self.group(name) else {
             return Vec::new();

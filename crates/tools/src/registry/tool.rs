@@ -99,7 +99,7 @@ impl Tool {
 
     /// The function, if it is one.
     #[must_use]
-    pub fn as_function(&self) -> Option<&FunctionTool> {
+    pub(crate) fn as_function(&self) -> Option<&FunctionTool> {
         match &self.definition {
             ToolDefinition::Function(function) => Some(function),
             ToolDefinition::Provider(_) => None,

@@ -17,13 +17,13 @@ pub struct Evidence {
 
 impl Evidence {
     /// The certainty of a member that no other format has.
-    pub const OWN_MEMBER: u8 = 90;
+    pub(crate) const OWN_MEMBER: u8 = 90;
     /// The certainty of a member that other formats have with another meaning.
-    pub const SHARED_MEMBER: u8 = 60;
+    pub(crate) const SHARED_MEMBER: u8 = 60;
     /// The certainty of words in members that other formats have too.
     pub const OWN_WORDS: u8 = 30;
     /// The certainty of a shape that is only the most common one.
-    pub const COMMON_SHAPE: u8 = 10;
+    pub(crate) const COMMON_SHAPE: u8 = 10;
 
     /// Describes a sign.
     #[must_use]

@@ -88,7 +88,7 @@ impl Losses {
     }
 
     /// Moves everything out of `other`, each path prefixed.
-    pub fn extend_with_prefix(&mut self, prefix: &str, other: Losses) {
+    pub(crate) fn extend_with_prefix(&mut self, prefix: &str, other: Losses) {
         self.list.extend(other.list.into_iter().map(|mut loss| {
             loss.path.insert_str(0, prefix);
             loss

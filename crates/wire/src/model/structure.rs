@@ -30,7 +30,7 @@ pub struct Structure {
 
 impl Structure {
     /// The structure of items as they are stored: nothing is sent to anyone, so everything stands as it came.
-    pub const AS_STORED: Self = Self {
+    pub(crate) const AS_STORED: Self = Self {
         user_compactions: false,
         chat_calls: true,
         merged_parts: None,

@@ -119,7 +119,7 @@ impl<'a> RepairedItem<'a> {
 
     /// The item with the call id to write.
     #[must_use]
-    pub fn into_item(self) -> Item {
+    pub(crate) fn into_item(self) -> Item {
         let mut item = self.item.into_owned();
         if let Some(id) = self.call_id {
             match &mut item {

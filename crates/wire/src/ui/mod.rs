@@ -18,12 +18,12 @@
 //! Not here: streams of UI message chunks, tools' schemas.
 
 mod compaction;
-mod document;
 mod fold;
 mod lift;
 mod losses;
 mod media;
 mod message_builder;
+mod messages;
 mod metadata;
 mod reasoning;
 mod schema;
@@ -34,7 +34,7 @@ mod ui_only_fields;
 mod validate;
 mod validate_part;
 
-use document::{lift, lower};
+use messages::{lift, lower};
 
 pub use fold::{Extensions, FoldAudience, FoldItem, FoldOptions, Folder, fold};
 pub use lift::{LiftedMessage, lift_message};

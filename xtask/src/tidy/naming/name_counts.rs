@@ -4,12 +4,14 @@
 //! should name an action. Not here: names that are wrong wherever they stand (`names`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::tidy::exempt::{FORMAT_NAMERS, FORMAT_NAMERS_PENDING, SHARED_TYPE_NAMES};
 use crate::tidy::files::paths::is_name;
 use crate::tidy::files::source::Token;
 use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
+use crate::tidy::surface::public_items::{bracket_len, inherent_type};
 
 /// Participles and riddles that no function may be called which returns `Result` or is `async`.
 const AVOIDED_NAMES: &[&str] = &[
@@ -73,7 +75,7 @@ const AVOIDED_NAMES: &[&str] = &[
 const VERBS_IN_ED: &[&str] = &["embed", "exceed", "feed", "need", "seed", "shed", "speed"];
 /// More types than this of one name make the name a shared one.
 const TYPES_OF_ONE_NAME: usize = 3;
-/// Share of functions with a one-word name.
+/// Share of functions with a one-word name, without those whose name is given: constructors and methods of foreign traits.
 const ONE_WORD_PERCENT: usize = 45;
 /// In a crate with fewer functions the share says nothing.
 const FUNCTIONS_FOR_A_SHARE: usize = 20;
@@ -153,15 +155,18 @@ fn function_names(workspace: &Workspace) -> Vec<Finding> {
         let Some(directory) = file.crate_directory() else {
             continue;
         };
+        let of_traits = trait_implementations(&source.code);
         for (at, window) in source.code.windows(2).enumerate() {
             let [keyword, name] = window else { continue };
             // The type `fn(A) -> B` has no name behind the word.
             if keyword.text != "fn" || !is_name(&name.text) {
                 continue;
             }
+            let is_named_here =
+                name.text != "new" && !of_traits.iter().any(|range| range.contains(&at));
             let (one_word, all) = counts.entry(directory).or_default();
-            *all += 1;
-            *one_word += usize::from(!name.text.contains('_'));
+            *all += usize::from(is_named_here);
+            *one_word += usize::from(is_named_here && !name.text.contains('_'));
             let before = at.checked_sub(1).and_then(|before| source.code.get(before));
             let is_async = before.is_some_and(|token| token.text == "async");
             let rest = source.code.get(at..).unwrap_or_default();
@@ -188,6 +193,30 @@ fn function_names(workspace: &Workspace) -> Vec<Finding> {
             }),
     );
     findings
+}
+
+/// The bodies of `impl Trait for Type`, as places among the tokens.
+fn trait_implementations(code: &[Token]) -> Vec<Range<usize>> {
+    let mut bodies = Vec::new();
+    for (at, token) in code.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| code.get(before));
+        // Elsewhere the word begins a type: `f: impl Fn()`.
+        let begins_item = before
+            .is_none_or(|token| matches!(token.text.as_str(), "}" | "{" | ";" | "]" | "unsafe"));
+        if token.text != "impl" || !begins_item {
+            continue;
+        }
+        let head = code.get(at + 1..).unwrap_or_default();
+        let Some(open) = head.iter().position(|token| token.text == "{") else {
+            continue;
+        };
+        let (head, body) = head.split_at(open);
+        if inherent_type(head).is_none() {
+            let start = at + 1 + open;
+            bodies.push(start..start + bracket_len(body));
+        }
+    }
+    bodies
 }
 
 fn is_avoided(name: &str) -> bool {
@@ -328,6 +357,12 @@ mod tests {
         let text = |short: usize| "fn f() {}\n".repeat(short) + &"fn f_g() {}\n".repeat(20 - short);
         assert_eq!(found_in(&text(9)), 0);
         assert_eq!(found_in(&text(10)), 1);
+        let of_a_trait = format!("impl A<f> for B {{ {} }}", "fn f() {}\n".repeat(10));
+        assert_eq!(found_in(&(text(9) + &of_a_trait)), 0);
+        let of_a_type = format!("impl A {{ {} }}", "fn f(f: impl F) {}\n".repeat(10));
+        assert_eq!(found_in(&(text(9) + &of_a_type)), 1);
+        let constructors = format!("impl A {{ {} }}", "fn new() {}\n".repeat(10));
+        assert_eq!(found_in(&(text(9) + &constructors)), 0);
     }
 
     #[test]

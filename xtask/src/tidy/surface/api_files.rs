@@ -9,6 +9,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use crate::shell;
+use crate::tidy::files::source::Token;
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 use crate::tidy::surface::public_items::{PublicItem, list_public_items};
@@ -98,11 +99,13 @@ pub(crate) fn check_unused_items(workspace: &Workspace) -> Vec<Finding> {
             .is_some_and(|users| users.iter().any(|user| *user != directory))
     };
     let mut crates: BTreeMap<&str, Vec<(&str, PublicItem)>> = BTreeMap::new();
+    let mut associated: BTreeSet<&str> = BTreeSet::new();
     for (file, source) in workspace.shipped_files() {
         if let Some(directory) = file
             .crate_directory()
             .filter(|name| !NOT_LISTED.contains(name))
         {
+            associated.extend(associated_types(&source.code));
             let items = list_public_items(&source.code).into_iter();
             let items = items.map(|item| (file.path.as_str(), item));
             crates.entry(directory).or_default().extend(items);
@@ -111,10 +114,16 @@ pub(crate) fn check_unused_items(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (directory, items) in &crates {
         let in_signatures = words_of_signatures(items);
+        let traits = trait_names(items);
         for (path, item) in items {
-            // A type in a public signature is reached without being named.
-            let is_reached = in_signatures.contains(item.name.as_str());
-            if is_whole_item(item) && !is_reached && !is_used(&item.name, directory) {
+            // A type in a public signature is reached without being named, and so is one that a trait's implementation
+            // gives: `<Plan as Layer>::State`.
+            let is_reached = in_signatures.contains(item.name.as_str())
+                || associated.contains(item.name.as_str());
+            // The methods of a trait are public as the trait is.
+            let is_of_trait = item_owner(item).is_some_and(|owner| traits.contains(owner));
+            if is_whole_item(item) && !is_reached && !is_of_trait && !is_used(&item.name, directory)
+            {
                 let what = format!("nothing outside the crate names `{}`", item.name);
                 let remedy = "make it `pub(crate)`, or show it in a document or a test";
                 findings.push(Finding::on_line(path, item.line, what, remedy));
@@ -122,6 +131,31 @@ pub(crate) fn check_unused_items(workspace: &Workspace) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The types of `type Error = ParseError;`, wherever they stand.
+fn associated_types(code: &[Token]) -> impl Iterator<Item = &str> {
+    code.windows(5).filter_map(|window| match window {
+        [word, _, equals, given, end] => {
+            let is_given = word.text == "type" && equals.text == "=" && end.text == ";";
+            is_given.then_some(given.text.as_str())
+        }
+        _ => None,
+    })
+}
+
+/// The names of the public traits among these items.
+fn trait_names<'i>(items: &'i [(&str, PublicItem)]) -> BTreeSet<&'i str> {
+    let traits = items.iter().map(|(_, item)| item);
+    let traits = traits.filter(|item| item.text.starts_with("trait "));
+    traits.map(|item| item.name.as_str()).collect()
+}
+
+/// `Guard` of `fn Guard::check(&self)`.
+fn item_owner(item: &PublicItem) -> Option<&str> {
+    let (_, declaration) = item.text.split_once(' ')?;
+    let (owner, member) = declaration.split_once("::")?;
+    member.starts_with(&item.name).then_some(owner)
 }
 
 /// A field or a variant goes with its type, which is looked at by itself.
@@ -220,5 +254,26 @@ mod tests {
         assert_eq!(unused("crates/a/tests/it/main.rs", "ef()"), 0);
         assert_eq!(unused("docs/a.md", "`ef`"), 0);
         assert_eq!(unused("crates/a/src/b.rs", "/// ef();"), 0);
+    }
+
+    #[test]
+    fn what_a_trait_brings_along_is_not_found() {
+        let unused = |text: &str| {
+            let files = [
+                ("crates/a/src/lib.rs", text),
+                ("crates/b/src/lib.rs", "fn h(t: impl a::Tee) {}"),
+            ];
+            check_unused_items(&Workspace::of(&files)).len()
+        };
+        assert_eq!(unused("pub trait Tee { fn ef(&self); }"), 0);
+        assert_eq!(
+            unused("pub struct Tee; impl Tee { pub fn ef(&self) {} }"),
+            1
+        );
+        assert_eq!(
+            unused("pub struct Es; impl a::Tee for u8 { type State = Es; }"),
+            0
+        );
+        assert_eq!(unused("pub struct Es; type State = Vec<Es>;"), 1);
     }
 }

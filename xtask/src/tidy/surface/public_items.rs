@@ -176,7 +176,7 @@ fn collect_reexports(path: &str, tree: &[Token], items: &mut Vec<PublicItem>) {
 }
 
 /// The type of `impl<T> Type<T>`; `None` for the implementation of a trait.
-fn inherent_type(declaration: &[Token]) -> Option<&str> {
+pub(crate) fn inherent_type(declaration: &[Token]) -> Option<&str> {
     let mut depth = 0usize;
     let mut name = None;
     for (at, token) in declaration.iter().enumerate() {
@@ -261,7 +261,7 @@ fn parts(
 }
 
 /// Number of tokens of the bracket in front with all that is in it; 1 where there is none.
-fn bracket_len(tokens: &[Token]) -> usize {
+pub(crate) fn bracket_len(tokens: &[Token]) -> usize {
     let mut depth = 0usize;
     for (at, token) in tokens.iter().enumerate() {
         match token.text.as_str() {

@@ -73,13 +73,18 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         agent,
         printer: teller,
     };
-    if !globals.quiet && !globals.json && (person || arguments.place.conversation.is_none()) {
-        let help = if person { " · /help, /quit" } else { "" };
-        write::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
-    }
     if !globals.quiet && !globals.json {
+        if person || arguments.place.conversation.is_none() {
+            let help = if person { " · /help, /quit" } else { "" };
+            write::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
+        }
         chat.print_waiting_runs().await?;
     }
+    answer_lines(&chat, &typing, person).await
+}
+
+/// Answers line after line, until the input ends or somebody leaves.
+async fn answer_lines(chat: &Chat<'_>, typing: &Mutex<LineReader>, person: bool) -> Outcome {
     let mut exit = Exit::Done;
     loop {
         // Released at the end of the statement: during a turn the prompt for approvals needs it.
@@ -99,7 +104,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                     write::print_stderr("cut off; what came of it is kept\n");
                 }
                 Err(failure) => {
-                    write::print_failure(&failure, globals.json);
+                    write::print_failure(&failure, chat.globals.json);
                     // People have seen it; a program looks at the end.
                     if !person {
                         exit = Exit::Findings;

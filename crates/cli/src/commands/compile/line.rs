@@ -79,18 +79,23 @@ pub(crate) fn compile_line(line: &str, defaults: &LineDefaults) -> Outcome<Strin
     Ok(format!("{{\"payload\":{payload},\"report\":{report}}}"))
 }
 
-fn line_settings(line: &CompileLine, defaults: &LineDefaults) -> Outcome<CompileSettings> {
-    let mut order = defaults.settings.clone();
-    // What the line says goes before the options.
-    order.to = match (&line.to, defaults.to) {
+/// The format that the line names, else that of the options.
+fn line_format(line: &CompileLine, defaults: &LineDefaults) -> Outcome<Format> {
+    match (&line.to, defaults.to) {
         (Some(name), _) => name
             .parse()
             .map_err(|error: contexture::wire::UnknownFormat| {
                 Failure::bad_input("unknown_format", error.to_string())
-            })?,
-        (None, Some(format)) => format,
-        (None, None) => return Err(Failure::bad_input("bad_line", "missing field `to`")),
-    };
+            }),
+        (None, Some(format)) => Ok(format),
+        (None, None) => Err(Failure::bad_input("bad_line", "missing field `to`")),
+    }
+}
+
+fn line_settings(line: &CompileLine, defaults: &LineDefaults) -> Outcome<CompileSettings> {
+    let mut order = defaults.settings.clone();
+    // What the line says goes before the options.
+    order.to = line_format(line, defaults)?;
     order.model = line.model.clone().or(order.model);
     order.window = line.window.or(order.window);
     order.reserve = line.reserve.or(order.reserve);

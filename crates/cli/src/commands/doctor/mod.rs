@@ -213,24 +213,20 @@ async fn check_integrity(
             Err(failure) => damaged.push(failure.message),
         }
     }
-    match damaged.first() {
-        None => DoctorCheck::new(
-            "integrity",
-            CheckState::Ok,
-            format!("{} read, none damaged", count_with_noun(read, "item")),
-        ),
-        Some(first) => {
-            let many = count_with_noun(damaged.len() as u64, "conversation");
-            DoctorCheck::new(
-                "integrity",
-                CheckState::Fail,
-                format!("{many} damaged: {first}"),
-            )
-            .with_hint(
-                "keep a copy of the file; what is not damaged stays readable: `contexture export`",
-            )
-        }
-    }
+    integrity_check(read, &damaged)
+}
+
+/// The check after so many items were read and these conversations were found damaged.
+fn integrity_check(read: u64, damaged: &[String]) -> DoctorCheck {
+    let Some(first) = damaged.first() else {
+        let found = format!("{} read, none damaged", count_with_noun(read, "item"));
+        return DoctorCheck::new("integrity", CheckState::Ok, found);
+    };
+    let many = count_with_noun(damaged.len() as u64, "conversation");
+    let found = format!("{many} damaged: {first}");
+    DoctorCheck::new("integrity", CheckState::Fail, found).with_hint(
+        "keep a copy of the file; what is not damaged stays readable: `contexture export`",
+    )
 }
 
 async fn verify_items(
@@ -305,6 +301,16 @@ fn check_terminal() -> DoctorCheck {
     DoctorCheck::new("terminal", CheckState::Ok, found)
 }
 
+/// The state as a coloured word of four columns.
+fn coloured_state(state: CheckState) -> String {
+    // Padded before it is coloured: colour codes have no width.
+    match state {
+        CheckState::Ok => "ok  ".green().to_string(),
+        CheckState::Warn => "warn".yellow().to_string(),
+        CheckState::Fail => "fail".red().bold().to_string(),
+    }
+}
+
 fn format_checks(checks: &[DoctorCheck]) -> String {
     let wide = checks
         .iter()
@@ -313,12 +319,7 @@ fn format_checks(checks: &[DoctorCheck]) -> String {
         .unwrap_or(0);
     let mut out = String::new();
     for check in checks {
-        // Padded before it is coloured: colour codes have no width.
-        let state = match check.state {
-            CheckState::Ok => "ok  ".green().to_string(),
-            CheckState::Warn => "warn".yellow().to_string(),
-            CheckState::Fail => "fail".red().bold().to_string(),
-        };
+        let state = coloured_state(check.state);
         let _ = writeln!(
             out,
             "{state}  {}  {}",

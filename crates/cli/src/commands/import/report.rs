@@ -152,6 +152,40 @@ fn count_values(harvest: &ImportReport) -> (u64, u64) {
     })
 }
 
+/// How many items a session has, and how many of them are new.
+fn describe_items(stored: &StoredSession) -> String {
+    match (stored.imported.new, stored.imported.nodes) {
+        (_, 0) if !stored.has_instructions => "nothing but its records".to_owned(),
+        (_, 0) => "instructions only".to_owned(),
+        // Importing the same file again is usual and no error.
+        (0, nodes) => format!("{}, nothing new", count_with_noun(nodes as u64, "item")),
+        // A session that went on since the last import.
+        (new, nodes) if new < nodes => format!("added {new}, known {}", nodes - new),
+        (_, nodes) => count_with_noun(nodes as u64, "item"),
+    }
+}
+
+/// One branch is usual and not told.
+fn describe_branches(count: u64) -> String {
+    match count {
+        0 | 1 => String::new(),
+        many => format!(", {many} branches"),
+    }
+}
+
+/// The conversations and values that came whole, from an export.
+fn push_whole_conversations(harvest: &ImportReport, out: &mut String) {
+    let files = harvest.imported_files.iter();
+    for whole in files.flat_map(|file| &file.conversations) {
+        let count = count_with_noun(whole.nodes, "item");
+        let branches = describe_branches(whole.branches);
+        let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
+    }
+    if let (values @ 1.., new) = count_values(harvest) {
+        let _ = writeln!(out, "{}, {new} new", count_with_noun(values, "value"));
+    }
+}
+
 fn import_table(harvest: &ImportReport) -> String {
     let ids = harvest
         .imported
@@ -159,36 +193,11 @@ fn import_table(harvest: &ImportReport) -> String {
         .map(|kept| display_width(kept.imported.conversation.as_str()));
     let wide = ids.max().unwrap_or(0);
     let mut out = String::new();
-    for whole in harvest
-        .imported_files
-        .iter()
-        .flat_map(|whole| &whole.conversations)
-    {
-        let count = count_with_noun(whole.nodes, "item");
-        let branches = match whole.branches {
-            0 | 1 => String::new(),
-            many => format!(", {many} branches"),
-        };
-        let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
-    }
-    if let (values @ 1.., new) = count_values(harvest) {
-        let _ = writeln!(out, "{}, {new} new", count_with_noun(values, "value"));
-    }
+    push_whole_conversations(harvest, &mut out);
     for kept in &harvest.imported {
         let imported = &kept.imported;
-        let count = match (imported.new, imported.nodes) {
-            (_, 0) if !kept.has_instructions => "nothing but its records".to_owned(),
-            (_, 0) => "instructions only".to_owned(),
-            // Importing the same file again is usual and no error.
-            (0, nodes) => format!("{}, nothing new", count_with_noun(nodes as u64, "item")),
-            // A session that went on since the last import.
-            (new, nodes) if new < nodes => format!("added {new}, known {}", nodes - new),
-            (_, nodes) => count_with_noun(nodes as u64, "item"),
-        };
-        let branches = match imported.branches {
-            0 | 1 => String::new(),
-            many => format!(", {many} branches"),
-        };
+        let count = describe_items(kept);
+        let branches = describe_branches(imported.branches as u64);
         let title = clip_to_width(
             &one_line(imported.title.as_deref().unwrap_or_default()),
             TITLE_COLUMNS,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contexture::engine::Imported;
+use contexture::engine::{Engine, ImportOptions, Imported};
 use contexture::sessions::{ReadOptions, Session};
 use tokio::task::JoinSet;
 
@@ -44,6 +44,31 @@ impl ImportRun<'_> {
             self.report.skipped.push(line);
         }
         self.progress.add_sessions(sessions.len());
+        let imported = self.import_concurrently(source, sessions).await?;
+        let mut first = None;
+        for (session, imported) in imported {
+            match imported {
+                Ok(imported) => self
+                    .report
+                    .imported
+                    .push(StoredSession::new(&session, imported)),
+                Err(failure) if self.rules.keep_going => self.report.failed.push(failure),
+                Err(failure) => first = first.or(Some(failure)),
+            }
+        }
+        match first {
+            Some(failure) => Err(self.report.with_stored_count(failure)),
+            None => Ok(()),
+        }
+    }
+
+    /// Imports sessions, several at a time, and returns them in their own order. Without `keep_going` none is begun after
+    /// the first failure.
+    async fn import_concurrently(
+        &mut self,
+        source: &InputSource,
+        sessions: Vec<Session>,
+    ) -> Outcome<Vec<(Arc<Session>, Outcome<Imported>)>> {
         let engine = self.open_engine().await?;
         let mut waiting = sessions.into_iter().map(Arc::new).enumerate();
         let mut running = JoinSet::new();
@@ -57,13 +82,7 @@ impl ImportRun<'_> {
                 let options = self.rules.import_options(&session);
                 let engine = engine.clone();
                 running.spawn(async move {
-                    let imported = match options {
-                        Ok(options) => {
-                            let imported = engine.import(&session, &options).await;
-                            imported.map_err(Failure::from)
-                        }
-                        Err(failure) => Err(failure),
-                    };
+                    let imported = import_session(&engine, &session, options).await;
                     (index, session, imported)
                 });
             }
@@ -82,20 +101,17 @@ impl ImportRun<'_> {
         }
         // They end in any order; the report has that of the file.
         done.sort_by_key(|(index, ..)| *index);
-        let mut first = None;
-        for (_, session, imported) in done {
-            match imported {
-                Ok(imported) => self
-                    .report
-                    .imported
-                    .push(StoredSession::new(&session, imported)),
-                Err(failure) if self.rules.keep_going => self.report.failed.push(failure),
-                Err(failure) => first = first.or(Some(failure)),
-            }
-        }
-        match first {
-            Some(failure) => Err(self.report.with_stored_count(failure)),
-            None => Ok(()),
-        }
+        let in_order = done
+            .into_iter()
+            .map(|(_, session, imported)| (session, imported));
+        Ok(in_order.collect())
     }
+}
+
+async fn import_session(
+    engine: &Engine,
+    session: &Session,
+    options: Outcome<ImportOptions>,
+) -> Outcome<Imported> {
+    Ok(engine.import(session, &options?).await?)
 }

@@ -139,32 +139,43 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             whose,
         } => {
             let edit = build_edit(value.as_deref(), more)?;
-            let done = NotesHandle::new(whose, globals)
-                .await?
-                .set_note(key, &edit)
-                .await?;
-            if globals.json {
-                write::print_json(&NoteDoneDocument {
-                    key: key.clone(),
-                    done,
-                })?;
-            } else if !globals.quiet {
-                write::print_styled(&format!("{done} note {}\n", printable_lines(key)))?;
-            }
+            set_note(key, &edit, whose, globals).await?;
         }
         MemoryAction::Delete { key, whose } => {
-            NotesHandle::new(whose, globals)
-                .await?
-                .delete_note(key)
-                .await?;
-            if globals.json {
-                write::print_json(&json!({ "deleted": key }))?;
-            } else if !globals.quiet {
-                write::print_styled(&format!("deleted note {}\n", printable_lines(key)))?;
-            }
+            delete_note(key, whose, globals).await?;
         }
     }
     Ok(Exit::Done)
+}
+
+async fn set_note(
+    key: &str,
+    edit: &NoteUpdate,
+    whose: &NoteOwner,
+    globals: &Globals,
+) -> Outcome<()> {
+    let memory = NotesHandle::new(whose, globals).await?;
+    let done = memory.set_note(key, edit).await?;
+    if globals.json {
+        write::print_json(&NoteDoneDocument {
+            key: key.to_owned(),
+            done,
+        })?;
+    } else if !globals.quiet {
+        write::print_styled(&format!("{done} note {}\n", printable_lines(key)))?;
+    }
+    Ok(())
+}
+
+async fn delete_note(key: &str, whose: &NoteOwner, globals: &Globals) -> Outcome<()> {
+    let memory = NotesHandle::new(whose, globals).await?;
+    memory.delete_note(key).await?;
+    if globals.json {
+        write::print_json(&json!({ "deleted": key }))?;
+    } else if !globals.quiet {
+        write::print_styled(&format!("deleted note {}\n", printable_lines(key)))?;
+    }
+    Ok(())
 }
 
 /// Lists the notes of a conversation that has the layer which keeps them.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use contexture::layers::builtin::memory::{Expiry, NoteTime, Notes};
+use contexture::layers::builtin::memory::{Expiry, Note, NoteTime, Notes};
 use contexture_api::{NoteDocument, NotesDocument};
 use owo_colors::OwoColorize as _;
 
@@ -36,21 +36,22 @@ pub(super) fn print_notes(notes: &Notes, at: NoteTime, globals: &Globals) -> Out
     Ok(())
 }
 
+/// Its key, its value with what it is about, how long it is still there, and its age.
+fn note_cells(key: &str, note: &Note, at: NoteTime) -> [String; 4] {
+    let about = note.description.as_deref().map(one_line);
+    let about = about.map_or(String::new(), |about| format!(" ({about})"));
+    [
+        one_line(key),
+        one_line(&note.value) + &about,
+        note.expires
+            .map_or(String::new(), |expiry| remaining_lifetime(expiry, at)),
+        relative_time(note.updated_ms, at.now_ms),
+    ]
+}
+
 fn note_table(notes: &Notes, at: NoteTime) -> String {
-    let rows: Vec<[String; 4]> = notes
-        .iter_live(at)
-        .map(|(key, note)| {
-            let about = note.description.as_deref().map(one_line);
-            let about = about.map_or(String::new(), |about| format!(" ({about})"));
-            [
-                one_line(key),
-                one_line(&note.value) + &about,
-                note.expires
-                    .map_or(String::new(), |expiry| remaining_lifetime(expiry, at)),
-                relative_time(note.updated_ms, at.now_ms),
-            ]
-        })
-        .collect();
+    let rows = notes.iter_live(at);
+    let rows: Vec<[String; 4]> = rows.map(|(key, note)| note_cells(key, note, at)).collect();
     let wide = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| display_width(cell)).max().unwrap_or(0)

@@ -7,6 +7,29 @@ use contexture_ir::{FunctionCall, Item, Part, Role};
 use crate::contract::AnswerVerdict;
 
 /// Something that looks at answers. It must be quick and say the same of the same answer.
+///
+/// ```
+/// use contexture_layers::AnswerVerdict;
+/// use contexture_layers::builtin::{Guard, ModelAnswer};
+///
+/// /// Writes the product's name as the brand does, in answers that call no tool.
+/// #[derive(Debug)]
+/// struct BrandName;
+///
+/// impl Guard for BrandName {
+///     fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict {
+///         let is_final = answer.function_calls().next().is_none();
+///         if is_final && answer.assistant_text().contains("contexture") {
+///             let named = |text: &str| text.replace("contexture", "Contexture");
+///             return AnswerVerdict::Fix(answer.with_replaced_text(named));
+///         }
+///         AnswerVerdict::Pass
+///     }
+/// }
+///
+/// let answer = ModelAnswer { items: &[] };
+/// assert_eq!(BrandName.check_answer(&answer), AnswerVerdict::Pass);
+/// ```
 pub trait Guard: fmt::Debug + Send + Sync {
     /// What it says of an answer.
     fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict;

@@ -174,7 +174,7 @@ impl ReminderCondition {
 
     /// Whether it holds.
     #[must_use]
-    pub fn is_met(&self, state: &RemindersState) -> bool {
+    pub(crate) fn is_met(&self, state: &RemindersState) -> bool {
         self.is_met_for_tools(state, &state.tools)
     }
 

@@ -53,7 +53,7 @@ pub(super) fn match_any(query: &Query, weights: &[IdfWeight], text: &str) -> Opt
 /// Which pieces of a query an index proposes a text for: those all of whose terms it has, side by side
 /// or not.
 #[must_use]
-pub fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
+pub(crate) fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
     let mut missing: Vec<Vec<IndexCondition<'_>>> = query.phrase_conditions();
     visit_terms(text, Purpose::Index, |term| {
         for conditions in &mut missing {

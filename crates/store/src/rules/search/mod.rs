@@ -25,8 +25,8 @@ mod snippet;
 pub use contexture_text::search_terms::{
     Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, visit_terms,
 };
-pub use match_text::{TextMatch, match_all, phrases_with_all_terms};
+pub(crate) use match_text::phrases_with_all_terms;
+pub use match_text::{TextMatch, match_all};
 pub use query::{IndexCondition, Query};
 pub use rank::{Ranking, SearchCandidate, check_search};
 pub use searchable_text::{SAID_BYTES, searchable_text};
-pub use snippet::build_snippet;

@@ -86,7 +86,7 @@ impl Query {
 
     /// The same of each piece: what every text has in which it stands.
     #[must_use]
-    pub fn phrase_conditions(&self) -> Vec<Vec<IndexCondition<'_>>> {
+    pub(crate) fn phrase_conditions(&self) -> Vec<Vec<IndexCondition<'_>>> {
         let pieces = self.pieces.iter();
         pieces.map(|piece| collect_conditions([piece])).collect()
     }

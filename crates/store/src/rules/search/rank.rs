@@ -156,7 +156,7 @@ impl Ranking {
 
     /// The same question without an index, of a text that has these of [`Ranking::terms_to_count`].
     #[must_use]
-    pub fn should_examine(&self, has: &[bool]) -> bool {
+    pub(crate) fn should_examine(&self, has: &[bool]) -> bool {
         let mut both = has.iter().zip(&self.weights);
         both.any(|(has, weight)| *has && weight.looked_for)
     }

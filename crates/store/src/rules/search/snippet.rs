@@ -14,7 +14,7 @@ const SLACK: usize = 20;
 
 /// The stretch around the most matches, the first such.
 #[must_use]
-pub fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
+pub(crate) fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
     let first = densest_match(places);
     let from = snippet_start(text, first.start.saturating_sub(BEFORE), first.start);
     let to = snippet_end(

@@ -94,7 +94,7 @@ pub enum IssueKind {
 impl IssueKind {
     /// Whether it suggests that the text was cut off.
     #[must_use]
-    pub fn is_truncation(self) -> bool {
+    pub(crate) fn is_truncation(self) -> bool {
         matches!(
             self,
             Self::CutString | Self::CutNumber | Self::CutMember | Self::CutBrackets
