@@ -117,7 +117,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 
 async fn build_options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {
     let mut options = CompactOptions {
-        keep: arguments.keep,
+        retained_percent: arguments.keep,
         ..CompactOptions::default()
     };
     if let Some(span) = &arguments.span {

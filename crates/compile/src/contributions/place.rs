@@ -237,7 +237,7 @@ fn render_body<'a>(slot: &PayloadSlot<'a>, units: usize) -> Result<ContributionB
             let some = fragments.get(..units).unwrap_or(fragments);
             let text = renderer.render(some).map_err(|error| Refusal::Render {
                 source_name: slot.contribution.source.clone(),
-                what: error.to_string(),
+                reason: error.to_string(),
             })?;
             ContributionBody::Text(text)
         }

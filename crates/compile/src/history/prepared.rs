@@ -226,7 +226,7 @@ fn rewritten_entry(
     let whole = ViewEntry::new(Arc::clone(&before.item), before.hash, index);
     Some(Rewritten {
         index,
-        how,
+        rewriting: how,
         link: Link::new(before.hash).to_string(),
         tokens_before: press.count_item(&whole, memo).high,
         tokens_after: press.count_item(entry, memo).high,

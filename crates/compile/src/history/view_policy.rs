@@ -127,7 +127,7 @@ impl ViewPolicy {
 
     /// Whether items at or behind an index are shown as they would be without it.
     pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
-        self.active_covers.affects_nothing_after(index) && self.frontier.settled <= index
+        self.active_covers.affects_nothing_after(index) && self.frontier.repeats <= index
     }
 
     /// The policy for previews that is not in effect yet.
@@ -169,6 +169,6 @@ impl ViewPolicy {
 
 /// Whether a frontier is of this path.
 fn is_on_path(frontier: &ClearFrontier, path: &[PathItem]) -> bool {
-    let there = path.get(frontier.settled).map(|item| item.hash);
-    there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.settled
+    let there = path.get(frontier.repeats).map(|item| item.hash);
+    there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.repeats
 }

@@ -84,7 +84,7 @@ fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
         let why = serde_json::to_value(removed.reasons).ok();
         RemovedTool {
             tool: removed.tool.to_string(),
-            why: why
+            reasons: why
                 .and_then(|why| serde_json::from_value(why).ok())
                 .unwrap_or_default(),
         }
@@ -304,7 +304,9 @@ impl SegmentRows<'_> {
         let treated = ledger.treated_until().clamp(cut.round, last);
         let changed = ledger.rewritten_in_rounds(&(cut.round..treated));
         let (rule, saved) = rewrite_summary(&changed, ledger);
-        let cleared = changed.iter().any(|one| one.how != Rewriting::Previewed);
+        let cleared = changed
+            .iter()
+            .any(|one| one.rewriting != Rewriting::Previewed);
         let verdict = if cleared {
             SegmentVerdict::Cleared
         } else {
@@ -413,7 +415,7 @@ fn contribution_verdict(contribution: &Contribution, units: usize) -> (SegmentVe
 
 /// What was rewritten of some rounds in a few words, and how many tokens that saved.
 fn rewrite_summary(changed: &[&Rewritten], ledger: &CompileOutcome<'_>) -> (String, u64) {
-    let of = |how: Rewriting| changed.iter().filter(|one| one.how == how).count();
+    let of = |how: Rewriting| changed.iter().filter(|one| one.rewriting == how).count();
     let saved = |one: &&Rewritten| one.tokens_before.saturating_sub(one.tokens_after);
     let mut words = Vec::new();
     let cleared = of(Rewriting::Cleared);

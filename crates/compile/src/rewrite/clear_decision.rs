@@ -68,7 +68,7 @@ pub(crate) fn decide_clearing(
     }
     let hash = input
         .path
-        .get(further.frontier.settled)
+        .get(further.frontier.repeats)
         .map(|item| item.hash);
     clearing.frontier = hash.map(|hash| ClearFrontier {
         hash,

@@ -73,7 +73,7 @@ impl Conversation {
     }
 
     /// Counts model calls of the session's layers with this tracker from now on.
-    pub fn track_side_usage(&self, session: &mut LayerSession, ledger: Arc<dyn SideUsageTracker>) {
-        track_side_usage(self, session, ledger)
+    pub fn track_side_usage(&self, session: &mut LayerSession, tracker: Arc<dyn SideUsageTracker>) {
+        track_side_usage(self, session, tracker)
     }
 }

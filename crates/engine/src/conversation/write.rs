@@ -69,9 +69,9 @@ impl Conversation {
     ///
     /// let chat = Engine::in_memory().conversation("c").open().await?;
     /// let state = Contribution::state(&["ship it"], Placement::Tail)?;
-    /// chat.update_call_context(|aside| {
-    ///     aside.set_context("open_file", "src/main.rs");
-    ///     aside.set_state(Some(state));
+    /// chat.update_call_context(|context| {
+    ///     context.set_context("open_file", "src/main.rs");
+    ///     context.set_state(Some(state));
     /// });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -79,9 +79,9 @@ impl Conversation {
     /// ```
     pub fn update_call_context<T>(&self, change: impl FnOnce(&mut CallContext) -> T) -> T {
         // On a copy, so that a panic changes nothing and nothing waits for `change`.
-        let mut aside = self.call_context();
-        let out = change(&mut aside);
-        self.lock_state().call_context = aside;
+        let mut context = self.call_context();
+        let out = change(&mut context);
+        self.lock_state().call_context = context;
         out
     }
 

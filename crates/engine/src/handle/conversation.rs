@@ -104,7 +104,7 @@ impl Conversation {
         self.engine().watchers().publish(|| EngineEvent {
             owner: self.owner().clone(),
             conversation: self.id().clone(),
-            what: what(),
+            kind: what(),
         });
     }
 

@@ -84,7 +84,7 @@ pub(super) fn print_report(harvest: &ImportReport, globals: &Globals) -> Outcome
     }
     if !globals.json {
         for kept in &harvest.imported {
-            if let Some(parted) = &kept.imported.parted {
+            if let Some(parted) = &kept.imported.diverged {
                 write::print_warning(&diverged_warning(&kept.imported, parted));
             }
         }
@@ -176,7 +176,7 @@ fn import_table(harvest: &ImportReport) -> String {
     }
     for kept in &harvest.imported {
         let imported = &kept.imported;
-        let count = match (imported.new, imported.nodes) {
+        let count = match (imported.new_nodes, imported.nodes) {
             (_, 0) if !kept.has_instructions => "nothing but its records".to_owned(),
             (_, 0) => "instructions only".to_owned(),
             // Importing the same file again is usual and no error.
