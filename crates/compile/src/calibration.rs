@@ -167,7 +167,7 @@ impl CompileRequest {
     /// hosts do this where an epoch begins, or from the first call on.
     #[must_use]
     pub fn with_calibration(mut self, calibration: &Calibration) -> Self {
-        self.narrowing = calibration.calibrated_range_of(&self);
+        self.calibrated_range = calibration.calibrated_range_of(&self);
         self
     }
 }

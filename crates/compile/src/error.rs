@@ -49,28 +49,28 @@ pub enum Refusal {
         format: Format,
     },
     /// A verbatim parameter is not valid JSON text or names a field that compile owns.
-    #[error("parameter `{name}`: {what}")]
+    #[error("parameter `{name}`: {reason}")]
     BadParameter {
         /// Its name.
         name: String,
         /// What is wrong with it.
-        what: &'static str,
+        reason: &'static str,
     },
     /// The items of a contribution cannot stand where they are to be placed.
-    #[error("contribution `{source_name}`: {what}")]
+    #[error("contribution `{source_name}`: {reason}")]
     BadContribution {
         /// The contribution's source.
         source_name: String,
         /// What is wrong with its items.
-        what: String,
+        reason: String,
     },
     /// A renderer cannot write a contribution.
-    #[error("cannot render `{source_name}`: {what}")]
+    #[error("cannot render `{source_name}`: {reason}")]
     Render {
         /// The contribution's source.
         source_name: String,
         /// The renderer's account.
-        what: String,
+        reason: String,
     },
     /// A program's own target adapter cannot write the request.
     #[error("target adapter `{adapter}`: {reason}")]
@@ -85,10 +85,10 @@ pub enum Refusal {
     Cancelled,
     /// The finished payload broke the post-condition: a fault of this program, reported instead of
     /// being sent.
-    #[error("the payload would be refused: {what}")]
+    #[error("the payload would be refused: {reason}")]
     Unsound {
         /// Which condition, where.
-        what: String,
+        reason: String,
     },
 }
 

@@ -25,10 +25,10 @@ pub const COMPILER: &str = env!("CARGO_PKG_VERSION");
 
 /// A stored call that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a stored call cannot be read: {why}")]
+#[error("a stored call cannot be read: {reason}")]
 pub struct StoredCallError {
     /// What is wrong with it.
-    pub why: String,
+    pub reason: String,
 }
 
 /// A request and what is said beside the history, as JSON that [`load_call`] reads.
@@ -75,7 +75,7 @@ pub fn load_call(
 
 fn stored_call_error(why: impl ToString) -> StoredCallError {
     StoredCallError {
-        why: why.to_string(),
+        reason: why.to_string(),
     }
 }
 
@@ -123,7 +123,7 @@ impl StoredRequest {
             // Decides nothing about the payload.
             offer: _,
             prefill,
-            narrowing,
+            calibrated_range: narrowing,
             media,
             tool_prompt,
             history,
@@ -186,7 +186,7 @@ impl StoredRequest {
             tools: asked.transcript.tools,
             offer: None,
             prefill: self.prefill,
-            narrowing: self.narrowing,
+            calibrated_range: self.narrowing,
             media: self.media,
             tool_prompt: self.tool_prompt,
             history: self.history,

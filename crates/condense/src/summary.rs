@@ -59,10 +59,10 @@ pub enum SummaryError {
         bytes: usize,
     },
     /// The model refused, or was stopped by a filter.
-    #[error("the model did not sum up: {why}")]
+    #[error("the model did not sum up: {reason}")]
     Refused {
         /// Why it ended.
-        why: String,
+        reason: String,
     },
 }
 
@@ -234,7 +234,7 @@ fn ensure_finished(finish: Option<&FinishReason>) -> Result<(), SummaryError> {
         // A summary that breaks off would silently lose the rest of the span.
         Some(FinishReason::Length) => Err(SummaryError::CutOff),
         Some(other) => Err(SummaryError::Refused {
-            why: format!("{other:?}"),
+            reason: format!("{other:?}"),
         }),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     edited.id.clone_from(&question.id);
     let committed = chat.save([message(edited)]).await?;
     println!("edited on branch {}", committed.branch);
-    assert!(committed.opened);
+    assert!(committed.opened_branch);
 
     // A checkpoint brings the conversation back to where it was.
     chat.restore("first-idea").await?;

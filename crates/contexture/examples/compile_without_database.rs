@@ -28,7 +28,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     for omitted in &compiled.report.omitted {
         println!(
             "left out: items {}–{} ({:?})",
-            omitted.first, omitted.last, omitted.why
+            omitted.first, omitted.last, omitted.reason
         );
     }
     assert!(compiled.report.totals.tokens <= 1_000);

@@ -34,6 +34,20 @@ impl ConversationBuilder {
     }
 
     /// Whose it is; default `local`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
+    /// // Another owner's conversation of the same id is another conversation.
+    /// let other = engine.conversation("support-42").owner("acme/bob").open_existing().await;
+    /// assert!(other.is_err());
+    /// # assert_eq!(chat.owner().as_str(), "acme/ada");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
@@ -41,6 +55,19 @@ impl ConversationBuilder {
     }
 
     /// Its title, if it is made.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// engine.conversation("support-42").title("Refunds").open().await?;
+    /// // It is there already, so the title stays.
+    /// let chat = engine.conversation("support-42").title("Gloves").open().await?;
+    /// assert_eq!(chat.info().await?.title.as_deref(), Some("Refunds"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
@@ -48,6 +75,17 @@ impl ConversationBuilder {
     }
 
     /// The subject, an end user say, if it is made.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").resource("customer-7").open().await?;
+    /// assert_eq!(chat.info().await?.resource.as_deref(), Some("customer-7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
@@ -55,6 +93,20 @@ impl ConversationBuilder {
     }
 
     /// Metadata, merged key by key over what is stored.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_ir::Raw;
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    ///
+    /// engine.conversation("c").metadata("stage", Raw::string("draft")).open().await?;
+    /// let chat = engine.conversation("c").metadata("team", Raw::string("refunds")).open().await?;
+    /// assert_eq!(chat.info().await?.metadata.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn metadata(mut self, key: impl Into<String>, value: Raw) -> Self {
         self.metadata.insert(key.into(), value);
@@ -62,6 +114,21 @@ impl ConversationBuilder {
     }
 
     /// The branch to work on; default: the active one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// chat.create_branch("experiment").await?;
+    /// let other = engine.conversation("c").branch("experiment").open().await?;
+    /// assert_eq!(other.branch().as_str(), "experiment");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn branch(mut self, branch: impl Into<String>) -> Self {
         self.branch = Some(branch.into());
@@ -69,6 +136,19 @@ impl ConversationBuilder {
     }
 
     /// Opens the conversation, making it if the owner has none of this id.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// // The first call creates the conversation, the second finds it.
+    /// let chat = engine.conversation("support-42").open().await?;
+    /// let again = engine.conversation("support-42").open().await?;
+    /// assert_eq!(chat.info().await?, again.info().await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// A name that breaks its rule, an unknown branch, or the store's.
@@ -90,6 +170,17 @@ impl ConversationBuilder {
     }
 
     /// Opens the conversation only if it exists.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let engine = Engine::in_memory();
+    /// let error = engine.conversation("typo").open_existing().await.unwrap_err();
+    /// assert_eq!(error.kind(), "not_found");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The store's `NotFound` if the owner has none of this id, and as [`Self::open`].

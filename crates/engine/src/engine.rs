@@ -30,11 +30,40 @@ use crate::search::search_owner;
 
 impl Engine {
     /// Names a conversation, to be opened or found.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    ///
+    /// let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
+    /// assert_eq!(chat.id().as_str(), "support-42");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn conversation(&self, id: impl AsRef<str>) -> ConversationBuilder {
         ConversationBuilder::new(self.clone(), id.as_ref())
     }
 
     /// An engine over any store, with the machine's clock, random ids and the built-in catalogue.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_engine::Engine;
+    /// use contexture_store::MemoryStore;
+    ///
+    /// let store = Arc::new(MemoryStore::new());
+    /// Engine::new(store.clone()).conversation("support-42").open().await?;
+    /// // Conversations belong to the store: another engine over it finds them.
+    /// let found = Engine::new(store).conversation("support-42").open_existing().await;
+    /// assert!(found.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
@@ -56,12 +85,30 @@ impl Engine {
     }
 
     /// Returns an engine whose conversations are gone with the process.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("scratch").open().await?;
+    /// assert_eq!(chat.head().await?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::default()))
     }
 
     /// The same engine with another clock.
+    ///
+    /// ```
+    /// use contexture_engine::{Engine, TestClock};
+    ///
+    /// // Tests that compare times want the same ones in every run.
+    /// let engine = Engine::in_memory().with_clock(TestClock::new(1_000));
+    /// assert_eq!(engine.now_ms(), 1_000);
+    /// ```
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -69,6 +116,14 @@ impl Engine {
     }
 
     /// The same engine with another source of ids.
+    ///
+    /// ```
+    /// use contexture_engine::{Engine, TestIds};
+    ///
+    /// let first = Engine::in_memory().with_ids(TestIds::default());
+    /// let second = Engine::in_memory().with_ids(TestIds::default());
+    /// assert_eq!(first.new_run_id(), second.new_run_id());
+    /// ```
     #[must_use]
     pub fn with_ids(mut self, ids: impl IdSource + 'static) -> Self {
         self.ids = Arc::new(ids);
@@ -76,6 +131,23 @@ impl Engine {
     }
 
     /// The same engine with another catalogue of models.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_catalogue::{Catalogue, Encoding, ModelSpec};
+    /// use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    ///
+    /// let catalogue = Catalogue::builtin().with_model(ModelSpec::new("house-model", 32_000, Encoding::O200kBase));
+    /// let chat = Engine::in_memory().with_catalogue(catalogue).conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::openai_chat("house-model")).await?;
+    /// assert_eq!(call.report.target.window, 32_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Arc::new(catalogue);
@@ -103,6 +175,30 @@ impl Engine {
     /// fails is counted in [`EngineEventKind::Copied`](crate::EngineEventKind::Copied) and fails nothing else. What is
     /// missing is put by [`Conversation::reconcile_copies`](crate::Conversation::reconcile_copies): after
     /// a crash, and for sessions that were imported. Reads never ask the copies: the tree has every text.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_engine::Engine;
+    /// use contexture_ir::{FunctionCall, FunctionCallOutput, Output};
+    /// use contexture_offload::MemoryOffloadStore;
+    ///
+    /// let files = Arc::new(MemoryOffloadStore::new());
+    /// let engine = Engine::in_memory().with_offload(files, 1_000);
+    /// let events = engine.subscribe();
+    /// let mut draft = engine.conversation("c").open().await?.draft();
+    /// draft.push_item(FunctionCall::new("call_1", "read_log", "{}"));
+    /// draft.push_item(FunctionCallOutput::new("call_1", Output::Text("line\n".repeat(1_000))));
+    /// draft.commit().await?;
+    /// assert!(std::iter::from_fn(|| events.try_next()).any(|event| matches!(
+    ///     event.kind,
+    ///     contexture_engine::EngineEventKind::Copied { report } if report.put == 1
+    /// )));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_offload(mut self, store: Arc<dyn OffloadStore>, over: usize) -> Self {
         self.copies = Some(OutputCopies { store, over });
@@ -111,6 +207,20 @@ impl Engine {
 
     /// The same engine, whose conversations have these layers unless a handle is given
     /// [others](crate::Conversation::set_layers). Default: none.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// use contexture_layers::{Layers, builtin::memory::Memory};
+    ///
+    /// let layers = Layers::new().with_layer(Memory::new())?;
+    /// let engine = Engine::in_memory().with_layers(layers);
+    /// let chat = engine.conversation("support-42").open().await?;
+    /// assert_eq!(chat.layers().functions().count(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_layers(mut self, layers: Layers) -> Self {
         self.layers = layers;
@@ -119,6 +229,32 @@ impl Engine {
 
     /// The same engine, whose layers may ask this model: observations are distilled by one, for instance. Default: none.
     /// What it is asked is its own matter: no figures of a run count it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_compile::Target;
+    /// use contexture_engine::Engine;
+    /// use contexture_layers::{Layers, builtin::Observations};
+    /// use contexture_models::ScriptedModel;
+    /// # use contexture_ir::user;
+    /// # use contexture_wire::Format;
+    ///
+    /// let model = Arc::new(ScriptedModel::with_texts(Format::OpenAiChat, ["- Grace owns the parcel"]));
+    /// let target = Target::openai_chat("gpt-4o");
+    /// let engine = Engine::in_memory()
+    ///     .with_layers(Layers::new().with_layer(Observations::new().with_model(100))?)
+    ///     .with_layer_model(model, target.clone());
+    /// let chat = engine.conversation("c").open().await?;
+    /// let text = format!("The parcel is of Grace. {}", "And so on. ".repeat(60));
+    /// chat.save([user(text.as_str())]).await?;
+    /// let call = chat.compile(&target).await?;
+    /// assert!(call.payload.to_json().contains("Grace owns the parcel"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_layer_model(mut self, model: Arc<dyn Model>, target: Target) -> Self {
         self.layer_model = Some(Arc::new(LayerModel { model, target }));
@@ -128,6 +264,26 @@ impl Engine {
     /// The same engine, keeping so much of each call with its answer. Default:
     /// [`RecordLevel::Inputs`]. What holds a secret that [`Self::with_secrets`] knows, or is larger than
     /// the store takes, is kept as hashes.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{Engine, EngineError, RecordLevel, Unreplayable};
+    /// # use contexture_compile::Target;
+    /// # use contexture_ir::user;
+    ///
+    /// let engine = Engine::in_memory().with_record_level(RecordLevel::Hashes);
+    /// let chat = engine.conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// let recorded = chat.record(&call, response).await?;
+    /// // Hashes prove what was sent; they cannot rebuild it.
+    /// let error = chat.replay(recorded.response).await.unwrap_err();
+    /// assert!(matches!(error, EngineError::Unreplayable { reason: Unreplayable::NotRecorded, .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn with_record_level(mut self, level: RecordLevel) -> Self {
         self.record_level = level;
@@ -137,6 +293,20 @@ impl Engine {
     /// The same engine, that neither learns from the usage that providers report nor narrows its counts by
     /// what was learned. Default: it does both, per owner and model, and keeps what it learned among the
     /// owner's values, under `calibration/`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::Target;
+    /// use contexture_engine::Engine;
+    /// # use contexture_catalogue::Catalogue;
+    ///
+    /// let chat = Engine::in_memory().without_calibration().conversation("c").open().await?;
+    /// let request = Target::anthropic("claude-sonnet-4-5").build_request(Catalogue::builtin())?;
+    /// assert_eq!(chat.calibrated_range(&request).await, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn without_calibration(mut self) -> Self {
         self.calibrates = false;
@@ -146,6 +316,21 @@ impl Engine {
     /// The same engine, that keeps what was read of the conversations used last, and the memory of their compiles, of
     /// about so many bytes in all: for programs that open a handle for each request, as servers do. Default: each
     /// handle keeps its own, and nothing stays of it. It changes no result.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{Engine, MessageView};
+    /// use contexture_ir::user;
+    ///
+    /// // A server opens a handle for each request; 64 MB of what they read is shared.
+    /// let engine = Engine::in_memory().with_handle_cache(64 << 20);
+    /// engine.conversation("c").open().await?.save([user("Hello")]).await?;
+    /// let chat = engine.conversation("c").open().await?;
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_handle_cache(mut self, bytes: usize) -> Self {
         self.handle_caches = Some(Arc::new(HandleCaches::new(bytes)));
@@ -154,12 +339,49 @@ impl Engine {
 
     /// Watches this engine and its clones from now on: compiles, answers, compactions. Watchers never
     /// hold up or fail what they watch.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{Engine, EngineEventKind};
+    /// # use contexture_compile::Target;
+    /// # use contexture_ir::user;
+    ///
+    /// let engine = Engine::in_memory();
+    /// let events = engine.subscribe();
+    /// let chat = engine.conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// chat.compile(&Target::openai_chat("gpt-4o")).await?;
+    /// let start = events.try_next().map(|event| event.kind);
+    /// assert_eq!(start, Some(EngineEventKind::CompileStart { model: "gpt-4o".to_owned() }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn subscribe(&self) -> Events {
         self.watchers.subscribe()
     }
 
     /// The owner's conversations, most recently updated first, a page at a time.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// use contexture_ir::Owner;
+    /// use contexture_store::ListConversations;
+    ///
+    /// let engine = Engine::in_memory();
+    /// for id in ["first", "second", "third"] {
+    ///     engine.conversation(id).owner("acme/ada").open().await?;
+    /// }
+    /// let list = ListConversations { limit: Some(2), ..ListConversations::default() };
+    /// let page = engine.list_conversations(&Owner::new("acme/ada")?, list).await?;
+    /// assert_eq!(page.conversations.len(), 2);
+    /// assert!(page.next.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn list_conversations(
         &self,
         owner: &Owner,
@@ -169,6 +391,18 @@ impl Engine {
     }
 
     /// A conversation's record.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").title("Refunds").open().await?;
+    /// let record = engine.conversation_info(chat.owner(), chat.id()).await?;
+    /// assert_eq!(record.title.as_deref(), Some("Refunds"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn conversation_info(
         &self,
         owner: &Owner,
@@ -178,6 +412,18 @@ impl Engine {
     }
 
     /// Deletes a conversation and everything that hangs off it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").open().await?;
+    /// engine.delete_conversation(chat.owner(), chat.id()).await?;
+    /// assert!(engine.conversation("support-42").open_existing().await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn delete_conversation(
         &self,
         owner: &Owner,
@@ -187,12 +433,36 @@ impl Engine {
     }
 
     /// An id for a new run.
+    ///
+    /// ```
+    /// # use contexture_engine::Engine;
+    /// let engine = Engine::in_memory();
+    /// assert_ne!(engine.new_run_id(), engine.new_run_id());
+    /// ```
     #[must_use]
     pub fn new_run_id(&self) -> RunId {
         RunId::from_bytes(self.new_key())
     }
 
     /// Keeps a session as a conversation.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{Engine, ImportOptions};
+    /// use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
+    /// use contexture_wire::Format;
+    ///
+    /// let text = r#"[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello!"}]"#;
+    /// let format = SessionFormat::Wire(Format::OpenAiChat);
+    /// let session = read_sessions(format, text, &ReadOptions::default())?.remove(0);
+    /// let engine = Engine::in_memory();
+    /// assert_eq!(engine.import(&session, &ImportOptions::default()).await?.new_nodes, 2);
+    /// // The same session again stores nothing.
+    /// assert_eq!(engine.import(&session, &ImportOptions::default()).await?.new_nodes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::ConversationExists`] if the id is taken by a conversation that does not begin
@@ -219,6 +489,32 @@ impl Engine {
     /// again stores nothing; without a name, and before an answer was recorded, it is a conversation of
     /// its own. Where the store has no [index](contexture_store::PathIndex), only names are found.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{Engine, IngestRequest, MatchKind};
+    /// use contexture_ir::{Message, Owner, Role, Transcript};
+    ///
+    /// let engine = Engine::in_memory();
+    /// let mut history = Transcript::default();
+    /// history.items.push(Message::text(Role::User, "What is the capital of Mali?").into());
+    /// let first = engine.ingest(&Owner::local(), IngestRequest::new(&history)).await?;
+    /// assert_eq!(first.matched, MatchKind::New);
+    ///
+    /// let mut answer = Transcript::default();
+    /// answer.items.push(Message::text(Role::Assistant, "Bamako.").into());
+    /// first.record(&answer).await?;
+    ///
+    /// // The client sends its whole history again; it is found by its content.
+    /// history.items.extend(answer.items);
+    /// history.items.push(Message::text(Role::User, "And of Niger?").into());
+    /// let second = engine.ingest(&Owner::local(), IngestRequest::new(&history)).await?;
+    /// assert_eq!(second.matched, MatchKind::Prefix);
+    /// assert_eq!(second.chat.id(), first.chat.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// A name that breaks its rule, or the store's; what was stored until then of a conversation that the client names is
     /// a beginning, and the same request goes on from there. Of another nothing stays.
@@ -236,6 +532,20 @@ impl Engine {
     /// Reads all paths. What is there of the same rule stays. What was redacted cannot be hashed again,
     /// neither can the copy of a cut answer that a client has: they cost a new conversation if they are
     /// missing. Does nothing where the store has no index.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").open().await?;
+    /// chat.save([user("Where is my order?")]).await?;
+    /// let entries = engine.rebuild_paths(chat.owner(), chat.id()).await?;
+    /// assert!(entries > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// `NotFound`, or the store's.
@@ -268,6 +578,17 @@ impl Engine {
     }
 
     /// The same engine with the target of this name as the default.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::{Engine, TargetChoice};
+    /// let engine = Engine::in_memory()
+    ///     .with_target("careful", Target::anthropic("claude-sonnet-4-5"))
+    ///     .with_target("fast", Target::openai_chat("gpt-4o-mini"))
+    ///     .with_default_target("fast");
+    /// assert_eq!(engine.resolve_target(TargetChoice::Default)?.model(), "gpt-4o-mini");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_default_target(self, name: impl Into<String>) -> Self {
         self.targets().set_default(name.into());
@@ -276,6 +597,15 @@ impl Engine {
 
     /// Registers targets that come and go together, a plug-in's say, for this engine and its clones; they
     /// take the place of others of their names.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// let engine = Engine::in_memory();
+    /// engine.register_targets("plug-in", [("fast".to_owned(), Target::openai_chat("gpt-4o-mini"))]);
+    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn register_targets(
         &self,
         source: &str,
@@ -286,11 +616,30 @@ impl Engine {
 
     /// Takes back what came from a source, and gives the names. Those that were there before do not come
     /// back.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// let engine = Engine::in_memory();
+    /// engine.register_targets("plug-in", [("fast".to_owned(), Target::openai_chat("gpt-4o-mini"))]);
+    /// assert_eq!(engine.unregister_targets("plug-in"), ["fast"]);
+    /// assert!(engine.resolve_target("fast").is_err());
+    /// ```
     pub fn unregister_targets(&self, source: &str) -> Vec<String> {
         unregister_targets(self, source)
     }
 
     /// The target of a call: its own, or that of a name, or the default.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// let engine = Engine::in_memory().with_target("fast", Target::openai_chat("gpt-4o-mini"));
+    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
+    /// let error = engine.resolve_target("slow").unwrap_err();
+    /// assert!(error.to_string().contains("fast"), "the error lists the names there are");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::NoTarget`], with the names there are.

@@ -74,18 +74,18 @@ pub enum EngineError {
         source: contexture_ir::Error,
     },
     /// A stored state entry cannot be read.
-    #[error("stored state {key}: {why}")]
+    #[error("stored state {key}: {reason}")]
     StoredState {
         /// The entry.
         key: String,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// There is nothing to do it to.
-    #[error("cannot {what}: branch {branch} is empty")]
+    #[error("cannot {operation}: branch {branch} is empty")]
     EmptyBranch {
         /// The operation.
-        what: &'static str,
+        operation: &'static str,
         /// The branch.
         branch: contexture_ir::BranchName,
     },
@@ -130,12 +130,12 @@ pub enum EngineError {
     #[error(transparent)]
     Catalogue(#[from] contexture_catalogue::CatalogueError),
     /// A call names no target that is registered, or none and there is no default.
-    #[error("no target{}: {}", quote_name(.name.as_deref()), list_target_names(.known))]
+    #[error("no target{}: {}", quote_name(.name.as_deref()), list_target_names(.available))]
     NoTarget {
         /// The name; `None`: the default's.
         name: Option<String>,
         /// The names that are registered.
-        known: Vec<String>,
+        available: Vec<String>,
     },
     /// The guardrails set aside cannot be said.
     #[error(transparent)]
@@ -144,10 +144,10 @@ pub enum EngineError {
     #[error(transparent)]
     Refused(#[from] contexture_compile::Refusal),
     /// No part of the history can be stood for by something shorter.
-    #[error("nothing to compact: {why}")]
+    #[error("nothing to compact: {reason}")]
     NothingToCompact {
         /// Why.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The span cuts through what a compaction in effect stands for.
     #[error(
@@ -174,7 +174,7 @@ pub enum EngineError {
         response: contexture_ir::ResponseId,
         /// Why.
         #[source]
-        why: Unreplayable,
+        reason: Unreplayable,
     },
     /// The answer has no place in this format.
     #[error("cannot record an answer in {format}: expected a provider's response body")]
@@ -324,9 +324,9 @@ pub enum Unreplayable {
         version: u32,
     },
     /// What was kept cannot be read.
-    #[error("what was kept of it cannot be read: {why}")]
+    #[error("what was kept of it cannot be read: {reason}")]
     Unreadable {
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
 }

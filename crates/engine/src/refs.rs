@@ -230,7 +230,7 @@ pub(crate) fn handle_for_branch(chat: &Conversation, branch: BranchName) -> Conv
 
 async fn require_head(chat: &Conversation, what: &'static str) -> Result<NodeId, EngineError> {
     let empty = || EngineError::EmptyBranch {
-        what,
+        operation: what,
         branch: chat.branch(),
     };
     load_head(chat).await?.ok_or_else(empty)

@@ -188,12 +188,12 @@ fn rebilled_cost(tokens: u64, rates: &Rates, rules: &CacheRules) -> RebilledCost
 
 /// The marks of a request; those that belong there if it has none.
 fn active_or_placed_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
-    let own = outline.whole.is_some() || outline.segments.iter().any(|one| !one.marks.is_empty());
+    let own = outline.whole.is_some() || outline.segments.iter().any(|one| !one.markers.is_empty());
     // A request that sets no markers is compared as it could have been marked: otherwise nothing would
     // be cached and every diff would say so.
     match own {
         true => active_markers(outline, rules),
-        false => place_markers(outline, rules, &[], MarkerPolicy::default()).marks,
+        false => place_markers(outline, rules, &[], MarkerPolicy::default()).markers,
     }
 }
 

@@ -36,7 +36,7 @@ pub struct CacheMarker {
     /// For how long.
     pub ttl: CacheTtl,
     /// Why it stands there.
-    pub why: MarkerReason,
+    pub reason: MarkerReason,
 }
 
 impl CacheMarker {
@@ -46,7 +46,7 @@ impl CacheMarker {
         Self {
             segment,
             ttl,
-            why: MarkerReason::Given,
+            reason: MarkerReason::Given,
         }
     }
 }
@@ -75,30 +75,30 @@ pub enum MarkerReason {
 #[non_exhaustive]
 pub struct MarkerPlan {
     /// All marks that will be in force, in the order of their segments.
-    pub marks: Vec<CacheMarker>,
+    pub markers: Vec<CacheMarker>,
     /// The segments whose own marks have to go, because there would be too many.
     pub strip: Vec<usize>,
     /// Whether the provider must be told to set no mark by itself: what it would mark is not there
     /// next time.
     pub only_ours: bool,
     /// The prefixes that can be read from the cache after this call, shortest first.
-    pub kept: Vec<CachedPrefix>,
+    pub cached_prefixes: Vec<CachedPrefix>,
 }
 
 impl MarkerPlan {
     /// Only the marks that came with the items, as many as the provider takes.
     #[must_use]
     pub fn from_existing(outline: &Outline, rules: &CacheRules) -> Self {
-        if rules.max_marks == 0 {
+        if rules.max_markers == 0 {
             return Self {
-                kept: cached_prefixes(outline, rules, &[]),
+                cached_prefixes: cached_prefixes(outline, rules, &[]),
                 ..Self::default()
             };
         }
         let (marks, strip) = existing_markers(outline, rules);
         Self {
-            kept: cached_prefixes(outline, rules, &marks),
-            marks,
+            cached_prefixes: cached_prefixes(outline, rules, &marks),
+            markers: marks,
             strip,
             only_ours: false,
         }
@@ -130,20 +130,20 @@ pub fn place_markers(
     policy: MarkerPolicy,
 ) -> MarkerPlan {
     let mut marking = MarkerPlan::default();
-    if rules.max_marks > 0 {
+    if rules.max_markers > 0 {
         // Markers of the caller come first: they are part of what was asked for.
         let (given, strip) = existing_markers(outline, rules);
         let passing = outline
             .segments
             .iter()
-            .any(|one| one.lasts == SegmentStability::Call);
+            .any(|one| one.stability == SegmentStability::Call);
         marking.only_ours = rules.marks_newest && passing;
         // What stands behind the history is gone in the next call: a marker there would write a prefix
         // that is never read.
         let newest = rules.marks_newest && !passing;
         let taken = given.len() + usize::from(newest) + usize::from(outline.whole.is_some());
         let mut ours: Vec<CacheMarker> = Vec::new();
-        let slots = rules.max_marks.saturating_sub(taken);
+        let slots = rules.max_markers.saturating_sub(taken);
         // Most useful first, so that a provider with fewer slots loses the least.
         for mark in desired_markers(outline, rules, previous, policy, newest) {
             let stands = given
@@ -155,25 +155,25 @@ pub fn place_markers(
             }
         }
         marking.strip = strip;
-        marking.marks = given.into_iter().chain(ours).collect();
+        marking.markers = given.into_iter().chain(ours).collect();
         let last = outline.segments.len().checked_sub(1);
         let provider = |ttl| {
             last.map(|segment| CacheMarker {
                 segment,
                 ttl,
-                why: MarkerReason::Provider,
+                reason: MarkerReason::Provider,
             })
         };
         marking
-            .marks
+            .markers
             .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
-        marking.marks.extend(outline.whole.and_then(provider));
-        marking.marks.sort_by_key(|mark| mark.segment);
+        marking.markers.extend(outline.whole.and_then(provider));
+        marking.markers.sort_by_key(|mark| mark.segment);
         // In payload order, as the rule is about order; Anthropic refuses a longer time behind a
         // shorter one.
-        enforce_ttl_order(&mut marking.marks);
+        enforce_ttl_order(&mut marking.markers);
     }
-    marking.kept = cached_prefixes(outline, rules, &marking.marks);
+    marking.cached_prefixes = cached_prefixes(outline, rules, &marking.markers);
     marking
 }
 
@@ -181,7 +181,7 @@ pub fn place_markers(
 /// those that the provider sets by itself.
 #[must_use]
 pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
-    if rules.max_marks == 0 {
+    if rules.max_markers == 0 {
         return Vec::new();
     }
     let (mut marks, _) = existing_markers(outline, rules);
@@ -190,7 +190,7 @@ pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker>
         let provider = |ttl| CacheMarker {
             segment,
             ttl,
-            why: MarkerReason::Provider,
+            reason: MarkerReason::Provider,
         };
         marks.extend(outline.whole.into_iter().chain(newest).map(provider));
     }
@@ -203,7 +203,7 @@ pub(crate) fn existing_markers(
     rules: &CacheRules,
 ) -> (Vec<CacheMarker>, Vec<usize>) {
     let most = rules
-        .max_marks
+        .max_markers
         .saturating_sub(usize::from(outline.whole.is_some()));
     let strip = surplus_marked_segments(outline, most);
     let stays = |at: &usize| !strip.contains(at);
@@ -212,7 +212,7 @@ pub(crate) fn existing_markers(
         .filter(|(at, _)| stays(at))
         .flat_map(|(at, segment)| {
             segment
-                .marks
+                .markers
                 .iter()
                 .map(move |ttl| CacheMarker::existing(at, *ttl))
         })
@@ -222,14 +222,14 @@ pub(crate) fn existing_markers(
 
 /// The segments that lose their markers so that at most `most` are left.
 fn surplus_marked_segments(outline: &Outline, most: usize) -> BTreeSet<usize> {
-    let mut count: usize = outline.segments.iter().map(|one| one.marks.len()).sum();
+    let mut count: usize = outline.segments.iter().map(|one| one.markers.len()).sum();
     let mut strip = BTreeSet::new();
     // The oldest messages first, then whatever there is.
     for messages in [true, false] {
         for (at, segment) in outline.segments.iter().enumerate() {
             let own = (segment.part == RequestPart::Messages) == messages;
-            if own && count > most && !segment.marks.is_empty() {
-                count -= segment.marks.len();
+            if own && count > most && !segment.markers.is_empty() {
+                count -= segment.markers.len();
                 strip.insert(at);
             }
         }
@@ -264,7 +264,11 @@ fn desired_markers(
     );
     let bridge = rolling.and_then(|rolling| bridge_segment(outline, rules, previous, rolling));
     let mark = |segment: Option<usize>, ttl, why| {
-        can(segment).map(|segment| CacheMarker { segment, ttl, why })
+        can(segment).map(|segment| CacheMarker {
+            segment,
+            ttl,
+            reason: why,
+        })
     };
     [
         mark(
@@ -304,7 +308,7 @@ fn bridge_segment(
     let lookback = rules.lookback?;
     let onwards = |at: usize| {
         let segment = outline.segments.get(at);
-        segment.is_some_and(|one| one.lasts == SegmentStability::Onwards && one.can_carry)
+        segment.is_some_and(|one| one.stability == SegmentStability::Onwards && one.can_carry)
     };
     let before = previous
         .iter()
@@ -327,14 +331,14 @@ pub(crate) fn blocks_between(outline: &Outline, from: usize, to: usize) -> usize
 fn enforce_ttl_order(marks: &mut [CacheMarker]) {
     let mut most = CacheTtl::Long;
     for mark in marks.iter_mut() {
-        match mark.why {
+        match mark.reason {
             MarkerReason::Given => most = most.min(mark.ttl),
             _ => mark.ttl = mark.ttl.min(most),
         }
     }
     let mut least = CacheTtl::Usual;
     for mark in marks.iter_mut().rev() {
-        mark.ttl = match mark.why {
+        mark.ttl = match mark.reason {
             MarkerReason::Given => mark.ttl,
             _ => mark.ttl.max(least),
         };

@@ -147,7 +147,7 @@ fn epoch_prefix(outline: &Outline) -> (usize, u64, usize) {
     let all = outline.segments.iter();
     // What stands before the history: the history grows, so an object with a part of it would soon be
     // useless.
-    let held = all.take_while(|one| one.lasts == SegmentStability::Epoch);
+    let held = all.take_while(|one| one.stability == SegmentStability::Epoch);
     let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
     for one in held {
         segments += 1;

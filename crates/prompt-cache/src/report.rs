@@ -19,7 +19,8 @@ pub struct CacheReport {
     /// Who decides what is cached.
     pub kind: CacheKind,
     /// The marks in force, in payload order.
-    pub marks: Vec<MarkReport>,
+    #[serde(rename = "marks")]
+    pub markers: Vec<MarkReport>,
     /// Input tokens by what is paid for them.
     pub predicted: CacheUsage,
     /// Their cost in pico-dollars (10⁻¹² dollars); absent where the price is not known.
@@ -37,7 +38,8 @@ pub struct CacheReport {
     /// Whether there was no call before on this plan.
     pub first: bool,
     /// For how many seconds the provider keeps what is read or written, at least; 0 without a cache.
-    pub kept_seconds: u64,
+    #[serde(rename = "kept_seconds")]
+    pub retention_seconds: u64,
 }
 
 /// One mark.
@@ -46,7 +48,8 @@ pub struct MarkReport {
     /// What it ends: `tools`, `system`, `messages[12]`, counted in pieces of the payload.
     pub ends: String,
     /// Why it stands there.
-    pub why: MarkerReason,
+    #[serde(rename = "why")]
+    pub reason: MarkerReason,
     /// For how long.
     pub ttl: CacheTtl,
 }
@@ -62,7 +65,7 @@ impl CacheReport {
         predicted: CacheUsage,
         rates: Option<Rates>,
     ) -> Self {
-        let shortest = marking.marks.iter().map(|mark| mark.ttl).min();
+        let shortest = marking.markers.iter().map(|mark| mark.ttl).min();
         let shortest = shortest.unwrap_or_default();
         // The same tokens as if nothing were cached: the difference is what the cache saves.
         let uncached = CacheUsage {
@@ -71,8 +74,8 @@ impl CacheReport {
         };
         Self {
             kind: rules.kind,
-            marks: marking
-                .marks
+            markers: marking
+                .markers
                 .iter()
                 .map(|mark| MarkReport::new(outline, mark))
                 .collect(),
@@ -82,7 +85,7 @@ impl CacheReport {
             rewriting: None,
             content: None,
             first: false,
-            kept_seconds: rules.ttl_ms(shortest) / 1_000,
+            retention_seconds: rules.ttl_ms(shortest) / 1_000,
         }
     }
 }
@@ -96,7 +99,7 @@ impl MarkReport {
                 RequestPart::Messages => format!("messages[{}]", one.index),
                 part => part.as_str().to_owned(),
             }),
-            why: mark.why,
+            reason: mark.reason,
             ttl: mark.ttl,
         }
     }

@@ -29,7 +29,8 @@ pub struct CacheRules {
     /// The shortest prefix that is cached, in tokens; 0 if not known.
     pub minimum: u64,
     /// How many marks a request may carry; 0 where it can carry none.
-    pub max_marks: usize,
+    #[serde(rename = "max_marks")]
+    pub max_markers: usize,
     /// How many content blocks up to a mark are searched for earlier ones; absent if all are.
     pub lookback: Option<usize>,
     /// In steps of how many tokens an unmarked prefix is cached.
@@ -68,7 +69,7 @@ impl CacheRules {
             format,
             kind,
             minimum: cache.minimum_tokens.unwrap_or(0),
-            max_marks: marks,
+            max_markers: marks,
             lookback: cache.lookback_blocks.map(|blocks| blocks as usize),
             step: cache.step_tokens.unwrap_or(1).max(1),
             // An automatic cache with markers: the provider marks the newest block by itself.
@@ -89,7 +90,7 @@ impl CacheRules {
             format,
             kind: CacheKind::None,
             minimum: 0,
-            max_marks: 0,
+            max_markers: 0,
             lookback: None,
             step: 1,
             marks_newest: false,

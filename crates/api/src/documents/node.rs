@@ -98,7 +98,7 @@ impl From<&contexture::Committed> for SavedDocument {
         Self {
             branch: committed.branch.to_string(),
             head: committed.head.map(|head| head.to_string()),
-            opened: committed.opened,
+            opened: committed.opened_branch,
             messages: committed.messages.iter().map(ToString::to_string).collect(),
             items: committed.nodes.iter().map(ToString::to_string).collect(),
         }

@@ -50,10 +50,10 @@ impl SessionDocument {
             format: format.as_str(),
             source: source.to_owned(),
             items: imported.nodes,
-            new: imported.new,
+            new: imported.new_nodes,
             branches: imported.branches,
             // Not an error: the other program rewound its history, and both versions are kept.
-            parted: imported.parted.as_ref().map(parted),
+            parted: imported.diverged.as_ref().map(parted),
         }
     }
 }

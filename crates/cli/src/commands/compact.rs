@@ -123,7 +123,7 @@ fn reader_target(arguments: &Arguments) -> Target {
 
 async fn build_options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {
     let mut options = CompactOptions {
-        keep: arguments.keep,
+        retained_percent: arguments.keep,
         ..CompactOptions::default()
     };
     if let Some(span) = &arguments.span {

@@ -191,7 +191,7 @@ fn describe_covered(
             tokens += EntrySummary::from_entry(entry, counter)?.tokens;
         }
     }
-    let node = compaction.and_then(|id| tree.nodes.get(*tree.places.get(&id)?));
+    let node = compaction.and_then(|id| tree.nodes.get(*tree.positions.get(&id)?));
     let after = node.map(|node| parse_node_item(node)).transpose()?;
     let after = after.map_or(0, |item| counter.count(&item.text()).count);
     Ok(format!(

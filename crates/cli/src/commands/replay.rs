@@ -139,7 +139,7 @@ fn describe_replay(replayed: Result<&Replayed, &EngineError>) -> String {
 
 fn unreplayable_reason(error: &EngineError) -> String {
     match error {
-        EngineError::Unreplayable { why, .. } => why.to_string(),
+        EngineError::Unreplayable { reason: why, .. } => why.to_string(),
         EngineError::Store(_) => "only its items are kept".to_owned(),
         other => other.to_string(),
     }
@@ -152,8 +152,8 @@ fn replay_document(id: ResponseId, replayed: Result<&Replayed, &EngineError>) ->
             "outcome": if replayed.is_equal() { "equal" } else { "differs" },
             "base": replayed.base.map(|base| base.to_string()),
             "bytes": replayed.payload.len(),
-            "sent": replayed.sent.to_string(),
-            "rebuilt": replayed.rebuilt.to_string(),
+            "sent": replayed.sent_hash.to_string(),
+            "rebuilt": replayed.rebuilt_hash.to_string(),
             "compiler": replayed.compiler,
             "differs_at": replayed.differs_at,
         }),

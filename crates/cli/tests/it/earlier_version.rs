@@ -301,7 +301,7 @@ async fn expect_plans(chat: &Conversation) {
 async fn expect_replayed(chat: &Conversation, call: &Value) {
     let response: ResponseId = call["response"].as_str().unwrap().parse().unwrap();
     let replayed = chat.replay(response).await.unwrap();
-    assert_eq!(replayed.sent.to_string(), call["payload"]);
+    assert_eq!(replayed.sent_hash.to_string(), call["payload"]);
     assert!(replayed.is_equal(), "{response}");
 }
 

@@ -98,11 +98,11 @@ impl<'a> Lowerer<'a> {
             repair_rules: request.repair_rules(),
             // Framing is a count like any other: where reports have narrowed the ranges of the model,
             // they have narrowed its framing with them.
-            framing: match request.narrowing {
+            framing: match request.calibrated_range {
                 Some(narrowing) => narrowing.scale_framing(plain_framing),
                 None => plain_framing,
             },
-            narrowing: request.narrowing,
+            narrowing: request.calibrated_range,
             // The memo outlives requests and is shared by targets, so the key of an entry says what it
             // depends on: the dialect for JSON; format, counter and media rules for counts.
             lowering: memo.variant_id(&format!("lower {dialect:?}")),

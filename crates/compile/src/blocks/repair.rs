@@ -57,7 +57,7 @@ pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> Re
     let repairs = mended.issues.into_iter().map(|issue| Repair {
         index: source(issue.index),
         what: issue.kind.as_str().to_owned(),
-        why: issue.what,
+        reason: issue.what,
     });
     RepairedEntries {
         dropped: gone.filter_map(|(at, _)| source(at)).collect(),

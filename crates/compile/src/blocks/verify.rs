@@ -43,7 +43,7 @@ struct PostconditionError {
 
 /// Checks size, structure, pairs and pinned text.
 pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
-    let unsound = |what: String| Err(Refusal::Unsound { what });
+    let unsound = |what: String| Err(Refusal::Unsound { reason: what });
     // Checked first: a payload that is too large is refused by the provider whatever its structure.
     if sealed.tokens > sealed.limit {
         let (tokens, limit) = (sealed.tokens, sealed.limit);
@@ -60,7 +60,7 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
         return match breach.blocks.iter().find_map(owner) {
             Some(source) => Err(Refusal::BadContribution {
                 source_name: source.to_owned(),
-                what: breach.what,
+                reason: breach.what,
             }),
             None => unsound(breach.what),
         };
@@ -72,7 +72,7 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
 fn check_pinned_texts(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
     match sealed.pinned.iter().find(|text| !has_text(sealed, text)) {
         Some(text) => Err(Refusal::Unsound {
-            what: format!(
+            reason: format!(
                 "pinned text is not in it: {}",
                 text.chars().take(60).collect::<String>()
             ),

@@ -36,7 +36,7 @@ pub(crate) fn inline_manifests(
 ) -> Option<InlinedManifests> {
     let trimmed = omitted
         .iter()
-        .filter(|span| span.why == OmitReason::Trimmed);
+        .filter(|span| span.reason == OmitReason::Trimmed);
     let trimmed = trimmed
         // Manifests of the round before stand behind the end of the path and may be trimmed
         // themselves; they are no originals.

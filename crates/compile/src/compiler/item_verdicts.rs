@@ -59,10 +59,10 @@ pub fn explain_items(
     let repairs: BTreeMap<usize, &str> = report
         .repairs
         .iter()
-        .filter_map(|repair| Some((repair.index?, repair.why.as_str())))
+        .filter_map(|repair| Some((repair.index?, repair.reason.as_str())))
         .collect();
     let spans = report.omitted.iter();
-    let omitted = spans.flat_map(|span| (span.first..=span.last).map(move |at| (at, span.why)));
+    let omitted = spans.flat_map(|span| (span.first..=span.last).map(move |at| (at, span.reason)));
     let omitted = omitted.filter_map(|(index, why)| {
         let item = path.get(index)?;
         let repair = repairs.get(&index).filter(|_| why == OmitReason::Repaired);
@@ -86,7 +86,7 @@ pub fn explain_items(
 }
 
 fn rewriting_verdict(one: &Rewritten, item: &PathItem) -> ItemVerdict {
-    let rule = match one.how {
+    let rule = match one.rewriting {
         Rewriting::Cleared => "an old output, shown as a placeholder",
         Rewriting::Repeated => "its call was made again later; shown as a placeholder",
         Rewriting::Previewed => "longer than the threshold of previews",
@@ -96,7 +96,7 @@ fn rewriting_verdict(one: &Rewritten, item: &PathItem) -> ItemVerdict {
         kind: item_kind(&item.item),
         tokens: one.tokens_before,
         shown: one.tokens_after,
-        verdict: one.how.as_str(),
+        verdict: one.rewriting.as_str(),
         rule: rule.to_owned(),
         link: one.link.clone(),
     }

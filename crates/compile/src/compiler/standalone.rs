@@ -252,7 +252,7 @@ impl Target {
             tools: self.tools.clone(),
             offer: None,
             media: rules_of(spec).clone(),
-            narrowing: None,
+            calibrated_range: None,
             tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
             history: self.history.clone(),
@@ -262,7 +262,7 @@ impl Target {
                     Some(_) => CacheRules::none(self.format),
                     None => CacheRules::for_model(spec, self.format),
                 },
-                marks: self.marks,
+                marker_policy: self.marks,
                 prices: spec.prices.clone(),
                 state: self.cache,
                 content: self.content.clone(),
@@ -424,7 +424,7 @@ impl<'a> Compiler<'a> {
         scratch: &mut Scratch,
     ) -> Result<Compiled, CompileError> {
         let mut request = target.build_request(self.catalogue)?;
-        request.narrowing = self.narrowing;
+        request.calibrated_range = self.narrowing;
         let encoding = target.model_spec(self.catalogue)?.encoding;
         let counter = self.counter.unwrap_or(counter_for(encoding));
         // Without a store there is no earlier plan: each call is compiled for itself.

@@ -45,7 +45,7 @@ pub(crate) fn overlay_params(
     {
         return Err(Refusal::BadParameter {
             name: name.clone(),
-            what: "is written by the compile and cannot be set to this",
+            reason: "is written by the compile and cannot be set to this",
         });
     }
     let Some(mut edges) = EnvelopeFields::parse_envelope(&envelope.before, &envelope.after) else {

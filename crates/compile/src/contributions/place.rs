@@ -143,7 +143,7 @@ pub(crate) fn unit_count(content: &Content) -> usize {
 pub(crate) fn place_contribution(
     slot: &PayloadSlot<'_>,
     units: usize,
-    press: &Lowerer<'_>,
+    lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> Result<PlacedContribution, Refusal> {
     let body = render_body(slot, units)?;
@@ -151,27 +151,27 @@ pub(crate) fn place_contribution(
         // An empty message is refused by several providers.
         (_, ContributionBody::Text(text)) if text.is_empty() => PlacedContribution::default(),
         (Band::System, ContributionBody::Text(text)) => PlacedContribution {
-            text: press.count_text(&text, memo),
+            text: lowerer.count_text(&text, memo),
             system: Some(text),
             ..PlacedContribution::default()
         },
         (Band::System, ContributionBody::Messages(messages)) => PlacedContribution {
             text: messages
                 .iter()
-                .map(|message| press.count_parts(&message.content))
+                .map(|message| lowerer.count_parts(&message.content))
                 .sum(),
             instructions: messages,
             ..PlacedContribution::default()
         },
         (_, ContributionBody::Text(text)) => {
-            let message = Message::text(host_role(slot.band, press), text);
-            place_items(&[message.into()], press, memo)
+            let message = Message::text(host_role(slot.band, lowerer), text);
+            place_items(&[message.into()], lowerer, memo)
         }
         (_, ContributionBody::Messages(messages)) => {
             let items: Vec<Item> = messages.into_iter().map(Item::from).collect();
-            place_items(&items, press, memo)
+            place_items(&items, lowerer, memo)
         }
-        (_, ContributionBody::Items(items)) => place_items(items, press, memo),
+        (_, ContributionBody::Items(items)) => place_items(items, lowerer, memo),
     };
     placed.units = units;
     Ok(placed)
@@ -183,7 +183,7 @@ pub(crate) fn fit_contribution(
     slot: &PayloadSlot<'_>,
     whole: PlacedContribution,
     grant: u64,
-    press: &Lowerer<'_>,
+    lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> Result<PlacedContribution, Refusal> {
     if whole.weight() <= grant {
@@ -195,7 +195,7 @@ pub(crate) fn fit_contribution(
     let mut best = PlacedContribution::default();
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
-        let placed = place_contribution(slot, middle, press, memo)?;
+        let placed = place_contribution(slot, middle, lowerer, memo)?;
         if placed.weight() <= grant {
             (fits, best) = (middle, placed);
         } else {
@@ -209,9 +209,9 @@ pub(crate) fn fit_contribution(
 ///
 /// Before the history it is a user where the user must speak first: there a system message is no
 /// beginning.
-fn host_role(band: Band, press: &Lowerer<'_>) -> Role {
-    let first = band <= Band::Anchor && press.repair_rules().user_first;
-    if press.dialect().mid_system && !first {
+fn host_role(band: Band, lowerer: &Lowerer<'_>) -> Role {
+    let first = band <= Band::Anchor && lowerer.repair_rules().user_first;
+    if lowerer.dialect().mid_system && !first {
         Role::System
     } else {
         Role::User
@@ -237,7 +237,7 @@ fn render_body<'a>(slot: &PayloadSlot<'a>, units: usize) -> Result<ContributionB
             let some = fragments.get(..units).unwrap_or(fragments);
             let text = renderer.render(some).map_err(|error| Refusal::Render {
                 source_name: slot.contribution.source.clone(),
-                what: error.to_string(),
+                reason: error.to_string(),
             })?;
             ContributionBody::Text(text)
         }
@@ -255,7 +255,7 @@ fn render_body<'a>(slot: &PayloadSlot<'a>, units: usize) -> Result<ContributionB
     })
 }
 
-fn place_items(items: &[Item], press: &Lowerer<'_>, memo: &mut Memo) -> PlacedContribution {
+fn place_items(items: &[Item], lowerer: &Lowerer<'_>, memo: &mut Memo) -> PlacedContribution {
     let entries = items.iter().enumerate().map(|(at, item)| {
         let hash = ContentHash::of(item.to_json().as_bytes());
         ViewEntry::new(Arc::new(item.clone()), hash, at)
@@ -264,14 +264,14 @@ fn place_items(items: &[Item], press: &Lowerer<'_>, memo: &mut Memo) -> PlacedCo
     let rules = RepairRules {
         user_first: false,
         user_last: false,
-        ..press.repair_rules()
+        ..lowerer.repair_rules()
     };
     let mut repaired = repair_entries(entries.collect(), &rules);
     // Its indexes are the contribution's, not the path's.
     for repair in &mut repaired.repairs {
         repair.index = None;
     }
-    let pieces = press.lower_items(&repaired.entries, memo);
+    let pieces = lowerer.lower_items(&repaired.entries, memo);
     PlacedContribution {
         text: pieces.iter().map(|piece| piece.text).sum(),
         framing: pieces.iter().map(|piece| piece.framing).sum(),

@@ -27,10 +27,10 @@ impl RequestOverhead {
     pub(crate) fn measure_request(
         request: &CompileRequest,
         slots: &[PayloadSlot<'_>],
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Self {
-        let framing = press.framing();
+        let framing = lowerer.framing();
         let mut around = framing.request;
         if slots.iter().any(|slot| slot.band == Band::System) {
             around += framing.system;
@@ -45,7 +45,7 @@ impl RequestOverhead {
             around += framing.reasoning;
         }
         if let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.options.response_format {
-            let text = press.count_text(schema.get(), memo);
+            let text = lowerer.count_text(schema.get(), memo);
             // Providers compile the schema into a grammar or a prompt; whether it is billed is not
             // documented, so from nothing to all of it.
             around += framing.schema + TokenBounds::between(0, text.high);
@@ -56,7 +56,7 @@ impl RequestOverhead {
             let hash = tool_hash(tool);
             // The order counts: tools in another order are another prefix to every cache.
             hasher.update(hash.as_bytes());
-            tools += press.count_tool(tool, hash, memo);
+            tools += lowerer.count_tool(tool, hash, memo);
         }
         Self {
             tools,

@@ -65,7 +65,7 @@ fn clear_actions(
     let calls = calls_by_output(entries);
     // Only calls before the frontier count as repeated: a call that is made again later must not
     // change what was already sent.
-    let repeated = superseded_outputs(entries, &calls, frontier.settled, policy);
+    let repeated = superseded_outputs(entries, &calls, frontier.repeats, policy);
     let fate = |(at, entry): (usize, &ViewEntry)| {
         // Pinned items stay as they are, and what repair made up has nothing to clear.
         let (Some(index), false) = (entry.source, entry.pinned) else {
@@ -151,7 +151,7 @@ pub(crate) fn advance_frontier(
     let mut next = ClearFrontier {
         outputs: current.outputs,
         reasoning: reasoning.max(current.reasoning),
-        settled: last,
+        repeats: last,
         ..*current
     };
     let mut saved: u64 = 0;

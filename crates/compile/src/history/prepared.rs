@@ -60,44 +60,44 @@ impl PreparedHistory {
     /// Runs the passes that look at the path alone.
     pub(crate) fn build(
         input: &CompileInput<'_>,
-        treatment: &ViewPolicy,
-        press: &Lowerer<'_>,
+        view_policy: &ViewPolicy,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Result<Self, Refusal> {
         let (path, asked) = (input.path, ViewRequest::from_input(input));
-        let (entries, hidden) = treatment.build_view(path, 0, asked, press, memo)?;
+        let (entries, hidden) = view_policy.build_view(path, 0, asked, lowerer, memo)?;
         Cancel::ensure_not_cancelled(input.cancel)?;
-        let repaired = repair_entries(entries, &repair_rules(press));
+        let repaired = repair_entries(entries, &repair_rules(lowerer));
         Cancel::ensure_not_cancelled(input.cancel)?;
         let mut front = Self {
             history: History::default(),
-            view_policy: treatment.clone(),
+            view_policy: view_policy.clone(),
             settled: 0,
             scanned: 0,
-            compactions: active_compactions(path, treatment, &hidden, press, memo),
+            compactions: active_compactions(path, view_policy, &hidden, lowerer, memo),
             hidden,
             dropped: repaired.dropped,
             repairs: repaired.repairs,
             rewritten: Vec::new(),
             sound: true,
-            lowering_key: press.lowering_key(),
+            lowering_key: lowerer.lowering_key(),
             path: path.iter().map(item_identity).collect(),
             ids: IndexMap::new(),
         };
-        front.append_entries(path, repaired.entries, press, memo);
+        front.append_entries(path, repaired.entries, lowerer, memo);
         Ok(front)
     }
 
     /// Whether it was made for the same target and of a beginning of this path.
     pub(crate) fn is_reusable_for(
         &self,
-        press: &Lowerer<'_>,
-        treatment: &ViewPolicy,
+        lowerer: &Lowerer<'_>,
+        view_policy: &ViewPolicy,
         path: &[PathItem],
     ) -> bool {
         let known = path.get(..self.path.len());
-        self.lowering_key == press.lowering_key()
-            && self.view_policy == *treatment
+        self.lowering_key == lowerer.lowering_key()
+            && self.view_policy == *view_policy
             && known.is_some_and(|known| {
                 known
                     .iter()
@@ -110,7 +110,7 @@ impl PreparedHistory {
     pub(crate) fn extend_with_new_items(
         mut self,
         path: &[PathItem],
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Option<Self> {
         // The same path again, for instance after a refusal with another plan.
@@ -135,13 +135,13 @@ impl PreparedHistory {
                 // Without passes, as those rule reuse out, and without cancelling: the new items are
                 // few.
                 ViewRequest::default(),
-                press,
+                lowerer,
                 memo,
             )
             .ok()?;
         let rules = RepairRules {
             user_first: false,
-            ..repair_rules(press)
+            ..repair_rules(lowerer)
         };
         let repaired = repair_entries(entries, &rules);
         let new = |entry: &ViewEntry| self.has_new_ids(entry, from);
@@ -160,7 +160,7 @@ impl PreparedHistory {
             .retain(|repair| repair.index.is_none_or(|index| index < resume));
         self.history.remove_last_round();
         self.rewritten.retain(|(entry, _)| *entry < from);
-        self.append_entries(path, repaired.entries, press, memo);
+        self.append_entries(path, repaired.entries, lowerer, memo);
         Some(self)
     }
 
@@ -174,18 +174,18 @@ impl PreparedHistory {
         &mut self,
         path: &[PathItem],
         entries: Vec<ViewEntry>,
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) {
         for (at, entry) in (self.history.entries.len()..).zip(&entries) {
-            let rewritten = rewritten_entry(entry, path, press, memo);
+            let rewritten = rewritten_entry(entry, path, lowerer, memo);
             self.rewritten.extend(rewritten.map(|one| (at, one)));
             for id in entry_ids(entry) {
                 self.ids.entry(id).or_insert(at);
             }
         }
         let from = self.history.blocks.len();
-        self.history.append_entries(entries, press, memo);
+        self.history.append_entries(entries, lowerer, memo);
         // The ids of what extends a history are new to it.
         let new = self.history.blocks.get(from..).unwrap_or_default();
         self.sound = self.sound && is_sound(new);
@@ -212,7 +212,7 @@ impl PreparedHistory {
 fn rewritten_entry(
     entry: &ViewEntry,
     path: &[PathItem],
-    press: &Lowerer<'_>,
+    lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> Option<Rewritten> {
     let how = match entry.shown_as {
@@ -226,24 +226,24 @@ fn rewritten_entry(
     let whole = ViewEntry::new(Arc::clone(&before.item), before.hash, index);
     Some(Rewritten {
         index,
-        how,
+        rewriting: how,
         link: Link::new(before.hash).to_string(),
-        tokens_before: press.count_item(&whole, memo).high,
-        tokens_after: press.count_item(entry, memo).high,
+        tokens_before: lowerer.count_item(&whole, memo).high,
+        tokens_after: lowerer.count_item(entry, memo).high,
     })
 }
 
 /// What each compaction in effect stands for: of its span what is not shown.
 fn active_compactions(
     path: &[PathItem],
-    treatment: &ViewPolicy,
+    view_policy: &ViewPolicy,
     hidden: &[(usize, OmitReason)],
-    press: &Lowerer<'_>,
+    lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> Vec<ActiveCompaction> {
     let away = hidden.iter().filter(|(_, why)| *why == OmitReason::Covered);
     let away: BTreeSet<usize> = away.map(|(index, _)| *index).collect();
-    let covers = treatment.active_covers().covers().iter();
+    let covers = view_policy.active_covers().covers().iter();
     let weighed = covers.map(|cover| {
         let span = path.get(cover.first..=cover.last).unwrap_or_default();
         // What models may not read would not have been sent anyway, so the compaction does not stand
@@ -253,7 +253,7 @@ fn active_compactions(
         let gone = entries.iter().filter(gone);
         ActiveCompaction {
             cover: *cover,
-            tokens: gone.map(|entry| press.count_item(entry, memo)).sum(),
+            tokens: gone.map(|entry| lowerer.count_item(entry, memo)).sum(),
         }
     });
     weighed.collect()
@@ -261,10 +261,10 @@ fn active_compactions(
 
 /// What the target demands, its end apart: contributions may follow, so how the request ends is
 /// decided when they are placed.
-fn repair_rules(press: &Lowerer<'_>) -> RepairRules {
+fn repair_rules(lowerer: &Lowerer<'_>) -> RepairRules {
     RepairRules {
         user_last: false,
-        ..press.repair_rules()
+        ..lowerer.repair_rules()
     }
 }
 

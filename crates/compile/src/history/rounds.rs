@@ -88,11 +88,11 @@ impl History {
     pub(crate) fn append_entries(
         &mut self,
         entries: Vec<ViewEntry>,
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) {
         let (first_entry, first_piece) = (self.entries.len(), self.blocks.len());
-        let mut pieces = press.lower_items(&entries, memo);
+        let mut pieces = lowerer.lower_items(&entries, memo);
         // Blocks count entries from the beginning of what was lowered; the history counts from its
         // own.
         for piece in &mut pieces {
@@ -111,9 +111,9 @@ impl History {
         self.entries.extend(entries);
         self.blocks.extend(pieces);
         self.last = self.rounds.len().saturating_sub(1);
-        self.freeze_rope(press.dialect().format);
+        self.freeze_rope(lowerer.dialect().format);
         // Last, as it reads entries, rounds and blocks.
-        self.find_required_messages(first_entry, press, memo);
+        self.find_required_messages(first_entry, lowerer, memo);
     }
 
     /// Makes elements of the pieces before the newest round. They never change: only the newest round
@@ -149,25 +149,27 @@ impl History {
 
     /// Finds what is kept when its round is cut. What was found before is still there, the newest
     /// round apart.
-    fn find_required_messages(&mut self, from: usize, press: &Lowerer<'_>, memo: &mut Memo) {
+    fn find_required_messages(&mut self, from: usize, lowerer: &Lowerer<'_>, memo: &mut Memo) {
         let count = self.entries.len();
         // Only what stood in the newest round can be outdated: searching the whole history in every
         // call would make long conversations quadratic.
         if self.opening.as_ref().is_none_or(|kept| kept.entry >= from) {
-            self.opening = self.find_opening(press, memo);
+            self.opening = self.find_opening(lowerer, memo);
         }
         if self.task.as_ref().is_none_or(|kept| kept.entry >= from) {
-            self.task = (0..count).find_map(|entry| self.required_user_message(entry, press, memo));
+            self.task =
+                (0..count).find_map(|entry| self.required_user_message(entry, lowerer, memo));
         }
         // Among the new entries first, as the newest message wins. If none of them is a user message,
         // the one found before still holds.
         let mut newest_first = (from..count).rev();
-        let newest = newest_first.find_map(|entry| self.required_user_message(entry, press, memo));
+        let newest =
+            newest_first.find_map(|entry| self.required_user_message(entry, lowerer, memo));
         self.question = newest.or_else(|| self.question.take().filter(|kept| kept.entry < from));
         if self.question.is_none() {
             self.question = (0..from)
                 .rev()
-                .find_map(|entry| self.required_user_message(entry, press, memo));
+                .find_map(|entry| self.required_user_message(entry, lowerer, memo));
         }
         // The newest round is rebuilt with each extension, so what was found in it is found again.
         self.compactions.retain(|kept| kept.entry < from);
@@ -178,7 +180,7 @@ impl History {
                 .is_some_and(|own| own.shown_as == ShownAs::Compaction)
             {
                 self.compactions
-                    .extend(self.lower_single(entry, press, memo));
+                    .extend(self.lower_single(entry, lowerer, memo));
             }
         }
         self.pinned.retain(|kept| kept.entry < from);
@@ -202,9 +204,9 @@ impl History {
         }
     }
 
-    fn find_opening(&self, press: &Lowerer<'_>, memo: &mut Memo) -> Option<RequiredMessage> {
+    fn find_opening(&self, lowerer: &Lowerer<'_>, memo: &mut Memo) -> Option<RequiredMessage> {
         let mut singles =
-            (0..self.entries.len()).filter_map(|entry| self.lower_single(entry, press, memo));
+            (0..self.entries.len()).filter_map(|entry| self.lower_single(entry, lowerer, memo));
         let first = singles.find(has_elements)?;
         let persons = self.entries.get(first.entry).is_some_and(is_user_message);
         let user = first.blocks.first().map(|piece| piece.class) == Some(BlockKind::User);
@@ -217,11 +219,11 @@ impl History {
     fn required_user_message(
         &self,
         entry: usize,
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Option<RequiredMessage> {
         self.entries.get(entry).filter(|own| is_user_message(own))?;
-        self.lower_single(entry, press, memo).filter(has_elements)
+        self.lower_single(entry, lowerer, memo).filter(has_elements)
     }
 
     /// Whose words are first and last, leaving out what the target cannot say.
@@ -250,7 +252,7 @@ impl History {
     pub(crate) fn lower_single(
         &self,
         entry: usize,
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Option<RequiredMessage> {
         let own = self.entries.get(entry..=entry)?;
@@ -261,7 +263,7 @@ impl History {
             round,
             entry,
             sources: own.first()?.source.into_iter().collect(),
-            blocks: press.lower_items(own, memo),
+            blocks: lowerer.lower_items(own, memo),
         })
     }
 

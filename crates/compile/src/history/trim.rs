@@ -22,7 +22,7 @@ impl TrimPoint {
         input: &CompileInput<'_>,
         target: &str,
         history: &History,
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Self {
         let same_target = input
@@ -42,7 +42,7 @@ impl TrimPoint {
         let question = trim
             .question
             .and_then(|index| history.user_message_entry(index))
-            .and_then(|entry| history.lower_single(entry, press, memo));
+            .and_then(|entry| history.lower_single(entry, lowerer, memo));
         let pinned =
             |kept: &RequiredMessage| history.pinned.iter().any(|other| other.round == kept.round);
         let first = [&history.opening, &history.task]

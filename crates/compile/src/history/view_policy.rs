@@ -91,7 +91,7 @@ impl ViewPolicy {
         path: &[PathItem],
         first: usize,
         asked: ViewRequest<'_>,
-        press: &Lowerer<'_>,
+        lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Result<ViewWithOmissions, Refusal> {
         let (entries, mut hidden) = select_for_model(path, first);
@@ -102,13 +102,13 @@ impl ViewPolicy {
         Cancel::ensure_not_cancelled(asked.cancel)?;
         let (mut entries, covered) =
             // Covers before clearing: what a compaction stands for needs no placeholder.
-            apply_covers(entries, &self.active_covers, press.dialect().format);
+            apply_covers(entries, &self.active_covers, lowerer.dialect().format);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
             && self.frontier != ClearFrontier::NONE
         {
             let (kept, cleared) = clear_entries(entries, &self.frontier, policy, |entry| {
-                press.count_item(entry, memo).high
+                lowerer.count_item(entry, memo).high
             });
             hidden.extend(cleared);
             entries = kept;
@@ -116,7 +116,7 @@ impl ViewPolicy {
         Cancel::ensure_not_cancelled(asked.cancel)?;
         // Previews last, on what neither was left out nor cleared.
         if let Some(policy) = &self.preview {
-            let counter = press.item_weigher().counter;
+            let counter = lowerer.item_weigher().counter;
             preview_outputs(&mut entries, &Previewer { policy, counter });
         }
         Cancel::ensure_not_cancelled(asked.cancel)?;
@@ -127,7 +127,7 @@ impl ViewPolicy {
 
     /// Whether items at or behind an index are shown as they would be without it.
     pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
-        self.active_covers.affects_nothing_after(index) && self.frontier.settled <= index
+        self.active_covers.affects_nothing_after(index) && self.frontier.repeats <= index
     }
 
     /// The policy for previews that is not in effect yet.
@@ -169,6 +169,6 @@ impl ViewPolicy {
 
 /// Whether a frontier is of this path.
 fn is_on_path(frontier: &ClearFrontier, path: &[PathItem]) -> bool {
-    let there = path.get(frontier.settled).map(|item| item.hash);
-    there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.settled
+    let there = path.get(frontier.repeats).map(|item| item.hash);
+    there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.repeats
 }

@@ -29,7 +29,8 @@ pub struct Plan {
     pub sent: Option<SentHistory>,
     /// What the provider is expected to keep of the payload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<CachedPrefix>,
+    #[serde(rename = "kept")]
+    pub cached_prefixes: Vec<CachedPrefix>,
     /// The identity of the compactions in effect, if there are any.
     #[serde(
         with = "contexture_ir::hex::option",
@@ -45,7 +46,8 @@ pub struct Plan {
     /// How ranges of counts were narrowed, if they were. A request says it anew
     /// ([`CompileRequest::narrowing`](crate::CompileRequest::narrowing)); hosts hold it through an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub narrowing: Option<CalibratedRange>,
+    #[serde(rename = "narrowing")]
+    pub calibrated_range: Option<CalibratedRange>,
     /// The tools that were offered out of a registry, in their order, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<OfferedTools>,
@@ -55,7 +57,8 @@ pub struct Plan {
     /// How many more calls until the last rewriting that was made for money has paid back what it cost; before that
     /// there is no other.
     #[serde(skip_serializing_if = "is_zero")]
-    pub owes: u64,
+    #[serde(rename = "owes")]
+    pub payback_calls: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -111,7 +114,8 @@ pub struct ClearFrontier {
     /// Thoughts before this index are left out.
     pub reasoning: usize,
     /// Of the calls before this index, those that were made again are noticed.
-    pub settled: usize,
+    #[serde(rename = "settled")]
+    pub repeats: usize,
     /// The content hash of the item at `settled`, by which a plan of another path is noticed.
     #[serde(with = "contexture_ir::hex")]
     pub hash: ContentHash,
@@ -122,7 +126,7 @@ impl ClearFrontier {
     pub(crate) const NONE: Self = Self {
         outputs: 0,
         reasoning: 0,
-        settled: 0,
+        repeats: 0,
         hash: ContentHash::from_bytes([0; 16]),
     };
 }
@@ -231,14 +235,14 @@ impl Plan {
             reason: Some(reason),
             prefix: Some(prefix),
             sent: Some(now),
-            kept: view.kept,
+            cached_prefixes: view.kept,
             covers: view.covers,
             clear: view.clear,
             trim: view.trim,
-            narrowing: view.narrowing,
+            calibrated_range: view.narrowing,
             tools: view.tools,
             previews: view.previews,
-            owes: view.payback_calls,
+            payback_calls: view.payback_calls,
         };
         let report = EpochReport {
             number: epoch,

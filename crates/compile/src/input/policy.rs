@@ -154,7 +154,8 @@ pub struct CachePolicy {
     pub rules: CacheRules,
     /// Where marks are set, for models whose cache is asked for by marks. `None`: no marks but those
     /// that came with the items. Default: all that help, for the usual time.
-    pub marks: Option<MarkerPolicy>,
+    #[serde(rename = "marks")]
+    pub marker_policy: Option<MarkerPolicy>,
     /// What the model costs.
     pub prices: Prices,
     /// Whether the cache still holds what the last call wrote, as far as the host knows. Default:
@@ -172,7 +173,7 @@ impl CachePolicy {
     pub fn none(format: Format) -> Self {
         Self {
             rules: CacheRules::none(format),
-            marks: None,
+            marker_policy: None,
             prices: Prices::default(),
             state: CacheState::Warm,
             content: None,

@@ -117,7 +117,7 @@ pub struct CompileRequest {
     /// How the model counts pictures, files and sound.
     pub media: MediaRules,
     /// What reports of usage have left of the ranges of counts. `None`: all.
-    pub narrowing: Option<CalibratedRange>,
+    pub calibrated_range: Option<CalibratedRange>,
     /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
     pub tool_prompt: Option<ToolPrompt>,
     /// How much of the history is shown, and how.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedTools {
     /// What stands in the offer, in order.
-    pub places: Vec<OfferSlot>,
+    #[serde(rename = "places")]
+    pub slots: Vec<OfferSlot>,
     /// The identity of the choice by which it was made.
     #[serde(with = "contexture_ir::hex")]
     pub choice: ContentHash,
@@ -34,7 +35,7 @@ impl OfferedTools {
     #[must_use]
     pub(crate) fn from_selection(selection: &Selection) -> Self {
         Self {
-            places: selection.slots.clone(),
+            slots: selection.slots.clone(),
             choice: choice_hash(&selection.choice),
         }
     }
@@ -52,7 +53,7 @@ impl OfferedTools {
         }
         Selection {
             choice,
-            slots: self.places.clone(),
+            slots: self.slots.clone(),
         }
     }
 }

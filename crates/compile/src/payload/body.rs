@@ -130,7 +130,7 @@ impl Payload {
             let text = bare.as_deref().unwrap_or(&element.json);
             let mut segment = segment_of(at, element);
             segment.hash = ContentHash::of(text.as_bytes());
-            segment.marks = marks;
+            segment.markers = marks;
             segment
         })
     }
@@ -218,7 +218,7 @@ impl Payload {
                 segment.bytes = text.len();
                 segment.blocks = blocks;
                 segment.can_carry = format.spec().structure().head_markers;
-                segment.marks = marks;
+                segment.markers = marks;
                 Some(segment)
             }
             SegmentPosition::Settings(part) => {
@@ -246,17 +246,21 @@ impl Payload {
         // Removed before new ones are set: providers count all markers of a request.
         self.unmark_segments(strip.copied());
         let mut failed = Vec::new();
-        for mark in &marking.marks {
+        for mark in &marking.markers {
             // Markers that came with the items stand in their JSON already, and those of the provider
             // are not written at all.
-            let ours = !matches!(mark.why, MarkerReason::Given | MarkerReason::Provider);
+            let ours = !matches!(mark.reason, MarkerReason::Given | MarkerReason::Provider);
             let place = places.get(mark.segment).copied();
             if ours && !place.is_some_and(|place| self.mark_segment(place, mark.ttl)) {
                 failed.push(mark.segment);
             }
         }
-        marking.marks.retain(|mark| !failed.contains(&mark.segment));
-        marking.kept.retain(|kept| !failed.contains(&kept.segment));
+        marking
+            .markers
+            .retain(|mark| !failed.contains(&mark.segment));
+        marking
+            .cached_prefixes
+            .retain(|kept| !failed.contains(&kept.segment));
         if marking.only_ours
             && let Some(after) = disable_automatic_markers(self.head.format, &self.after)
         {
@@ -440,8 +444,8 @@ fn segment_of(at: usize, element: &Element) -> OutlineSegment {
     segment.bytes = element.json.len();
     segment.tokens = element.tokens;
     segment.blocks = element.blocks;
-    segment.lasts = element.lasts;
+    segment.stability = element.lasts;
     segment.can_carry = element.can_carry;
-    segment.marks.clone_from(&element.marks);
+    segment.markers.clone_from(&element.marks);
     segment
 }

@@ -26,13 +26,13 @@ pub(crate) fn apply_caching(
     let same = |prefix: &&Prefix| prefix.target == target;
     let before = input.plan.prefix.as_ref().filter(same);
     // What the call before left counts only for the same target: another model has another cache.
-    let previous = before.map_or(&[][..], |_| &input.plan.kept);
+    let previous = before.map_or(&[][..], |_| &input.plan.cached_prefixes);
     let mut outline = payload.outline();
     // Cheap: envelope and rope are shared.
     let unmarked = payload.clone();
     // What cannot carry its mark after all (a blank output at OpenAI) leaves it to what stands before.
     let marking = loop {
-        let mut marking = match policy.marks {
+        let mut marking = match policy.marker_policy {
             Some(marks) => place_markers(&outline, &policy.rules, previous, marks),
             None => MarkerPlan::from_existing(&outline, &policy.rules),
         };
@@ -44,7 +44,7 @@ pub(crate) fn apply_caching(
         outline.forbid_markers(&failed);
         *payload = unmarked.clone();
     };
-    let mut predicted = predict_usage(&outline, &policy.rules, &marking.marks, previous);
+    let mut predicted = predict_usage(&outline, &policy.rules, &marking.markers, previous);
     let content = policy.content.as_ref();
     let content =
         content.map(|content| use_cached_content(payload, content, &outline, &policy.rules));
@@ -70,7 +70,7 @@ pub(crate) fn apply_caching(
     };
     MarkedPayload {
         cache,
-        kept: marking.kept,
+        kept: marking.cached_prefixes,
         advice,
     }
 }

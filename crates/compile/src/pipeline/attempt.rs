@@ -42,7 +42,7 @@ impl AssemblyInput<'_> {
     /// For how many calls the last rewriting for money's sake has not paid back yet.
     pub(crate) fn remaining_payback_calls(&self) -> u64 {
         let before = match &self.input.plan.prefix {
-            Some(prefix) if prefix.target == self.target => self.input.plan.owes,
+            Some(prefix) if prefix.target == self.target => self.input.plan.payback_calls,
             _ => 0,
         };
         self.preview_decision
@@ -159,7 +159,7 @@ pub(crate) fn assemble_request(
         },
         report,
         plan,
-        renames: ToolNameMap::for_tools(request.dialect.format, &request.tools),
+        tool_names: ToolNameMap::for_tools(request.dialect.format, &request.tools),
     })))
 }
 
@@ -248,7 +248,7 @@ fn plan_decisions(
         trimmed: trim.is_new,
         previews: call.view_policy.has_previews(),
         payback_calls: call.payback_after_call(),
-        narrowing: call.input.request.narrowing,
+        narrowing: call.input.request.calibrated_range,
         tools: call
             .input
             .request
@@ -282,16 +282,16 @@ fn counted_before_calibration(
     memo: &mut Memo,
 ) -> Result<Option<TokenBounds>, Refusal> {
     // Without calibration the counts of the report are the original ones already.
-    if call.input.request.narrowing.is_none() {
+    if call.input.request.calibrated_range.is_none() {
         return Ok(None);
     }
     // Learning from narrowed counts would narrow them further with every report, until they are wrong.
-    let press = call.lowerer.without_calibration();
-    let frame = RequestOverhead::measure_request(call.input.request, slots, &press, memo);
+    let lowerer = call.lowerer.without_calibration();
+    let frame = RequestOverhead::measure_request(call.input.request, slots, &lowerer, memo);
     let mut all = frame.tools + frame.framing;
     let sent = slots.iter().zip(placed);
     for (slot, placed) in sent.filter(|(_, placed)| placed.units > 0) {
-        let plain = place_contribution(slot, placed.units, &press, memo)?;
+        let plain = place_contribution(slot, placed.units, &lowerer, memo)?;
         all += plain.text + plain.framing;
     }
     Ok(Some(all + history.iter().map(|piece| piece.counted).sum()))

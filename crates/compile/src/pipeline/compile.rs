@@ -32,7 +32,7 @@ pub struct Compiled {
     /// What the host may want to do before the next call.
     pub advice: Advice,
     /// The tools whose names the target refuses: its answer calls them by other names.
-    pub renames: ToolNameMap,
+    pub tool_names: ToolNameMap,
 }
 
 /// Compiles a request. Performs nothing; the same input gives the same bytes with any scratch.

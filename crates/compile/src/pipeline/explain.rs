@@ -84,7 +84,7 @@ fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
         let why = serde_json::to_value(removed.reasons).ok();
         RemovedTool {
             tool: removed.tool.to_string(),
-            why: why
+            reasons: why
                 .and_then(|why| serde_json::from_value(why).ok())
                 .unwrap_or_default(),
         }
@@ -98,21 +98,21 @@ fn has_exact_segments(segments: &[Segment]) -> bool {
 
 /// The report.
 pub(crate) fn build_report(
-    ledger: &CompileOutcome<'_>,
+    outcome: &CompileOutcome<'_>,
     epoch: EpochReport,
     cache: CacheReport,
     payload: &Payload,
 ) -> Report {
     let mut segments = Vec::new();
     let mut row = SegmentRows {
-        limit: ledger.limit,
+        limit: outcome.limit,
         segments: &mut segments,
     };
-    row.add_tools(ledger);
-    row.add_contributions(ledger, |band| band <= Band::Anchor);
-    row.add_history(ledger);
-    row.add_contributions(ledger, |band| band > Band::Anchor);
-    let framing = total_framing(ledger);
+    row.add_tools(outcome);
+    row.add_contributions(outcome, |band| band <= Band::Anchor);
+    row.add_history(outcome);
+    row.add_contributions(outcome, |band| band > Band::Anchor);
+    let framing = total_framing(outcome);
     // Before the framing row, which is an estimate with every provider: exact means that the texts are
     // counted exactly.
     let exact = has_exact_segments(row.segments);
@@ -124,27 +124,27 @@ pub(crate) fn build_report(
     let low: u64 = segments.iter().map(|segment| segment.low).sum();
     Report {
         version: 1,
-        target: target_report(ledger),
+        target: target_report(outcome),
         totals: Totals {
             tokens,
             low,
             exact,
             counted: TokenRange {
-                low: ledger.counted.map_or(low, |counted| counted.low),
-                high: ledger.counted.map_or(tokens, |counted| counted.high),
+                low: outcome.counted.map_or(low, |counted| counted.low),
+                high: outcome.counted.map_or(tokens, |counted| counted.high),
             },
             framing: framing.high,
-            share: share_percent(tokens, ledger.limit),
-            items: ledger.input.path.len(),
+            share: share_percent(tokens, outcome.limit),
+            items: outcome.input.path.len(),
             messages: payload.message_count(),
         },
         segments,
-        omitted: ledger.omitted_spans(),
-        rewritten: rewritten_items(ledger),
-        removed_tools: removed_tools(ledger.input.request),
-        readable: has_read_tool(&ledger.input.request.tools),
-        repairs: all_repairs(ledger),
-        losses: ledger.all_losses(),
+        omitted: outcome.omitted_spans(),
+        rewritten: rewritten_items(outcome),
+        removed_tools: removed_tools(outcome.input.request),
+        readable: has_read_tool(&outcome.input.request.tools),
+        repairs: all_repairs(outcome),
+        losses: outcome.all_losses(),
         epoch,
         cache,
         payload: PayloadReport {
@@ -155,45 +155,45 @@ pub(crate) fn build_report(
 }
 
 /// What the format adds to the request. It has one row for all of it: split by message it would only be noise.
-fn total_framing(ledger: &CompileOutcome<'_>) -> TokenBounds {
-    let placed = ledger.placed.iter().map(|placed| placed.framing);
-    let sent = ledger.sent_blocks.iter().map(|piece| piece.framing);
-    ledger.overhead.framing + placed.sum::<TokenBounds>() + sent.sum::<TokenBounds>()
+fn total_framing(outcome: &CompileOutcome<'_>) -> TokenBounds {
+    let placed = outcome.placed.iter().map(|placed| placed.framing);
+    let sent = outcome.sent_blocks.iter().map(|piece| piece.framing);
+    outcome.overhead.framing + placed.sum::<TokenBounds>() + sent.sum::<TokenBounds>()
 }
 
 /// The repairs of the history, then those of the contributions.
-fn all_repairs(ledger: &CompileOutcome<'_>) -> Vec<Repair> {
-    let placed = ledger.placed.iter().flat_map(|placed| &placed.repairs);
-    let repairs = ledger.prepared.repairs.iter().chain(placed);
+fn all_repairs(outcome: &CompileOutcome<'_>) -> Vec<Repair> {
+    let placed = outcome.placed.iter().flat_map(|placed| &placed.repairs);
+    let repairs = outcome.prepared.repairs.iter().chain(placed);
     repairs.cloned().collect()
 }
 
 /// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.
-fn rewritten_items(ledger: &CompileOutcome<'_>) -> Vec<Rewritten> {
-    let sent = ledger.trim_point.round..ledger.prepared.history.rounds.len();
-    let kept = ledger.trim_point.kept.iter().flat_map(|kept| {
-        let round = ledger
+fn rewritten_items(outcome: &CompileOutcome<'_>) -> Vec<Rewritten> {
+    let sent = outcome.trim_point.round..outcome.prepared.history.rounds.len();
+    let kept = outcome.trim_point.kept.iter().flat_map(|kept| {
+        let round = outcome
             .rewritten_in_rounds(&(kept.round..kept.round + 1))
             .into_iter();
         round.filter(|one| kept.sources.contains(&one.index))
     });
     let mut all: Vec<Rewritten> = kept
-        .chain(ledger.rewritten_in_rounds(&sent))
+        .chain(outcome.rewritten_in_rounds(&sent))
         .cloned()
         .collect();
     all.sort_unstable_by_key(|one| one.index);
     all
 }
 
-fn target_report(ledger: &CompileOutcome<'_>) -> TargetReport {
-    let request = ledger.input.request;
+fn target_report(outcome: &CompileOutcome<'_>) -> TargetReport {
+    let request = outcome.input.request;
     TargetReport {
         format: request.target_name().to_owned().into(),
         model: request.model.clone(),
         window: request.window,
         reserve: request.reserve,
-        limit: ledger.limit,
-        encoding: ledger.input.counter.name().to_owned(),
+        limit: outcome.limit,
+        encoding: outcome.input.counter.name().to_owned(),
     }
 }
 
@@ -231,20 +231,24 @@ impl SegmentRows<'_> {
         }
     }
 
-    fn add_tools(&mut self, ledger: &CompileOutcome<'_>) {
-        let count = ledger.input.request.tools.len();
+    fn add_tools(&mut self, outcome: &CompileOutcome<'_>) {
+        let count = outcome.input.request.tools.len();
         if count > 0 {
             self.push(Segment {
                 label: count_with_noun(count as u64, "tool"),
                 rule: "offered tools are always sent".to_owned(),
                 verdict: SegmentVerdict::Required,
-                ..self.blank_segment("tools", "tools", ledger.overhead.tools)
+                ..self.blank_segment("tools", "tools", outcome.overhead.tools)
             });
         }
     }
 
-    fn add_contributions(&mut self, ledger: &CompileOutcome<'_>, bands: fn(Band) -> bool) {
-        let all = ledger.slots.iter().zip(ledger.placed).zip(ledger.natural);
+    fn add_contributions(&mut self, outcome: &CompileOutcome<'_>, bands: fn(Band) -> bool) {
+        let all = outcome
+            .slots
+            .iter()
+            .zip(outcome.placed)
+            .zip(outcome.natural);
         for ((slot, placed), natural) in all {
             if bands(slot.band) {
                 let segment = self.contribution_segment(slot, placed);
@@ -272,18 +276,18 @@ impl SegmentRows<'_> {
         }
     }
 
-    fn add_history(&mut self, ledger: &CompileOutcome<'_>) {
-        let (history, cut) = (&ledger.prepared.history, ledger.trim_point);
+    fn add_history(&mut self, outcome: &CompileOutcome<'_>) {
+        let (history, cut) = (&outcome.prepared.history, outcome.trim_point);
         for kept in &cut.kept {
-            self.add_required_message(ledger, kept);
+            self.add_required_message(outcome, kept);
         }
         if cut.round > 0 {
-            let (omitted, rounds) = (&ledger.trimmed, 0..cut.round);
+            let (omitted, rounds) = (&outcome.trimmed, 0..cut.round);
             self.push(Segment {
                 label: rounds_label(history, &rounds),
-                omitted_tokens: ledger.trimmed_tokens().high,
+                omitted_tokens: outcome.trimmed_tokens().high,
                 verdict: SegmentVerdict::Trimmed,
-                rule: trim_rule_text(omitted.len(), ledger.input.request.history.trim.low_water),
+                rule: trim_rule_text(omitted.len(), outcome.input.request.history.trim.low_water),
                 ..self.blank_segment("history", "rounds", TokenBounds::ZERO)
             });
         }
@@ -293,15 +297,17 @@ impl SegmentRows<'_> {
         apart.retain(|kept| kept.round >= cut.round);
         apart.sort_by_key(|kept| kept.entry);
         for kept in &apart {
-            self.add_required_message(ledger, kept);
+            self.add_required_message(outcome, kept);
         }
         let last = history.last.max(cut.round);
         // Rounds are told in three stretches: those that were changed, those as they are, and the last
         // one, which is required.
-        let treated = ledger.treated_until().clamp(cut.round, last);
-        let changed = ledger.rewritten_in_rounds(&(cut.round..treated));
-        let (rule, saved) = rewrite_summary(&changed, ledger);
-        let cleared = changed.iter().any(|one| one.how != Rewriting::Previewed);
+        let treated = outcome.treated_until().clamp(cut.round, last);
+        let changed = outcome.rewritten_in_rounds(&(cut.round..treated));
+        let (rule, saved) = rewrite_summary(&changed, outcome);
+        let cleared = changed
+            .iter()
+            .any(|one| one.rewriting != Rewriting::Previewed);
         let verdict = if cleared {
             SegmentVerdict::Cleared
         } else {
@@ -315,7 +321,7 @@ impl SegmentRows<'_> {
             (SegmentVerdict::Kept, "fits", 0),
         );
         let newest = last..history.rounds.len();
-        let (rule, saved) = rewrite_summary(&ledger.rewritten_in_rounds(&newest), ledger);
+        let (rule, saved) = rewrite_summary(&outcome.rewritten_in_rounds(&newest), outcome);
         let rule = if rule.is_empty() {
             "last round".to_owned()
         } else {
@@ -330,9 +336,9 @@ impl SegmentRows<'_> {
     }
 
     /// A message that has a row of its own, or a pinned round.
-    fn add_required_message(&mut self, ledger: &CompileOutcome<'_>, kept: &RequiredMessage) {
-        let name = ledger.prepared.history.required_role(kept);
-        let mut covers = ledger.prepared.compactions.iter();
+    fn add_required_message(&mut self, outcome: &CompileOutcome<'_>, kept: &RequiredMessage) {
+        let name = outcome.prepared.history.required_role(kept);
+        let mut covers = outcome.prepared.compactions.iter();
         let covered = covers.find(|covered| kept.sources == [covered.cover.compaction]);
         let (label, rule) = match (name, covered) {
             (_, Some(ActiveCompaction { cover, .. })) => {
@@ -409,13 +415,13 @@ fn contribution_verdict(contribution: &Contribution, units: usize) -> (SegmentVe
 }
 
 /// What was rewritten of some rounds in a few words, and how many tokens that saved.
-fn rewrite_summary(changed: &[&Rewritten], ledger: &CompileOutcome<'_>) -> (String, u64) {
-    let of = |how: Rewriting| changed.iter().filter(|one| one.how == how).count();
+fn rewrite_summary(changed: &[&Rewritten], outcome: &CompileOutcome<'_>) -> (String, u64) {
+    let of = |how: Rewriting| changed.iter().filter(|one| one.rewriting == how).count();
     let saved = |one: &&Rewritten| one.tokens_before.saturating_sub(one.tokens_after);
     let mut words = Vec::new();
     let cleared = of(Rewriting::Cleared);
     if cleared > 0 {
-        let policy = ledger.input.request.history.clear.policy();
+        let policy = outcome.input.request.history.clear.policy();
         let newest = policy.map_or(0, |policy| policy.keep_recent);
         let outputs = count_with_noun(cleared as u64, "output");
         words.push(format!("{outputs} cleared (newest {newest} kept)"));

@@ -151,7 +151,7 @@ fn merge_neighbours(all: Vec<(usize, OmitReason)>) -> Vec<Omitted> {
         match spans.last_mut() {
             // Neighbours with one reason become one span: a trimmed history of thousands of items
             // is one line.
-            Some(span) if span.why == why && span.last + 1 == at => {
+            Some(span) if span.reason == why && span.last + 1 == at => {
                 span.last = at;
                 span.items += 1;
             }
@@ -159,7 +159,7 @@ fn merge_neighbours(all: Vec<(usize, OmitReason)>) -> Vec<Omitted> {
                 first: at,
                 last: at,
                 items: 1,
-                why,
+                reason: why,
             }),
         }
     }

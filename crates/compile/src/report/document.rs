@@ -55,7 +55,8 @@ pub struct RemovedTool {
     /// Its name, behind that of its group: `files.read`.
     pub tool: String,
     /// Each reason against it: `tags`, `names`, `task`, `denied`, `not_loaded`.
-    pub why: Vec<String>,
+    #[serde(rename = "why")]
+    pub reasons: Vec<String>,
 }
 
 /// To whom, and how much was allowed.
@@ -193,7 +194,8 @@ pub struct Omitted {
     /// How many: items between that are omitted for another reason have an entry of their own.
     pub items: usize,
     /// Why.
-    pub why: OmitReason,
+    #[serde(rename = "why")]
+    pub reason: OmitReason,
 }
 
 /// An item that is shown otherwise than it is.
@@ -203,7 +205,8 @@ pub struct Rewritten {
     /// Its index on the path.
     pub index: usize,
     /// How.
-    pub how: Rewriting,
+    #[serde(rename = "how")]
+    pub rewriting: Rewriting,
     /// Where the whole output can be read: `context://vfs/` and the item's content hash.
     pub link: String,
     /// Its tokens as it is.
@@ -289,7 +292,8 @@ pub struct Repair {
     /// A stable word for the change.
     pub what: String,
     /// The change in a sentence fragment.
-    pub why: String,
+    #[serde(rename = "why")]
+    pub reason: String,
 }
 
 /// The payload itself.

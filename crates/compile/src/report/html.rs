@@ -103,7 +103,7 @@ impl HtmlPage<'_> {
     /// What is expected to be read from the provider's cache, written to it, and neither.
     fn cache_bar(&self, cache: &CacheReport) -> String {
         let used = &cache.predicted;
-        if used.total_tokens() == 0 || cache.kept_seconds == 0 {
+        if used.total_tokens() == 0 || cache.retention_seconds == 0 {
             return String::new();
         }
         let bits = [
@@ -214,7 +214,7 @@ impl HtmlPage<'_> {
                 escape_html(&text)
             );
         }
-        for mark in &self.report.cache.marks {
+        for mark in &self.report.cache.markers {
             let _ = writeln!(
                 out,
                 "<dt>cache mark</dt><dd>behind {}</dd>",
@@ -239,7 +239,7 @@ impl HtmlPage<'_> {
                 out,
                 "<tr><td>{}</td><td>{}</td><td class=\"n\"></td><td></td></tr>",
                 span_label(one),
-                escape_html(one.why.as_str())
+                escape_html(one.reason.as_str())
             );
         }
         for one in &report.rewritten {
@@ -254,7 +254,7 @@ fn rewritten_row(one: &Rewritten) -> String {
     format!(
         "<tr><td>{}</td><td>{}</td><td class=\"n\">{} → {}</td><td><code>{}</code></td></tr>\n",
         one.index,
-        escape_html(one.how.as_str()),
+        escape_html(one.rewriting.as_str()),
         group_thousands(one.tokens_before),
         group_thousands(one.tokens_after),
         escape_html(&one.link)

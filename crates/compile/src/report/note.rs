@@ -81,7 +81,7 @@ fn cached_content_note(cache: &CacheReport) -> Option<String> {
 /// How many registered tools are not offered, and the first of them.
 fn tools_note(removed: &[RemovedTool]) -> Option<String> {
     let named = removed.iter().take(NAMED);
-    let named = named.map(|one| format!("{} ({})", one.tool, one.why.join(", ")));
+    let named = named.map(|one| format!("{} ({})", one.tool, one.reasons.join(", ")));
     let named: Vec<String> = named.collect();
     let more = if removed.len() > NAMED { ", …" } else { "" };
     let count = count_with_noun(removed.len() as u64, "tool");
@@ -152,8 +152,8 @@ fn cache_note(cache: &CacheReport) -> Option<String> {
     }
     let used = &cache.predicted;
     let mut words = Vec::new();
-    if !cache.marks.is_empty() {
-        words.push(count_with_noun(cache.marks.len() as u64, "mark"));
+    if !cache.markers.is_empty() {
+        words.push(count_with_noun(cache.markers.len() as u64, "mark"));
     }
     words.push(format!(
         "predicted read {}, write {}, fresh {}",
@@ -196,7 +196,7 @@ fn preview_notes(report: &Report) -> Vec<ReportNote> {
     let all: Vec<_> = report
         .rewritten
         .iter()
-        .filter(|one| one.how == Rewriting::Previewed)
+        .filter(|one| one.rewriting == Rewriting::Previewed)
         .collect();
     let mut notes: Vec<ReportNote> = all
         .iter()
@@ -221,9 +221,9 @@ fn preview_notes(report: &Report) -> Vec<ReportNote> {
 fn omitted_note(report: &Report) -> Option<String> {
     let mut counts: Vec<(OmitReason, usize)> = Vec::new();
     for span in &report.omitted {
-        match counts.iter_mut().find(|(why, _)| *why == span.why) {
+        match counts.iter_mut().find(|(why, _)| *why == span.reason) {
             Some((_, items)) => *items += span.items,
-            None => counts.push((span.why, span.items)),
+            None => counts.push((span.reason, span.items)),
         }
     }
     let all: usize = counts.iter().map(|(_, items)| items).sum();
@@ -249,7 +249,7 @@ fn unreachable_note(report: &Report) -> Option<String> {
         OmitReason::Covered => report.readable,
         _ => false,
     };
-    let spans = report.omitted.iter().filter(|span| hidden(span.why));
+    let spans = report.omitted.iter().filter(|span| hidden(span.reason));
     let items: usize = spans.map(|span| span.items).sum();
     let outputs = report.rewritten.len();
     let mut what = Vec::new();
@@ -273,7 +273,7 @@ fn unreachable_note(report: &Report) -> Option<String> {
     let repaired = report
         .omitted
         .iter()
-        .any(|span| span.why == OmitReason::Repaired);
+        .any(|span| span.reason == OmitReason::Repaired);
     Some(match report.readable {
         true if report.segments.iter().all(whole) && !repaired => {
             format!("nothing is out of reach: {what} {verb} one `{READ_TOOL}` away")
@@ -287,7 +287,7 @@ fn unreachable_note(report: &Report) -> Option<String> {
 fn repair_notes(repairs: &[Repair]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<&Repair>)> = Vec::new();
     for repair in repairs {
-        let said = without_quoted_names(&repair.why);
+        let said = without_quoted_names(&repair.reason);
         match kinds.iter_mut().find(|(known, _)| *known == said) {
             Some((_, same)) => same.push(repair),
             None => kinds.push((said, vec![repair])),
@@ -295,8 +295,8 @@ fn repair_notes(repairs: &[Repair]) -> Vec<String> {
     }
     let note = |(said, same): (String, Vec<&Repair>)| match same.as_slice() {
         [one] => match one.index {
-            Some(at) => format!("items[{at}] {}", one.why),
-            None => one.why.clone(),
+            Some(at) => format!("items[{at}] {}", one.reason),
+            None => one.reason.clone(),
         },
         many => format!("{}{}", repeated_repair_text(&said, many), index_list(many)),
     };

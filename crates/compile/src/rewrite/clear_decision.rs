@@ -27,7 +27,7 @@ pub(crate) fn decide_clearing(
     current: &ClearFrontier,
     size: HistorySize,
     stakes: &RewriteCost<'_>,
-    press: &Lowerer<'_>,
+    lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> ClearDecision {
     let mut clearing = ClearDecision {
@@ -39,7 +39,7 @@ pub(crate) fn decide_clearing(
     };
     // Nothing is considered before the trigger fires, so the history is not looked at in most calls.
     let further = size.excess_tokens(policy).and_then(|excess| {
-        let weigh = |entry: &ViewEntry| press.count_item(entry, memo).high;
+        let weigh = |entry: &ViewEntry| lowerer.count_item(entry, memo).high;
         advance_frontier(history, current, policy, excess, weigh)
     });
     let Some(further) = further else {
@@ -68,7 +68,7 @@ pub(crate) fn decide_clearing(
     }
     let hash = input
         .path
-        .get(further.frontier.settled)
+        .get(further.frontier.repeats)
         .map(|item| item.hash);
     clearing.frontier = hash.map(|hash| ClearFrontier {
         hash,

@@ -18,18 +18,18 @@ pub(crate) fn preview_savings(
     policy: &PreviewPolicy,
     history: &History,
     latched: &TrimPoint,
-    press: &Lowerer<'_>,
+    lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> Option<HistoryChange> {
-    let counter = press.item_weigher().counter;
+    let counter = lowerer.item_weigher().counter;
     let sent = history.rounds.get(latched.round)?.entries.start;
     let all = output_previews(&history.entries, &Previewer { policy, counter });
     // Outputs before the cut are not sent, so previewing them saves nothing.
     let all: Vec<&(usize, ViewEntry)> = all.iter().filter(|(at, _)| *at >= sent).collect();
     let first = all.iter().map(|(at, _)| *at).min()?;
     let saved = all.iter().filter_map(|(at, preview)| {
-        let before = press.count_item(history.entries.get(*at)?, memo).high;
-        Some(before.saturating_sub(press.count_item(preview, memo).high))
+        let before = lowerer.count_item(history.entries.get(*at)?, memo).high;
+        Some(before.saturating_sub(lowerer.count_item(preview, memo).high))
     });
     Some(HistoryChange {
         first,

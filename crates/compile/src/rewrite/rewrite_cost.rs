@@ -118,7 +118,10 @@ impl<'a> RewriteCost<'a> {
             now,
             then,
             calls,
-            ttl: cache.marks.map(|marks| marks.history).unwrap_or_default(),
+            ttl: cache
+                .marker_policy
+                .map(|marks| marks.history)
+                .unwrap_or_default(),
             minimum: cache.rules.minimum,
         };
         let worth = rewrite_value(&rewrite, self.input_rates().as_ref());

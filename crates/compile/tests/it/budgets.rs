@@ -240,7 +240,7 @@ fn what_models_may_not_read_is_left_out_and_said_so() {
     assert!(!compiled.payload.to_json().contains("good day"));
     let omitted = &compiled.report.omitted;
     assert_eq!(
-        (omitted.len(), omitted[0].first, omitted[0].why),
+        (omitted.len(), omitted[0].first, omitted[0].reason),
         (1, 1, OmitReason::Audience)
     );
 }

@@ -73,7 +73,7 @@ fn place(outline: &Outline, rules: &CacheRules, previous: &[CachedPrefix]) -> Ma
 }
 
 fn whys(marking: &MarkerPlan) -> Vec<MarkerReason> {
-    marking.marks.iter().map(|mark| mark.why).collect()
+    marking.markers.iter().map(|mark| mark.reason).collect()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn rules_come_from_the_catalogue() {
     let claude = rules("claude-sonnet-4-5", Format::Anthropic);
     assert_eq!(claude.kind, CacheKind::Explicit);
     assert_eq!(
-        (claude.minimum, claude.max_marks, claude.lookback),
+        (claude.minimum, claude.max_markers, claude.lookback),
         (1_024, 4, Some(20))
     );
     assert_eq!(
@@ -90,17 +90,17 @@ fn rules_come_from_the_catalogue() {
     );
     let behind_chat = rules("claude-sonnet-4-5", Format::OpenAiChat);
     assert_eq!(
-        (behind_chat.kind, behind_chat.max_marks),
+        (behind_chat.kind, behind_chat.max_markers),
         (CacheKind::None, 0)
     );
     let older = rules("gpt-4.1", Format::OpenAiResponses);
     assert_eq!(
-        (older.step, older.max_marks, older.marks_newest),
+        (older.step, older.max_markers, older.marks_newest),
         (128, 0, false)
     );
     let newer = rules("gpt-5.6", Format::OpenAiResponses);
     assert_eq!(
-        (newer.step, newer.max_marks, newer.marks_newest),
+        (newer.step, newer.max_markers, newer.marks_newest),
         (1, 4, true)
     );
     let gemini = rules("gemini-3.1-pro-preview", Format::Gemini);
@@ -125,14 +125,14 @@ fn an_outline_is_the_payload_in_the_caches_order() {
         assert_eq!(high, compiled.report.totals.tokens, "{format}");
         let last = outline.segments.last().unwrap();
         assert_eq!(
-            (last.lasts, last.part),
+            (last.stability, last.part),
             (SegmentStability::Call, RequestPart::Messages),
             "{format}"
         );
         let history = outline
             .segments
             .iter()
-            .filter(|one| one.lasts == SegmentStability::Onwards);
+            .filter(|one| one.stability == SegmentStability::Onwards);
         assert_eq!(history.count(), 9, "{format}");
     }
 }
@@ -143,8 +143,8 @@ fn marks_end_the_head_and_the_history_never_the_tail() {
     let outline = compiled.payload.outline();
     let marking = place(&outline, &claude(), &[]);
     assert_eq!(whys(&marking), [MarkerReason::Head, MarkerReason::Rolling]);
-    let rolling = &outline.segments[marking.marks[1].segment];
-    assert_eq!(rolling.lasts, SegmentStability::Onwards);
+    let rolling = &outline.segments[marking.markers[1].segment];
+    assert_eq!(rolling.stability, SegmentStability::Onwards);
     let (mut payload, mut set) = (compiled.payload.clone(), marking.clone());
     payload.set_markers(&mut set);
     assert_eq!(set, marking, "all could be set");
@@ -182,7 +182,7 @@ fn a_long_step_gets_a_bridge_so_that_the_last_mark_is_found() {
     let before = compiled(&items, &said(), &of(Format::Anthropic))
         .payload
         .outline();
-    let kept = place(&before, &rules, &[]).kept;
+    let kept = place(&before, &rules, &[]).cached_prefixes;
     // Eleven parallel calls are 22 blocks, more than the provider looks back.
     for at in 0..11 {
         items.push(call(&format!("p{at}"), "{}"));
@@ -203,16 +203,16 @@ fn a_long_step_gets_a_bridge_so_that_the_last_mark_is_found() {
         ]
     );
     let old = kept.last().unwrap().segment;
-    assert_eq!(marking.marks[1].segment, old);
+    assert_eq!(marking.markers[1].segment, old);
     let sums = after.cumulative_tokens();
     assert_eq!(
-        predict_usage(&after, &rules, &marking.marks, &kept).read,
+        predict_usage(&after, &rules, &marking.markers, &kept).read,
         sums[old]
     );
     // Without the bridge only the head is found.
     let without = place(&after, &rules, &[]);
-    let read = predict_usage(&after, &rules, &without.marks, &kept).read;
-    assert_eq!(read, sums[without.marks[0].segment]);
+    let read = predict_usage(&after, &rules, &without.markers, &kept).read;
+    assert_eq!(read, sums[without.markers[0].segment]);
 }
 
 /// A history whose every user message carries the client's own mark, as clients do that move marks.
@@ -240,12 +240,12 @@ fn a_fifth_mark_is_impossible() {
         payload.set_markers(&mut marking);
         let json = payload.to_json();
         let found = json.matches("cache_control").count();
-        assert_eq!(found, marking.marks.len(), "{count}");
+        assert_eq!(found, marking.markers.len(), "{count}");
         assert!(found <= 4, "{count}: {found}");
         let given = marking
-            .marks
+            .markers
             .iter()
-            .filter(|mark| mark.why == MarkerReason::Given);
+            .filter(|mark| mark.reason == MarkerReason::Given);
         assert_eq!(given.count(), count.min(4), "the newest of theirs stay");
         assert_eq!(
             payload.outline().prefix_hash(3),
@@ -262,8 +262,11 @@ fn a_longer_time_never_stands_behind_a_shorter_one() {
     };
     let compiled = compiled(&items, &said(), &of(Format::Anthropic));
     let marking = place(&compiled.payload.outline(), &claude(), &[]);
-    let ttls: Vec<(MarkerReason, CacheTtl)> =
-        marking.marks.iter().map(|one| (one.why, one.ttl)).collect();
+    let ttls: Vec<(MarkerReason, CacheTtl)> = marking
+        .markers
+        .iter()
+        .map(|one| (one.reason, one.ttl))
+        .collect();
     assert_eq!(
         ttls,
         [
@@ -289,13 +292,19 @@ fn openai_is_told_to_mark_nothing_that_passes() {
     assert!(json.contains(r#""prompt_cache_options":{"mode":"explicit"}"#));
     assert_eq!(
         json.matches("prompt_cache_breakpoint").count(),
-        marking.marks.len()
+        marking.markers.len()
     );
-    assert_eq!(marking.marks.last().unwrap().why, MarkerReason::Rolling);
+    assert_eq!(
+        marking.markers.last().unwrap().reason,
+        MarkerReason::Rolling
+    );
     let bare = compiled(&steps(3), &said()[..1], &of(Format::OpenAiResponses));
     let marking = place(&bare.payload.outline(), &rules, &[]);
     assert!(!marking.only_ours);
-    assert_eq!(marking.marks.last().unwrap().why, MarkerReason::Provider);
+    assert_eq!(
+        marking.markers.last().unwrap().reason,
+        MarkerReason::Provider
+    );
 }
 
 #[test]
@@ -306,8 +315,8 @@ fn gemini_is_sent_as_it_is() {
         ..rules("gemini-3.1-pro-preview", Format::Gemini)
     };
     let mut marking = place(&compiled.payload.outline(), &rules, &[]);
-    assert_eq!(marking.marks, []);
-    assert!(!marking.kept.is_empty(), "it caches by itself");
+    assert_eq!(marking.markers, []);
+    assert!(!marking.cached_prefixes.is_empty(), "it caches by itself");
     let mut payload = compiled.payload.clone();
     payload.set_markers(&mut marking);
     assert_eq!(payload.to_json(), compiled.payload.to_json());
@@ -324,39 +333,46 @@ fn a_trace_reads_what_it_wrote_until_it_forgets() {
         })
         .into();
     let first = place(&outlines[0], &rules, &[]);
-    let second = place(&outlines[1], &rules, &first.kept);
-    let written = outlines[0].cumulative_tokens()[first.marks.last().unwrap().segment];
+    let second = place(&outlines[1], &rules, &first.cached_prefixes);
+    let written = outlines[0].cumulative_tokens()[first.markers.last().unwrap().segment];
 
     let mut trace = CacheSimulator::new(rules.clone());
-    let used = trace.record_call(&outlines[0], &first.marks, 0);
+    let used = trace.record_call(&outlines[0], &first.markers, 0);
     assert_eq!((used.read, used.write), (0, written));
     assert_eq!(used.total_tokens(), outlines[0].tokens());
     let again = trace
         .clone()
-        .record_call(&outlines[1], &second.marks, 299_999);
+        .record_call(&outlines[1], &second.markers, 299_999);
     assert_eq!(again.read, written);
     assert_eq!(
-        trace.predict_usage(&outlines[1], &second.marks, 299_999),
+        trace.predict_usage(&outlines[1], &second.markers, 299_999),
         again
     );
     assert_eq!(
         again,
-        predict_usage(&outlines[1], &rules, &second.marks, &first.kept)
+        predict_usage(
+            &outlines[1],
+            &rules,
+            &second.markers,
+            &first.cached_prefixes
+        )
     );
     let late = trace
         .clone()
-        .record_call(&outlines[1], &second.marks, 300_000);
+        .record_call(&outlines[1], &second.markers, 300_000);
     assert_eq!(late.read, 0);
     // A read keeps it anew.
-    trace.record_call(&outlines[0], &first.marks, 200_000);
+    trace.record_call(&outlines[0], &first.markers, 200_000);
     assert_eq!(
-        trace.record_call(&outlines[1], &second.marks, 400_000).read,
+        trace
+            .record_call(&outlines[1], &second.markers, 400_000)
+            .read,
         written
     );
     let kept = trace.prefix_count();
-    assert!(kept > first.marks.len());
+    assert!(kept > first.markers.len());
     // What is gone takes no room.
-    trace.record_call(&outlines[0], &first.marks, 9_000_000);
+    trace.record_call(&outlines[0], &first.markers, 9_000_000);
     assert!(trace.prefix_count() < kept);
 }
 
@@ -373,15 +389,15 @@ fn the_longer_time_is_billed_apart() {
     let marking = place_markers(&outline, &rules, &[], policy);
     let sums = outline.cumulative_tokens();
     let ends: Vec<u64> = marking
-        .marks
+        .markers
         .iter()
         .map(|mark| sums[mark.segment])
         .collect();
     let mut trace = CacheSimulator::new(rules);
-    let used = trace.record_call(&outline, &marking.marks, 0);
+    let used = trace.record_call(&outline, &marking.markers, 0);
     assert_eq!((used.write_long, used.write), (ends[0], ends[1] - ends[0]));
     // After the usual time only the head is there.
-    let later = trace.record_call(&outline, &marking.marks, 1_000_000);
+    let later = trace.record_call(&outline, &marking.markers, 1_000_000);
     assert_eq!((later.read, later.write_long), (ends[0], 0));
 }
 
@@ -451,15 +467,15 @@ fn real_sessions_read_their_own_prefix() {
             let mut marking = place(&outline, &rules, &kept);
             let mut payload = compiled.payload.clone();
             payload.set_markers(&mut marking);
-            assert!(marking.marks.len() <= 4);
+            assert!(marking.markers.len() <= 4);
             let json = payload.to_json();
             assert_eq!(
                 json.matches(r#""cache_control":{"type":"ephemeral"}"#)
                     .count(),
-                marking.marks.len()
+                marking.markers.len()
             );
-            let expected = predict_usage(&outline, &rules, &marking.marks, &kept);
-            let used = trace.record_call(&outline, &marking.marks, length as u64);
+            let expected = predict_usage(&outline, &rules, &marking.markers, &kept);
+            let used = trace.record_call(&outline, &marking.markers, length as u64);
             assert!(
                 used.read >= expected.read,
                 "{}: {used:?} {expected:?}",
@@ -476,7 +492,7 @@ fn real_sessions_read_their_own_prefix() {
             }
             reads += used.read;
             tokens += used.total_tokens();
-            kept = marking.kept;
+            kept = marking.cached_prefixes;
         }
     }
     assert!(
@@ -526,7 +542,7 @@ fn given_marks_are_seen_in_the_outline() {
     let given: Vec<&[CacheTtl]> = outline
         .segments
         .iter()
-        .map(|one| one.marks.as_slice())
+        .map(|one| one.markers.as_slice())
         .filter(|marks| !marks.is_empty())
         .collect();
     assert_eq!(given, [&[CacheTtl::Usual], &[CacheTtl::Usual]]);

@@ -69,7 +69,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
             audio_second: None,
         },
         prefill: false,
-        narrowing: None,
+        calibrated_range: None,
         tool_prompt: None,
         history: HistoryPolicy::default(),
         cache: CachePolicy::none(format),

@@ -319,7 +319,7 @@ fn check(
             prop_assert!(fits, "{format}: {needed} {:?}", again.err());
         }
         Err(Refusal::NothingToSay { .. }) => {}
-        Err(Refusal::BadContribution { what, .. }) => {
+        Err(Refusal::BadContribution { reason: what, .. }) => {
             let items = |other: &Contribution| matches!(other.content, Content::Items(_));
             prop_assert!(contributions.iter().any(items), "{format}: {what}");
         }
@@ -436,7 +436,7 @@ fn the_host_is_not_sent_first() {
         &[anchor.into_pinned()],
         &request,
     );
-    let Err(Refusal::BadContribution { what, .. }) = refused else {
+    let Err(Refusal::BadContribution { reason: what, .. }) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(what, "the host would speak first");

@@ -144,7 +144,7 @@ pub(crate) fn check_report(compiled: &Compiled, path: &[PathItem], place: &str) 
                 !std::mem::replace(&mut seen[at], true),
                 "{place}: items[{at}] explained twice"
             );
-            if span.why == OmitReason::Audience {
+            if span.reason == OmitReason::Audience {
                 assert!(!path[at].audience.model, "{place}: items[{at}]");
             }
         }

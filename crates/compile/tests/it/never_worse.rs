@@ -193,7 +193,7 @@ fn request(format: Format, model: &str, limit: Option<u64>) -> CompileRequest {
 /// Everything, as it is.
 fn passthrough(session: &Session, format: Format, model: &str) -> Vec<Sent> {
     let mut request = request(format, model, Some(10_000_000));
-    request.cache.marks = None;
+    request.cache.marker_policy = None;
     request.history.clear = Clear::Never;
     run(session, request)
 }
@@ -216,7 +216,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
             continue;
         };
         let shortened = compiled.report.rewritten.iter();
-        let mut shortened = shortened.filter(|one| one.how == Rewriting::Previewed);
+        let mut shortened = shortened.filter(|one| one.rewriting == Rewriting::Previewed);
         if request.tools.is_empty() && shortened.next().is_some() {
             request.tools = vec![read_tool()];
             let request = &request;
@@ -226,7 +226,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
         }
         let outline = compiled.payload.outline();
         // Marks below the provider's minimum do nothing, and are not in the plan.
-        let kept = compiled.plan.kept.iter();
+        let kept = compiled.plan.cached_prefixes.iter();
         let marks = kept
             .map(|kept| CacheMarker::existing(kept.segment, kept.ttl))
             .collect();
@@ -255,7 +255,7 @@ impl Host<'_> {
     fn compiled(&self, session: &Session, way: Way) -> Vec<Sent> {
         let mut request = request(self.format, self.model, self.limit);
         let cache = &mut request.cache;
-        cache.marks = cache.marks.map(|_| self.marks());
+        cache.marker_policy = cache.marker_policy.map(|_| self.marks());
         if cache.rules.ttl_ms(self.ttl) <= self.gap {
             cache.state = CacheState::Cold;
         }

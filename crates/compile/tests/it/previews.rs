@@ -62,7 +62,7 @@ fn a_long_output_is_head_error_lines_tail_and_a_link() {
     );
     let facts = preview.facts;
     let shown: Vec<&str> = facts
-        .shown
+        .shown_ranges
         .iter()
         .map(|range| &text[range.clone()])
         .collect();
@@ -296,7 +296,7 @@ proptest! {
             prop_assert_eq!(previewer.preview_text(&preview.text, link()), None);
             prop_assert!(preview.text.contains(&link().to_string()));
             let (mut end, mut seen) = (0, 0);
-            for range in &preview.facts.shown {
+            for range in &preview.facts.shown_ranges {
                 prop_assert!(range.start >= end && range.start < range.end, "{:?}", preview.facts);
                 prop_assert!(text.get(range.clone()).is_some());
                 end = range.end;

@@ -274,7 +274,8 @@ fn a_cleared_failure_is_still_a_failure() {
     request.history = clear_all();
     let compiled = once(&path, &[], &request).unwrap();
     let cleared = compiled.report.rewritten.iter();
-    let cleared = cleared.filter(|one| matches!(one.how, Rewriting::Cleared | Rewriting::Repeated));
+    let cleared =
+        cleared.filter(|one| matches!(one.rewriting, Rewriting::Cleared | Rewriting::Repeated));
     assert!(cleared.count() > 0, "{:?}", compiled.report.omitted);
     let text = compiled.payload.to_json();
     assert_eq!(
@@ -348,7 +349,7 @@ fn no_compaction_stands_for_the_hosts_words() {
         assert!(places[0] > 0 && places.is_sorted(), "{format}: {text}");
         assert!(!text.contains("done"), "{format}: {text}");
         let covered = compiled.report.omitted.iter();
-        let covered = covered.filter(|span| span.why == OmitReason::Covered);
+        let covered = covered.filter(|span| span.reason == OmitReason::Covered);
         assert_eq!(covered.map(|span| span.items).sum::<usize>(), 5);
         let mut longer = path.clone();
         longer[4] = PathItem::new(Item::from(Message::text(

@@ -26,14 +26,14 @@ fn repair(index: usize, what: &str, why: String) -> Repair {
     Repair {
         index: Some(index),
         what: what.to_owned(),
-        why,
+        reason: why,
     }
 }
 
 fn preview(index: usize) -> Rewritten {
     Rewritten {
         index,
-        how: Rewriting::Previewed,
+        rewriting: Rewriting::Previewed,
         link: format!("context://vfs/{index:032x}"),
         tokens_before: 14_112,
         tokens_after: 640,
@@ -62,7 +62,7 @@ pub(crate) fn eventful() -> Report {
             first: 1,
             last: 1_204,
             items: 1_204,
-            why: OmitReason::Trimmed,
+            reason: OmitReason::Trimmed,
         }],
         ..plain()
     }
@@ -112,7 +112,7 @@ fn nothing_is_out_of_reach_only_where_it_can_be_read() {
         first: 2_000,
         last: 2_000,
         items: 1,
-        why: OmitReason::Repaired,
+        reason: OmitReason::Repaired,
     });
     let mut squeezed = eventful();
     squeezed.segments[0].omitted_tokens = 7;
@@ -140,7 +140,7 @@ fn nothing_is_out_of_reach_only_where_it_can_be_read() {
             first: 1,
             last: 40,
             items: 40,
-            why: OmitReason::Covered,
+            reason: OmitReason::Covered,
         }],
         ..plain()
     };
@@ -212,12 +212,12 @@ fn with_text(text: &str) -> Report {
     }
     for repair in &mut report.repairs {
         text.clone_into(&mut repair.what);
-        text.clone_into(&mut repair.why);
+        text.clone_into(&mut repair.reason);
     }
     for one in &mut report.rewritten {
         text.clone_into(&mut one.link);
     }
-    for mark in &mut report.cache.marks {
+    for mark in &mut report.cache.markers {
         text.clone_into(&mut mark.ends);
     }
     report.losses = vec![Loss {

@@ -194,7 +194,7 @@ fn squeeze(session: &Session, limit: u64, peer: Option<&PeerViews>, kept: &mut K
     let texts: Vec<String> = dropped.iter().map(|one| one.item.text()).collect();
     let wanted = facts(&texts.join("\n"));
     let view = shown(&compiled);
-    let whole = |one: &&Rewritten| one.how != Rewriting::Previewed;
+    let whole = |one: &&Rewritten| one.rewriting != Rewriting::Previewed;
     let cleared = report.rewritten.iter().filter(whole).map(|one| one.index);
     let manifest = manifest_beside(path, &omitted.iter().copied().chain(cleared).collect());
     let history = report.segments.iter().filter(|one| one.band == "history");

@@ -175,7 +175,7 @@ fn append_only(session: &Session, request: &CompileRequest, bytes: &mut Bytes) {
 
 fn unmarked(request: &CompileRequest) -> CompileRequest {
     let mut request = request.clone();
-    request.cache.marks = None;
+    request.cache.marker_policy = None;
     request
 }
 
@@ -248,7 +248,7 @@ impl Before {
         let passing = outline
             .segments
             .iter()
-            .filter(|one| one.lasts == SegmentStability::Call)
+            .filter(|one| one.stability == SegmentStability::Call)
             .count();
         let pieces: Vec<&str> = payload.json_chunks().collect();
         // Each passing element has a comma before it, and the end of the document behind it.
@@ -258,13 +258,13 @@ impl Before {
             .sum();
         assert!(passing > 0 && settled > 0);
         let marked = if request.cache.rules.is_marker_based() {
-            let last = compiled.plan.kept.last();
+            let last = compiled.plan.cached_prefixes.last();
             last.map(|kept| kept.segment)
         } else {
             outline
                 .segments
                 .iter()
-                .rposition(|one| one.lasts < SegmentStability::Call)
+                .rposition(|one| one.stability < SegmentStability::Call)
         };
         assert!(
             !request.cache.rules.is_marker_based()

@@ -54,7 +54,7 @@ fn priced(limit: u64) -> CompileRequest {
     let mut request = request(Format::Anthropic, limit);
     request.cache = CachePolicy {
         rules: CacheRules::for_model(model, Format::Anthropic),
-        marks: Some(MarkerPolicy::default()),
+        marker_policy: Some(MarkerPolicy::default()),
         prices: model.prices.clone(),
         state: CacheState::Warm,
         content: None,
@@ -65,7 +65,7 @@ fn priced(limit: u64) -> CompileRequest {
 /// Path indexes of what was rewritten.
 fn rewritten(compiled: &Compiled, how: Rewriting) -> Vec<usize> {
     let all = compiled.report.rewritten.iter();
-    all.filter(|one| one.how == how)
+    all.filter(|one| one.rewriting == how)
         .map(|one| one.index)
         .collect()
 }
@@ -230,7 +230,7 @@ fn old_thoughts_are_left_out() {
         .report
         .omitted
         .iter()
-        .filter(|span| span.why == OmitReason::Cleared)
+        .filter(|span| span.reason == OmitReason::Cleared)
         .map(|span| span.items)
         .sum();
     assert_eq!(gone, 10, "{:?}", compiled.report.omitted);
@@ -308,7 +308,7 @@ fn a_cover_is_shown_in_place_and_taken_back() {
         );
         let span = &covered.report.omitted[0];
         assert_eq!(
-            (span.first, span.last, span.why),
+            (span.first, span.last, span.reason),
             (1, 20, OmitReason::Covered)
         );
 
@@ -429,20 +429,27 @@ fn the_next_rewriting_waits_until_the_last_has_paid_back() {
         ..ClearPolicy::default()
     });
     let mut plan = first.plan;
-    plan.owes = 2;
+    plan.payback_calls = 2;
     for owes in [1, 0] {
         let waits = run(&path, &[], &request, &plan);
         let worth = waits.report.cache.rewriting.unwrap();
         assert!(!worth.rewrite && worth.saving > worth.cost);
-        assert_eq!((waits.report.rewritten.len(), waits.plan.owes), (0, owes));
+        assert_eq!(
+            (waits.report.rewritten.len(), waits.plan.payback_calls),
+            (0, owes)
+        );
         plan = waits.plan;
     }
     let done = run(&path, &[], &request, &plan);
     assert!(done.report.cache.rewriting.unwrap().rewrite);
-    assert!((1..100).contains(&done.plan.owes), "{}", done.plan.owes);
+    assert!(
+        (1..100).contains(&done.plan.payback_calls),
+        "{}",
+        done.plan.payback_calls
+    );
     // Another model has another cache, in which nothing was rewritten yet.
     request.model = "other".to_owned();
-    assert_eq!(run(&path, &[], &request, &done.plan).plan.owes, 0);
+    assert_eq!(run(&path, &[], &request, &done.plan).plan.payback_calls, 0);
 }
 
 /// The tool to read the rest with writes the cache anew: a little that is spared is not worth that, much is, and where

@@ -312,7 +312,7 @@ impl ManifestBuilder {
         paths.retain(|path| !files.contains_key(path));
         let decision = |((by, text), (index, times))| Decision {
             by,
-            said: ManifestEntry { index, text, times },
+            statement: ManifestEntry { index, text, times },
         };
         Manifest {
             items,

@@ -70,7 +70,7 @@ pub struct Decision {
     pub by: Speaker,
     /// The sentence.
     #[serde(flatten)]
-    pub said: ManifestEntry,
+    pub statement: ManifestEntry,
 }
 
 /// Who says something.

@@ -148,7 +148,7 @@ pub(crate) fn entry_candidates(
         add(
             Section::Decisions,
             0,
-            format!("{by}: {}", entry_line(&decision.said)),
+            format!("{by}: {}", entry_line(&decision.statement)),
         );
     }
     manifest

@@ -35,7 +35,8 @@ pub struct PreviewFacts {
     /// Lines of the whole text.
     pub lines: u64,
     /// What of the whole text is shown: ranges of bytes in order, not overlapping.
-    pub shown: Vec<Range<usize>>,
+    #[serde(rename = "shown")]
+    pub shown_ranges: Vec<Range<usize>>,
     /// Bytes that are not shown.
     pub omitted_bytes: u64,
     /// Lines between head and tail that report errors. Where more than 100,000 words look like it, only those at the
@@ -181,7 +182,7 @@ impl ShortenedText<'_> {
             characters: self.characters,
             lines: self.line_count(),
             omitted_bytes: bytes.saturating_sub(seen) as u64,
-            shown,
+            shown_ranges: shown,
             error_lines: self.errors.found,
         }
     }

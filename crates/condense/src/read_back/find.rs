@@ -37,18 +37,18 @@ pub enum PatternError {
     #[error("the pattern is empty")]
     Empty,
     /// It is too long.
-    #[error("the pattern has {bytes} bytes, at most {most} are allowed")]
+    #[error("the pattern has {bytes} bytes, at most {limit} are allowed")]
     TooLong {
         /// Its bytes.
         bytes: usize,
         /// The most.
-        most: usize,
+        limit: usize,
     },
     /// It is no regular expression, or one too large.
-    #[error("the pattern is no regular expression that can be used: {why}")]
+    #[error("the pattern is no regular expression that can be used: {reason}")]
     Regex {
         /// In one line.
-        why: String,
+        reason: String,
     },
 }
 
@@ -69,7 +69,7 @@ impl Matcher {
         if source.len() > PATTERN {
             return Err(PatternError::TooLong {
                 bytes: source.len(),
-                most: PATTERN,
+                limit: PATTERN,
             });
         }
         let literal = matches!(pattern, Pattern::Text(_));
@@ -87,7 +87,7 @@ impl Matcher {
             let why = said.lines().next_back().unwrap_or_default().trim();
             let why = why.strip_prefix("error: ").unwrap_or(why);
             PatternError::Regex {
-                why: why.to_owned(),
+                reason: why.to_owned(),
             }
         })
     }

@@ -244,10 +244,10 @@ async fn adapter_by_name_goes_with_its_source() {
     let gone = chat.compile("cohere").await.unwrap_err();
     assert!(matches!(gone, EngineError::NoTarget { .. }), "{gone}");
     let unreplayable = chat.replay(recorded.response).await.unwrap_err();
-    let EngineError::Unreplayable { why, .. } = unreplayable else {
+    let EngineError::Unreplayable { reason, .. } = unreplayable else {
         panic!("{unreplayable}");
     };
-    let why = why.to_string();
+    let why = reason.to_string();
     assert!(
         why.contains("target adapter `cohere` is not registered"),
         "{why}"

@@ -41,7 +41,7 @@ pub(crate) async fn compile_calibrated(
     let passes: Vec<&dyn Pass> = passes.iter().map(AsRef::as_ref).collect();
     let plan = &given.plan;
     let known = chat.engine().should_calibrate() && plan.prefix.is_some();
-    inputs.request.narrowing = if known { plan.narrowing } else { newest };
+    inputs.request.calibrated_range = if known { plan.calibrated_range } else { newest };
     let compiled = compile_with_scratch(chat, &inputs.compile_input(given, &passes, cancel));
     let begins = match &compiled {
         Ok(compiled) => compiled.report.epoch.opened,
@@ -49,10 +49,10 @@ pub(crate) async fn compile_calibrated(
     };
     // The first compile answers whether an epoch begins. Only then may the newest range be used, in a second
     // compile; the scratch memory makes that one cheap.
-    if !begins || inputs.request.narrowing == newest {
+    if !begins || inputs.request.calibrated_range == newest {
         return compiled;
     }
-    inputs.request.narrowing = newest;
+    inputs.request.calibrated_range = newest;
     compile_with_scratch(chat, &inputs.compile_input(given, &passes, cancel))
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn load_calibrated_range(
     request: &CompileRequest,
 ) -> Option<CalibratedRange> {
     if !chat.engine().should_calibrate() {
-        return request.narrowing;
+        return request.calibrated_range;
     }
     let key = calibration_key(request.target_name(), &request.model);
     let remembered = chat.calibration_cache().lock().get(&key).cloned();

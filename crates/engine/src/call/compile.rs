@@ -41,7 +41,7 @@ pub struct CompiledCall {
     /// Outcome of each layer's hooks.
     pub outcomes: Vec<HookOutcome>,
     /// Events that layers emitted, for example which notes are shown.
-    pub told: Vec<LayerEvent>,
+    pub layer_events: Vec<LayerEvent>,
     pub(crate) plan: Plan,
     pub(crate) plan_key: String,
     pub(crate) base: Option<NodeId>,
@@ -64,13 +64,13 @@ impl CompiledCall {
             report: compiled.report,
             advice: compiled.advice,
             outcomes: Vec::new(),
-            told: Vec::new(),
+            layer_events: Vec::new(),
             plan: compiled.plan,
             plan_key,
             base,
             branch,
             format: inputs.request.dialect.format,
-            renames: compiled.renames,
+            renames: compiled.tool_names,
             inputs: Arc::new(inputs),
         }
     }
@@ -91,7 +91,7 @@ impl CompiledCall {
     /// How its counts were narrowed by what was learned of the model; `None`: they were not.
     #[must_use]
     pub fn calibrated_range(&self) -> Option<CalibratedRange> {
-        self.inputs.request.narrowing
+        self.inputs.request.calibrated_range
     }
 
     /// The head the call was compiled against.
@@ -147,7 +147,7 @@ pub(crate) async fn compile_call(
     let compiled = run_compiler(chat, &mut inputs, &tree_inputs, options.cancel).await?;
     Ok(CompiledCall {
         outcomes: recalled.outcomes,
-        told: session.drain_events(),
+        layer_events: session.drain_events(),
         ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
     })
 }
@@ -169,7 +169,7 @@ fn own_contributions(
     // says, and layers last, whose words change most often and would end the cached prefix earliest.
     let mut contributions = leading_contributions(&instructions)?;
     contributions.extend(chat.call_context().build_contributions(capabilities)?);
-    contributions.extend_from_slice(options.also);
+    contributions.extend_from_slice(options.contributions);
     Ok(contributions)
 }
 
@@ -231,10 +231,10 @@ fn compile_done_event(request: &CompileRequest, report: &Report) -> EngineEventK
         model: request.model.clone(),
         tokens: report.totals.tokens,
         epoch: epoch.number,
-        opened: epoch.opened.then_some(epoch.reason),
+        epoch_reason: epoch.opened.then_some(epoch.reason),
         cache_read: report.cache.predicted.read,
         previewed: rewritten
-            .filter(|one| one.how == Rewriting::Previewed)
+            .filter(|one| one.rewriting == Rewriting::Previewed)
             .count(),
     }
 }

@@ -24,7 +24,7 @@ use crate::hooks::LayerSession;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompileOptions<'a> {
     /// What is said too, behind what the handle says. Default: nothing.
-    pub also: &'a [Contribution],
+    pub contributions: &'a [Contribution],
     /// The messages that lead, in the place of those that an imported or ingested history was stored with.
     /// Default: those.
     pub instructions: Option<&'a [Message]>,
@@ -74,7 +74,7 @@ impl RegistryTools<'_> {
 impl<'a> From<&'a [Contribution]> for CompileOptions<'a> {
     fn from(also: &'a [Contribution]) -> Self {
         Self {
-            also,
+            contributions: also,
             ..Self::default()
         }
     }

@@ -24,9 +24,9 @@ pub struct Replayed {
     /// The payload as it is compiled now.
     pub payload: Payload,
     /// The hash of the payload that was sent.
-    pub sent: ContentHash,
+    pub sent_hash: ContentHash,
     /// The hash of the payload as it is compiled now.
-    pub rebuilt: ContentHash,
+    pub rebuilt_hash: ContentHash,
     /// The version of the compiler then.
     pub compiler: String,
     /// The first byte that differs, where the payload itself was kept.
@@ -37,7 +37,7 @@ impl Replayed {
     /// Whether the payload is the one that was sent, byte for byte.
     #[must_use]
     pub fn is_equal(&self) -> bool {
-        self.sent == self.rebuilt
+        self.sent_hash == self.rebuilt_hash
     }
 
     /// Whether it was compiled by another version, which alone may give other bytes.
@@ -56,13 +56,16 @@ pub(crate) async fn replay_call(
         .store()
         .load_response(chat.owner(), chat.id(), response);
     let stored = stored.await?;
-    let unreplayable = |why| EngineError::Unreplayable { response, why };
+    let unreplayable = |why| EngineError::Unreplayable {
+        response,
+        reason: why,
+    };
     let bytes = match stored.inputs {
         ResponseInputs::Recorded(bytes) => bytes,
         ResponseInputs::None => return Err(unreplayable(Unreplayable::NotRecorded)),
         ResponseInputs::Redacted => return Err(unreplayable(Unreplayable::Redacted)),
     };
-    let unreadable = |why: String| unreplayable(Unreplayable::Unreadable { why });
+    let unreadable = |why: String| unreplayable(Unreplayable::Unreadable { reason: why });
     let record: CallRecord =
         serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
     // Older records are read, as all added fields are optional; a newer one may mean something else.
@@ -107,8 +110,8 @@ pub(crate) async fn replay_call(
     Ok(Replayed {
         response,
         base: stored.base,
-        sent,
-        rebuilt,
+        sent_hash: sent,
+        rebuilt_hash: rebuilt,
         compiler: record.compiler,
         differs_at: differs_at.map(|sent| first_difference(sent, &payload)),
         payload,

@@ -72,7 +72,9 @@ pub(crate) async fn prepare_call(
         // A span of fixed nodes can be compacted once only; every round needs one of its own.
         how.span = CompactSpan::Older;
         // What the provider counts more than we do leaves so much less of the space.
-        how.keep = u8::try_from(u64::from(how.keep) * 1_000 / scale.max(1_000)).unwrap_or(how.keep);
+        how.retained_percent =
+            u8::try_from(u64::from(how.retained_percent) * 1_000 / scale.max(1_000))
+                .unwrap_or(how.retained_percent);
         let advice = compiled.as_ref().ok().and_then(|call| call.advice.compact);
         match compact_with_advice(chat, target, &how, advice).await {
             Ok(one) => compacted.push(one),

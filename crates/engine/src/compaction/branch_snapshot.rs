@@ -133,7 +133,7 @@ impl BranchSnapshot {
         let (start, end) = (at(first)?, at(last)?);
         if start > end {
             return Err(EngineError::NothingToCompact {
-                why: "the span ends before it begins",
+                reason: "the span ends before it begins",
             });
         }
         // Aligned without regard to covers: a span may lie inside one, or around it, and the check follows.
@@ -170,7 +170,7 @@ impl BranchSnapshot {
         keep: u64,
     ) -> Result<RangeInclusive<usize>, EngineError> {
         let nothing = EngineError::NothingToCompact {
-            why: "the history is one round, or all of it is covered",
+            reason: "the history is one round, or all of it is covered",
         };
         let seams = self.cut_points();
         let opening = self
@@ -214,7 +214,7 @@ impl BranchSnapshot {
         match (id(*span.start()), id(*span.end())) {
             (Some(first), Some(last)) => Ok((first, last)),
             _ => Err(EngineError::NothingToCompact {
-                why: "the history is empty",
+                reason: "the history is empty",
             }),
         }
     }

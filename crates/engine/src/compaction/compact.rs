@@ -55,13 +55,13 @@ pub struct CompactOptions {
     pub instructions: Option<String>,
     /// How much of the history stays as it is, in per cent of the space of a request. Default 40; at most
     /// half of what there is.
-    pub keep: u8,
+    pub retained_percent: u8,
     /// How large a manifest may be, in per cent of the span's tokens; at least 256 tokens. Default 15.
-    pub manifest: u8,
+    pub manifest_percent: u8,
     /// When a failing compactor is no longer called.
     pub breaker: CircuitBreakerPolicy,
     /// Where a compactor's calls of a model are counted. Default: nowhere.
-    pub ledger: Option<Arc<dyn SideUsageTracker>>,
+    pub side_usage: Option<Arc<dyn SideUsageTracker>>,
     /// What the node's id follows from, for whoever does the same again after a crash. Default: it is a fresh one.
     pub key: Option<[u8; 16]>,
 }
@@ -72,10 +72,10 @@ impl Default for CompactOptions {
             span: CompactSpan::default(),
             compactor: Arc::new(ManifestOnly),
             instructions: None,
-            keep: 40,
-            manifest: MANIFEST,
+            retained_percent: 40,
+            manifest_percent: MANIFEST,
             breaker: CircuitBreakerPolicy::default(),
-            ledger: None,
+            side_usage: None,
             key: None,
         }
     }
@@ -104,7 +104,7 @@ pub struct CompactionDraft {
     item: Compaction,
     /// Its id, where that follows from something.
     node: Option<NodeId>,
-    ledger: Option<Arc<dyn SideUsageTracker>>,
+    side_usage: Option<Arc<dyn SideUsageTracker>>,
 }
 
 /// A compaction that was stored.
@@ -184,7 +184,8 @@ async fn draft_with_advice(
         CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
         CompactSpan::Older => {
             // At most half of what there is: a short history in a large window is compacted all the same when asked for.
-            let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
+            let keep =
+                percent_of(space, options.retained_percent).min(weights.iter().sum::<u64>() / 2);
             snapshot.older_span(advice, &weights, keep)?
         }
     };
@@ -225,14 +226,14 @@ pub(crate) async fn store_compaction(
     });
     let change = draft.covers.replacement_change(&entries)?;
     let counted = draft
-        .ledger
+        .side_usage
         .as_ref()
-        .and_then(|ledger| ledger.pending_change());
+        .and_then(|tracker| tracker.pending_change());
     let changes = std::iter::once(change).chain(counted).collect();
     // The tracker is marked only after the store took its change, which goes in the same transaction.
     let head = append_states(chat, Some(new), changes).await?;
-    if let Some(ledger) = &draft.ledger {
-        ledger.mark_stored();
+    if let Some(tracker) = &draft.side_usage {
+        tracker.mark_stored();
     }
     contexture_telemetry::count_compaction();
     chat.publish(|| EngineEventKind::Compacted { compaction: node });
@@ -288,13 +289,13 @@ async fn draft_span(
         span: &in_span,
         instructions: trimmed_instructions(options),
         catalogue: chat.engine().catalogue(),
-        ledger: options.ledger.as_deref(),
+        side_usage: options.side_usage.as_deref(),
     };
     let configuration = summary_configuration(options);
     let written = summarise_span(chat, request, hash, &configuration, options).await?;
     let summarised = written.text.is_some();
     // Identifiers that stay in view need not be repeated in the manifest.
-    let most = percent_of(tokens, options.manifest).max(LEAST);
+    let most = percent_of(tokens, options.manifest_percent).max(LEAST);
     let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
         .without_identifiers(&snapshot.readable_items(&stays))
         .render(TextBudget::Tokens(most, counter))
@@ -307,7 +308,7 @@ async fn draft_span(
     // Replacing a span by something longer would only cost context.
     if summary_tokens >= tokens {
         return Err(EngineError::NothingToCompact {
-            why: "what would stand for it is no shorter",
+            reason: "what would stand for it is no shorter",
         });
     }
     let mut item = Compaction {
@@ -332,7 +333,7 @@ async fn draft_span(
         failure: written.failure,
         covers: snapshot.covers.clone(),
         item,
-        ledger: options.ledger.clone(),
+        side_usage: options.side_usage.clone(),
         // Two rounds of one call may be about the same span.
         node: options.key.map(|key| {
             let head = snapshot.path.head.map(|head| *head.as_bytes());

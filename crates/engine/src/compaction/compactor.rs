@@ -22,7 +22,7 @@ pub struct CompactRequest<'a> {
     /// The models.
     pub catalogue: &'a Catalogue,
     /// Where calls of a model are counted, if anywhere.
-    pub ledger: Option<&'a dyn SideUsageTracker>,
+    pub side_usage: Option<&'a dyn SideUsageTracker>,
 }
 
 /// Sums up a span in words. The manifest goes beside whatever it says.
@@ -103,9 +103,9 @@ pub enum CompactorError {
         format: Format,
     },
     /// Another compactor's reason.
-    #[error("{why}")]
+    #[error("{reason}")]
     Other {
         /// The reason.
-        why: String,
+        reason: String,
     },
 }

@@ -69,7 +69,7 @@ impl ModelCompactor {
             .with_contribution(Contribution::system("summariser", task.system))
             .compile(&task.items, &self.target)?;
         let format = self.target.format();
-        let ledger = request.ledger;
+        let tracker = request.side_usage;
         let request = ModelRequest {
             format,
             model: self.target.model().to_owned(),
@@ -89,9 +89,9 @@ impl ModelCompactor {
             .collect::<Vec<_>>();
         let info = lifted.transcript.response.unwrap_or_default();
         // Counted before the text is judged: a useless answer was paid for too.
-        if let Some(ledger) = ledger {
+        if let Some(tracker) = tracker {
             let usage = info.usage.unwrap_or_default();
-            ledger.record_call(COMPACTION, self.target.model(), &usage);
+            tracker.record_call(COMPACTION, self.target.model(), &usage);
         }
         let finish = info.finish;
         Ok(read_summary(&texts.join("\n"), finish.as_ref())?)

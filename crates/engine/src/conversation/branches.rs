@@ -15,11 +15,38 @@ use crate::refs::{
 
 impl Conversation {
     /// Lists all branches and checkpoints, with counts.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// chat.checkpoint("greeted").await?;
+    /// let refs = chat.refs().await?;
+    /// assert_eq!((refs.branches.len(), refs.checkpoints.len()), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn refs(&self) -> Result<Refs, EngineError> {
         list_refs(self).await
     }
 
     /// Loads the whole tree: nodes with their parents, and the names that point to them.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Hello"), assistant_text("Hi.")]).await?;
+    /// let tree = chat.tree().await?;
+    /// assert_eq!(tree.nodes[1].parent, Some(saved.nodes[0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn tree(&self) -> Result<Graph, EngineError> {
         load_node_graph(self).await
     }
@@ -29,6 +56,21 @@ impl Conversation {
     ///
     /// The message is looked up on this handle's branch first, then in the whole conversation.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Buy it"), assistant_text("Bought.")]).await?;
+    /// // Back to the question, for another answer. The first answer stays on its branch.
+    /// chat.rewind(&saved.messages[0]).await?;
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 1);
+    /// assert_eq!(chat.refs().await?.branches.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The store's `NotFound`, or `Ambiguous` if it is not on this branch but on several others.
     pub async fn rewind(&self, message: impl AsRef<str>) -> Result<Branch, EngineError> {
@@ -36,11 +78,39 @@ impl Conversation {
     }
 
     /// Rewinds as [`Self::rewind`], to a node.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Buy it"), assistant_text("Bought.")]).await?;
+    /// chat.rewind_to(saved.nodes[0]).await?;
+    /// assert_eq!(chat.head().await?, Some(saved.nodes[0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn rewind_to(&self, node: NodeId) -> Result<Branch, EngineError> {
         rewind_to_node(self, node).await
     }
 
     /// Opens a branch at the head, for a side question. This handle stays on its branch.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Plan the trip")]).await?;
+    /// let branch = chat.open_side_branch().await?;
+    /// let side = chat.for_branch(branch.name);
+    /// side.save([user("By the way, what is the time in Bamako?")]).await?;
+    /// assert_ne!(side.head().await?, chat.head().await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::EmptyBranch`] if there is nothing to branch from.
@@ -49,16 +119,58 @@ impl Conversation {
     }
 
     /// Opens an empty branch, makes it active and moves this handle to it. The earlier branch stays as it is.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// chat.clear().await?;
+    /// assert_eq!(chat.head().await?, None);
+    /// chat.switch_branch("main").await?;
+    /// assert!(chat.head().await?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn clear(&self) -> Result<Branch, EngineError> {
         open_empty_branch(self).await
     }
 
     /// Creates a branch of this name at the head, without switching to it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let branch = chat.create_branch("experiment").await?;
+    /// assert_eq!(branch.head, chat.head().await?);
+    /// assert_eq!(chat.branch().as_str(), "main");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn create_branch(&self, name: &str) -> Result<Branch, EngineError> {
         create_branch(self, name).await
     }
 
     /// Creates a branch as [`Self::create_branch`], at a node; with `None` an empty one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Buy it"), assistant_text("Bought.")]).await?;
+    /// let branch = chat.create_branch_at("second-try", Some(saved.nodes[0])).await?;
+    /// assert_eq!(branch.head, Some(saved.nodes[0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn create_branch_at(
         &self,
         name: &str,
@@ -69,6 +181,20 @@ impl Conversation {
 
     /// Moves this handle to another branch and makes that branch active.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// chat.create_branch("experiment").await?;
+    /// chat.switch_branch("experiment").await?;
+    /// assert_eq!(chat.branch().as_str(), "experiment");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The store's `NotFound`.
     pub async fn switch_branch(&self, name: &str) -> Result<Branch, EngineError> {
@@ -76,11 +202,38 @@ impl Conversation {
     }
 
     /// Deletes the name of a branch; its nodes stay.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// chat.create_branch("experiment").await?;
+    /// chat.delete_branch("experiment").await?;
+    /// assert_eq!(chat.refs().await?.branches.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn delete_branch(&self, name: &str) -> Result<(), EngineError> {
         delete_branch(self, name).await
     }
 
     /// Sets a checkpoint at the head, replacing one of that name.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Refund the gloves")]).await?;
+    /// let checkpoint = chat.checkpoint("before-refund").await?;
+    /// assert_eq!(Some(checkpoint.node), chat.head().await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::EmptyBranch`] if there is nothing to name.
@@ -90,6 +243,21 @@ impl Conversation {
 
     /// Restores a checkpoint: opens a branch at its node, makes it active and moves this handle to it.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Refund the gloves")]).await?;
+    /// let checkpoint = chat.checkpoint("before-refund").await?;
+    /// chat.save([assistant_text("Refunded the shoes.")]).await?;
+    /// chat.restore("before-refund").await?;
+    /// assert_eq!(chat.head().await?, Some(checkpoint.node));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The store's `NotFound`.
     pub async fn restore(&self, name: &str) -> Result<Branch, EngineError> {
@@ -97,16 +265,59 @@ impl Conversation {
     }
 
     /// Deletes a checkpoint; its node stays.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Refund the gloves")]).await?;
+    /// chat.checkpoint("before-refund").await?;
+    /// chat.delete_checkpoint("before-refund").await?;
+    /// assert!(chat.restore("before-refund").await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn delete_checkpoint(&self, name: &str) -> Result<(), EngineError> {
         delete_checkpoint(self, name).await
     }
 
     /// Loads the head of this handle's branch; `None` while the branch is empty.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// assert_eq!(chat.head().await?, None);
+    /// let saved = chat.save([user("Hello")]).await?;
+    /// assert_eq!(chat.head().await?, saved.head);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn head(&self) -> Result<Option<NodeId>, EngineError> {
         load_head(self).await
     }
 
     /// Returns another handle with the layers of this one, on an existing branch.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let branch = chat.create_branch("experiment").await?;
+    /// let experiment = chat.for_branch(branch.name);
+    /// experiment.save([assistant_text("Hi.")]).await?;
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 1);
+    /// assert_eq!(experiment.messages(MessageView::User).await?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn for_branch(&self, branch: BranchName) -> Self {
         handle_for_branch(self, branch)

@@ -16,12 +16,51 @@ use crate::record::{RecordOptions, Recorded, record_call};
 
 impl Conversation {
     /// Loads the range by which counts of a request are calibrated for its model now; `None` if they are not.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let request = Target::anthropic("claude-sonnet-4-5").build_request(Catalogue::builtin())?;
+    /// // Nothing was learned yet; see `learn_from_usage`.
+    /// assert_eq!(chat.calibrated_range(&request).await, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn calibrated_range(&self, request: &CompileRequest) -> Option<CalibratedRange> {
         load_calibrated_range(self, request).await
     }
 
     /// Learns how a model counts from what its provider reported for a request. Calls teach when their answers are
     /// recorded; this is for what was sent in another way.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::{CountedRequest, Target};
+    /// use contexture_ir::Usage;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let target = Target::anthropic("claude-sonnet-4-5");
+    /// chat.save([user("How long is the way from Bamako to Niamey?")]).await?;
+    /// let report = chat.compile(&target).await?.report;
+    /// // Say the provider reports the middle of the counted range, each time.
+    /// let middle = (report.totals.counted.low + report.totals.counted.high) / 2;
+    /// let usage = Usage { input_tokens: Some(middle), ..Usage::default() };
+    /// for _ in 0..10 {
+    ///     chat.learn_from_usage(&CountedRequest::from(&report), Some(&usage)).await;
+    /// }
+    /// let request = target.build_request(Catalogue::builtin())?;
+    /// assert!(chat.calibrated_range(&request).await.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn learn_from_usage(&self, counting: &CountedRequest, usage: Option<&Usage>) {
         learn_from_usage(self, counting, usage).await
     }
@@ -32,6 +71,23 @@ impl Conversation {
     /// Nothing is stored; the plan of the call is stored with its answer, by
     /// [`record`](Conversation::record). The work is done on the calling thread: cold, about a third
     /// of a second a million tokens; after that in proportion to what is new.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{role, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.set([role("You are a support agent.")])?;
+    /// chat.save([user("Where is my order?")]).await?;
+    /// let call = chat.compile(&Target::openai_chat("gpt-4o").window(16_000)).await?;
+    /// assert!(call.payload.to_json().contains("Where is my order?"));
+    /// assert!(call.report.totals.tokens < 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::NoTarget`] for a name that is not registered, [`EngineError::Catalogue`] for an unknown model, [`EngineError::Refused`] for what cannot be
@@ -44,6 +100,24 @@ impl Conversation {
     }
 
     /// Compiles as [`Self::compile`], with options for this call.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::{Contribution, Target};
+    /// use contexture_engine::CompileOptions;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("What is open?")]).await?;
+    /// let file = [Contribution::context("open_file", "src/main.rs")];
+    /// let options = CompileOptions { contributions: &file, ..CompileOptions::default() };
+    /// let call = chat.compile_with(&Target::openai_chat("gpt-4o"), options).await?;
+    /// assert!(call.payload.to_json().contains("src/main.rs"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Self::compile`]; [`Refusal::Cancelled`](contexture_compile::Refusal::Cancelled).
@@ -60,6 +134,24 @@ impl Conversation {
     ///
     /// Its counts are calibrated as those of the call it is compared with ([`CompiledCall::calibrated_range`]), or by what
     /// is known now ([`Self::calibrated_range`]).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::Target;
+    /// use contexture_ir::{Message, Role, Transcript};
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// // What would the client's own history have cost?
+    /// let mut history = Transcript::default();
+    /// history.items.push(Message::text(Role::User, "Hello").into());
+    /// let compiled = chat.compile_external(&history, &Target::openai_chat("gpt-4o"), None)?;
+    /// assert!(compiled.report.totals.tokens > 0);
+    /// # assert_eq!(chat.head().await?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Compiler::compile`](contexture_compile::Compiler::compile).
@@ -87,6 +179,25 @@ impl Conversation {
     /// A compaction that the provider made stands for all that the call was compiled from, until it is
     /// [taken back](Self::uncompact): its maker is sent it as it came, others its text, or a manifest if it has none.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// // `response` is the body that the provider sent back.
+    /// let recorded = chat.record(&call, response).await?;
+    /// assert_eq!(chat.messages(MessageView::User).await?[1].joined_text(), "Hi.");
+    /// assert!(chat.record(&call, response).await?.replayed, "the same answer is stored once");
+    /// # assert!(!recorded.replayed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError::Wire`] or [`EngineError::NotAResponse`] if `response` is no answer in that
     /// format, or the store's.
@@ -99,6 +210,28 @@ impl Conversation {
     }
 
     /// Records as [`Self::record`], with options for a step of a run.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::RecordOptions;
+    /// use contexture_ir::Audience;
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// // Only later model calls see this answer; people do not.
+    /// let options = RecordOptions { audience: Audience::MODEL, ..RecordOptions::default() };
+    /// chat.record_with(&call, response, options).await?;
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 1);
+    /// assert_eq!(chat.messages(MessageView::Model).await?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Self::record`]; [`EngineError::Layers`] for a layer that must not fail; with layers of a run one that [is
@@ -114,6 +247,24 @@ impl Conversation {
 
     /// Compiles a past call again from its record and compares the payload with the one that was sent.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// let recorded = chat.record(&call, response).await?;
+    /// let replayed = chat.replay(recorded.response).await?;
+    /// assert!(replayed.is_equal());
+    /// assert_eq!(replayed.payload.to_json(), call.payload.to_json());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// `NotFound` for an answer that is not there; [`EngineError::Unreplayable`];
     /// [`EngineError::Refused`] if another compiler refuses it; or the store's.
@@ -122,6 +273,25 @@ impl Conversation {
     }
 
     /// Lists the answers on a path, oldest first. Imported answers have items but no record.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_store::PathEnd;
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// let recorded = chat.record(&call, response).await?;
+    /// let ids = chat.response_ids(PathEnd::Branch(chat.branch())).await?;
+    /// assert_eq!(ids, [recorded.response]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The store's.

@@ -21,23 +21,77 @@ use crate::view::{
 
 impl Conversation {
     /// Returns the handle's fragments; empty until some are set.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::hint;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set([hint("Be brief.")])?;
+    /// assert_eq!(chat.fragments().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn fragments(&self) -> Vec<Fragment> {
         list_fragments(self)
     }
 
     /// Loads the conversation's record: title, metadata, counts.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// assert_eq!(chat.info().await?.messages, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn info(&self) -> Result<Record, EngineError> {
         load_info(self).await
     }
 
     /// Loads this branch as a transcript: the leading instructions and the items that models see.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let transcript = chat.transcript().await?;
+    /// assert_eq!(transcript.items.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn transcript(&self) -> Result<Transcript, EngineError> {
         load_transcript(self).await
     }
 
     /// Exports the whole conversation in a session format. The format it was imported from gives the same JSON
     /// values, followed by what was stored since; a wire format gives this branch as messages.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_sessions::SessionFormat;
+    /// use contexture_wire::Format;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let json = chat.export(SessionFormat::Wire(Format::OpenAiChat)).await?;
+    /// assert!(json.contains(r#""role":"user""#));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::NotImported`] or [`EngineError::Session`] for a log format the conversation was
@@ -47,6 +101,24 @@ impl Conversation {
     }
 
     /// Exports the whole conversation as a session that can be written as `format`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_sessions::{SessionFormat, write_session};
+    /// use contexture_wire::Format;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let format = SessionFormat::Wire(Format::OpenAiChat);
+    /// let session = chat.export_session(format).await?;
+    /// assert_eq!(session.tree.len(), 1);
+    /// assert_eq!(write_session(format, &session)?, chat.export(format).await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Self::export`].
@@ -83,6 +155,24 @@ impl Conversation {
     ///
     /// The first use reads the path; later ones read only what is new.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::Link;
+    /// use contexture_engine::MessageView;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let saved = chat.save([user("My order is W8342.")]).await?;
+    /// let path = chat.search_path("W8342", 1, MessageView::Model).await?;
+    /// let found = chat.resolve_link(path.hits[0].link, MessageView::Model).await?;
+    /// assert_eq!(found.node.id, saved.nodes[0]);
+    /// # let _: Link = path.hits[0].link;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
     pub async fn resolve_link(
@@ -98,6 +188,20 @@ impl Conversation {
     /// looked for, not what was found.
     ///
     /// A handle that has not read the path yet reads it. For ranked search over many conversations there is [`crate::Engine::search`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("My order is W8342."), user("It is late.")]).await?;
+    /// let matches = chat.search_path("W8342", 10, MessageView::Model).await?;
+    /// assert_eq!(matches.found, 1);
+    /// assert_eq!(matches.hits[0].text, "My order is W8342.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the path cannot be read.
@@ -134,11 +238,41 @@ impl Conversation {
     }
 
     /// Loads the pinned nodes of this branch.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Never call before noon.")]).await?;
+    /// chat.pin(saved.nodes[0]).await?;
+    /// assert!(chat.pins().await?.contains(&saved.nodes[0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn pins(&self) -> Result<BTreeSet<NodeId>, EngineError> {
         load_pins(self).await
     }
 
     /// Resolves the branch to the system prompt and the stored messages.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_render::XmlRenderer;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{hint, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.set([hint("Be brief.")])?;
+    /// chat.save([user("Hello")]).await?;
+    /// let resolved = chat.resolve(&XmlRenderer::default()).await?;
+    /// assert_eq!(resolved.system_prompt, "<hint>Be brief.</hint>");
+    /// assert_eq!(resolved.messages.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The renderer's, or the store's.
@@ -147,12 +281,40 @@ impl Conversation {
     }
 
     /// Loads the stored messages of this branch as this reader sees them.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::MessageView;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let messages = chat.messages(MessageView::User).await?;
+    /// assert_eq!(messages[0].joined_text(), "Hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn messages(&self, audience: MessageView) -> Result<Vec<UiMessage>, EngineError> {
         load_messages(self, audience).await
     }
 
     /// Searches this conversation on all its branches and returns the best 20 texts that contain everything the
     /// query asks for. [`Engine::search`](crate::Engine::search) takes options.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Refund everything except the gloves")]).await?;
+    /// assert_eq!(chat.search("glov*").await?.hits.len(), 1);
+    /// assert!(chat.search("shoes").await?.hits.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Engine::search`](crate::Engine::search).

@@ -16,12 +16,50 @@ use crate::record::track_usage;
 
 impl Conversation {
     /// Builds an item as it is stored: secrets redacted, its meaning hashed.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_ir::{Item, Message, NodeId, Role};
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let item: Item = Message::text(Role::User, "Hello").into();
+    /// let stored = chat.new_item(NodeId::derive("doc", &[b"1"]), &item, None);
+    /// assert!(stored.meaning_hash.is_some());
+    /// # assert_eq!(chat.head().await?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new_item(&self, id: NodeId, item: &Item, step: Option<RunStep>) -> NewItem {
         new_item(self, id, item, step)
     }
 
     /// Appends items of a run's step together with the changes of its layers.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::StepAppend;
+    /// use contexture_ir::{Item, Message, NodeId, Role};
+    /// use contexture_store::AppendPoint;
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let item: Item = Message::text(Role::User, "Hello").into();
+    /// let mut session = chat.layer_session(None).await?;
+    /// let step = StepAppend {
+    ///     point: AppendPoint::Tip { branch: chat.branch() },
+    ///     items: vec![chat.new_item(NodeId::derive("doc", &[b"1"]), &item, None)],
+    ///     layer_items: vec![item],
+    ///     changes: Vec::new(),
+    /// };
+    /// let appended = chat.append_step(step, &mut session).await?;
+    /// assert_eq!(chat.head().await?, appended.head);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// One that [is about a stale state](EngineError::is_stale_state) where somebody else changed a layer's state since
@@ -39,6 +77,22 @@ impl Conversation {
     /// They belong to the handle. Each append also records the list on the path, so that a rewind brings back the
     /// list of that time. Fragments with `persist: false` are not recorded.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// use contexture_ir::{hint, role, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.set([role("You are a support agent."), hint("Refunds above $50 need approval.")])?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::openai_chat("gpt-4o")).await?;
+    /// assert!(call.payload.to_json().contains("need approval"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError::NotData`] for a fragment that carries a message.
     pub fn set(&self, fragments: impl IntoIterator<Item = Fragment>) -> Result<(), EngineError> {
@@ -47,6 +101,19 @@ impl Conversation {
 
     /// Adds fragments after those of the handle.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{hint, role};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set([role("You are a support agent.")])?;
+    /// chat.add([hint("Be brief.")])?;
+    /// assert_eq!(chat.fragments().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Self::set`].
     pub fn add(&self, fragments: impl IntoIterator<Item = Fragment>) -> Result<(), EngineError> {
@@ -54,6 +121,19 @@ impl Conversation {
     }
 
     /// Removes the handle's fragments with this id and returns their number.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::hint;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set([hint("Be brief.").with_id("tone"), hint("Refunds above $50 need approval.")])?;
+    /// assert_eq!(chat.unset("tone"), 1);
+    /// assert_eq!(chat.fragments().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn unset(&self, id: &str) -> usize {
         remove_fragments(self, id)
     }
@@ -69,9 +149,9 @@ impl Conversation {
     ///
     /// let chat = Engine::in_memory().conversation("c").open().await?;
     /// let state = Contribution::state(&["ship it"], Placement::Tail)?;
-    /// chat.update_call_context(|aside| {
-    ///     aside.set_context("open_file", "src/main.rs");
-    ///     aside.set_state(Some(state));
+    /// chat.update_call_context(|context| {
+    ///     context.set_context("open_file", "src/main.rs");
+    ///     context.set_state(Some(state));
     /// });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -79,18 +159,45 @@ impl Conversation {
     /// ```
     pub fn update_call_context<T>(&self, change: impl FnOnce(&mut CallContext) -> T) -> T {
         // On a copy, so that a panic changes nothing and nothing waits for `change`.
-        let mut aside = self.call_context();
-        let out = change(&mut aside);
-        self.lock_state().call_context = aside;
+        let mut context = self.call_context();
+        let out = change(&mut context);
+        self.lock_state().call_context = context;
         out
     }
 
     /// Changes the title; `None` removes it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set_title(Some("Refunds")).await?;
+    /// assert_eq!(chat.info().await?.title.as_deref(), Some("Refunds"));
+    /// chat.set_title(None).await?;
+    /// assert_eq!(chat.info().await?.title, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn set_title(&self, title: Option<&str>) -> Result<(), EngineError> {
         set_title(self, title).await
     }
 
     /// Sets or, with `None`, removes one metadata entry; others stay.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::Raw;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set_metadata("stage", Some(Raw::string("draft"))).await?;
+    /// assert!(chat.info().await?.metadata.contains_key("stage"));
+    /// chat.set_metadata("stage", None).await?;
+    /// assert!(chat.info().await?.metadata.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn set_metadata(&self, key: &str, value: Option<Raw>) -> Result<(), EngineError> {
         set_metadata(self, key, value).await
     }
@@ -100,6 +207,30 @@ impl Conversation {
     ///
     /// Reads all of the conversation's paths.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_ir::{FunctionCall, FunctionCallOutput, Output};
+    /// use contexture_offload::MemoryOffloadStore;
+    /// # use contexture_engine::Engine;
+    ///
+    /// let engine = Engine::in_memory();
+    /// let mut draft = engine.conversation("c").open().await?.draft();
+    /// draft.push_item(FunctionCall::new("call_1", "read_log", "{}"));
+    /// draft.push_item(FunctionCallOutput::new("call_1", Output::Text("line\n".repeat(1_000))));
+    /// draft.commit().await?;
+    ///
+    /// // Copies are wanted only now: those of earlier outputs are made.
+    /// let engine = engine.with_offload(Arc::new(MemoryOffloadStore::new()), 1_000);
+    /// let chat = engine.conversation("c").open().await?;
+    /// assert_eq!(chat.reconcile_copies().await?.put, 1);
+    /// assert_eq!(chat.reconcile_copies().await?.put, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError::Offload`] if what is there cannot be listed, or the store's.
     pub async fn reconcile_copies(&self) -> Result<CopyReport, EngineError> {
@@ -107,12 +238,41 @@ impl Conversation {
     }
 
     /// Returns an empty draft.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let mut draft = chat.draft();
+    /// draft.push(user("Hello"));
+    /// draft.push(assistant_text("Hi."));
+    /// assert!(chat.messages(MessageView::User).await?.is_empty());
+    /// draft.commit().await?;
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn draft(&self) -> Draft {
         new_draft(self)
     }
 
     /// Stores messages: pushes them to a draft and commits it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Hello"), assistant_text("Hi.")]).await?;
+    /// assert_eq!(saved.messages.len(), 2);
+    /// assert_eq!(saved.head, chat.head().await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Draft::commit`].
@@ -128,6 +288,28 @@ impl Conversation {
     ///
     /// Pinned content is required: if it does not fit, a compile is refused.
     ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello"), assistant_text("Hi.")]).await?;
+    /// let rule = chat.save([user("Never call before noon."), assistant_text("Noted.")]).await?;
+    /// chat.pin(rule.nodes[0]).await?;
+    /// # for part in 0..8 {
+    /// #     let text = format!("Part {part}: {}", "and so on, ".repeat(200));
+    /// #     chat.save([user(text.as_str()), assistant_text("Read.")]).await?;
+    /// # }
+    /// // Many long messages later, the rest was left out for lack of room.
+    /// let call = chat.compile(&Target::openai_chat("gpt-4o").window(2_500).reserve(200)).await?;
+    /// assert!(!call.report.omitted.is_empty());
+    /// assert!(call.payload.to_json().contains("before noon"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// `NotFound` for an unknown node; `StateConflict` if the pins changed concurrently; or the store's.
     pub async fn pin(&self, node: NodeId) -> Result<(), EngineError> {
@@ -135,6 +317,20 @@ impl Conversation {
     }
 
     /// Removes a pin and returns whether there was one.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Never call before noon.")]).await?;
+    /// chat.pin(saved.nodes[0]).await?;
+    /// assert!(chat.unpin(saved.nodes[0]).await?);
+    /// assert!(!chat.unpin(saved.nodes[0]).await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Self::pin`].
@@ -144,6 +340,22 @@ impl Conversation {
 
     /// Adds the usage of a call to the conversation's sums, stored in its metadata under `usage`. A figure that
     /// was never reported stays absent.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_ir::Usage;
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let usage = Usage { input_tokens: Some(40), ..Usage::default() };
+    /// chat.track_usage(&usage).await?;
+    /// chat.track_usage(&usage).await?;
+    /// let sums = &chat.info().await?.metadata["usage"];
+    /// assert!(sums.get().contains("80"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The store's `VersionConflict` if the metadata changes in every attempt.

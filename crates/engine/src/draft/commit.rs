@@ -25,7 +25,7 @@ pub struct Committed {
     /// The branch the messages are on.
     pub branch: BranchName,
     /// Whether that branch was opened by this commit, because a stored message was edited.
-    pub opened: bool,
+    pub opened_branch: bool,
     /// The ids of the messages in the order they were staged, new ids for edited ones.
     pub messages: Vec<MessageId>,
     /// The nodes stored, in order.
@@ -77,7 +77,7 @@ pub(crate) async fn store_staged(
         return Ok(Committed {
             head,
             branch,
-            opened: false,
+            opened_branch: false,
             messages,
             nodes: Vec::new(),
         });
@@ -103,7 +103,7 @@ fn finish_commit(
     Ok(Committed {
         head: appended.head,
         branch,
-        opened,
+        opened_branch: opened,
         messages,
         nodes: appended.nodes,
     })

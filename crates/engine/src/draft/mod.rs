@@ -73,29 +73,111 @@ pub(crate) async fn save_messages(
 impl Draft {
     /// Adds a message: [`user`](contexture_ir::user), [`assistant`](contexture_ir::assistant),
     /// [`last_assistant_message`](contexture_ir::last_assistant_message), or an application's own.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let mut draft = chat.draft();
+    /// draft.push(user("Hello"));
+    /// draft.push(assistant_text("Hi."));
+    /// assert_eq!(draft.commit().await?.messages.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn push(&mut self, message: Fragment) {
         self.messages.push(message);
     }
 
     /// Adds an item, a tool's output say. It joins the message it belongs to: an output its call's,
     /// any other item one of its own.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_ir::{FunctionCall, FunctionCallOutput, Output, user};
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let mut draft = chat.draft();
+    /// draft.push(user("What is in the log?"));
+    /// draft.push_item(FunctionCall::new("call_1", "read_log", "{}"));
+    /// draft.push_item(FunctionCallOutput::new("call_1", Output::Text("Nothing.".to_owned())));
+    /// draft.commit().await?;
+    /// // The call and its output are one message of the assistant.
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn push_item(&mut self, item: impl Into<Item>) {
         self.items.push((self.messages.len(), item.into()));
     }
 
     /// Whether nothing is staged.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let mut draft = chat.draft();
+    /// assert!(draft.is_empty());
+    /// draft.push(user("Hello"));
+    /// assert!(!draft.is_empty());
+    /// draft.commit().await?;
+    /// assert!(draft.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.items.is_empty()
     }
 
     /// Says which head the branch must have: if it has another, nothing is stored, whoever said what is in the draft.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let mut draft = chat.draft();
+    /// draft.expect_head(chat.head().await?);
+    /// draft.push(assistant_text("An answer to what was said so far."));
+    /// // Somebody else is faster.
+    /// chat.save([user("Wait!")]).await?;
+    /// assert!(draft.commit().await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn expect_head(&mut self, head: Option<NodeId>) {
         self.expected_head = ExpectedHead::Only(head);
     }
 
     /// Says by what the draft is known: the same under the same key, also of another process, is stored once. Default: a
     /// key of its own. Different drafts under one key are an `IdConflict`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// // The key of a job that a queue may deliver twice.
+    /// for _ in 0..2 {
+    ///     let mut draft = chat.draft();
+    ///     draft.set_idempotency_key([7; 16]);
+    ///     draft.push(user("Hello"));
+    ///     draft.commit().await?;
+    /// }
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_idempotency_key(&mut self, key: [u8; 16]) {
         self.key = key;
     }
@@ -106,6 +188,25 @@ impl Draft {
     /// alone; one that only grew at the end of the branch gets its new items; changed content opens a
     /// branch before it, made active, and the original stays. Fragments with `persist: false` are not
     /// stored.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Refund the gloves")]).await?;
+    /// // An edited message: the same id, other content.
+    /// let mut message = chat.messages(MessageView::User).await?.remove(0);
+    /// message.parts = vec![contexture_ir::text_part("Refund the shoes")];
+    /// let mut draft = chat.draft();
+    /// draft.push(user(message));
+    /// let committed = draft.commit().await?;
+    /// assert!(committed.opened_branch, "the original stays on its branch");
+    /// assert_eq!(chat.messages(MessageView::User).await?[0].joined_text(), "Refund the shoes");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::NotAMessage`], a codec's, a validation error, or the store's; nothing is stored
@@ -159,6 +260,23 @@ impl Draft {
     /// The system prompt and the messages, as they would be after a commit. A staged message with the
     /// id of a stored one stands in its place, one without parts is left out. Ids are assigned at
     /// commit: until then a new message's id is empty.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_render::XmlRenderer;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// let mut draft = chat.draft();
+    /// draft.push(user("Hello"));
+    /// let preview = draft.resolve(&XmlRenderer::default()).await?;
+    /// assert_eq!(preview.messages[0].joined_text(), "Hello");
+    /// assert_eq!(chat.head().await?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Conversation::resolve`], and for what is staged as [`Draft::commit`].

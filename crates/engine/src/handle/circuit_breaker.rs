@@ -13,14 +13,14 @@ pub struct CircuitBreakerPolicy {
     /// Failures in a row after which it opens. Default 3.
     pub failures: u32,
     /// Time until one attempt is let through, in milliseconds. Default 60,000.
-    pub rest_ms: i64,
+    pub cooldown_ms: i64,
 }
 
 impl Default for CircuitBreakerPolicy {
     fn default() -> Self {
         Self {
             failures: 3,
-            rest_ms: 60_000,
+            cooldown_ms: 60_000,
         }
     }
 }
@@ -49,7 +49,7 @@ impl CircuitBreakers {
             if breaker.failures < policy.failures {
                 return true;
             }
-            let rested = now_ms.saturating_sub(breaker.since_ms) >= policy.rest_ms;
+            let rested = now_ms.saturating_sub(breaker.since_ms) >= policy.cooldown_ms;
             // Moved now and not after the attempt: other callers are kept out while it runs.
             if rested {
                 breaker.since_ms = now_ms;
@@ -94,7 +94,7 @@ mod tests {
             CircuitBreakers::default(),
             CircuitBreakerPolicy {
                 failures: 3,
-                rest_ms: 100,
+                cooldown_ms: 100,
             },
         );
         for now in 0..3 {

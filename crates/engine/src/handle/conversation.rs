@@ -72,24 +72,66 @@ impl Conversation {
     }
 
     /// Returns the conversation's id.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("support-42").open().await?;
+    /// assert_eq!(chat.id().as_str(), "support-42");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn id(&self) -> &ConversationId {
         &self.inner.id
     }
 
     /// Returns the owner.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("support-42").open().await?;
+    /// assert_eq!(chat.owner().as_str(), "local");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn owner(&self) -> &Owner {
         &self.inner.owner
     }
 
     /// Returns the branch this handle works on.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("support-42").open().await?;
+    /// assert_eq!(chat.branch().as_str(), "main");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn branch(&self) -> BranchName {
         self.lock_state().branch.clone()
     }
 
     /// Returns the engine that opened it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("support-42").open().await?;
+    /// // Another conversation in the same store, without carrying the engine along.
+    /// let other = chat.engine().conversation("support-43").open().await?;
+    /// assert_ne!(chat.id(), other.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
@@ -104,7 +146,7 @@ impl Conversation {
         self.engine().watchers().publish(|| EngineEvent {
             owner: self.owner().clone(),
             conversation: self.id().clone(),
-            what: what(),
+            kind: what(),
         });
     }
 
@@ -127,11 +169,34 @@ impl Conversation {
     }
 
     /// Replaces the handle's layers. Their states are where they were: on the path, with the resource, with the owner.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_layers::{Layers, builtin::memory::Memory};
+    /// # use contexture_engine::Engine;
+    ///
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set_layers(Layers::new().with_layer(Memory::new())?);
+    /// assert!(!chat.layers().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_layers(&self, layers: Layers) {
         self.lock_state().layers = layers;
     }
 
     /// The handle's layers; the engine's until others are set.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// assert!(chat.layers().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn layers(&self) -> Layers {
         self.lock_state().layers.clone()

@@ -37,12 +37,31 @@ pub struct Engine {
 
 impl Engine {
     /// The store, for what the engine has no word for.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").open().await?;
+    /// let record = engine.store().load_conversation(chat.owner(), chat.id()).await?;
+    /// assert_eq!(record.nodes, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
     /// The catalogue of models.
+    ///
+    /// ```
+    /// # use contexture_engine::Engine;
+    /// let engine = Engine::in_memory();
+    /// assert!(engine.catalogue().resolve("gpt-4o")?.context_window >= 128_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
@@ -53,6 +72,14 @@ impl Engine {
     }
 
     /// What is taken out of items before they are stored; `None` where nothing is.
+    ///
+    /// ```
+    /// use contexture_engine::{Engine, Secrets};
+    ///
+    /// let engine = Engine::in_memory().with_secrets(Secrets::common());
+    /// let secrets = engine.secrets().expect("just set");
+    /// assert!(!secrets.redact(r#""AKIAIOSFODNN7EXAMPLE""#).contains("IOSFODNN7"));
+    /// ```
     #[must_use]
     pub fn secrets(&self) -> Option<&Secrets> {
         self.secrets.as_deref()
@@ -96,6 +123,12 @@ impl Engine {
     }
 
     /// The time by the engine's clock, in milliseconds since the Unix epoch.
+    ///
+    /// ```
+    /// # use contexture_engine::{Engine, TestClock};
+    /// let engine = Engine::in_memory().with_clock(TestClock::new(1_000));
+    /// assert_eq!((engine.now_ms(), engine.now_ms()), (1_000, 1_001));
+    /// ```
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         self.clock.now_ms()

@@ -27,7 +27,7 @@ pub struct EngineEvent {
     /// The conversation.
     pub conversation: ConversationId,
     /// The kind.
-    pub what: EngineEventKind,
+    pub kind: EngineEventKind,
 }
 
 /// The kind of an event, with its figures.
@@ -48,7 +48,7 @@ pub enum EngineEventKind {
         /// The epoch of the payload.
         epoch: u64,
         /// Why it began, if it began with this compile.
-        opened: Option<EpochReason>,
+        epoch_reason: Option<EpochReason>,
         /// Tokens that the provider is expected to read from its cache.
         cache_read: u64,
         /// How many outputs are shown as previews.
@@ -154,7 +154,7 @@ mod tests {
         EngineEvent {
             owner: Owner::local(),
             conversation: "c".parse().unwrap(),
-            what: EngineEventKind::ContextRead,
+            kind: EngineEventKind::ContextRead,
         }
     }
 

@@ -28,16 +28,16 @@ pub enum SecretPattern {
         /// What it is, for whoever reads what is left.
         name: String,
         /// How it begins; ASCII.
-        begins: String,
+        prefix: String,
         /// Characters that may follow besides letters and digits of ASCII.
-        also: String,
+        extra_characters: String,
         /// At least so many of them follow.
-        least: usize,
+        min_length: usize,
         /// At most so many; a longer word is something else.
-        most: usize,
+        max_length: usize,
         /// The word must contain a run of this many letters and digits, at least one of them a digit: names made of
         /// words have no such run.
-        solid: usize,
+        min_run: usize,
     },
     /// A PEM block with this label, `PRIVATE KEY` say, words in capitals before it or not; without its
     /// end mark it goes to the end of its text.
@@ -64,11 +64,11 @@ impl Secrets {
     pub fn common() -> Self {
         let word = |name: &str, begins: &str, also: &str, least, most, solid| SecretPattern::Word {
             name: name.to_owned(),
-            begins: begins.to_owned(),
-            also: also.to_owned(),
-            least,
-            most,
-            solid,
+            prefix: begins.to_owned(),
+            extra_characters: also.to_owned(),
+            min_length: least,
+            max_length: most,
+            min_run: solid,
         };
         let mut patterns = vec![
             word("API key", "sk-", "-_", 20, 400, 16),
@@ -222,7 +222,7 @@ impl SecretPattern {
 
     fn first_byte(&self) -> Option<u8> {
         match self {
-            Self::Word { begins, .. } => begins.bytes().next(),
+            Self::Word { prefix: begins, .. } => begins.bytes().next(),
             Self::Pem { .. } => BEGIN.bytes().next(),
         }
     }
@@ -232,11 +232,11 @@ impl SecretPattern {
         let text = json.get(at..)?;
         match self {
             Self::Word {
-                begins,
-                also,
-                least,
-                most,
-                solid,
+                prefix: begins,
+                extra_characters: also,
+                min_length: least,
+                max_length: most,
+                min_run: solid,
                 ..
             } => {
                 let body = text.strip_prefix(begins.as_str())?;

@@ -58,7 +58,7 @@ pub(crate) fn resolve_target<'a>(
         Some(registered) => Ok(Cow::Owned(registered.target.clone())),
         None => Err(EngineError::NoTarget {
             name: name.map(str::to_owned),
-            known: registry.named.keys().cloned().collect(),
+            available: registry.named.keys().cloned().collect(),
         }),
     }
 }

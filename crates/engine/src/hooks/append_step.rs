@@ -21,11 +21,11 @@ use crate::handle::Conversation;
 #[derive(Debug)]
 pub struct StepAppend {
     /// The place to append at.
-    pub at: AppendPoint,
+    pub point: AppendPoint,
     /// The items, as [`Conversation::new_item`] makes them.
     pub items: Vec<NewItem>,
     /// The same items as layers see them.
-    pub said: Vec<Item>,
+    pub layer_items: Vec<Item>,
     /// Changes of state beside those of layers.
     pub changes: Vec<StateChange>,
 }
@@ -37,9 +37,9 @@ pub(crate) async fn append_step(
     session: &mut LayerSession,
 ) -> Result<Appended, EngineError> {
     let StepAppend {
-        at,
+        point: at,
         items,
-        said,
+        layer_items: said,
         changes,
     } = step;
     append_items(chat, at, items, &said, changes, Some(session)).await
@@ -99,8 +99,12 @@ pub(crate) async fn append_with_hooks(
     // Before the changes are collected: what the layers note about these items is stored with them.
     session.observe(seen).await?;
     let mut changes = session.tree_changes()?;
-    let ledger = session.ledger.clone();
-    changes.extend(ledger.as_ref().and_then(|ledger| ledger.pending_change()));
+    let tracker = session.tracker.clone();
+    changes.extend(
+        tracker
+            .as_ref()
+            .and_then(|tracker| tracker.pending_change()),
+    );
     // What the append itself says of a key counts.
     let own_changes = &request.patch.changes;
     changes.retain(|change| !own_changes.iter().any(|own| own.key == change.key));
@@ -112,8 +116,8 @@ pub(crate) async fn append_with_hooks(
     request.entries.splice(0..0, entries);
     let appended = append_with_copies(chat, request).await?;
     // What is stored on another branch is not stored here.
-    if let Some(ledger) = ledger.filter(|_| !appended.sibling) {
-        ledger.mark_stored();
+    if let Some(tracker) = tracker.filter(|_| !appended.sibling) {
+        tracker.mark_stored();
     }
     // The session counts answers itself: reading the path again for it would cost a read per step.
     if seen.response.is_some() {

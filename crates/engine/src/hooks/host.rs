@@ -15,19 +15,19 @@ use crate::search::search_owner;
 pub(crate) struct EngineHost {
     engine: Engine,
     owner: Owner,
-    ledger: Option<Arc<dyn SideUsageTracker>>,
+    tracker: Option<Arc<dyn SideUsageTracker>>,
 }
 
 impl EngineHost {
     pub(crate) const fn new(
         engine: Engine,
         owner: Owner,
-        ledger: Option<Arc<dyn SideUsageTracker>>,
+        tracker: Option<Arc<dyn SideUsageTracker>>,
     ) -> Self {
         Self {
             engine,
             owner,
-            ledger,
+            tracker,
         }
     }
 }
@@ -60,8 +60,8 @@ impl LayerHost for EngineHost {
                     .complete_prompt(prompt, self.engine.catalogue())
                     .await?;
                 // Counted after the answer and before it is used: it was paid for even if the layer then fails.
-                if let Some(ledger) = &self.ledger {
-                    ledger.record_call(layer.as_str(), model.target.model(), &usage);
+                if let Some(tracker) = &self.tracker {
+                    tracker.record_call(layer.as_str(), model.target.model(), &usage);
                 }
                 Ok(answer)
             }

@@ -98,12 +98,12 @@ pub(crate) async fn load_position(
 pub(crate) fn track_side_usage(
     chat: &Conversation,
     session: &mut LayerSession,
-    ledger: Arc<dyn SideUsageTracker>,
+    tracker: Arc<dyn SideUsageTracker>,
 ) {
     let (engine, owner) = (chat.engine().clone(), chat.owner().clone());
-    let host = EngineHost::new(engine, owner, Some(Arc::clone(&ledger)));
+    let host = EngineHost::new(engine, owner, Some(Arc::clone(&tracker)));
     session.context.host = Arc::new(host);
-    session.ledger = Some(ledger);
+    session.tracker = Some(tracker);
 }
 
 /// What hooks changed is stored with this append, and of states outside the tree those of `shared`: goes on from
@@ -204,6 +204,6 @@ pub(crate) async fn load_stored_session(
         shared,
         hook_log: Vec::new(),
         outcomes: Vec::new(),
-        ledger: None,
+        tracker: None,
     })
 }

@@ -108,8 +108,8 @@ pub(crate) async fn refresh_session(
     // At the branch and not at the head of the session: the winner appended in between.
     let (standing, state) = load_position(chat, chat.current_position()).await?;
     let mut fresh = load_stored_session(chat, standing, &state, run).await?;
-    if let Some(ledger) = session.ledger.clone() {
-        track_side_usage(chat, &mut fresh, ledger);
+    if let Some(tracker) = session.tracker.clone() {
+        track_side_usage(chat, &mut fresh, tracker);
     }
     fresh.replay_hooks(session.hook_log.clone()).await?;
     // Outcomes of the first attempt stay: they were hooks that ran, whatever became of their changes.

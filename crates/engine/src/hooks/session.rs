@@ -39,7 +39,7 @@ pub struct LayerSession {
     pub(crate) hook_log: Vec<LoggedHook>,
     pub(crate) outcomes: Vec<HookOutcome>,
     /// Where the layers' calls of a model are counted.
-    pub(crate) ledger: Option<Arc<dyn SideUsageTracker>>,
+    pub(crate) tracker: Option<Arc<dyn SideUsageTracker>>,
 }
 
 /// The key of a layer's state on the tree; `None` for one outside it.

@@ -65,7 +65,7 @@ fn encode_shared_state(key: &str, now: &StoredState) -> Result<Vec<u8>, EngineEr
 fn stored_state_error(key: &str, error: serde_json::Error) -> EngineError {
     EngineError::StoredState {
         key: key.to_owned(),
-        why: error.to_string(),
+        reason: error.to_string(),
     }
 }
 

@@ -97,9 +97,9 @@ impl ImportJob<'_> {
             conversation: self.id,
             title: session.title.clone(),
             nodes: session.tree.len(),
-            new,
+            new_nodes: new,
             branches: branch_count(session),
-            parted: self.diverged,
+            diverged: self.diverged,
         })
     }
 

@@ -35,11 +35,11 @@ pub struct Imported {
     /// Nodes of the session.
     pub nodes: usize,
     /// Of them, those that were not stored before.
-    pub new: usize,
+    pub new_nodes: usize,
     /// Branches of the session.
     pub branches: usize,
     /// Where the session parted from what was stored; `None` if it did not.
-    pub parted: Option<DivergedSession>,
+    pub diverged: Option<DivergedSession>,
 }
 
 /// A session that went another way than the conversation it continues.

@@ -25,7 +25,7 @@ use crate::record::{Recorded, answer_state_patch, report_recorded, response_mess
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterceptedCall {
     /// Its place among the answer's items.
-    pub place: usize,
+    pub position: usize,
     /// What it gave; `None` if nobody knows, because the call did not come whole.
     pub output: Option<FunctionCallOutput>,
 }
@@ -38,7 +38,7 @@ pub struct AnswerOptions<'a> {
     /// [`Ingested::head`] to be that of the compaction.
     pub call: Option<&'a CompiledCall>,
     /// The calls in it that the client knows nothing of: their outputs are stored with it, for models only.
-    pub own: &'a [InterceptedCall],
+    pub intercepted: &'a [InterceptedCall],
     /// Values outside the tree, in the same transaction; see [`AppendRequest::entries`].
     pub entries: Vec<(KeyScope, PutEntry)>,
 }
@@ -52,7 +52,7 @@ struct IngestedAnswer<'a> {
 
 impl<'a> IngestedAnswer<'a> {
     fn is_intercepted(&self, place: usize) -> bool {
-        self.own.iter().any(|own| own.place == place)
+        self.own.iter().any(|own| own.position == place)
     }
 
     /// What the client sees of it.
@@ -94,7 +94,7 @@ impl Ingested {
         answer: &Transcript,
         options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
-        let own = options.own;
+        let own = options.intercepted;
         let recorded = self.store_answer(answer, options).await?;
         let ingested_answer = IngestedAnswer { answer, own };
         ingested_answer
@@ -116,7 +116,11 @@ impl Ingested {
         answer: &Transcript,
         options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
-        let AnswerOptions { call, own, entries } = options;
+        let AnswerOptions {
+            call,
+            intercepted: own,
+            entries,
+        } = options;
         let ingested_answer = IngestedAnswer { answer, own };
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
@@ -137,7 +141,7 @@ impl Ingested {
             response: id,
             head: self.head,
             branch: chat.branch(),
-            sibling: false,
+            on_sibling_branch: false,
             nodes: Vec::new(),
             message,
             replayed: false,
@@ -322,7 +326,7 @@ fn intercepted_outputs(
     let output = |(own, index): (&InterceptedCall, usize)| {
         let output = Item::FunctionCallOutput(own.output.clone()?);
         Some(NewItem {
-            answers: Some(node(own.place)),
+            answers: Some(node(own.position)),
             message_id: Some(message.clone()),
             audience: Audience::MODEL,
             ..new_item(chat, node(index), &output, None)

@@ -108,7 +108,7 @@ impl IngestJob<'_> {
             matched: landed.target.matched,
             appended: Vec::new(),
             head: landed.target.base,
-            opened: None,
+            opened_branch: None,
             trail: AnswerContext {
                 keys: landed.keys.clone(),
                 chain: landed.chain.clone(),
@@ -330,7 +330,7 @@ impl IngestJob<'_> {
             let appended = append_with_hooks(chat, request, seen, session.as_mut()).await?;
             let branch = appended.branch.unwrap_or_else(|| chat.branch());
             if opens {
-                ingested.opened = Some(branch.clone());
+                ingested.opened_branch = Some(branch.clone());
             }
             chat.set_branch(branch.clone());
             ingested.head = appended.head;
@@ -360,7 +360,7 @@ impl IngestJob<'_> {
         let changed = store.change_ref(self.owner, chat.id(), change, at_ms);
         if let RefChanged::Branch(branch) = changed.await? {
             chat.set_branch(branch.name.clone());
-            ingested.opened = Some(branch.name);
+            ingested.opened_branch = Some(branch.name);
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ pub struct Ingested {
     /// The last node of what the client sent; `None` if it sent nothing.
     pub head: Option<NodeId>,
     /// The branch that was opened for it, because the client left the others.
-    pub opened: Option<BranchName>,
+    pub opened_branch: Option<BranchName>,
     pub(super) trail: AnswerContext,
 }
 

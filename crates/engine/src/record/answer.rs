@@ -65,7 +65,10 @@ async fn record_answer(
     let id = ResponseId::from_bytes(*key.as_bytes());
     let message = response_message_id(chat, call.base, key).await?;
     let now = chat.engine().now_ms();
-    let mut answer = options.instead.take().unwrap_or(lifted.transcript.items);
+    let mut answer = options
+        .replacement
+        .take()
+        .unwrap_or(lifted.transcript.items);
     let node = |index| Engine::node_id(key.as_bytes(), index);
     // Before the items are made, as a manifest may be added to a compaction among them.
     let adopted = adopt_compactions(chat, call, &mut answer, node).await?;
@@ -77,7 +80,7 @@ async fn record_answer(
         item.step = options.step.map(|step| step.step);
     }
     let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
-    items.extend(options.behind);
+    items.extend(options.following_items);
     let info = lifted.transcript.response.unwrap_or_default();
     record_response_fields(span, lifted.transcript.model.as_deref(), &info);
     let response = response_record(chat.engine(), id, call, &info);
@@ -85,7 +88,7 @@ async fn record_answer(
         response: id,
         head: call.base,
         branch: call.branch.clone(),
-        sibling: false,
+        on_sibling_branch: false,
         nodes: Vec::new(),
         message,
         replayed: false,
@@ -169,7 +172,7 @@ impl Recorded {
     /// Takes over where the answer was stored.
     pub(crate) fn apply_append(&mut self, appended: Appended) {
         self.head = appended.head;
-        self.sibling = appended.sibling;
+        self.on_sibling_branch = appended.sibling;
         self.nodes = appended.nodes;
         self.replayed = appended.replayed;
         // A branch whose name was deleted meanwhile has none: the one that was meant is still named.
@@ -207,7 +210,7 @@ pub(crate) fn answer_state_patch(
 ) -> Result<StatePatch, EngineError> {
     let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
         key: call.plan_key.clone(),
-        why: error.to_string(),
+        reason: error.to_string(),
     })?;
     let put = StateChange::put_entry(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
     let changes = fragment_change(chat)?.into_iter().chain([put]).collect();

@@ -27,11 +27,11 @@ pub struct RecordOptions<'a> {
     /// Changes of state stored with it.
     pub changes: Vec<StateChange>,
     /// What is kept in the place of what the answer says.
-    pub instead: Option<Vec<Item>>,
+    pub replacement: Option<Vec<Item>>,
     /// Who sees it. Default: everyone.
     pub audience: Audience,
     /// Items stored behind it, in the same transaction.
-    pub behind: Vec<NewItem>,
+    pub following_items: Vec<NewItem>,
 }
 
 impl Default for RecordOptions<'_> {
@@ -40,9 +40,9 @@ impl Default for RecordOptions<'_> {
             layers: None,
             step: None,
             changes: Vec::new(),
-            instead: None,
+            replacement: None,
             audience: Audience::ALL,
-            behind: Vec::new(),
+            following_items: Vec::new(),
         }
     }
 }
@@ -58,7 +58,7 @@ pub struct Recorded {
     pub branch: BranchName,
     /// Whether it is a branch of the answer's own, because somebody appended while the model was
     /// thinking. Nothing that cost money is thrown away.
-    pub sibling: bool,
+    pub on_sibling_branch: bool,
     /// The nodes, in the order of the answer's items; empty if the answer had none.
     pub nodes: Vec<NodeId>,
     /// The message they belong to.

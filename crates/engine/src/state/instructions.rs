@@ -106,6 +106,6 @@ fn state_key(name: &'static str) -> Result<StateKey, EngineError> {
 fn stored_state_error(key: &str, why: &str) -> EngineError {
     EngineError::StoredState {
         key: key.to_owned(),
-        why: why.to_owned(),
+        reason: why.to_owned(),
     }
 }

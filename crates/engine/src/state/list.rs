@@ -72,7 +72,7 @@ impl<T: StateListEntry> StateList<T> {
 fn stored_state_error<T: StateListEntry>(why: impl ToString) -> EngineError {
     EngineError::StoredState {
         key: T::KEY.to_owned(),
-        why: why.to_string(),
+        reason: why.to_string(),
     }
 }
 

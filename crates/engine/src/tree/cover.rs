@@ -25,7 +25,7 @@ impl CoveredEntries {
         // The newest is the outermost.
         for cover in covers {
             let mut at = Some(cover.last);
-            while let Some(node) = at.and_then(|id| tree.nodes.get(*tree.places.get(&id)?)) {
+            while let Some(node) = at.and_then(|id| tree.nodes.get(*tree.positions.get(&id)?)) {
                 by_node.insert(node.id, cover.compaction);
                 at = node.parent.filter(|_| node.id != cover.first);
             }

@@ -19,7 +19,7 @@ pub struct ConversationTree {
     /// Parents before children.
     pub nodes: Vec<Arc<Node>>,
     /// The place of each node in `nodes`.
-    pub places: HashMap<NodeId, usize>,
+    pub positions: HashMap<NodeId, usize>,
     /// The names.
     pub refs: Refs,
 }
@@ -38,7 +38,7 @@ pub async fn load_tree(chat: &Conversation) -> Result<ConversationTree, EngineEr
         ..ConversationTree::default()
     };
     for end in ends {
-        if tree.places.contains_key(&end) {
+        if tree.positions.contains_key(&end) {
             continue;
         }
         for node in load_unknown_nodes(chat, end, &tree)
@@ -46,7 +46,7 @@ pub async fn load_tree(chat: &Conversation) -> Result<ConversationTree, EngineEr
             .into_iter()
             .rev()
         {
-            tree.places.insert(node.id, tree.nodes.len());
+            tree.positions.insert(node.id, tree.nodes.len());
             tree.nodes.push(node);
         }
     }
@@ -71,7 +71,7 @@ async fn load_unknown_nodes(
         let page = store.read_path(chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
             // Everything before a known node is known: paths only share beginnings.
-            if tree.places.contains_key(&node.id) {
+            if tree.positions.contains_key(&node.id) {
                 return Ok(newest_first);
             }
             newest_first.push(Arc::clone(node));

@@ -95,7 +95,7 @@ async fn load_session_metadata(
         .await?;
     let broken = |why: &str| EngineError::StoredState {
         key: IMPORT_KEY.to_owned(),
-        why: why.to_owned(),
+        reason: why.to_owned(),
     };
     let text = std::str::from_utf8(&bytes).map_err(|_| broken("not UTF-8"))?;
     Raw::parse(text).map_err(|_| broken("not JSON"))

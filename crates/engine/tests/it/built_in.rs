@@ -61,12 +61,12 @@ async fn a_call_says_which_notes_it_shows_and_an_event_which_are_gone() {
 
     let compiled = chat.compile(&target()).await.unwrap();
     let told: Vec<_> = compiled
-        .told
+        .layer_events
         .iter()
         .map(|told| told.name.as_str())
         .collect();
     assert_eq!(told, ["memory:injected"]);
-    assert_eq!(compiled.told[0].data.get(), r#"{"keys":["tone"]}"#);
+    assert_eq!(compiled.layer_events[0].data.get(), r#"{"keys":["tone"]}"#);
     let became: Vec<_> = compiled
         .outcomes
         .iter()
@@ -85,14 +85,14 @@ async fn a_call_says_which_notes_it_shows_and_an_event_which_are_gone() {
     assert_eq!(active[0].name, "greet");
 
     answer(&chat).await;
-    let names = std::iter::from_fn(|| events.try_next()).filter_map(|event| match event.what {
+    let names = std::iter::from_fn(|| events.try_next()).filter_map(|event| match event.kind {
         EngineEventKind::Layer(event) => Some(event.name),
         _ => None,
     });
     let gone = names.filter(|name| name == "memory:expired").count();
     assert_eq!(gone, 1);
     let after = chat.compile(&target()).await.unwrap();
-    assert!(after.told.is_empty(), "{:?}", after.told);
+    assert!(after.layer_events.is_empty(), "{:?}", after.layer_events);
 }
 
 #[tokio::test]

@@ -36,7 +36,10 @@ async fn an_answer_is_stored_with_the_plan_of_its_call() {
     assert_eq!(payload["messages"][0]["content"][0]["text"], "hello");
 
     let recorded = chat.record(&call, &answer("hi")).await.unwrap();
-    assert_eq!((recorded.sibling, recorded.nodes.len()), (false, 1));
+    assert_eq!(
+        (recorded.on_sibling_branch, recorded.nodes.len()),
+        (false, 1)
+    );
     assert_eq!(recorded.usage.unwrap().input_tokens, Some(12));
     assert_eq!(texts(&chat).await, ["hello", "hi"]);
 
@@ -88,7 +91,7 @@ async fn a_late_answer_is_kept_on_a_branch_of_its_own() {
     let call = chat.compile(&target()).await.unwrap();
     chat.save([user("wait")]).await.unwrap();
     let recorded = chat.record(&call, &answer("hi")).await.unwrap();
-    assert!(recorded.sibling);
+    assert!(recorded.on_sibling_branch);
     assert_eq!(recorded.branch.as_str(), "main-v2");
     assert_eq!(texts(&chat).await, ["hello", "wait"]);
     assert_eq!(branches(&chat).await, ["main 2 *", "main-v2 2"]);

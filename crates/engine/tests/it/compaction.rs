@@ -448,7 +448,7 @@ async fn nothing_is_compacted_where_there_is_nothing() {
         chat.save([user("hello")]).await.unwrap();
     }
     let zero = CompactOptions {
-        keep: 0,
+        retained_percent: 0,
         ..CompactOptions::default()
     };
     assert_eq!(
@@ -576,7 +576,7 @@ async fn failing_compactor_opens_breaker_and_manifest_is_used() {
     let options = CompactOptions {
         breaker: CircuitBreakerPolicy {
             failures: 3,
-            rest_ms: 1_000,
+            cooldown_ms: 1_000,
         },
         ..summing_up(&model)
     };

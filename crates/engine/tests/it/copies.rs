@@ -92,7 +92,7 @@ async fn used(chat: &Conversation, call: &str, text: &str) -> CopyKey {
 
 fn told(events: &Events) -> Vec<CopyReport> {
     let all = std::iter::from_fn(|| events.try_next());
-    all.filter_map(|event| match event.what {
+    all.filter_map(|event| match event.kind {
         EngineEventKind::Copied { report } => Some(report),
         _ => None,
     })

@@ -89,8 +89,8 @@ async fn every_branch_says_what_the_package_says() {
         let session = session(&text);
         let own = session.info.conversation.clone().unwrap();
         let imported = import(&engine, &session).await;
-        assert_eq!(imported.new, session.tree.len());
-        assert_eq!(imported.parted, None);
+        assert_eq!(imported.new_nodes, session.tree.len());
+        assert_eq!(imported.diverged, None);
         let chat = expected.iter().find(|chat| chat["id"] == *own).unwrap();
         let owner = chat["userId"].as_str().unwrap();
         let id = imported.conversation.as_str();
@@ -174,7 +174,7 @@ async fn importing_again_changes_nothing() {
         let owner = session.info.owner.as_deref().unwrap();
         let before = everything(&engine, owner, first.conversation.as_str()).await;
         let again = import(&engine, &session).await;
-        assert_eq!((again.new, again.parted), (0, None));
+        assert_eq!((again.new_nodes, again.diverged), (0, None));
         assert_eq!(again.conversation, first.conversation);
         let after = everything(&engine, owner, first.conversation.as_str()).await;
         assert_eq!(after, before);
@@ -220,7 +220,7 @@ async fn a_chat_that_grew_gets_what_is_new() {
     ];
     let names = [("main", "c", 1), ("aside", "e", 0), ("early", "d", 0)];
     let again = import(&engine, &session(&chat(&grown, &names))).await;
-    assert_eq!((again.new, again.parted), (3, None));
+    assert_eq!((again.new_nodes, again.diverged), (3, None));
     let here = open(&engine, "ada", "c", None).await;
     let mut all = branches(&here).await;
     all.sort();
@@ -243,15 +243,15 @@ async fn a_message_that_was_changed_goes_another_way() {
     import(&engine, &session(&chat(&rows, &main))).await;
     let changed = [rows[0], ("b", Some("a"), "two"), rows[2]];
     let again = import(&engine, &session(&chat(&changed, &main))).await;
-    assert_eq!(again.new, 2);
-    let parted = again.parted.unwrap();
+    assert_eq!(again.new_nodes, 2);
+    let parted = again.diverged.unwrap();
     assert_eq!(parted.branch.as_str(), "import-2");
     let here = open(&engine, "ada", "c", None).await;
     assert_eq!(texts(&here).await, ["one", "two", "three"]);
     assert_eq!(branches(&here).await, ["main 3", "import-2 3 *"]);
     // That is known too now.
     let again = import(&engine, &session(&chat(&changed, &main))).await;
-    assert_eq!((again.new, again.parted), (0, None));
+    assert_eq!((again.new_nodes, again.diverged), (0, None));
 }
 
 #[tokio::test]

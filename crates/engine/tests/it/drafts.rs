@@ -17,7 +17,7 @@ async fn a_draft_is_stored_once() {
     assert!(draft.is_empty());
     draft.push(user("hello"));
     let committed = draft.commit().await.unwrap();
-    assert_eq!((committed.nodes.len(), committed.opened), (1, false));
+    assert_eq!((committed.nodes.len(), committed.opened_branch), (1, false));
     assert_eq!(chat.head().await.unwrap(), committed.head);
     assert_eq!(draft.commit().await.unwrap().nodes, []);
     assert_eq!(texts(&chat).await, ["hello"]);
@@ -34,7 +34,7 @@ async fn saving_the_same_again_changes_nothing() {
         .save([asks("u1", "a"), answers("a1", "b"), asks("u2", "c")])
         .await
         .unwrap();
-    assert_eq!((again.nodes.len(), again.opened), (1, false));
+    assert_eq!((again.nodes.len(), again.opened_branch), (1, false));
     assert_ne!(chat.head().await.unwrap(), before);
     assert_eq!(ids(&chat).await, ["u1", "a1", "u2"]);
     let same = chat
@@ -52,7 +52,7 @@ async fn an_edit_opens_a_branch_and_keeps_the_original() {
         .await
         .unwrap();
     let edit = chat.save([answers("a1", "B")]).await.unwrap();
-    assert!(edit.opened);
+    assert!(edit.opened_branch);
     assert_eq!(texts(&chat).await, ["a", "B"]);
     assert_eq!(ids(&chat).await.first().unwrap(), "u1");
     assert_ne!(ids(&chat).await.get(1).unwrap(), "a1");
@@ -67,7 +67,7 @@ async fn the_first_message_can_be_edited_too() {
     chat.save([asks("u1", "a"), answers("a1", "b")])
         .await
         .unwrap();
-    assert!(chat.save([asks("u1", "A")]).await.unwrap().opened);
+    assert!(chat.save([asks("u1", "A")]).await.unwrap().opened_branch);
     assert_eq!(texts(&chat).await, ["A"]);
     assert_eq!(branches(&chat).await, ["main 2", "main-v2 1 *"]);
 }
@@ -125,7 +125,7 @@ async fn a_message_that_grew_gets_its_new_items() {
         .save([call(r#""output-available","output":"found""#)])
         .await
         .unwrap();
-    assert_eq!((grown.nodes.len(), grown.opened), (1, false));
+    assert_eq!((grown.nodes.len(), grown.opened_branch), (1, false));
     assert_eq!(branches(&chat).await, ["main 2 *"]);
     let messages = chat
         .messages(contexture_engine::MessageView::User)

@@ -25,14 +25,14 @@ async fn calls_are_told_to_whoever_watches() {
 
     let told: Vec<EngineEvent> = std::iter::from_fn(|| events.try_next()).collect();
     assert!(told.iter().all(|event| event.conversation == *chat.id()));
-    let told: Vec<EngineEventKind> = told.into_iter().map(|event| event.what).collect();
+    let told: Vec<EngineEventKind> = told.into_iter().map(|event| event.kind).collect();
     let model = || "gpt-4o".to_owned();
     let start = EngineEventKind::CompileStart { model: model() };
     let done = EngineEventKind::CompileDone {
         model: model(),
         tokens: call.report.totals.tokens,
         epoch: call.report.epoch.number,
-        opened: Some(EpochReason::First),
+        epoch_reason: Some(EpochReason::First),
         cache_read: 0,
         previewed: 0,
     };
@@ -63,7 +63,7 @@ async fn previews_are_told() {
     let target = Target::openai_chat("gpt-4o").history(history);
     chat.compile(&target).await.unwrap();
     let told: Vec<EngineEvent> = std::iter::from_fn(|| events.try_next()).collect();
-    let done = told.last().map(|event| &event.what);
+    let done = told.last().map(|event| &event.kind);
     assert!(
         matches!(
             done,

@@ -43,11 +43,11 @@ async fn import(engine: &Engine, words: &str) -> String {
     let session = session(&chat_array(words).to_string());
     let imported = import_as(engine, &session, Some("c")).await.unwrap();
     let parted = imported
-        .parted
+        .diverged
         .map(|parted| format!(", {} after {}", parted.branch, parted.shared));
     format!(
         "{} of {}{}",
-        imported.new,
+        imported.new_nodes,
         imported.nodes,
         parted.unwrap_or_default()
     )
@@ -115,7 +115,7 @@ async fn what_was_said_here_counts_as_known() {
     own.save([user("u")]).await.unwrap();
     let grown = session(&chat_array("u a:x").to_string());
     let imported = import_as(&engine, &grown, Some("own")).await.unwrap();
-    assert_eq!((imported.new, imported.parted), (1, None));
+    assert_eq!((imported.new_nodes, imported.diverged), (1, None));
     assert_eq!(texts(&own).await, ["u", "x"]);
 }
 
@@ -133,7 +133,7 @@ async fn strangers_are_refused() {
     for words in [one, two] {
         let session = session(&chat_array(words).to_string());
         let imported = import_as(&engine, &session, None).await.unwrap();
-        assert_eq!(imported.new, imported.nodes, "{words}");
+        assert_eq!(imported.new_nodes, imported.nodes, "{words}");
     }
 }
 
@@ -161,12 +161,12 @@ async fn the_same_in_another_format_is_known() {
     ]);
     let grown = session(&anthropic.to_string());
     let imported = import_as(&engine, &grown, Some("c")).await.unwrap();
-    assert_eq!((imported.new, imported.parted), (1, None));
+    assert_eq!((imported.new_nodes, imported.diverged), (1, None));
     let answered = json!({"role": "tool", "tool_call_id": "c1", "content": "ok"});
     let last = json!({"role": "assistant", "content": "done"});
     let chat = session(&tool(&[answered, last]));
     let imported = import_as(&engine, &chat, Some("c")).await.unwrap();
-    assert_eq!((imported.new, imported.parted), (1, None));
+    assert_eq!((imported.new_nodes, imported.diverged), (1, None));
     assert_eq!(branches(&open(&engine).await).await, ["main 4 *"]);
 }
 
@@ -181,8 +181,8 @@ async fn a_trajectory_that_grew_comes_back_as_it_is() {
     import_as(&engine, &part, Some("c")).await.unwrap();
     let grown = session(&text);
     let imported = import_as(&engine, &grown, Some("c")).await.unwrap();
-    assert_eq!(imported.new, grown.tree.len() - part.tree.len());
-    assert_eq!(imported.parted, None);
+    assert_eq!(imported.new_nodes, grown.tree.len() - part.tree.len());
+    assert_eq!(imported.diverged, None);
     let again = open(&engine).await.export(SessionFormat::SweAgent).await;
     let again: Value = serde_json::from_str(&again.unwrap()).unwrap();
     assert!(again == whole, "it differs");
@@ -205,14 +205,14 @@ async fn ui_messages_that_grew_or_changed() {
     };
     import(&messages(&["u", "x"])).await;
     let grown = messages(&["u", "x", "v"]);
-    assert_eq!(import(&grown).await.parted, None);
+    assert_eq!(import(&grown).await.diverged, None);
     let ui = SessionFormat::Wire(Format::Ui);
     let again = open(&engine).await.export(ui).await.unwrap();
     assert_eq!(serde_json::from_str::<Value>(&again).unwrap(), grown);
-    let parted = import(&messages(&["u", "x", "w"])).await.parted.unwrap();
+    let parted = import(&messages(&["u", "x", "w"])).await.diverged.unwrap();
     assert_eq!(parted.branch.as_str(), "import-2");
     assert_eq!(texts(&open(&engine).await).await, ["u", "x", "w"]);
-    assert_eq!(import(&messages(&["u", "x", "w"])).await.new, 0);
+    assert_eq!(import(&messages(&["u", "x", "w"])).await.new_nodes, 0);
 }
 
 #[tokio::test]
@@ -272,8 +272,8 @@ async fn what_the_log_took_back_is_a_branch() {
             .await
             .unwrap();
         (
-            imported.new,
-            imported.parted.map(|parted| parted.branch.to_string()),
+            imported.new_nodes,
+            imported.diverged.map(|parted| parted.branch.to_string()),
         )
     };
     assert_eq!(import("").await, (0, None));

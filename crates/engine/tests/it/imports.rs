@@ -34,7 +34,7 @@ async fn round_trip(engine: &Engine, text: &str, name: &str) -> (SessionFormat, 
             .await
             .unwrap();
         assert_eq!(
-            (imported.nodes, imported.new),
+            (imported.nodes, imported.new_nodes),
             (session.tree.len(), session.tree.len()),
             "{name}"
         );
@@ -97,14 +97,20 @@ async fn repeated_import_stores_only_new_nodes() {
     shorter.tree.truncate(6);
     shorter.heads.first_mut().unwrap().node = 5;
     let options = ImportOptions::default();
-    assert_eq!(engine.import(&shorter, &options).await.unwrap().new, 6);
-    assert_eq!(engine.import(&shorter, &options).await.unwrap().new, 0);
     assert_eq!(
-        engine.import(&session, &options).await.unwrap().new,
+        engine.import(&shorter, &options).await.unwrap().new_nodes,
+        6
+    );
+    assert_eq!(
+        engine.import(&shorter, &options).await.unwrap().new_nodes,
+        0
+    );
+    assert_eq!(
+        engine.import(&session, &options).await.unwrap().new_nodes,
         session.tree.len() - 6
     );
     let imported = engine.import(&session, &options).await.unwrap();
-    assert_eq!(imported.new, 0);
+    assert_eq!(imported.new_nodes, 0);
     let chat = engine
         .conversation(imported.conversation.as_str())
         .open_existing()

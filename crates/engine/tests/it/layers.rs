@@ -234,7 +234,7 @@ async fn arguments_are_checked_and_news_are_told() {
     assert_eq!(chat.info().await.unwrap().nodes, 0);
     chat.save([user("one")]).await.unwrap();
     let told = std::iter::from_fn(|| events.try_next());
-    let told = told.filter_map(|event| match event.what {
+    let told = told.filter_map(|event| match event.kind {
         EngineEventKind::Layer(event) => Some(event.name),
         _ => None,
     });

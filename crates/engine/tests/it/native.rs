@@ -76,7 +76,7 @@ async fn anthropic_compaction_returns_verbatim_and_others_get_text() {
     assert_eq!(in_effect(&chat).await, [recorded.nodes[0]]);
     let told = std::iter::from_fn(|| events.try_next()).filter(|event| {
         let compaction = recorded.nodes[0];
-        event.what == EngineEventKind::Compacted { compaction }
+        event.kind == EngineEventKind::Compacted { compaction }
     });
     assert_eq!(told.count(), 1);
 
@@ -170,7 +170,7 @@ async fn an_answer_on_a_branch_of_its_own_is_covered_there_alone() {
         .find(|one| one.file == "anthropic-compaction.1.json");
     let answer = answer.unwrap().response.unwrap();
     let recorded = chat.record(&call, answer.get()).await.unwrap();
-    assert!(recorded.sibling);
+    assert!(recorded.on_sibling_branch);
     assert!(in_effect(&chat).await.is_empty());
     chat.switch_branch(recorded.branch.as_str()).await.unwrap();
     assert_eq!(in_effect(&chat).await, [recorded.nodes[0]]);

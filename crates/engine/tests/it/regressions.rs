@@ -53,7 +53,7 @@ async fn edited_arguments_are_an_edit() {
     };
     chat.save([asks("u1", "look"), call("/old")]).await.unwrap();
     let edited = chat.save([call("/new")]).await.unwrap();
-    assert!(edited.opened, "{:?}", branches(&chat).await);
+    assert!(edited.opened_branch, "{:?}", branches(&chat).await);
     let said = chat.compile(&target()).await.unwrap().payload.to_json();
     assert!(said.contains("/new") && !said.contains("/old"), "{said}");
 }

@@ -232,7 +232,7 @@ async fn what_was_redacted_or_not_kept_cannot_be_compiled_again() {
     assert!(matches!(
         refused,
         Err(EngineError::Unreplayable {
-            why: Unreplayable::Redacted,
+            reason: Unreplayable::Redacted,
             ..
         })
     ));
@@ -281,7 +281,7 @@ async fn how_much_is_kept_is_the_engines_to_say() {
             RecordLevel::Hashes => assert!(matches!(
                 replayed,
                 Err(EngineError::Unreplayable {
-                    why: Unreplayable::NotRecorded,
+                    reason: Unreplayable::NotRecorded,
                     ..
                 })
             )),

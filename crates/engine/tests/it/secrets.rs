@@ -32,7 +32,12 @@ async fn a_message_keeps_its_words_and_loses_its_keys() {
     assert_eq!(page.nodes[0].meaning_hash, meaning_hash(&given));
     assert!(chat.save(draft()).await.unwrap().nodes.is_empty());
     assert_eq!(branches(&chat).await, ["main 2 *"]);
-    assert!(chat.save([asks("u1", "use nothing")]).await.unwrap().opened);
+    assert!(
+        chat.save([asks("u1", "use nothing")])
+            .await
+            .unwrap()
+            .opened_branch
+    );
 }
 
 #[tokio::test]
@@ -58,7 +63,11 @@ async fn a_session_is_imported_without_its_keys_and_grows() {
             .unwrap()
             .remove(0);
         let imported = engine.import(&session, &options).await.unwrap();
-        assert_eq!((imported.new, imported.branches), (nodes, 1), "{text}");
+        assert_eq!(
+            (imported.new_nodes, imported.branches),
+            (nodes, 1),
+            "{text}"
+        );
     }
     let chat = engine.conversation("chat").open_existing().await.unwrap();
     assert_eq!(
@@ -77,11 +86,11 @@ async fn pattern_name_with_quotes_never_stores_clear_text() {
     for name in ["the \"big\" key", "back\\slash", "two\nlines"] {
         let pattern = SecretPattern::Word {
             name: name.to_owned(),
-            begins: "sk-".to_owned(),
-            also: "-".to_owned(),
-            least: 20,
-            most: 400,
-            solid: 16,
+            prefix: "sk-".to_owned(),
+            extra_characters: "-".to_owned(),
+            min_length: 20,
+            max_length: 400,
+            min_run: 16,
         };
         let secrets = Secrets {
             patterns: vec![pattern],

@@ -66,7 +66,7 @@ async fn what_was_offered_keeps_its_order_and_rewinds() {
     let removed = &first.report.removed_tools;
     assert_eq!(removed.len(), 1);
     assert_eq!(
-        (removed[0].tool.as_str(), &removed[0].why),
+        (removed[0].tool.as_str(), &removed[0].reasons),
         ("get_weather", &vec!["task".to_owned()])
     );
     let table = first.report.to_string();

@@ -110,7 +110,7 @@ fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolEr
                 "`keep` is {keep}: expected per cent, 0 to 100"
             )));
         }
-        options.keep = keep;
+        options.retained_percent = keep;
     }
     if let Some(summary) = &arguments.summary {
         // An empty summary is likely a slip: it is refused, and not taken for none.

@@ -180,7 +180,7 @@ mod tests {
         OutlineSegment {
             tokens: TokenBounds::between(tokens, tokens),
             blocks: 1,
-            lasts: match part {
+            stability: match part {
                 RequestPart::Messages => SegmentStability::Onwards,
                 _ => SegmentStability::Epoch,
             },
@@ -252,7 +252,7 @@ mod tests {
         let policy = MarkerPolicy::default();
         let first = place_markers(&before, &rules, &[], policy);
         let removed = before.tokens() - outline(format, &new).tokens();
-        let risked = invalidated_tokens(&before, &rules, &first.kept, changed + 1);
+        let risked = invalidated_tokens(&before, &rules, &first.cached_prefixes, changed + 1);
         let tokens = before.tokens();
         let rewrite = Rewrite {
             now: CallTokens {
@@ -269,15 +269,15 @@ mod tests {
         };
         let simulate = |start: &[(String, u64)]| {
             let mut trace = CacheSimulator::new(rules.clone());
-            trace.record_call(&before, &first.marks, 0);
-            let (mut messages, mut kept) = (start.to_vec(), first.kept.clone());
+            trace.record_call(&before, &first.markers, 0);
+            let (mut messages, mut kept) = (start.to_vec(), first.cached_prefixes.clone());
             let mut total = CacheUsage::default();
             for (at, step) in steps.iter().enumerate() {
                 messages.push((format!("new {at}"), *step));
                 let now = outline(format, &messages);
                 let marking = place_markers(&now, &rules, &kept, policy);
-                total += trace.record_call(&now, &marking.marks, at as u64 * 1_000 + 1);
-                kept = marking.kept;
+                total += trace.record_call(&now, &marking.markers, at as u64 * 1_000 + 1);
+                kept = marking.cached_prefixes;
             }
             total.input_cost(&rates)
         };

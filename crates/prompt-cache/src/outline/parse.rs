@@ -199,7 +199,7 @@ impl<'a> OutlineBuilder<'a, '_> {
             self.segments.push(OutlineSegment {
                 path: one.path.join("."),
                 bytes: bare.len(),
-                marks: markers_in(self.format, text, NESTED),
+                markers: markers_in(self.format, text, NESTED),
                 ..OutlineSegment::new(part, at, ContentHash::of(bare.as_bytes()))
             });
             self.texts.push(text);
@@ -220,12 +220,12 @@ impl<'a> OutlineBuilder<'a, '_> {
             bytes,
             tokens,
             blocks: 1,
-            lasts: match block.part {
+            stability: match block.part {
                 RequestPart::Messages => SegmentStability::Onwards,
                 _ => SegmentStability::Epoch,
             },
             can_carry: true,
-            marks,
+            markers: marks,
             ..OutlineSegment::new(block.part, block.index, ContentHash::of(b""))
         }
     }
@@ -495,7 +495,7 @@ mod tests {
             r#"{"messages" : [ {"role": "user", "content": [{"type": "text", "text": "a \" b", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]} ]}"#,
         );
         assert_eq!(plain.common_prefix(&marked), plain.segments.len());
-        assert_eq!(marked.segments.last().unwrap().marks, [CacheTtl::Long]);
+        assert_eq!(marked.segments.last().unwrap().markers, [CacheTtl::Long]);
         let other = outline(
             Format::Anthropic,
             r#"{"messages":[{"role":"user","content":"a \"  b"}]}"#,

@@ -44,11 +44,11 @@ pub struct OutlineSegment {
     /// How many content blocks it has, by which look-back is counted.
     pub blocks: usize,
     /// How long it stays.
-    pub lasts: SegmentStability,
+    pub stability: SegmentStability,
     /// Whether the format lets it carry a mark.
     pub can_carry: bool,
     /// The marks in it that were there before any of ours.
-    pub marks: Vec<CacheTtl>,
+    pub markers: Vec<CacheTtl>,
 }
 
 /// How long a segment stays as and where it is.
@@ -74,9 +74,9 @@ impl OutlineSegment {
             bytes: 0,
             tokens: TokenBounds::ZERO,
             blocks: 0,
-            lasts: SegmentStability::Epoch,
+            stability: SegmentStability::Epoch,
             can_carry: false,
-            marks: Vec::new(),
+            markers: Vec::new(),
         }
     }
 }
@@ -176,7 +176,7 @@ impl Outline {
     ) -> Option<usize> {
         self.segments
             .iter()
-            .rposition(|segment| lasts.contains(&segment.lasts) && like(segment))
+            .rposition(|segment| lasts.contains(&segment.stability) && like(segment))
     }
 
     /// The same without the oldest messages, so that at most `limit` tokens are left: what a host does
@@ -185,8 +185,8 @@ impl Outline {
     pub(crate) fn without_oldest_messages(&self, limit: u64) -> Self {
         let mut left = self.tokens();
         let fits = |segment: &&OutlineSegment| {
-            let old =
-                segment.part == RequestPart::Messages && segment.lasts == SegmentStability::Onwards;
+            let old = segment.part == RequestPart::Messages
+                && segment.stability == SegmentStability::Onwards;
             // Oldest first until the rest fits; tools and system prompt always stay.
             let drop = old && left > limit;
             if drop {

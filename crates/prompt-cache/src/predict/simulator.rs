@@ -190,8 +190,8 @@ pub fn simulate_calls(
     let mut kept = Vec::new();
     let step = |call: TracedCall| {
         let marking = place_markers(&call.outline, rules, &kept, policy);
-        kept = marking.kept;
-        trace.record_call(&call.outline, &marking.marks, call.at_ms)
+        kept = marking.cached_prefixes;
+        trace.record_call(&call.outline, &marking.markers, call.at_ms)
     };
     calls.into_iter().map(step).collect()
 }

@@ -116,12 +116,12 @@ impl LiveRun {
     ) -> Result<bool, RunError> {
         let step = StepAppend {
             // At the tip and not at a head: what others appended meanwhile may stand before this.
-            at: AppendPoint::Tip {
+            point: AppendPoint::Tip {
                 branch: self.chat.branch(),
             },
             items: batch.nodes.clone(),
             // Layers observe items and not nodes: these are the same content in their terms.
-            said: batch.items.clone(),
+            layer_items: batch.items.clone(),
             changes,
         };
         match self.chat.append_step(step, &mut self.session).await {

@@ -62,7 +62,7 @@ impl ResumeState {
                 let started =
                     serde_json::from_slice(bytes).map_err(|error| EngineError::StoredState {
                         key: key.to_string(),
-                        why: error.to_string(),
+                        reason: error.to_string(),
                     })?;
                 resume.started_tools.insert(call, started);
             }

@@ -56,7 +56,7 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
     });
     let body = ask_model(run, &call).await?;
     let (verdict, items, recorded) = apply_after_model(run, &call, &body).await?;
-    if recorded.sibling {
+    if recorded.on_sibling_branch {
         // Another writer appended while the model answered, so the answer is about a history that is no longer the newest.
         // It is stored on a branch of its own, because it was paid for, and the model is asked about what is there now.
         run.chat.refresh_session(&mut run.session).await?;
@@ -104,7 +104,7 @@ async fn apply_after_model(
     loop {
         let verdict = run.session.after_model(&items).await?;
         let options = record_options_for(run, &verdict)?;
-        let replacement = options.instead.clone();
+        let replacement = options.replacement.clone();
         match record_answer(run, call, body, options).await {
             Ok(recorded) => return Ok((verdict, replacement.unwrap_or(items), recorded)),
             Err(error) => run.retry_on_conflict(error).await?,
@@ -129,11 +129,11 @@ fn record_options_for(
                 StateChange::put_entry(stop_key(run.id)?, RUN_STATE_VERSION, json_bytes(reason));
             options.changes = vec![stop];
         }
-        AnswerVerdict::Fix(items) => options.instead = Some(items.clone()),
+        AnswerVerdict::Fix(items) => options.replacement = Some(items.clone()),
         AnswerVerdict::Retry { feedback } => {
             // Hidden, not deleted: the answer stays in the history, and its cost is counted when the run is resumed.
             options.audience = Audience::NONE;
-            options.behind = vec![feedback_item(run, feedback)];
+            options.following_items = vec![feedback_item(run, feedback)];
         }
     }
     Ok(options)
@@ -162,7 +162,7 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
     let mut prepare = run.agent.prepare_options.clone();
     // The key derives from the step: a resumed run that compacts again finds the summary of the first attempt.
     let key = node_id(run.id, "compaction", &run.step.to_le_bytes());
-    prepare.compact.ledger = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
+    prepare.compact.side_usage = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
     prepare.compact.key = Some(*key.as_bytes());
     let prepared = run.chat.prepare_with(&target, &prepare, options);
     Ok(prepared.await?.call)

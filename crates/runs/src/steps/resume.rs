@@ -174,7 +174,7 @@ fn parse_state<T: DeserializeOwned>(run: RunId, bytes: &[u8]) -> Result<T, Engin
 fn stored_state_error(run: RunId, reason: String) -> EngineError {
     EngineError::StoredState {
         key: format!("run {run}"),
-        why: reason,
+        reason,
     }
 }
 

@@ -125,7 +125,7 @@ fn build_ui_payload(
     said.retain(|text| !text.is_empty());
     // Other reasons concern items that UI messages show in their own way.
     let left_out = |why: OmitReason| matches!(why, OmitReason::Trimmed | OmitReason::Repaired);
-    for span in report.omitted.iter().filter(|span| left_out(span.why)) {
+    for span in report.omitted.iter().filter(|span| left_out(span.reason)) {
         for item in items.iter_mut().take(span.last + 1).skip(span.first) {
             // Hidden and not removed: the report's positions count all items.
             item.audience = Audience::NONE;

@@ -84,7 +84,7 @@ pub(super) fn print_report(harvest: &ImportReport, globals: &Globals) -> Outcome
     }
     if !globals.json {
         for kept in &harvest.imported {
-            if let Some(parted) = &kept.imported.parted {
+            if let Some(parted) = &kept.imported.diverged {
                 write::print_warning(&diverged_warning(&kept.imported, parted));
             }
         }
@@ -154,7 +154,7 @@ fn count_values(harvest: &ImportReport) -> (u64, u64) {
 
 /// How many items a session has, and how many of them are new.
 fn describe_items(stored: &StoredSession) -> String {
-    match (stored.imported.new, stored.imported.nodes) {
+    match (stored.imported.new_nodes, stored.imported.nodes) {
         (_, 0) if !stored.has_instructions => "nothing but its records".to_owned(),
         (_, 0) => "instructions only".to_owned(),
         // Importing the same file again is usual and no error.

@@ -30,7 +30,7 @@ async fn a_history_sent_whole_each_time_is_stored_once() {
         };
         assert_eq!(sent.matched, expected);
         assert_eq!((sent.appended.len(), recorded.nodes.len()), (1, 1));
-        assert!(!recorded.sibling);
+        assert!(!recorded.on_sibling_branch);
     }
     assert_eq!(conversations(&engine, &owner()).await.len(), 1);
     let last = send(&engine, &client.history).await;
@@ -62,7 +62,7 @@ async fn who_leaves_the_path_begins_anew_unless_it_has_a_name() {
         (MatchKind::Explicit, first)
     );
     assert_eq!(named.appended.len(), 1);
-    assert_eq!(named.opened, Some(named.chat.branch()));
+    assert_eq!(named.opened_branch, Some(named.chat.branch()));
     assert_eq!(
         path(&named, PathEnd::Branch(named.chat.branch())).await,
         edited
@@ -295,7 +295,7 @@ async fn an_answer_may_be_gone_on_from_by_its_name() {
     assert_eq!((again.matched, again.appended.len()), (MatchKind::Retry, 0));
     let aside = follow(Some("r1"), "r3", &[user("c")]).await;
     assert_eq!(aside.matched, MatchKind::Explicit);
-    assert!(aside.opened.is_some());
+    assert!(aside.opened_branch.is_some());
     let history = [
         user("a"),
         model("answer r1"),
@@ -304,7 +304,7 @@ async fn an_answer_may_be_gone_on_from_by_its_name() {
         user("d"),
     ];
     let third = follow(Some("r2"), "r4", &history[4..]).await;
-    assert_eq!(third.opened, None);
+    assert_eq!(third.opened_branch, None);
     assert_eq!(
         path(&third, PathEnd::Node(third.head.unwrap())).await,
         history
@@ -327,7 +327,7 @@ async fn the_end_of_a_history_is_laid_along_the_path() {
         let window = &history[history.len().saturating_sub(5)..];
         let sent = send_to(&engine, "w", window).await;
         assert_eq!(sent.appended.len(), 1, "turn {turn}");
-        assert_eq!(sent.opened, None);
+        assert_eq!(sent.opened_branch, None);
         history.push(model(&format!("answer {turn}")));
         sent.record(&answer(&history[history.len() - 1..]))
             .await
@@ -338,7 +338,10 @@ async fn the_end_of_a_history_is_laid_along_the_path() {
     kept.extend_from_slice(&history[8..]);
     kept.push(user("more"));
     let sent = send_to(&engine, "w", &kept).await;
-    assert_eq!((sent.appended.len(), sent.opened.as_ref()), (1, None));
+    assert_eq!(
+        (sent.appended.len(), sent.opened_branch.as_ref()),
+        (1, None)
+    );
     history.push(user("more"));
     assert_eq!(
         path(&sent, PathEnd::Branch(sent.chat.branch())).await,
@@ -349,7 +352,7 @@ async fn the_end_of_a_history_is_laid_along_the_path() {
     changed[0] = model("what it never said");
     changed.push(user("else"));
     let sent = send_to(&engine, "w", &changed).await;
-    assert!(sent.opened.is_some());
+    assert!(sent.opened_branch.is_some());
     assert_eq!(
         path(&sent, PathEnd::Branch(sent.chat.branch())).await,
         changed
@@ -467,7 +470,10 @@ async fn what_the_engine_put_behind_an_answer_is_no_parting() {
         (sent.matched, sent.chat.id()),
         (MatchKind::Prefix, chat.id())
     );
-    assert_eq!((sent.appended.len(), sent.opened.as_ref()), (1, None));
+    assert_eq!(
+        (sent.appended.len(), sent.opened_branch.as_ref()),
+        (1, None)
+    );
 }
 
 #[tokio::test]
@@ -489,7 +495,7 @@ async fn who_asks_again_goes_on_behind_what_the_engine_put_there() {
     ] {
         assert_eq!((again.matched, again.appended.len()), (MatchKind::Retry, 0));
         assert_eq!(
-            (again.chat.id(), again.opened.as_ref()),
+            (again.chat.id(), again.opened_branch.as_ref()),
             (first.chat.id(), None)
         );
         assert_eq!(again.head, compacted.head);
@@ -502,7 +508,7 @@ async fn who_asks_again_goes_on_behind_what_the_engine_put_there() {
         (beside.matched, beside.head),
         (MatchKind::Retry, first.head)
     );
-    assert!(beside.opened.is_some());
+    assert!(beside.opened_branch.is_some());
 }
 
 #[tokio::test]

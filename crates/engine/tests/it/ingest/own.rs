@@ -41,7 +41,7 @@ async fn answered(sent: &mut Ingested, items: &[Item]) -> Recorded {
         };
         let output = given(&call.call_id, "what was looked for");
         (call.name == OWN).then_some(InterceptedCall {
-            place,
+            position: place,
             output: Some(output),
         })
     });
@@ -49,7 +49,7 @@ async fn answered(sent: &mut Ingested, items: &[Item]) -> Recorded {
     let said = answer(items);
     let options = AnswerOptions {
         call: Some(&compiled),
-        own: &own,
+        intercepted: &own,
         ..AnswerOptions::default()
     };
     sent.record_with(&said, options).await.unwrap()
@@ -100,7 +100,7 @@ async fn a_client_goes_on_with_what_it_saw() {
                 (MatchKind::Prefix, sent.chat.id(), 1),
                 "{texts:?} {rebuild}"
             );
-            assert_eq!(next.opened, None);
+            assert_eq!(next.opened_branch, None);
             stored.push(user("and then?"));
             assert_eq!(
                 path(&next, PathEnd::Branch(next.chat.branch())).await,
@@ -163,7 +163,7 @@ async fn who_got_nothing_asks_again_and_is_answered_where_it_was() {
             }
             let again = send(&engine, &history).await;
             assert_eq!(
-                (again.matched, again.chat.id(), again.opened.as_ref()),
+                (again.matched, again.chat.id(), again.opened_branch.as_ref()),
                 (MatchKind::Retry, sent.chat.id(), None)
             );
             assert_eq!((again.head, again.appended.len()), (sent.head, 0));
@@ -207,7 +207,7 @@ async fn an_answer_cut_off_behind_such_a_call_is_gone_on_from() {
                 (MatchKind::Prefix, sent.chat.id(), 1),
                 "{copy:?} {rebuild}"
             );
-            assert_eq!(next.opened, None);
+            assert_eq!(next.opened_branch, None);
         }
     }
 }
@@ -222,18 +222,21 @@ async fn a_call_that_did_not_come_whole_has_no_output() {
         r#"{{"type":"function_call","call_id":"r1","name":"{OWN}","arguments":"{{\"qu","status":"incomplete"}}"#
     ));
     let own = [InterceptedCall {
-        place: 0,
+        position: 0,
         output: None,
     }];
     let said = answer(&[half]);
     let options = AnswerOptions {
         call: Some(&compiled),
-        own: &own,
+        intercepted: &own,
         ..AnswerOptions::default()
     };
     sent.record_with(&said, options).await.unwrap();
     let again = send_to(&engine, "n", &history).await;
-    assert_eq!((again.matched, again.opened), (MatchKind::Retry, None));
+    assert_eq!(
+        (again.matched, again.opened_branch),
+        (MatchKind::Retry, None)
+    );
     let compiled = again.chat.compile(&target()).await.unwrap();
     assert!(!compiled.payload.is_empty());
 }
@@ -250,7 +253,7 @@ async fn a_window_is_laid_along_what_clients_saw() {
         (next.matched, next.appended.len()),
         (MatchKind::Explicit, 1)
     );
-    assert_eq!(next.opened, None);
+    assert_eq!(next.opened_branch, None);
 }
 
 #[tokio::test]
@@ -279,7 +282,10 @@ async fn a_retry_behind_a_compaction_goes_on_where_it_was() {
                 Some(name) => send_to(&engine, name, &history).await,
                 None => send(&engine, &history).await,
             };
-            assert_eq!((again.matched, again.opened), (MatchKind::Retry, None));
+            assert_eq!(
+                (again.matched, again.opened_branch),
+                (MatchKind::Retry, None)
+            );
             assert_ne!(again.head, sent.head);
         }
     }

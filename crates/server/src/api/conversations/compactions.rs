@@ -110,7 +110,7 @@ fn compact_options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
                 format!("`keep` is {keep} per cent; at most 100"),
             ));
         }
-        options.keep = keep;
+        options.retained_percent = keep;
     }
     match (&asked.first, &asked.last) {
         (None, None) => {}

@@ -46,7 +46,7 @@ pub(crate) async fn store_answer(
     } = answer;
     let options = AnswerOptions {
         call: answer.sent.map(|sent| &sent.call),
-        own: server_calls,
+        intercepted: server_calls,
         ..AnswerOptions::default()
     };
     let Some(priced) = answer.priced else {

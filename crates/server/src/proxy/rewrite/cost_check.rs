@@ -79,7 +79,7 @@ fn is_history_complete(report: &Report) -> bool {
             OmitReason::Trimmed | OmitReason::Covered | OmitReason::Cleared
         )
     };
-    report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.why))
+    report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.reason))
 }
 
 /// Whether a provider would see the same request.
@@ -89,6 +89,6 @@ fn is_same_request(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bo
         && pairs.all(|(now, then)| {
             // A complete history means the same however it is written; markers count only where the policy sets them.
             let is_unchanged = is_whole && now.part == RequestPart::Messages;
-            (is_unchanged || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
+            (is_unchanged || now.hash == then.hash) && (!sets_marks || now.markers == then.markers)
         })
 }

@@ -310,7 +310,7 @@ fn calls_only_server_tools(answer: &Transcript, server_calls: &[InterceptedCall]
         .and_then(|info| info.finish.as_ref());
     // A call of the client's tools in the same answer: the client must run it before the model can go on.
     let is_client_call = |(place, item): (usize, &Item)| match item {
-        Item::FunctionCall(_) => !server_calls.iter().any(|own| own.place == place),
+        Item::FunctionCall(_) => !server_calls.iter().any(|own| own.position == place),
         Item::Extension(other) => CLIENT_CALL_TYPES.contains(&other.kind.as_str()),
         _ => false,
     };

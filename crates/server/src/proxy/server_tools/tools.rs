@@ -108,7 +108,10 @@ impl ServerTools {
                     tool.call_tool(chat, &call.arguments).await,
                 )),
             };
-            calls.push(InterceptedCall { place, output });
+            calls.push(InterceptedCall {
+                position: place,
+                output,
+            });
         }
         calls
     }
