@@ -15,7 +15,7 @@ pub(crate) struct BudgetRequest {
     pub(crate) natural: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Per cent.
+    /// Share in per cent.
     pub(crate) share: u8,
 }
 

@@ -56,7 +56,7 @@ pub struct Calibration {
 enum BoundsPosition {
     /// In ten-thousandths of its width, from the low end: no more than, no less than.
     Within(u16, u16),
-    /// Nowhere.
+    /// The report lay outside its range.
     Outside(()),
 }
 

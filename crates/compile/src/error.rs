@@ -39,19 +39,19 @@ pub enum Refusal {
     /// There is nothing a model could answer.
     #[error("nothing to say: {format} needs at least one message")]
     NothingToSay {
-        /// The target.
+        /// Format of the target.
         format: Format,
     },
     /// The target takes no requests.
     #[error("{format} is not a provider's format: it takes no requests")]
     UnsupportedTarget {
-        /// The target.
+        /// Format of the target.
         format: Format,
     },
     /// A verbatim parameter is not valid JSON text or names a field that compile owns.
     #[error("parameter `{name}`: {reason}")]
     BadParameter {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
         /// What is wrong with it.
         reason: &'static str,
@@ -77,7 +77,7 @@ pub enum Refusal {
     Adapter {
         /// The adapter's name.
         adapter: String,
-        /// Its reason.
+        /// Reason the adapter gave.
         reason: String,
     },
     /// Another thread called the compile off.
@@ -134,7 +134,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// Cancels.
+    /// Cancels the compile; it stops at the next check.
     pub fn cancel(&self) {
         // Relaxed suffices: no other memory is published with the flag, and a compile that sees it one
         // pass later is still cancelled.

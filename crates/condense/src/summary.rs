@@ -49,7 +49,7 @@ pub enum SummaryError {
     /// A part of it does not end.
     #[error("the summary's <{tag}> does not end")]
     Unclosed {
-        /// The part.
+        /// Name of the part.
         tag: &'static str,
     },
     /// It says nothing, or next to nothing.

@@ -135,7 +135,7 @@ pub use contexture_layers as layers;
 #[cfg(feature = "http-models")]
 pub use contexture_models_http as models_http;
 
-/// Conversations: `contexture-engine`.
+/// Conversations, drafts and model calls: `contexture-engine`.
 pub use contexture_engine as engine;
 
 /// Spans and metrics, sent to an OpenTelemetry collector: `contexture-otlp`.
@@ -148,41 +148,43 @@ pub use contexture_telemetry as telemetry;
 /// Runs of agents over conversations: `contexture-runs`.
 pub use contexture_runs as runs;
 
-pub use contexture_catalogue::{Catalogue, ModelSpec};
-pub use contexture_compile::{
-    AdapterError, Advice, Band, CachedContent, Calibration, CallContext, Cancel, Compiled,
-    Compiler, Contribution, HistoryPolicy, Payload, Refusal, Report, Target, TargetAdapter,
-};
+// The names that most programs need, by what they are for. Everything else is in the modules above.
+
+// Engines, conversations and their databases.
 pub use contexture_engine::{
-    Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, CopyReport, Draft,
-    Engine, EngineError, EngineEventKind, IngestRequest, Ingested, InterceptedCall, LayerHandle,
-    LayerSession, MatchKind, MessageView, PrepareOptions, Recorded, RegistryTools, Resolved,
-    TargetChoice,
+    Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, Draft, Engine,
+    EngineError, MessageView, PrepareOptions, Recorded, TargetChoice,
 };
-pub use contexture_ir::{
-    Fragment, FragmentData, Item, Message, Owner, Part, Role, UiMessage, UiRole, alias, analogy,
-    assistant, assistant_text, clarification, correction, example, explain, fragment, glossary,
-    guardrail, hint, identity, last_assistant_message, message, persona, policy, preference,
-    principle, quirk, role, style_guide, term, user, workflow,
-};
-pub use contexture_layers::{Layer, Layers};
-#[cfg(feature = "http-models")]
-pub use contexture_models_http::{ApiKey, HttpModel, Provider};
-#[cfg(feature = "offload")]
-pub use contexture_offload::ObjectOffloadStore;
-pub use contexture_offload::{FsOffloadStore, MemoryOffloadStore, OffloadStore};
-pub use contexture_render::{
-    JsonRenderer, MarkdownRenderer, Renderer, TomlRenderer, ToonRenderer, XmlRenderer, YamlRenderer,
-};
-pub use contexture_runs::{
-    Abort, Agent, Run, RunBudget, RunError, RunUsage, StopCondition, SubAgent, ToolBox, ToolCall,
-    ToolFailure, ToolOutput, Turn, TurnEnd, run_turn, run_turn_with_text,
-};
+pub use contexture_offload::FsOffloadStore;
 pub use contexture_store::{MemoryStore, Store};
 #[cfg(feature = "postgres")]
 pub use contexture_store_postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use contexture_store_sqlite::SqliteStore;
-pub use contexture_tools::Registry;
-pub use contexture_wire::{Dialect, DocumentKind, Format, Loss, lift, lower};
 pub use open::{DatabaseAddress, OpenError, open};
+
+// Messages, and fragments that the model reads before them. More builders of fragments are in `ir`.
+pub use contexture_ir::{
+    Fragment, Item, Message, Owner, Part, Role, UiMessage, UiRole, assistant, assistant_text,
+    fragment, hint, message, role, user,
+};
+pub use contexture_render::{Renderer, XmlRenderer};
+
+// What a call is compiled for, from and to.
+pub use contexture_catalogue::{Catalogue, ModelSpec};
+pub use contexture_compile::{
+    Cancel, Compiled, Compiler, Contribution, HistoryPolicy, Report, Target,
+};
+pub use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
+
+// Agents: layers, tools, runs, models.
+pub use contexture_layers::{Layer, Layers};
+#[cfg(feature = "http-models")]
+pub use contexture_models_http::{HttpModel, Provider};
+pub use contexture_runs::{
+    Abort, Agent, Run, RunBudget, StopCondition, SubAgent, ToolBox, ToolCall, ToolOutput, Turn,
+    TurnEnd, run_turn, run_turn_with_text,
+};
+
+// Requests of clients that keep no state, for proxies.
+pub use contexture_engine::{IngestRequest, Ingested, InterceptedCall, MatchKind};

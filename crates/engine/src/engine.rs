@@ -29,7 +29,7 @@ use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index}
 use crate::search::search_owner;
 
 impl Engine {
-    /// Names a conversation, to be opened or found.
+    /// Returns a builder that opens or finds the conversation of this id.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -46,7 +46,7 @@ impl Engine {
         ConversationBuilder::new(self.clone(), id.as_ref())
     }
 
-    /// An engine over any store, with the machine's clock, random ids and the built-in catalogue.
+    /// Returns an engine over any store, with the machine's clock, random ids and the built-in catalogue.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -100,7 +100,7 @@ impl Engine {
         Self::new(Arc::new(MemoryStore::default()))
     }
 
-    /// The same engine with another clock.
+    /// Returns the engine with another clock.
     ///
     /// ```
     /// use contexture_engine::{Engine, TestClock};
@@ -115,7 +115,7 @@ impl Engine {
         self
     }
 
-    /// The same engine with another source of ids.
+    /// Returns the engine with another source of ids.
     ///
     /// ```
     /// use contexture_engine::{Engine, TestIds};
@@ -130,7 +130,7 @@ impl Engine {
         self
     }
 
-    /// The same engine with another catalogue of models.
+    /// Returns the engine with another catalogue of models.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -154,7 +154,7 @@ impl Engine {
         self
     }
 
-    /// The same engine, that takes secrets out of items before they are stored: of messages, answers
+    /// Returns the engine, set to take secrets out of items before they are stored: of messages, answers
     /// and sessions. Default: nothing is taken out. What the model is sent is compiled from what is
     /// stored, so it does not see them either.
     ///
@@ -168,7 +168,7 @@ impl Engine {
         self
     }
 
-    /// The same engine, that copies the texts of tool outputs of more than `over` bytes to a place outside
+    /// Returns the engine, set to copy the texts of tool outputs of more than `over` bytes to a place outside
     /// the database, for programs that want a file. Default: nowhere.
     ///
     /// A copy is put after its output is stored, and before the call that stored it returns; one that
@@ -205,7 +205,7 @@ impl Engine {
         self
     }
 
-    /// The same engine, whose conversations have these layers unless a handle is given
+    /// Returns the engine with these layers for its conversations unless a handle is given
     /// [others](crate::Conversation::set_layers). Default: none.
     ///
     /// ```
@@ -362,7 +362,7 @@ impl Engine {
         self.watchers.subscribe()
     }
 
-    /// The owner's conversations, most recently updated first, a page at a time.
+    /// Lists the owner's conversations, most recently updated first, a page at a time.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -390,7 +390,7 @@ impl Engine {
         list_conversations(self, owner, list).await
     }
 
-    /// A conversation's record.
+    /// Loads the record of a conversation: title, metadata, counts.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -432,7 +432,7 @@ impl Engine {
         delete_conversation(self, owner, id).await
     }
 
-    /// An id for a new run.
+    /// Returns an id for a new run.
     ///
     /// ```
     /// # use contexture_engine::Engine;
@@ -444,7 +444,7 @@ impl Engine {
         RunId::from_bytes(self.new_key())
     }
 
-    /// Keeps a session as a conversation.
+    /// Imports a session as a conversation.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

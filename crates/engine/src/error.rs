@@ -25,13 +25,13 @@ pub enum EngineError {
     /// There is no such item on the path, or its reader may not see it.
     #[error("{link} is not on this path")]
     NoLink {
-        /// The link.
+        /// Link that was asked for.
         link: contexture_compile::Link,
     },
     /// What the link named was removed for good; only its place is left.
     #[error("what {link} named was removed")]
     Evicted {
-        /// The link.
+        /// Link that was asked for.
         link: contexture_compile::Link,
     },
     /// The store has no search.
@@ -67,7 +67,7 @@ pub enum EngineError {
     /// A stored item cannot be read; it was stored by something else or a newer version.
     #[error("stored item {node}")]
     StoredItem {
-        /// The node.
+        /// Node that holds the item.
         node: contexture_ir::NodeId,
         /// What is wrong with it.
         #[source]
@@ -76,7 +76,7 @@ pub enum EngineError {
     /// A stored state entry cannot be read.
     #[error("stored state {key}: {reason}")]
     StoredState {
-        /// The entry.
+        /// Key of the state entry.
         key: String,
         /// What is wrong with it.
         reason: String,
@@ -84,9 +84,9 @@ pub enum EngineError {
     /// There is nothing to do it to.
     #[error("cannot {operation}: branch {branch} is empty")]
     EmptyBranch {
-        /// The operation.
+        /// Operation that needs a head.
         operation: &'static str,
-        /// The branch.
+        /// Branch that has no nodes.
         branch: contexture_ir::BranchName,
     },
     /// A session cannot be read or written.
@@ -95,7 +95,7 @@ pub enum EngineError {
     /// A session whose tree refers to a node that it does not have.
     #[error("session {source_id:?}: there is no node {index}")]
     BrokenSession {
-        /// The session.
+        /// Id of the session in its source.
         source_id: String,
         /// The node's index.
         index: usize,
@@ -103,19 +103,19 @@ pub enum EngineError {
     /// A conversation that was not imported has no session of another format.
     #[error("conversation {conversation} was not imported: export it in a wire format")]
     NotImported {
-        /// The conversation.
+        /// Conversation that was not imported.
         conversation: contexture_ir::ConversationId,
     },
     /// An imported conversation exists and differs.
     #[error("conversation {conversation} already exists")]
     ConversationExists {
-        /// The conversation.
+        /// Conversation that has this id already.
         conversation: contexture_ir::ConversationId,
     },
     /// A conversation exists and is not about the resource that was named: a resource never changes.
     #[error("conversation {conversation} is about {}, which never changes", describe_resource(.resource.as_deref()))]
     OtherResource {
-        /// The conversation.
+        /// Conversation about the other resource.
         conversation: contexture_ir::ConversationId,
         /// What it is about, if anything.
         resource: Option<String>,
@@ -146,7 +146,7 @@ pub enum EngineError {
     /// No part of the history can be stood for by something shorter.
     #[error("nothing to compact: {reason}")]
     NothingToCompact {
-        /// Why.
+        /// Reason in plain words.
         reason: &'static str,
     },
     /// The span cuts through what a compaction in effect stands for.
@@ -156,7 +156,7 @@ pub enum EngineError {
     CoverOverlap {
         /// The first node of the span.
         first: contexture_ir::NodeId,
-        /// The last.
+        /// Last node of the requested span.
         last: contexture_ir::NodeId,
         /// The compaction in the way.
         compaction: contexture_ir::NodeId,
@@ -164,22 +164,22 @@ pub enum EngineError {
     /// The node stands for nothing on this branch.
     #[error("{compaction} is no compaction in effect on this branch")]
     NotInEffect {
-        /// The node.
+        /// Node of the compaction.
         compaction: contexture_ir::NodeId,
     },
     /// A past call cannot be compiled again.
     #[error("cannot replay {response}")]
     Unreplayable {
-        /// Its answer.
+        /// Answer of the call that was to be replayed.
         response: contexture_ir::ResponseId,
-        /// Why.
+        /// Reason why its inputs are missing.
         #[source]
         reason: Unreplayable,
     },
     /// The answer has no place in this format.
     #[error("cannot record an answer in {format}: expected a provider's response body")]
     NotAResponse {
-        /// The format.
+        /// Format of the call.
         format: Format,
     },
 }
@@ -320,7 +320,7 @@ pub enum Unreplayable {
     /// It was kept by a newer version.
     #[error("it was kept in version {version}, which this program does not know")]
     Newer {
-        /// The version.
+        /// Version of the record.
         version: u32,
     },
     /// What was kept cannot be read.

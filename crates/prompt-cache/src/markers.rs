@@ -23,11 +23,11 @@ use crate::rules::CacheRules;
 pub struct MarkerPolicy {
     /// Tools, system prompt and anchors.
     pub head: CacheTtl,
-    /// The history.
+    /// Lifetime of the markers in the history.
     pub history: CacheTtl,
 }
 
-/// One mark.
+/// A cache marker to be set in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheMarker {

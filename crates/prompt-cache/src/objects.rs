@@ -61,7 +61,7 @@ pub struct CacheAdvice {
 /// What became of the cache object that was named for a payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContentReport {
-    /// Its name.
+    /// Name that the provider gave the object.
     pub name: String,
     /// The tokens that it holds of the payload; 0 if it is not used.
     pub tokens: u64,

@@ -42,7 +42,7 @@ pub struct CacheReport {
     pub retention_seconds: u64,
 }
 
-/// One mark.
+/// A cache marker in the report of a compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkReport {
     /// What it ends: `tools`, `system`, `messages[12]`, counted in pieces of the payload.

@@ -86,13 +86,8 @@ pub(crate) const FORMAT_NAMERS_PENDING: &[&str] = &[];
 /// Crates whose documentation comments are not all sentences yet. Empty this list.
 pub(crate) const DOC_COMMENTS_PENDING: &[&str] = &[
     "crates/api",
-    "crates/compile",
-    "crates/condense",
-    "crates/contexture",
-    "crates/engine",
     "crates/mcp",
     "crates/models-http",
-    "crates/prompt-cache",
     "crates/server",
     "crates/sessions",
     "crates/store",

@@ -49,7 +49,7 @@ impl BlockKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ItemBlock {
     pub(crate) class: BlockKind,
-    /// Which items.
+    /// Indices of the items on the path.
     pub(crate) items: Range<usize>,
 }
 

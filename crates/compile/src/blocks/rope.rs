@@ -26,7 +26,7 @@ pub(crate) struct Element {
     pub(crate) part: RequestPart,
     pub(crate) lasts: SegmentStability,
     pub(crate) tokens: TokenBounds,
-    /// Content blocks.
+    /// Number of content blocks.
     pub(crate) blocks: usize,
     /// Whether the format lets it carry a mark.
     pub(crate) can_carry: bool,

@@ -38,6 +38,13 @@ pub struct Target {
 
 impl Target {
     /// A model behind a format.
+    ///
+    /// ```
+    /// use contexture_compile::Target;
+    /// use contexture_wire::Format;
+    ///
+    /// assert_eq!(Target::new(Format::Gemini, "gemini-2.5-pro"), Target::gemini("gemini-2.5-pro"));
+    /// ```
     #[must_use]
     pub fn new(format: Format, model: impl Into<String>) -> Self {
         Self {
@@ -57,24 +64,44 @@ impl Target {
     }
 
     /// A model behind Anthropic Messages.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert_eq!(Target::anthropic("claude-sonnet-4-5").name(), "anthropic");
+    /// ```
     #[must_use]
     pub fn anthropic(model: impl Into<String>) -> Self {
         Self::new(Format::Anthropic, model)
     }
 
     /// A model behind OpenAI Chat Completions.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert_eq!(Target::openai_chat("gpt-4o").name(), "openai-chat");
+    /// ```
     #[must_use]
     pub fn openai_chat(model: impl Into<String>) -> Self {
         Self::new(Format::OpenAiChat, model)
     }
 
     /// A model behind OpenAI Responses.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert_eq!(Target::openai_responses("gpt-4.1").name(), "openai-responses");
+    /// ```
     #[must_use]
     pub fn openai_responses(model: impl Into<String>) -> Self {
         Self::new(Format::OpenAiResponses, model)
     }
 
     /// A model behind Gemini `generateContent`.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert_eq!(Target::gemini("gemini-2.5-pro").name(), "gemini");
+    /// ```
     #[must_use]
     pub fn gemini(model: impl Into<String>) -> Self {
         Self::new(Format::Gemini, model)
@@ -84,6 +111,33 @@ impl Target {
     ///
     /// The catalogue need not know the model if the target states its [window](Self::window); its tokens are then
     /// estimated within wide bounds, and nothing is known of its prices.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_compile::{AdapterError, Compiler, Target, TargetAdapter};
+    /// use contexture_ir::{Message, Raw, Role, Transcript};
+    /// # use contexture_catalogue::Catalogue;
+    ///
+    /// #[derive(Debug)]
+    /// struct LineFormat;
+    ///
+    /// impl TargetAdapter for LineFormat {
+    ///     fn name(&self) -> &str {
+    ///         "lines"
+    ///     }
+    ///     fn encode_request(&self, request: &Transcript) -> Result<Raw, AdapterError> {
+    ///         let lines: Vec<String> = request.items.iter().map(|item| item.text()).collect();
+    ///         Raw::from_value(&lines).map_err(|error| AdapterError::new(error.to_string()))
+    ///     }
+    /// }
+    ///
+    /// let target = Target::custom(Arc::new(LineFormat), "house-model").window(8_000);
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let compiled = Compiler::new(Catalogue::builtin()).compile(&items, &target)?;
+    /// assert_eq!(compiled.payload.to_json(), r#"["Hello"]"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn custom(adapter: Arc<dyn TargetAdapter>, model: impl Into<String>) -> Self {
         Self {
@@ -93,6 +147,14 @@ impl Target {
     }
 
     /// Tokens the model can hold, its answer included. Default: the catalogue's.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let request = Target::openai_chat("gpt-4o").window(16_000).build_request(Catalogue::builtin())?;
+    /// assert_eq!((request.window, request.reserve), (16_000, 2_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
@@ -101,6 +163,14 @@ impl Target {
 
     /// Tokens kept free for the answer. Default: the output limit of the options, else an eighth of
     /// the window, at most the model's output limit.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let target = Target::openai_chat("gpt-4o").window(16_000).reserve(500);
+    /// assert_eq!(target.build_request(Catalogue::builtin())?.reserve, 500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn reserve(mut self, tokens: u64) -> Self {
         self.reserve = Some(tokens);
@@ -108,6 +178,18 @@ impl Target {
     }
 
     /// How to answer.
+    ///
+    /// ```
+    /// use contexture_ir::RequestOptions;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// let mut options = RequestOptions::default();
+    /// options.max_output_tokens = Some(1_000);
+    /// let request = Target::openai_chat("gpt-4o").options(options).build_request(Catalogue::builtin())?;
+    /// assert_eq!(request.reserve, 1_000, "the answer has room for what it may use");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn options(mut self, options: RequestOptions) -> Self {
         self.options = options;
@@ -118,6 +200,19 @@ impl Target {
     /// both are objects they are merged member by member, unless they are of different `type`s. One
     /// that names the output limit, the temperature or
     /// `top_p` sets that option, in whatever format, and wins over [`Target::options`].
+    ///
+    /// ```
+    /// use contexture_compile::Compiler;
+    /// use contexture_ir::{Message, Raw, Role};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// let target = Target::openai_chat("gpt-4o").param("service_tier", Raw::string("flex"));
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let compiled = Compiler::new(Catalogue::builtin()).compile(&items, &target)?;
+    /// assert!(compiled.payload.to_json().contains(r#""service_tier":"flex""#));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn param(mut self, name: impl Into<String>, value: Raw) -> Self {
         self.params.push((name.into(), value));
@@ -125,6 +220,20 @@ impl Target {
     }
 
     /// The tools offered.
+    ///
+    /// ```
+    /// use contexture_compile::Compiler;
+    /// use contexture_condense::read_tool;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// # use contexture_ir::{Message, Role};
+    ///
+    /// let target = Target::openai_chat("gpt-4o").tools(vec![read_tool()]);
+    /// # let items = [Message::text(Role::User, "Hello").into()];
+    /// let compiled = Compiler::new(Catalogue::builtin()).compile(&items, &target)?;
+    /// assert!(compiled.payload.to_json().contains("read_context"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tools(mut self, tools: Vec<ToolDefinition>) -> Self {
         self.tools = tools;
@@ -132,6 +241,15 @@ impl Target {
     }
 
     /// These tools too, behind those there are.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// # use contexture_condense::read_tool;
+    /// let target = Target::openai_chat("gpt-4o").add_tools([read_tool()]);
+    /// assert_eq!(target.build_request(Catalogue::builtin())?.tools.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn add_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         self.tools.extend(tools);
@@ -139,6 +257,18 @@ impl Target {
     }
 
     /// How much of the history is shown, and how.
+    ///
+    /// ```
+    /// use contexture_compile::HistoryPolicy;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// // One call and no further ones: nothing is rewritten for a later cache.
+    /// let policy = HistoryPolicy::for_one_call();
+    /// let request = Target::openai_chat("gpt-4o").history(policy.clone()).build_request(Catalogue::builtin())?;
+    /// assert_eq!(request.history, policy);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn history(mut self, history: HistoryPolicy) -> Self {
         self.history = history;
@@ -147,6 +277,22 @@ impl Target {
 
     /// Where cache marks are set, for models whose cache is asked for by marks; `None` sets none.
     /// Default: all that help, for the usual time.
+    ///
+    /// ```
+    /// use contexture_compile::{Compiler, Contribution};
+    /// use contexture_ir::{Message, Role};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// let compiler = Compiler::new(Catalogue::builtin())
+    ///     .with_contribution(Contribution::system("manual", "Be brief. ".repeat(2_000)));
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let target = Target::anthropic("claude-sonnet-4-5");
+    /// assert!(compiler.compile(&items, &target)?.payload.to_json().contains("cache_control"));
+    /// let target = target.marker_policy(None);
+    /// assert!(!compiler.compile(&items, &target)?.payload.to_json().contains("cache_control"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn marker_policy(mut self, marks: Option<MarkerPolicy>) -> Self {
         self.marks = marks;
@@ -155,6 +301,17 @@ impl Target {
 
     /// Whether the provider's cache still holds what the last call wrote. Default: it does. A host
     /// that knows when that was says otherwise once the time is over, and rewriting costs nothing.
+    ///
+    /// ```
+    /// use contexture_prompt_cache::CacheState;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// // The last call was hours ago.
+    /// let target = Target::anthropic("claude-sonnet-4-5").cache_state(CacheState::Cold);
+    /// assert_eq!(target.build_request(Catalogue::builtin())?.cache.state, CacheState::Cold);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn cache_state(mut self, state: CacheState) -> Self {
         self.cache = state;
@@ -165,6 +322,30 @@ impl Target {
     /// [`Payload::cache_object`](crate::Payload::cache_object) has the body that makes it). The payload names
     /// it and leaves out what it holds, if it begins with just that; else the object is ignored, and
     /// [`CacheReport::content`](crate::CacheReport::content) says why. Default: none.
+    ///
+    /// ```
+    /// use contexture_compile::{Compiler, Contribution};
+    /// use contexture_ir::{Message, Role};
+    /// use contexture_prompt_cache::CachedContent;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// let compiler = Compiler::new(Catalogue::builtin())
+    ///     .with_contribution(Contribution::system("manual", "Be brief. ".repeat(2_000)));
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let target = Target::gemini("gemini-2.5-pro");
+    /// let payload = compiler.compile(&items, &target)?.payload;
+    /// // The provider has made an object of the first segment and named it.
+    /// let content = CachedContent {
+    ///     name: "cachedContents/42".to_owned(),
+    ///     segments: 1,
+    ///     prefix: payload.cache_prefix(1),
+    /// };
+    /// let named = compiler.compile(&items, &target.cached_content(content))?.payload;
+    /// assert!(named.to_json().contains("cachedContents/42"));
+    /// assert!(named.len() < payload.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cached_content(mut self, content: CachedContent) -> Self {
         self.content = Some(content);
@@ -172,18 +353,34 @@ impl Target {
     }
 
     /// The format; [`Format::Items`] for a target with an adapter, which is given items.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// use contexture_wire::Format;
+    /// assert_eq!(Target::anthropic("claude-sonnet-4-5").format(), Format::Anthropic);
+    /// ```
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
     }
 
     /// The adapter that writes the request; `None` for a target of a known format.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert!(Target::anthropic("claude-sonnet-4-5").adapter().is_none());
+    /// ```
     #[must_use]
     pub const fn adapter(&self) -> Option<&SharedAdapter> {
         self.adapter.as_ref()
     }
 
     /// The name of the format, or of the adapter.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert_eq!(Target::openai_chat("gpt-4o").name(), "openai-chat");
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.adapter {
@@ -193,6 +390,14 @@ impl Target {
     }
 
     /// What is known about the model.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let target = Target::openai_chat("gpt-4o");
+    /// assert!(target.model_spec(Catalogue::builtin())?.context_window >= 128_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`CatalogueError::UnknownModel`], unless the target has an adapter and states its window.
@@ -214,12 +419,24 @@ impl Target {
     }
 
     /// The model's name as given.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// assert_eq!(Target::openai_chat("gpt-4o").model(), "gpt-4o");
+    /// ```
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
     }
 
     /// The request, with everything filled in.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let error = Target::openai_chat("gpt-4oo").build_request(Catalogue::builtin()).unwrap_err();
+    /// assert!(error.to_string().contains("gpt-4o"), "names that resemble it are listed");
+    /// ```
     ///
     /// # Errors
     /// [`CatalogueError::UnknownModel`], with the names that resemble it; [`CatalogueError::WrongProvider`] for a model
@@ -365,6 +582,17 @@ const ROUNDS: usize = 4;
 
 impl<'a> Compiler<'a> {
     /// A compiler that knows the catalogue's models.
+    ///
+    /// ```
+    /// use contexture_catalogue::Catalogue;
+    /// use contexture_compile::{Compiler, Target};
+    /// use contexture_ir::{Message, Role};
+    ///
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let compiled = Compiler::new(Catalogue::builtin()).compile(&items, &Target::openai_chat("gpt-4o"))?;
+    /// assert!(compiled.payload.to_json().contains("Hello"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn new(catalogue: &'a Catalogue) -> Self {
         Self {
@@ -378,6 +606,28 @@ impl<'a> Compiler<'a> {
 
     /// Stands a manifest for what does not fit: the files, commands, errors, identifiers and numbers of
     /// it. Without, what does not fit is left out.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Item, Message, Role};
+    /// // A ticket number early in a history that no longer fits.
+    /// let mut items: Vec<Item> = vec![
+    ///     Message::text(Role::User, "Help me.").into(),
+    ///     Message::text(Role::Assistant, "Your ticket is R7X-4411.").into(),
+    /// ];
+    /// for part in 0..20 {
+    ///     let text = format!("Part {part}: {}", "and so on, ".repeat(100));
+    ///     items.push(Message::text(Role::User, text).into());
+    ///     items.push(Message::text(Role::Assistant, "Read.").into());
+    /// }
+    /// let target = Target::openai_chat("gpt-4o").window(3_000).reserve(300);
+    /// let compiler = Compiler::new(Catalogue::builtin());
+    /// assert!(!compiler.compile(&items, &target)?.payload.to_json().contains("R7X-4411"));
+    /// let compiler = compiler.with_manifests();
+    /// assert!(compiler.compile(&items, &target)?.payload.to_json().contains("R7X-4411"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn with_manifests(mut self) -> Self {
         self.manifests = true;
@@ -385,6 +635,18 @@ impl<'a> Compiler<'a> {
     }
 
     /// Says this too, in every compile.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Contribution, Target};
+    /// # use contexture_ir::{Message, Role};
+    /// let compiler = Compiler::new(Catalogue::builtin())
+    ///     .with_contribution(Contribution::system("instructions", "Answer in one word."));
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let compiled = compiler.compile(&items, &Target::openai_chat("gpt-4o"))?;
+    /// assert!(compiled.payload.to_json().contains("Answer in one word."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_contribution(mut self, contribution: Contribution) -> Self {
         self.contributions.push(contribution);
@@ -392,6 +654,21 @@ impl<'a> Compiler<'a> {
     }
 
     /// Counts with this instead of the model's own counter.
+    ///
+    /// ```
+    /// use contexture_catalogue::Encoding;
+    /// use contexture_tokens::counter_for;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Message, Role};
+    ///
+    /// // Exact counts for a model whose own counter only estimates.
+    /// let compiler = Compiler::new(Catalogue::builtin()).with_counter(counter_for(Encoding::O200kBase));
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// let compiled = compiler.compile(&items, &Target::anthropic("claude-sonnet-4-5"))?;
+    /// assert_eq!(compiled.report.target.encoding, counter_for(Encoding::O200kBase).name());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn with_counter(mut self, counter: &'a dyn TokenCounter) -> Self {
         self.counter = Some(counter);
@@ -399,6 +676,28 @@ impl<'a> Compiler<'a> {
     }
 
     /// Narrows counts so; see [`Calibration`](crate::Calibration). Default: they are not.
+    ///
+    /// ```
+    /// use contexture_compile::{Calibration, CountedRequest};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Message, Role};
+    ///
+    /// let items = [Message::text(Role::User, "How long is the way from Bamako to Niamey?").into()];
+    /// let target = Target::anthropic("claude-sonnet-4-5");
+    /// let compiler = Compiler::new(Catalogue::builtin());
+    /// let before = compiler.compile(&items, &target)?.report.totals.tokens;
+    /// # let report = compiler.compile(&items, &target)?.report;
+    /// let mut calibration = Calibration::default();
+    /// for _ in 0..10 {
+    ///     // The provider counts at the lower end of the range, every time.
+    ///     calibration.learn_from_usage(&CountedRequest::from(&report), report.totals.counted.low);
+    /// }
+    /// let range = calibration.calibrated_range_of(&target.build_request(Catalogue::builtin())?);
+    /// let compiler = compiler.with_calibrated_range(range);
+    /// assert!(compiler.compile(&items, &target)?.report.totals.tokens < before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn with_calibrated_range(mut self, narrowing: Option<CalibratedRange>) -> Self {
         self.narrowing = narrowing;
@@ -407,6 +706,18 @@ impl<'a> Compiler<'a> {
 
     /// Compiles the items for the target.
     ///
+    /// ```
+    /// use contexture_compile::{CompileError, Refusal};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Message, Role};
+    ///
+    /// let items = [Message::text(Role::User, "word ".repeat(10_000)).into()];
+    /// let target = Target::openai_chat("gpt-4o").window(4_000);
+    /// let error = Compiler::new(Catalogue::builtin()).compile(&items, &target).unwrap_err();
+    /// assert!(matches!(error, CompileError::Refused(Refusal::DoesNotFit { .. })));
+    /// ```
+    ///
     /// # Errors
     /// [`CompileError`].
     pub fn compile(&self, items: &[Item], target: &Target) -> Result<Compiled, CompileError> {
@@ -414,6 +725,24 @@ impl<'a> Compiler<'a> {
     }
 
     /// As [`Self::compile`], without counting and writing again what earlier compiles with this scratch did.
+    ///
+    /// ```
+    /// use contexture_compile::Scratch;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Item, Message, Role};
+    ///
+    /// let compiler = Compiler::new(Catalogue::builtin());
+    /// let target = Target::openai_chat("gpt-4o");
+    /// let mut scratch = Scratch::new();
+    /// let mut items: Vec<Item> = vec![Message::text(Role::User, "Hello").into()];
+    /// compiler.compile_with(&items, &target, &mut scratch)?;
+    /// items.push(Message::text(Role::Assistant, "Hi.").into());
+    /// // Only the new item is counted and written.
+    /// let compiled = compiler.compile_with(&items, &target, &mut scratch)?;
+    /// assert_eq!(compiled.payload.to_json(), compiler.compile(&items, &target)?.payload.to_json());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`CompileError`].

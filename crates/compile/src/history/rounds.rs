@@ -39,7 +39,7 @@ pub(crate) struct History {
     pub(crate) compactions: Vec<RequiredMessage>,
 }
 
-/// One round.
+/// A round: a message of the user and what answers it.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) blocks: Range<usize>,

@@ -22,7 +22,7 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// Nothing yet.
+    /// Returns a call context without any content.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -33,7 +33,7 @@ pub enum GuardrailError {
     /// The tag is no name of an XML element.
     #[error("output tag {tag:?}: expected a letter or `_`, then letters, digits, `-`, `_` or `.`")]
     BadTag {
-        /// The tag.
+        /// Tag that cannot be used.
         tag: String,
     },
 }

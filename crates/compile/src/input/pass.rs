@@ -62,7 +62,7 @@ pub enum PassPoint {
 /// An item of the view.
 #[derive(Clone, Debug)]
 pub struct ViewItem {
-    /// The item.
+    /// The item as the next pass sees it.
     pub item: Arc<Item>,
     /// Its index on the path; `None` for what a pass adds. An item of the path that no pass gives back is
     /// reported as left out.

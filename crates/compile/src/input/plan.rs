@@ -141,11 +141,13 @@ pub enum EpochReason {
     First,
     /// Another format, model or limit.
     TargetChanged,
-    /// Other tools.
+    /// Other tools are offered.
+    #[cfg_attr(test, schemars(description = "Other tools."))]
     ToolsChanged,
     /// Another system prompt.
     InstructionsChanged,
-    /// Another anchor.
+    /// Another anchor is in front of the history.
+    #[cfg_attr(test, schemars(description = "Another anchor."))]
     AnchorChanged,
     /// The history is not an extension of the one sent last.
     HistoryChanged,

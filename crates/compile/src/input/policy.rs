@@ -82,9 +82,9 @@ impl Default for TrimPolicy {
 /// Whether old content is cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Clear {
-    /// Never.
+    /// Old content is never cleared.
     Never,
-    /// By rule.
+    /// Old content is cleared by this policy.
     By(ClearPolicy),
 }
 

@@ -22,7 +22,7 @@ use crate::input::tool_offer::{OfferedTools, ToolOffer};
 pub struct PathItem {
     /// Its node, if it is stored.
     pub node: Option<NodeId>,
-    /// The item.
+    /// The item as it is stored.
     pub item: Arc<Item>,
     /// The hash of the item's stored bytes: equal hashes mean equal items.
     pub hash: ContentHash,
@@ -37,7 +37,7 @@ pub struct PathItem {
 /// history stays in view behind it, and so does a round in which something is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// The compaction.
+    /// Index of the compaction on the path.
     pub compaction: usize,
     /// The first item it stands for.
     pub first: usize,

@@ -96,7 +96,7 @@ fn has_exact_segments(segments: &[Segment]) -> bool {
     segments.iter().all(|segment| segment.low == segment.tokens)
 }
 
-/// The report.
+/// Builds the report of a compile.
 pub(crate) fn build_report(
     outcome: &CompileOutcome<'_>,
     epoch: EpochReport,

@@ -22,7 +22,8 @@ pub struct Report {
     pub target: TargetReport,
     /// What the payload is made of, in its order, what was left out included.
     pub segments: Vec<Segment>,
-    /// Sums.
+    /// Sums over the whole payload.
+    #[cfg_attr(test, schemars(description = "Sums."))]
     pub totals: Totals,
     /// The items of the path that are not in the payload, in path order.
     pub omitted: Vec<Omitted>,
@@ -112,7 +113,8 @@ pub struct Segment {
 #[non_exhaustive]
 #[cfg_attr(test, schemars(rename = "Verdict"))]
 pub enum SegmentVerdict {
-    /// Whole.
+    /// Shown as it is.
+    #[cfg_attr(test, schemars(description = "Whole."))]
     Kept,
     /// Whole, and the request would have been refused otherwise.
     Required,
@@ -193,7 +195,8 @@ pub struct Omitted {
     pub last: usize,
     /// How many: items between that are omitted for another reason have an entry of their own.
     pub items: usize,
-    /// Why.
+    /// Reason for leaving the items out.
+    #[cfg_attr(test, schemars(description = "Why."))]
     #[serde(rename = "why")]
     pub reason: OmitReason,
 }
@@ -204,7 +207,8 @@ pub struct Omitted {
 pub struct Rewritten {
     /// Its index on the path.
     pub index: usize,
-    /// How.
+    /// The way the item is shown.
+    #[cfg_attr(test, schemars(description = "How."))]
     #[serde(rename = "how")]
     pub rewriting: Rewriting,
     /// Where the whole output can be read: `context://vfs/` and the item's content hash.
@@ -259,7 +263,8 @@ pub enum OmitReason {
     Covered,
     /// A compaction that is not in effect.
     Uncovered,
-    /// Old thoughts.
+    /// Old thoughts were left out.
+    #[cfg_attr(test, schemars(description = "Old thoughts."))]
     Cleared,
     /// A pass of the host's left it out.
     Host,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct CoveredItem<'a> {
     /// Its index on the path.
     pub index: usize,
-    /// The item.
+    /// The item itself, as stored.
     pub item: &'a Item,
     /// Its content hash, by which it can be read again. `None`: it is not stored.
     pub hash: Option<ContentHash>,
@@ -44,7 +44,7 @@ pub struct Manifest {
     pub identifiers: Vec<String>,
     /// Numbers, dates and times in texts.
     pub numbers: Vec<String>,
-    /// URLs.
+    /// URLs that the span names.
     pub urls: Vec<String>,
     /// Paths that texts mention, those of `files` apart.
     pub paths: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Manifest {
 pub struct ManifestEntry {
     /// The index of the item on the path.
     pub index: usize,
-    /// One line.
+    /// Text in one line.
     pub text: String,
     /// How often it occurs in the span.
     pub times: usize,
@@ -68,7 +68,7 @@ pub struct ManifestEntry {
 pub struct Decision {
     /// Who says it.
     pub by: Speaker,
-    /// The sentence.
+    /// The sentence, with its place.
     #[serde(flatten)]
     pub statement: ManifestEntry,
 }
@@ -77,9 +77,9 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
-    /// The person.
+    /// The person who uses the agent.
     User,
-    /// The model.
+    /// The model that answers.
     Assistant,
 }
 

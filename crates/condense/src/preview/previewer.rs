@@ -10,7 +10,7 @@ use crate::preview::shorten::{Preview, PreviewFacts, shorten_output};
 /// Makes previews by one policy, for one target.
 #[derive(Clone, Copy, Debug)]
 pub struct Previewer<'a> {
-    /// The policy.
+    /// Policy for all tools without one of their own.
     pub policy: &'a PreviewPolicy,
     /// What counts tokens, for thresholds in tokens.
     pub counter: &'a dyn TokenCounter,

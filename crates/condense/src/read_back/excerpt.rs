@@ -25,7 +25,7 @@ impl TextPosition {
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt<'t> {
-    /// The part.
+    /// Text of the part.
     pub text: &'t str,
     /// Where it begins.
     pub from: TextPosition,

@@ -39,9 +39,9 @@ pub enum PatternError {
     /// It is too long.
     #[error("the pattern has {bytes} bytes, at most {limit} are allowed")]
     TooLong {
-        /// Its bytes.
+        /// Length of the pattern in bytes.
         bytes: usize,
-        /// The most.
+        /// Largest length that is allowed.
         limit: usize,
     },
     /// It is no regular expression, or one too large.

@@ -57,7 +57,7 @@ pub fn has_read_tool(tools: &[ToolDefinition]) -> bool {
 pub enum ReadCall {
     /// A part of what a link names.
     Read {
-        /// The link.
+        /// Link to the item.
         link: Link,
         /// Where to begin.
         from: TextPosition,
@@ -68,7 +68,7 @@ pub enum ReadCall {
     },
     /// The lines that match of what a link names.
     Find {
-        /// The link.
+        /// Link to the item.
         link: Link,
         /// What to look for.
         matcher: Matcher,
@@ -100,7 +100,7 @@ pub enum ReadCallError {
     /// An argument is of another type, or out of range.
     #[error("argument `{name}`: expected {expected}")]
     Type {
-        /// The argument.
+        /// Name of the argument.
         name: &'static str,
         /// What it should be.
         expected: &'static str,

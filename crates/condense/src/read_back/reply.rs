@@ -36,7 +36,7 @@ impl ReadReply {
 /// One of the texts that say what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchHit {
-    /// Its link.
+    /// Link to the item.
     pub link: Link,
     /// What it is, for people and models: `output of grep`.
     pub what: String,

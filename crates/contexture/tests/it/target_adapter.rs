@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use contexture::compile::{Contribution, TargetAdapter};
+use contexture::compile::{AdapterError, Contribution, TargetAdapter};
 use contexture::ir::{
     FunctionCall, FunctionCallOutput, Item, Message, Output, Raw, Role, ToolDefinition, Transcript,
 };
 use contexture::wire::{Format, RepairRules};
 use contexture::{
-    AdapterError, Catalogue, Compiler, Engine, EngineError, Target, TargetChoice, assistant_text,
-    user,
+    Catalogue, Compiler, Engine, EngineError, Target, TargetChoice, assistant_text, user,
 };
 use serde_json::{Value, json};
 

@@ -55,8 +55,8 @@ pub(crate) fn split_by_limits(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<N
 /// The step of a run that an item comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunStep {
-    /// The run.
+    /// Run that the items belong to.
     pub run: RunId,
-    /// Its step.
+    /// Number of the step within its run.
     pub step: u32,
 }

@@ -29,7 +29,7 @@ pub(crate) struct CallRecord {
     pub(crate) encoding: Encoding,
     /// The hash of the payload's bytes.
     pub(crate) hash: String,
-    /// Its length.
+    /// Length of the payload in bytes.
     pub(crate) bytes: usize,
     /// The tokens that were counted for it. Not there in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(crate) struct CallRecord {
     /// The request and the contributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<Raw>,
-    /// The payload.
+    /// The payload, if it is stored whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<String>,
 }

@@ -29,7 +29,7 @@ pub struct PrepareOptions {
 /// A compiled call, and what was compacted for it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The call.
+    /// The call that was compiled.
     pub call: CompiledCall,
     /// What was compacted, in order; mostly nothing.
     pub compacted: Vec<Compacted>,

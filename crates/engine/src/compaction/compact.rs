@@ -37,9 +37,9 @@ pub enum CompactSpan {
     Older,
     /// The nodes from one to another, with the rest of their blocks.
     Nodes {
-        /// The first.
+        /// First node of the span.
         first: NodeId,
-        /// The last.
+        /// Last node of the span.
         last: NodeId,
     },
 }
@@ -86,7 +86,7 @@ impl Default for CompactOptions {
 pub struct CompactionDraft {
     /// The first node it stands for.
     pub first: NodeId,
-    /// The last.
+    /// Last node of the span.
     pub last: NodeId,
     /// How many items those are.
     pub items: usize,
@@ -110,7 +110,7 @@ pub struct CompactionDraft {
 /// A compaction that was stored.
 #[derive(Clone, Debug)]
 pub struct Compacted {
-    /// Its node.
+    /// Node of the compaction item.
     pub node: NodeId,
     /// The head of the branch now.
     pub head: Option<NodeId>,

@@ -19,7 +19,7 @@ pub struct CompactRequest<'a> {
     pub span: &'a [CoveredItem<'a>],
     /// What the caller wants kept.
     pub instructions: Option<&'a str>,
-    /// The models.
+    /// Models and their prices.
     pub catalogue: &'a Catalogue,
     /// Where calls of a model are counted, if anywhere.
     pub side_usage: Option<&'a dyn SideUsageTracker>,
@@ -99,13 +99,13 @@ pub enum CompactorError {
     /// The answer is no answer.
     #[error("the summariser's answer is no response in {format}")]
     NotAResponse {
-        /// The format.
+        /// Format that the answer should have.
         format: Format,
     },
     /// Another compactor's reason.
     #[error("{reason}")]
     Other {
-        /// The reason.
+        /// Reason in plain words.
         reason: String,
     },
 }

@@ -24,7 +24,7 @@ use crate::state::{CoverEntry, encode_provenance};
 /// What an answer's compactions change.
 #[derive(Debug)]
 pub(crate) struct AdoptedCompactions {
-    /// Their nodes.
+    /// Nodes that the compaction covers.
     pub(crate) nodes: Vec<NodeId>,
     /// What stands for the path from now on.
     pub(crate) change: StateChange,

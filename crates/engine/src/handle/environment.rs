@@ -51,7 +51,7 @@ pub trait IdSource: Send + Sync + fmt::Debug {
     fn new_id_bytes(&self) -> [u8; 16];
 }
 
-/// Random ids.
+/// Source of random ids.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomIds;
 

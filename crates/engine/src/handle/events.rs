@@ -24,9 +24,9 @@ const QUEUE: usize = 1_024;
 pub struct EngineEvent {
     /// The owner of the conversation.
     pub owner: Owner,
-    /// The conversation.
+    /// Conversation that the event is about.
     pub conversation: ConversationId,
-    /// The kind.
+    /// Kind of the event, with its figures.
     pub kind: EngineEventKind,
 }
 
@@ -36,12 +36,12 @@ pub struct EngineEvent {
 pub enum EngineEventKind {
     /// A compile begins.
     CompileStart {
-        /// The model.
+        /// Model that the call is compiled for.
         model: String,
     },
     /// A compile gave a payload. One that was refused ends without this.
     CompileDone {
-        /// The model.
+        /// Model that the call was compiled for.
         model: String,
         /// The payload's tokens, as budgeted.
         tokens: u64,
@@ -56,19 +56,19 @@ pub enum EngineEventKind {
     },
     /// An answer was stored.
     Recorded {
-        /// Its id.
+        /// Id of the answer.
         response: ResponseId,
         /// What it used, as reported.
         usage: Option<Usage>,
     },
     /// A span is stood for by a compaction.
     Compacted {
-        /// The compaction.
+        /// Node of the compaction.
         compaction: NodeId,
     },
     /// A compaction was taken back.
     Uncompacted {
-        /// The compaction.
+        /// Node of the compaction.
         compaction: NodeId,
     },
     /// Long outputs were copied to where [`Engine::with_offload`](crate::Engine::with_offload) says.

@@ -82,7 +82,7 @@ pub enum TargetChoice<'a> {
     Default,
     /// The one that was registered under this name.
     Named(&'a str),
-    /// This one.
+    /// The target in the argument.
     Given(&'a Target),
 }
 

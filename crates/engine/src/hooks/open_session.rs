@@ -28,7 +28,7 @@ pub(crate) const STALE_STATE_TRIES: usize = 100;
 /// The run that a session belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunScope {
-    /// The run.
+    /// Id of the run.
     pub id: RunId,
     /// How many ancestors it has.
     pub depth: u32,

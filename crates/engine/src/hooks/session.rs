@@ -67,7 +67,7 @@ impl LayerSession {
         &self.context
     }
 
-    /// The layers.
+    /// Returns the layers of the session.
     #[must_use]
     pub const fn layers(&self) -> &Layers {
         &self.layers

@@ -28,9 +28,9 @@ impl Default for ImportOptions {
 /// What an import stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The conversation.
+    /// Conversation that holds the session.
     pub conversation: ConversationId,
-    /// Its title.
+    /// Title of the session.
     pub title: Option<String>,
     /// Nodes of the session.
     pub nodes: usize,

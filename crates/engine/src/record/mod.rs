@@ -54,7 +54,7 @@ pub struct Recorded {
     pub response: ResponseId,
     /// The head of the branch the answer is on.
     pub head: Option<NodeId>,
-    /// That branch.
+    /// Branch that was there already.
     pub branch: BranchName,
     /// Whether it is a branch of the answer's own, because somebody appended while the model was
     /// thinking. Nothing that cost money is thrown away.

@@ -25,7 +25,7 @@ pub struct CoverEntry {
     /// The first node it stands for.
     #[serde(with = "node_id")]
     pub first: NodeId,
-    /// The last.
+    /// Last node that it covers.
     #[serde(with = "node_id")]
     pub last: NodeId,
 }

@@ -11,7 +11,7 @@ use crate::error::EngineError;
 
 /// What such a list is of.
 pub(crate) trait StateListEntry: Serialize + DeserializeOwned {
-    /// The entry.
+    /// Key of the state entry.
     const KEY: &'static str;
     /// The version of its JSON.
     const VERSION: u32;

@@ -31,28 +31,28 @@ pub enum TreeRow {
     },
     /// The lane beside ends: it left this one here.
     Join {
-        /// This lane.
+        /// Lane of this row, counted from the left.
         lane: usize,
     },
     /// Entries of a lane that are not shown.
     Elided {
-        /// The lane.
+        /// Lane of this row, counted from the left.
         lane: usize,
-        /// How many.
+        /// Number of entries in the stretch.
         entries: usize,
     },
     /// Entries of a lane that a compaction stands for.
     Covered {
-        /// The lane.
+        /// Lane of this row, counted from the left.
         lane: usize,
         /// The newest of them.
         entry: usize,
-        /// How many.
+        /// Number of entries in the stretch.
         entries: usize,
     },
     /// Entries beyond a limit.
     Hidden {
-        /// How many.
+        /// Number of entries in the stretch.
         entries: usize,
         /// At how many of them branches end.
         heads: usize,

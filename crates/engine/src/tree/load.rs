@@ -20,7 +20,7 @@ pub struct ConversationTree {
     pub nodes: Vec<Arc<Node>>,
     /// The place of each node in `nodes`.
     pub positions: HashMap<NodeId, usize>,
-    /// The names.
+    /// Branches and checkpoints of the conversation.
     pub refs: Refs,
 }
 

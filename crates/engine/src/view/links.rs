@@ -26,9 +26,9 @@ use crate::path::parse_node_item;
 /// The item that a link points to.
 #[derive(Clone, Debug)]
 pub struct LinkTarget {
-    /// The node.
+    /// Node that holds the item.
     pub node: Arc<Node>,
-    /// Its item.
+    /// The item of that node.
     pub item: Item,
     /// The item's texts, joined by line feeds: what excerpts and searches go by.
     pub text: String,

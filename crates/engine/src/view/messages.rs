@@ -19,7 +19,7 @@ use crate::path::{PathPages, message_id_of, page_count, parse_node_item};
 pub enum MessageView {
     /// A model: what the host added for it is there, what only people see is not.
     Model,
-    /// A person.
+    /// A person who reads the conversation.
     User,
 }
 

@@ -15,7 +15,7 @@ pub struct CacheUsage {
     pub write: u64,
     /// Written for the longer time.
     pub write_long: u64,
-    /// Neither.
+    /// Tokens neither read from the cache nor written to it.
     pub fresh: u64,
 }
 
@@ -73,7 +73,7 @@ impl Sum for CacheUsage {
 /// What input tokens cost, in pico-dollars a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Not cached.
+    /// Price of input that is not cached.
     pub input: u64,
     /// Read from the cache.
     pub read: u64,

@@ -30,7 +30,7 @@ pub enum OutlineError {
     /// It is no request of the format.
     #[error("expected a request in the format {format}: {expected}")]
     NotARequest {
-        /// The format.
+        /// Format of the request.
         format: Format,
         /// What was expected.
         expected: &'static str,
