@@ -116,19 +116,10 @@ impl ImportJob<'_> {
         if said.is_empty() || !(begins || chain.order == 0) {
             return Ok(None);
         }
-        if let Some(base) = chain.base {
-            let request = StateRequest {
-                prefix: INSTRUCTIONS_PREFIX.to_owned(),
-                ..StateRequest::all_entries(PathEnd::Node(base))
-            };
-            let state = self
-                .engine
-                .store()
-                .read_state(self.owner, &self.id, request)
-                .await?;
-            if Instructions::from_state(&state)?.messages == *said {
-                return Ok(None);
-            }
+        if let Some(base) = chain.base
+            && self.stored_instructions(base).await?.messages == *said
+        {
+            return Ok(None);
         }
         // Where nothing else is new they are so at the end of a branch only: elsewhere the
         // conversation has gone on.
@@ -137,6 +128,19 @@ impl ImportJob<'_> {
             return Ok(None);
         }
         messages_change(said).map(Some)
+    }
+
+    /// Reads what stands before the history at a node.
+    async fn stored_instructions(&self, base: NodeId) -> Result<Instructions, EngineError> {
+        let request = StateRequest {
+            prefix: INSTRUCTIONS_PREFIX.to_owned(),
+            ..StateRequest::all_entries(PathEnd::Node(base))
+        };
+        let state = self
+            .engine
+            .store()
+            .read_state(self.owner, &self.id, request);
+        Instructions::from_state(&state.await?)
     }
 
     pub(super) fn build_items(

@@ -46,33 +46,34 @@ struct CountRequest {
 async fn count(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
-    Json(asked): Json<CountRequest>,
+    Json(request): Json<CountRequest>,
 ) -> Result<Json<CountsDocument>, Problem> {
-    let encoding = match (&asked.model, &asked.encoding) {
-        // A model has one encoding, so an `encoding` beside it is not looked at.
-        (Some(model), _) => {
-            app.engine()
-                .catalogue()
-                .resolve(model)
-                .map_err(EngineError::from)?
-                .encoding
-        }
-        (None, None) => Encoding::O200kBase,
-        (None, Some(name)) => name.parse().map_err(|_| {
-            let known = Encoding::NAMES.join(", ");
-            Problem::new(
-                Code::BadBody,
-                format!("unknown encoding {name:?}; known are {known}"),
-            )
-        })?,
-    };
+    let encoding = requested_encoding(&app, &request)?;
     let counter = counter_for(encoding);
-    let counts: Vec<TokenCount> = asked.texts.iter().map(|text| counter.count(text)).collect();
+    let texts = request.texts.iter();
+    let counts: Vec<TokenCount> = texts.map(|text| counter.count(text)).collect();
     Ok(Json(CountsDocument {
         total: counts.iter().copied().sum::<TokenCount>().into(),
         encoding: encoding.name().to_owned(),
         texts: counts.into_iter().map(Into::into).collect(),
     }))
+}
+
+/// Returns the encoding of the model, the one that is named, or the most common one.
+fn requested_encoding(app: &App, request: &CountRequest) -> Result<Encoding, Problem> {
+    match (&request.model, &request.encoding) {
+        // A model has one encoding, so an `encoding` beside it is not looked at.
+        (Some(model), _) => {
+            let spec = app.engine().catalogue().resolve(model);
+            Ok(spec.map_err(EngineError::from)?.encoding)
+        }
+        (None, None) => Ok(Encoding::O200kBase),
+        (None, Some(name)) => name.parse().map_err(|_| {
+            let known = Encoding::NAMES.join(", ");
+            let detail = format!("unknown encoding {name:?}; known are {known}");
+            Problem::new(Code::BadBody, detail)
+        }),
+    }
 }
 
 /// Fragments to be rendered.

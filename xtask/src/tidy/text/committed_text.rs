@@ -45,13 +45,13 @@ fn check_file(file: &WorkspaceFile) -> Vec<Finding> {
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
         // Paths of other systems are written in other cases.
         let lower = line.to_lowercase();
-        for (word, remedy) in FORBIDDEN_WORDS {
-            let word = word.to_lowercase();
-            if is_standalone_word(&lower, &word) {
-                let what = format!("says `{word}`");
-                findings.push(Finding::on_line(&file.path, number + 1, what, *remedy));
-            }
-        }
+        let forbidden = FORBIDDEN_WORDS
+            .iter()
+            .map(|(word, remedy)| (word.to_lowercase(), remedy));
+        let found = forbidden.filter(|(word, _)| is_standalone_word(&lower, word));
+        findings.extend(found.map(|(word, remedy)| {
+            Finding::on_line(&file.path, number + 1, format!("says `{word}`"), *remedy)
+        }));
         let marks = UNFINISHED_MARKS
             .iter()
             .filter(|mark| file.is_rust() && is_standalone_word(line, mark));
