@@ -44,7 +44,7 @@ pub struct Plan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimFrontier>,
     /// How ranges of counts were narrowed, if they were. A request says it anew
-    /// ([`CompileRequest::narrowing`](crate::CompileRequest::narrowing)); hosts hold it through an epoch.
+    /// ([`CompileRequest::calibrated_range`](crate::CompileRequest::calibrated_range)); hosts hold it through an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "narrowing")]
     pub calibrated_range: Option<CalibratedRange>,
