@@ -133,7 +133,8 @@ impl FrameReader for SseReader {
         };
         let mut written = String::new();
         // An event has other fields too: its name, its id.
-        let others = event_lines(&text).filter(|line| !line.starts_with("data:"));
+        let others = event_lines(text.trim_start_matches(BYTE_ORDER_MARK));
+        let others = others.filter(|line| !line.starts_with("data:"));
         for line in others {
             written.push_str(line);
             written.push_str(end);
@@ -252,6 +253,8 @@ mod tests {
                 let all = read_in_pieces(text.as_bytes(), size);
                 assert_eq!(data(&all), [Some("1"), Some("2")], "{end:?} {size}");
                 assert!(all.iter().all(|frame| frame.is_complete), "{end:?} {size}");
+                let rewritten = SseReader::default().with_data(&all[0], "3");
+                assert!(rewritten.starts_with(b"data: 3"), "{end:?} {size}");
             }
         }
     }

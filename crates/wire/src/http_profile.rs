@@ -41,22 +41,22 @@ pub struct HttpProfile {
 /// A rule by which a request at the root of a proxy is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootRule {
-    /// The path that the request's must be or begin with, step by step.
+    /// The prefix that the request's path must have, compared segment by segment.
     pub under: &'static str,
     /// What else the request must have.
     pub evidence: RootEvidence,
 }
 
-/// What a request has beside its path that says whose it is, weakest first.
+/// What shows, beside its path, which provider a request is meant for; weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RootEvidence {
     /// Nothing: the path alone decides.
     Path,
-    /// This header.
+    /// A header with this name.
     Header(&'static str),
     /// The header that carries the provider's API key.
     KeyHeader,
-    /// A last step with a verb behind a colon.
+    /// A last path segment with a verb after a colon.
     Verb,
 }
 

@@ -16,8 +16,9 @@ use serde_json::value::RawValue;
 
 use crate::model::chunk::CacheTtl;
 use crate::model::format::Format;
+use crate::model::json::string_field;
+use crate::outline::member_at;
 use crate::spec::{CacheMarkers, HeadPart};
-use crate::stream::string_field;
 
 /// Sets a marker in elements of the history's array, joined by commas: in the last element, on its last block that can
 /// carry one. If that block is marked already, the elements are returned as they are.
@@ -47,7 +48,7 @@ pub fn set_head_marker(
     // Closed here so that the beginning can be parsed; the added brackets are removed again below.
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
-    let value = head_value(rules, &fields, part)?;
+    let value = member_at(&fields, rules.head_path(part))?;
     let edit = plan_block_marker(rules, &text, value, block_type, ttl)?;
     let edited = edit.apply_to(&text);
     edited.strip_suffix("]}").map(str::to_owned)
@@ -129,17 +130,6 @@ fn marker_rules(format: Format, text: &str) -> Option<&'static dyn CacheMarkers>
     let rules = format.spec().markers()?;
     text.contains(&format!("\"{}\"", rules.field()))
         .then_some(rules)
-}
-
-fn head_value<'a>(
-    rules: &dyn CacheMarkers,
-    fields: &Fields<'a>,
-    part: HeadPart,
-) -> Option<&'a RawValue> {
-    let (first, rest) = rules.head_path(part).split_first()?;
-    rest.iter().try_fold(fields.get(&[first])?, |value, name| {
-        Fields::parse(value.get()).ok()?.get(&[name])
-    })
 }
 
 fn strip_brackets(array: String) -> String {
@@ -282,7 +272,7 @@ fn content_blocks(holder: &RawValue) -> Vec<&RawValue> {
 fn head_blocks<'a>(rules: &dyn CacheMarkers, text: &'a str, part: HeadPart) -> Vec<&'a RawValue> {
     let value = Fields::parse(text)
         .ok()
-        .and_then(|fields| head_value(rules, &fields, part));
+        .and_then(|fields| member_at(&fields, rules.head_path(part)));
     value
         .and_then(|value| serde_json::from_str(value.get()).ok())
         .unwrap_or_default()

@@ -219,7 +219,8 @@ pub fn find_member<'a>(
         .find_map(|path| Some((*path, member_at(object, path)?)))
 }
 
-fn member_at<'a>(body: &Fields<'a>, path: &[&str]) -> Option<&'a RawValue> {
+/// Returns the member of an object at a path of names.
+pub(crate) fn member_at<'a>(body: &Fields<'a>, path: &[&str]) -> Option<&'a RawValue> {
     let (first, rest) = path.split_first()?;
     let value = body.get(&[first])?;
     if rest.is_empty() {

@@ -253,11 +253,11 @@ impl Identity {
 pub struct OptionMembers {
     /// The member that holds them; `None` where they are members of the request itself.
     pub holder: Option<&'static str>,
-    /// The output limit, in all spellings.
+    /// The members for the limit of output tokens, one per spelling.
     pub output_limit: &'static [&'static str],
-    /// The temperature.
+    /// The member for the sampling temperature.
     pub temperature: &'static str,
-    /// The share of the likeliest tokens that are sampled from.
+    /// The member for the share of the likeliest tokens that are sampled from.
     pub top_p: &'static str,
 }
 

@@ -8,84 +8,85 @@ use contexture_ir::{Fields, FinishReason, Usage};
 use serde_json::value::RawValue;
 
 use crate::model::format::Format;
+use crate::model::json::string_field;
 
 /// One event of a stream, in the same words for all providers. Values are copies and never change later.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StreamEvent {
-    /// The answer begins. A second one says that it begins anew: what came before is void.
+    /// The answer begins. A second such event means that it begins anew: what came before is void.
     Started {
-        /// The answer's id.
+        /// The id of the answer; `None` if the provider gives none.
         id: Option<String>,
-        /// The model that answers.
+        /// The model that answers; `None` if the provider does not name it.
         model: Option<String>,
     },
     /// A piece begins.
     ItemAdded {
         /// The piece's number, from 0.
         piece: usize,
-        /// What it is.
+        /// The kind of the piece.
         kind: PieceKind,
     },
     /// More text of a message.
     TextDelta {
-        /// The piece.
+        /// The number of the piece that grows, from 0.
         piece: usize,
-        /// What is new.
+        /// The text to append.
         delta: String,
     },
     /// More of what the model shows of its thinking.
     ReasoningDelta {
-        /// The piece.
+        /// The number of the piece that grows, from 0.
         piece: usize,
-        /// What is new.
+        /// The text to append.
         delta: String,
     },
     /// More of the summary of its thinking.
     SummaryDelta {
-        /// The piece.
+        /// The number of the piece that grows, from 0.
         piece: usize,
-        /// What is new.
+        /// The text to append.
         delta: String,
     },
     /// More of a refusal.
     RefusalDelta {
-        /// The piece.
+        /// The number of the piece that grows, from 0.
         piece: usize,
-        /// What is new.
+        /// The text to append.
         delta: String,
     },
     /// More of the text of a call's arguments.
     ArgumentsDelta {
-        /// The piece.
+        /// The number of the piece that grows, from 0.
         piece: usize,
-        /// What is new.
+        /// The text to append.
         delta: String,
     },
-    /// A piece is whole.
+    /// A piece is complete.
     ItemDone {
-        /// The piece.
+        /// The number of the complete piece, from 0.
         piece: usize,
     },
-    /// What the answer used so far; the last one counts.
+    /// The tokens that the answer used so far; the last such event counts.
     Usage(
-        /// The figures.
+        /// The token counts so far.
         Usage,
     ),
     /// The provider says why the answer ends. Usage may still come.
     Finished {
-        /// Why; `None` where the provider does not say.
+        /// The reason; `None` if the provider gives none.
         finish: Option<FinishReason>,
     },
     /// The provider says that the answer failed.
     Failed(
-        /// What it says.
+        /// What the provider says about the failure.
         StreamFailure,
     ),
 }
 
 impl StreamEvent {
-    /// The name by Open Responses; what has none there begins with `contexture:`.
+    /// Returns the event's name in Open Responses; for an event without one, a name that begins with `contexture:`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -108,22 +109,22 @@ impl StreamEvent {
     }
 }
 
-/// What a piece of an answer is.
+/// The kind of a piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PieceKind {
-    /// Something said.
+    /// A message: text or a refusal.
     Message,
-    /// Thoughts.
+    /// The model's thoughts or their summary.
     Reasoning,
     /// A call of a function, or of another tool that the host runs.
     Call {
-        /// The call's id, where the provider gives one.
+        /// The call's id; `None` if the provider gives none.
         id: Option<String>,
-        /// The tool's name.
+        /// The tool's name; `None` if the provider gives none.
         name: Option<String>,
     },
-    /// Anything else, by the provider's word.
+    /// Any other piece, by the provider's name for its kind.
     Other(String),
 }
 
@@ -134,13 +135,13 @@ pub struct StreamFailure {
     pub kind: String,
     /// The provider's code, a word or a number as text.
     pub code: Option<String>,
-    /// What it says.
+    /// The provider's message; empty if there is none.
     pub message: String,
 }
 
 impl StreamFailure {
-    /// What the body of an answer with an error status says, in any provider's shape. Of a body that is none,
-    /// the first 500 characters are the message.
+    /// Reads the body of an answer with an error status, in any provider's shape. If the body has no such shape, its
+    /// first 500 characters are the message.
     #[must_use]
     pub fn from_body(body: &str) -> Self {
         let mut body = body.trim();
@@ -179,19 +180,19 @@ pub enum StreamError {
         provider_names()
     )]
     NoStream {
-        /// The format.
+        /// The format, which is no provider's.
         format: Format,
     },
-    /// An event is not what the format's events are. What came before it stays.
+    /// An event does not have the form that the format demands. What came before it stays.
     #[error("event {number} of the {format} stream is not {expected}")]
     Malformed {
         /// The stream's format.
         format: Format,
-        /// Which event, from 1.
+        /// The number of the event, from 1.
         number: usize,
         /// What was expected.
         expected: &'static str,
-        /// The parser's own account.
+        /// The error of the JSON parser; `None` if the event is JSON but not what was expected.
         #[source]
         source: Option<serde_json::Error>,
     },
@@ -206,7 +207,7 @@ pub enum StreamError {
     /// The provider says that the answer failed.
     #[error("the answer failed: {}", .0.message)]
     Failed(
-        /// What it says.
+        /// What the provider says about the failure.
         StreamFailure,
     ),
     /// The stream ended before the answer did.
@@ -214,7 +215,7 @@ pub enum StreamError {
     Cut {
         /// The stream's format.
         format: Format,
-        /// How many events came.
+        /// The number of events received.
         events: usize,
     },
 }
@@ -276,16 +277,6 @@ pub(crate) fn parse_failure(error: &RawValue) -> StreamFailure {
         code: word("code"),
         message: word("message").unwrap_or_default(),
     }
-}
-
-/// Reads a string value.
-pub(crate) fn string_value(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
-}
-
-/// Reads a string member.
-pub(crate) fn string_field(fields: &Fields<'_>, name: &str) -> Option<String> {
-    fields.get(&[name]).and_then(string_value)
 }
 
 /// Reads a member that is an index into a list.

@@ -8,7 +8,8 @@ use super::spec::NAME_RULE;
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 
-/// Reads `tool_choice`.
+/// Reads `tool_choice` into `options.tool_choice` and `options.parallel_tool_calls`; a choice without a typed form is
+/// stored as JSON.
 pub(super) fn parse_tool_choice(
     value: &RawValue,
     options: &mut RequestOptions,
@@ -35,7 +36,7 @@ pub(super) fn parse_tool_choice(
     Ok(())
 }
 
-/// Writes `tool_choice`; `None` where the provider's default says the same, or nothing is offered.
+/// Writes `tool_choice`; `None` if it would equal the provider's default or no tools are offered.
 pub(super) fn encode_tool_choice(
     options: &RequestOptions,
     offered: bool,

@@ -3,9 +3,8 @@
 use contexture_ir::Fields;
 use serde_json::value::RawValue;
 
-use crate::model::evidence::{
-    Evidence, has_chat_words, member_elements, member_objects, text_member,
-};
+use crate::model::evidence::{Evidence, has_chat_words, member_elements, member_objects};
+use crate::model::json::string_field;
 
 /// Types of blocks that other formats do not have.
 const BLOCK_TYPES: &[&str] = &[
@@ -22,7 +21,7 @@ const REQUEST: &str = "an object with `messages` and `system`, `anthropic_versio
 
 pub(super) fn detect_object(object: &Fields<'_>) -> Option<Evidence> {
     let has = |name: &str| object.get(&[name]).is_some();
-    if has("content") && text_member(object, "type").as_deref() == Some("message") {
+    if has("content") && string_field(object, "type").as_deref() == Some("message") {
         return Some(Evidence::new(
             Evidence::SHARED_MEMBER - 2,
             "an object of type `message` with `content`",
@@ -35,7 +34,7 @@ pub(super) fn detect_object(object: &Fields<'_>) -> Option<Evidence> {
 /// Whether a request uses words of this format, and none that contradict them whatever the model is called.
 fn has_request_words(request: &Fields<'_>) -> bool {
     let has = |name: &str| request.get(&[name]).is_some();
-    let is_claude = || text_member(request, "model").is_some_and(|model| model.contains("claude"));
+    let is_claude = || string_field(request, "model").is_some_and(|model| model.contains("claude"));
     let is_own = has("system") || has("anthropic_version") || is_claude();
     (is_own || has_input_schema(request)) && !has_chat_words(&member_objects(request, "messages"))
 }
@@ -59,6 +58,6 @@ fn has_own_blocks(message: &Fields<'_>) -> bool {
     let mut blocks = member_elements(message, "content").into_iter();
     blocks.any(|block: &RawValue| {
         let block = Fields::parse(block.get()).unwrap_or_default();
-        text_member(&block, "type").is_some_and(|kind| BLOCK_TYPES.contains(&kind.as_str()))
+        string_field(&block, "type").is_some_and(|kind| BLOCK_TYPES.contains(&kind.as_str()))
     })
 }

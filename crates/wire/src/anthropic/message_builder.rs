@@ -1,8 +1,7 @@
 //! Native messages while they are made.
 
-use contexture_ir::Extra;
-
 use crate::model::json::{ObjectWriter, json_array};
+use contexture_ir::Extra;
 
 /// One native message being made.
 pub(super) struct MessageBuilder {

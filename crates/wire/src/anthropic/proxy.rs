@@ -1,13 +1,11 @@
 //! What a proxy edits in Anthropic's requests and answers, and its own errors in Anthropic's shape.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::spec::{Anthropic, MEMBERS};
 use crate::proxy::filter_tools::{filter_tool_lists, restrict_tool};
 use crate::proxy::json_edit::{pointer_or_null, replace_member, set_member, set_member_in};
-use crate::proxy::rounds::collect_elements;
+use crate::proxy::rounds::{ClientIndexes, collect_elements};
 use crate::proxy::{
     EventAction, IsServerTool, MergedEnding, ProxyEdits, StreamEdits, ToolFilterError, ToolRule,
 };
@@ -34,10 +32,7 @@ impl ProxyEdits for Anthropic {
         ending: MergedEnding,
     ) {
         // Content blocks of all rounds, one after another.
-        let is_shown = |block: &Value| {
-            !(pointer_or_null(block, "/type") == "tool_use"
-                && is_server_tool(pointer_or_null(block, "/name")))
-        };
+        let is_shown = |block: &Value| !is_server_call(block, is_server_tool);
         let content = collect_elements(rounds, "/content", is_shown);
         set_member(merged, "content", content);
         if ending == MergedEnding::Early {
@@ -48,6 +43,11 @@ impl ProxyEdits for Anthropic {
     fn stream_edits(&self) -> Box<dyn StreamEdits> {
         Box::new(AnthropicBlocks::default())
     }
+}
+
+/// Reports whether a block calls a tool of the server, which the client does not see.
+fn is_server_call(block: &Value, is_server_tool: IsServerTool<'_>) -> bool {
+    pointer_or_null(block, "/type") == "tool_use" && is_server_tool(pointer_or_null(block, "/name"))
 }
 
 /// Returns an error of the proxy in the shape of Anthropic's.
@@ -69,10 +69,7 @@ pub(super) fn error_body(status: u16, message: &str) -> String {
 #[derive(Debug, Default)]
 struct AnthropicBlocks {
     is_later_round: bool,
-    /// Blocks that the client has got.
-    sent_count: u64,
-    /// The client's index of each block of this round; `None` for calls of server tools.
-    client_indexes: BTreeMap<u64, Option<u64>>,
+    indexes: ClientIndexes,
 }
 
 impl StreamEdits for AnthropicBlocks {
@@ -85,15 +82,11 @@ impl StreamEdits for AnthropicBlocks {
             (Some("message_delta" | "message_stop"), _) => return EventAction::Hold,
             (Some("content_block_start"), Some(index)) => {
                 let block = pointer_or_null(event, "/content_block");
-                let own = pointer_or_null(block, "/type") == "tool_use"
-                    && is_server_tool(pointer_or_null(block, "/name"));
-                let place = (!own).then_some(self.sent_count);
-                self.sent_count += u64::from(!own);
-                self.client_indexes.insert(index, place);
-                place
+                let is_shown = !is_server_call(block, is_server_tool);
+                self.indexes.begin(index, is_shown)
             }
             (Some("content_block_delta" | "content_block_stop"), Some(index)) => {
-                self.client_indexes.get(&index).copied().flatten()
+                self.indexes.get(index)
             }
             _ => return EventAction::Show,
         };
@@ -106,8 +99,7 @@ impl StreamEdits for AnthropicBlocks {
 
     fn begin_next_round(&mut self) {
         self.is_later_round = true;
-        // `sent_count` stays: the client's indexes go on over all rounds.
-        self.client_indexes.clear();
+        self.indexes.begin_next_round();
     }
 
     fn rewrite_end(&mut self, event: &mut Value, merged: Option<&Value>) {

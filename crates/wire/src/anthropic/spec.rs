@@ -13,6 +13,7 @@ use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
 use crate::model::evidence::Evidence;
 use crate::model::format::Format;
+use crate::model::json::string_field;
 use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
@@ -22,7 +23,7 @@ use crate::model::structure::Structure;
 use crate::outline::visit_request;
 use crate::proxy::ProxyEdits;
 use crate::spec::{CacheMarkers, FormatHosts, FormatSpec, Identity, ProxyError, RequestMembers};
-use crate::stream::{StreamParser, string_field};
+use crate::stream::StreamParser;
 
 /// The format's name, also the key of its fields in `ctx:wire`.
 pub(super) const FORMAT: &str = Format::Anthropic.as_str();
@@ -94,7 +95,7 @@ const HTTP: HttpProfile = HttpProfile {
     framing: StreamFraming::ServerSentEvents,
 };
 
-/// Anthropic Messages.
+/// The implementation of [`FormatSpec`] for Anthropic Messages.
 #[derive(Debug)]
 pub(crate) struct Anthropic;
 

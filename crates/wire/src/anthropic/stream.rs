@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use contexture_ir::{Fields, Raw};
 
 use super::response;
-use crate::model::json::{as_object, json_array};
+use crate::model::json::{as_object, json_array, string_field};
 use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
-    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure, string_field,
+    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure,
 };
 use crate::truncation::{self, INCOMPLETE, MARK};
 

@@ -13,7 +13,7 @@ use crate::model::loss::{LossKind, Losses};
 /// The input schema of a function without parameters: any object.
 const ANY_OBJECT: &str = "{\"type\":\"object\"}";
 
-/// Reads `tools`.
+/// Reads the array `tools`; the provider's own tools are stored as JSON.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     let tools: Vec<&RawValue> =
         serde_json::from_str(value.get()).map_err(|_| unexpected_value("an array", value.get()))?;

@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 
 use super::spec::{Bedrock, FORMAT};
 use crate::model::chunk::CacheTtl;
+use crate::model::json::string_field;
 use crate::model::overhead::Overhead;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineShape, PrefixSetting, RequestPart};
 use crate::spec::{CacheMarkers, HeadPart};
-use crate::stream::string_field;
 
 pub(super) const OVERHEAD: Overhead = Overhead {
     request: (0, 3),

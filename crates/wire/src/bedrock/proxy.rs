@@ -1,6 +1,6 @@
 //! What a proxy edits in Bedrock's requests and answers, and its own errors in Bedrock's shape.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use contexture_ir::Fields;
 use serde_json::value::RawValue;
@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::block::single_member;
 use super::spec::{Bedrock, MEMBERS};
+use crate::model::json::json_array;
 use crate::proxy::filter_tools::{filter_tool_lists, restrict_tool};
 use crate::proxy::json_edit::{
-    json_array, json_object, pointer_or_null, remove_member, set_member, set_member_in,
+    edit_member, json_object, pointer_or_null, set_member, set_member_in, without_member,
 };
-use crate::proxy::rounds::collect_elements;
+use crate::proxy::rounds::{ClientIndexes, collect_elements};
 use crate::proxy::{
     EventAction, IsServerTool, MergedEnding, ProxyEdits, StreamEdits, ToolFilterError, ToolRule,
 };
@@ -33,7 +34,7 @@ impl ProxyEdits for Bedrock {
         rule: ToolRule<'_>,
     ) -> Result<Option<String>, ToolFilterError> {
         let fields = Fields::parse(body).map_err(|_| ToolFilterError::Unreadable)?;
-        let mut members: Vec<(&str, String)> = Vec::new();
+        let mut members: Vec<(&str, Cow<'_, str>)> = Vec::new();
         let mut is_changed = false;
         for (name, value) in fields.iter().map(|(name, value)| (name, value.get())) {
             let restricted = match name {
@@ -45,24 +46,19 @@ impl ProxyEdits for Bedrock {
                 _ => None,
             };
             is_changed |= restricted.is_some();
-            let value = restricted.unwrap_or_else(|| Some(value.to_owned()));
+            let value = restricted.map_or(Some(Cow::Borrowed(value)), |left| left.map(Cow::Owned));
             members.extend(value.map(|value| (name, value)));
         }
-        let members = members.iter().map(|(name, value)| (*name, value.as_str()));
+        let members = members.iter().map(|(name, value)| (*name, value.as_ref()));
         Ok(is_changed.then(|| json_object(members)))
     }
 
     // There is no word for a ban: the best that can be said is that no tool has to be used.
     fn forbid_tool_calls(&self, body: &str) -> String {
-        let Ok(mut request) = serde_json::from_str::<Value>(body) else {
-            return body.to_owned();
-        };
-        let config = request.get_mut(TOOL_CONFIG);
-        let removed = config.and_then(|config| remove_member(config, "toolChoice"));
-        match removed {
-            Some(_) => request.to_string(),
-            None => body.to_owned(),
-        }
+        edit_member(body, TOOL_CONFIG, |config| {
+            without_member(config, "toolChoice")
+        })
+        .unwrap_or_else(|| body.to_owned())
     }
 
     fn merge_rounds(
@@ -95,6 +91,12 @@ fn restrict_tool_config(
     rule: ToolRule<'_>,
 ) -> Result<Option<Option<String>>, ToolFilterError> {
     let fields = Fields::parse(config).map_err(|_| ToolFilterError::Unreadable)?;
+    // Parsers differ in which of two equal names counts, so neither may decide what is offered.
+    for name in ["tools", "toolChoice"] {
+        if fields.iter().filter(|(other, _)| *other == name).count() > 1 {
+            return Err(ToolFilterError::Unreadable);
+        }
+    }
     check_choice(&fields, rule)?;
     let Some(list) = fields.get(&["tools"]) else {
         return Ok(None);
@@ -181,10 +183,7 @@ pub(super) const fn error_type(status: u16) -> &'static str {
 #[derive(Debug, Default)]
 struct BedrockBlocks {
     is_later_round: bool,
-    /// Blocks that the client has got.
-    sent_count: u64,
-    /// The client's index of each block of this round; `None` for calls of server tools.
-    client_indexes: BTreeMap<u64, Option<u64>>,
+    indexes: ClientIndexes,
 }
 
 impl StreamEdits for BedrockBlocks {
@@ -205,13 +204,8 @@ impl StreamEdits for BedrockBlocks {
             return EventAction::Show;
         };
         // Text and thoughts have no start: whatever comes first of a block begins it.
-        let place = *self.client_indexes.entry(index).or_insert_with(|| {
-            let is_own = is_server_tool(pointer_or_null(payload, "/start/toolUse/name"));
-            let place = self.sent_count;
-            self.sent_count += u64::from(!is_own);
-            (!is_own).then_some(place)
-        });
-        let Some(place) = place else {
+        let is_shown = || !is_server_tool(pointer_or_null(payload, "/start/toolUse/name"));
+        let Some(place) = self.indexes.get_or_begin(index, is_shown) else {
             return EventAction::Drop;
         };
         set_member(payload, INDEX, place);
@@ -220,8 +214,7 @@ impl StreamEdits for BedrockBlocks {
 
     fn begin_next_round(&mut self) {
         self.is_later_round = true;
-        // `sent_count` stays: the client's indexes go on over all rounds.
-        self.client_indexes.clear();
+        self.indexes.begin_next_round();
     }
 
     fn rewrite_end(&mut self, event: &mut Value, merged: Option<&Value>) {
@@ -275,6 +268,11 @@ mod tests {
                 filtered(&body(unreadable)),
                 Err(ToolFilterError::Unreadable)
             );
+        }
+        // The last of two equal names counts for some parsers and the first for others.
+        for name in ["tools", "toolChoice"] {
+            let twice = format!(r#"{{"toolConfig":{{"{name}":[],"{name}":[]}}}}"#);
+            assert_eq!(filtered(&twice), Err(ToolFilterError::Unreadable));
         }
         let inner = r#"{"additionalModelRequestFields":{"tools":[{"type":"computer","name":"bad"}],"top_k":1}}"#;
         let left = r#"{"additionalModelRequestFields":{"top_k":1}}"#;

@@ -109,7 +109,7 @@ const HTTP: HttpProfile = HttpProfile {
     framing: StreamFraming::AwsEventStream,
 };
 
-/// Amazon Bedrock Converse.
+/// The implementation of [`FormatSpec`] for Amazon Bedrock Converse.
 #[derive(Debug)]
 pub(crate) struct Bedrock;
 

@@ -14,11 +14,10 @@ use serde_json::value::RawValue;
 
 use super::block::{CITATIONS, single_member};
 use super::response;
-use crate::model::json::{ObjectWriter, as_object};
+use crate::model::json::{ObjectWriter, as_object, string_field, string_value};
 use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
     ParsedEvent, PieceKind, StreamEvent, StreamFailure, StreamParser, index_field, parse_failure,
-    string_field, string_value,
 };
 use crate::truncation::{INCOMPLETE, MARK, truncation_mark};
 

@@ -8,8 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::names::peek_field;
-use crate::model::json::json_array;
-use crate::stream::string_value;
+use crate::model::json::{json_array, string_value};
 
 /// How deep a path may go.
 const DEPTH: usize = 64;

@@ -16,7 +16,7 @@ use crate::model::format_extras::set_hint;
 use crate::model::json::{ObjectWriter, json_array};
 use crate::model::loss::{LossKind, Losses};
 
-/// Reads `generationConfig`.
+/// Reads `generationConfig` into `options`; what no option can hold is stored in `kept`.
 pub(super) fn parse_generation_config(
     value: &RawValue,
     options: &mut RequestOptions,
@@ -110,7 +110,7 @@ fn is_same_json(a: &str, b: &str) -> bool {
     parse(a).is_some_and(|a| Some(a) == parse(b))
 }
 
-/// What a `thinkingConfig` says in our words.
+/// Reads a `thinkingConfig` as typed options; `None` if nothing in it has a typed form.
 fn parse_thinking(raw: &Raw) -> Option<ReasoningOptions> {
     let mut fields = raw.fields()?;
     let mut names = SnakeCaseFields::default();
@@ -135,7 +135,7 @@ fn parse_thinking(raw: &Raw) -> Option<ReasoningOptions> {
     (reasoning != ReasoningOptions::default()).then_some(reasoning)
 }
 
-/// `thinkingConfig` from the typed options alone.
+/// Writes `thinkingConfig` from the typed options alone; `None` if it would be empty.
 fn encode_typed_thinking(
     reasoning: Option<&ReasoningOptions>,
     losses: &mut Losses,
@@ -185,7 +185,7 @@ fn thinking_level(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Writes `generationConfig`; `None` if it would be empty and was not.
+/// Writes `generationConfig`; `None` if it would be empty, unless the request had an empty one.
 pub(super) fn encode_generation_config(
     options: &RequestOptions,
     names: &SnakeCaseFields,
@@ -265,7 +265,7 @@ fn encode_response_format(
     members
 }
 
-/// Reads `toolConfig`.
+/// Reads `toolConfig` into `options.tool_choice`; its other members are stored in `kept`.
 pub(super) fn parse_tool_config(
     value: &RawValue,
     options: &mut RequestOptions,
@@ -305,7 +305,7 @@ fn parse_tool_choice(value: &RawValue, names: &mut SnakeCaseFields) -> Result<To
     })
 }
 
-/// Writes `toolConfig`; `None` if it would be empty and was not.
+/// Writes `toolConfig`; `None` if it would be empty, unless the request had an empty one.
 pub(super) fn encode_tool_config(
     options: &RequestOptions,
     offered: bool,

@@ -23,8 +23,7 @@ use crate::model::text_fallback::system_tag;
 /// model did not write itself (base64 of `skip_thought_signature_validator`).
 const UNSIGNED: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
-/// Lowers one run. With `signed` a step's first call carries a signature, the sentinel if it has
-/// none of its own.
+/// Lowers one run. With [`Signing::Sentinel`] a step's first call always carries a signature: its own or the sentinel.
 pub(super) fn encode_run(run: &RoleRun<'_, '_>, signed: Signing) -> Chunk {
     let mut writer = ContentEncoder::new(run.side, BodyKind::Request);
     writer.signing = signed;
@@ -63,7 +62,7 @@ pub(super) fn encode_candidate_content<'a>(
     )
 }
 
-/// `systemInstruction`.
+/// Writes the instructions as `systemInstruction`; `None` if no part of them can be written.
 pub(super) fn encode_system_instruction(
     instructions: &[Message],
     losses: &mut Losses,
@@ -110,12 +109,12 @@ pub(super) fn encode_system_instruction(
     Some(object.finish())
 }
 
-/// Whether a call without a thought signature is written as it is.
+/// How a call without a thought signature is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signing {
-    /// As it is.
+    /// The call is written without a signature.
     AsIs,
-    /// The first of a step gets the sentinel: Gemini 3 refuses it otherwise.
+    /// The first call of a step gets the sentinel signature, because Gemini 3 refuses it otherwise.
     Sentinel,
 }
 

@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::spec::{Gemini, MEMBERS};
+use crate::model::json::json_array;
 use crate::proxy::filter_tools::{filter_tool_lists, is_tool_allowed};
 use crate::proxy::json_edit::{
-    json_array, json_object, pointer_or_null, remove_member, replace_member, set_member,
-    set_member_in,
+    json_object, pointer_or_null, remove_member, replace_member, set_member, set_member_in,
 };
 use crate::proxy::rounds::collect_elements;
 use crate::proxy::{

@@ -118,7 +118,7 @@ const HTTP: HttpProfile = HttpProfile {
     framing: StreamFraming::ServerSentEvents,
 };
 
-/// Gemini `generateContent`.
+/// The implementation of [`FormatSpec`] for Gemini `generateContent`.
 #[derive(Debug)]
 pub(crate) struct Gemini;
 

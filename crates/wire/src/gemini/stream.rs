@@ -12,11 +12,10 @@ use serde_json::value::RawValue;
 use super::arguments::PartialArguments;
 use super::names::peek_field;
 use super::response;
-use crate::model::json::json_array;
+use crate::model::json::{json_array, string_field, string_value};
 use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
-    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure, string_field,
-    string_value,
+    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure,
 };
 use crate::truncation::{self, INCOMPLETE, MARK};
 

@@ -12,7 +12,7 @@ use crate::model::format_extras::{START, report_foreign_fields, set_hint, to_ext
 use crate::model::json::{ObjectWriter, json_array};
 use crate::model::loss::{LossKind, Losses};
 
-/// Reads `tools`.
+/// Reads the array `tools`; the provider's own tools are stored as JSON.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     let groups: Vec<&RawValue> =
         serde_json::from_str(value.get()).map_err(|_| unexpected_value("an array", value.get()))?;
@@ -23,7 +23,7 @@ pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error
     Ok(tools)
 }
 
-/// One element: functions, or a tool of the provider's, or both at once.
+/// Reads one element of `tools`: functions, a tool of the provider, or both.
 fn parse_tool_group(group: &RawValue, tools: &mut Vec<ToolDefinition>) -> Result<(), Error> {
     let mut fields = Fields::parse(group.get())?;
     let functions = peek_field(&fields, "functionDeclarations").filter(|list| list.get() != "[]");

@@ -6,8 +6,9 @@ use super::{lift, lower, write};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
-use crate::model::evidence::{Evidence, text_member};
+use crate::model::evidence::Evidence;
 use crate::model::format::Format;
+use crate::model::json::string_field;
 use crate::model::paired_item::RoleRun;
 use crate::spec::{FormatHosts, FormatSpec, Identity};
 
@@ -30,7 +31,7 @@ const ITEM_TYPES: &[&str] = &[
     "compaction",
 ];
 
-/// Our own document format.
+/// The implementation of [`FormatSpec`] for Contexture's own document format.
 #[derive(Debug)]
 pub(crate) struct Items;
 
@@ -81,7 +82,7 @@ impl FormatSpec for Items {
 
 fn has_item_type(message: &Fields<'_>) -> bool {
     // A colon marks an extension of ours, whatever its slug.
-    text_member(message, "type")
+    string_field(message, "type")
         .is_some_and(|kind| ITEM_TYPES.contains(&kind.as_str()) || kind.contains(':'))
 }
 

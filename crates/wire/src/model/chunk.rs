@@ -28,7 +28,7 @@ pub enum CacheTtl {
 /// What may differ between models of one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dialect {
-    /// The format.
+    /// The wire format that the model accepts.
     pub format: Format,
     /// Whether a system message may stand inside the history. Where it may not, it is written as user
     /// text in a `<system>` tag, with a loss.
@@ -40,12 +40,12 @@ pub struct Dialect {
     pub signed_calls: bool,
 }
 
-/// One run, lowered.
+/// One run of a history, lowered to a format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Elements of the payload's array, joined by commas; empty if the format can say nothing of it.
+    /// Elements of the payload's array, joined by commas; empty if the format cannot express any of the run.
     pub json: String,
-    /// What structure the elements have.
+    /// The structure of the elements.
     pub facts: ChunkStructure,
     /// What was lost; paths begin with the index of the entry within its run: `[2].content[0]`.
     pub losses: Vec<Loss>,
@@ -87,18 +87,19 @@ impl Chunk {
     }
 }
 
-/// What verification needs to know about a chunk without reading it again.
+/// Facts about a chunk by which it is verified without being parsed again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkStructure {
-    /// How many elements it has.
+    /// The number of elements in the chunk.
     pub elements: usize,
-    /// How many content blocks, by which Anthropic's cache looks back; 0 in the other formats.
+    /// The number of content blocks, in which Anthropic's cache measures how far it looks back; 0 in formats other than
+    /// Anthropic and Bedrock.
     pub blocks: usize,
-    /// Its cache marks, in order.
+    /// The lifetimes of the cache markers in the chunk, in order.
     pub marks: Vec<CacheTtl>,
-    /// Who speaks in the first element.
+    /// The side of the first element; `None` if the chunk has no elements.
     pub first: Option<Side>,
-    /// Who speaks in the last element.
+    /// The side of the last element; `None` if the chunk has no elements.
     pub last: Option<Side>,
     /// Ids of the calls made, in order.
     pub calls: Vec<String>,
@@ -107,7 +108,7 @@ pub struct ChunkStructure {
 }
 
 impl ChunkStructure {
-    /// Notes the id of a call or an output that was written.
+    /// Records the id of a call or an output that was written.
     pub(crate) fn record_call_id(&mut self, entry: &PairedItem<'_>, target: &Structure) {
         let written = |own: &str| entry.call_id.unwrap_or(own).to_owned();
         match call_side(entry.item, target) {
@@ -121,18 +122,18 @@ impl ChunkStructure {
 /// A payload without its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope {
-    /// Up to and including the `[` of the history's array.
+    /// The JSON text up to and including the `[` of the history's array.
     pub before: String,
     /// Elements that lead the array, joined by commas; may be empty.
     pub lead: String,
-    /// From the `]` on.
+    /// The JSON text from the `]` of the history's array to the end.
     pub after: String,
     /// What was lost; paths begin with `instructions`, `tools`, `options` or a field's name.
     pub losses: Vec<Loss>,
 }
 
 impl Envelope {
-    /// Joins the envelope and chunks' elements into the payload.
+    /// Joins the envelope and the elements of chunks into the payload.
     #[must_use]
     pub fn assemble<'a>(&'a self, chunks: impl IntoIterator<Item = &'a str>) -> String {
         let mut out = self.before.clone();

@@ -10,34 +10,34 @@ pub enum WireError {
     /// The text is not JSON.
     #[error("not JSON, line {line} column {column}")]
     NotJson {
-        /// One-based line.
+        /// The line of the error, counted from 1.
         line: usize,
-        /// One-based column, in bytes.
+        /// The column of the error in bytes, counted from 1; 0 if the text ends right after a line break.
         column: usize,
-        /// The parser's own account.
+        /// The error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },
     /// JSON, but not a request, response or message array of the format.
     #[error("not a document of format {format}: expected {expected}")]
     WrongShape {
-        /// The format it was to be.
+        /// The format that the document was read as.
         format: Format,
-        /// What would have been accepted.
+        /// The documents that would have been accepted.
         expected: &'static str,
     },
     /// A value inside the document is wrong.
     #[error("{format}: {source}")]
     Invalid {
-        /// The format.
+        /// The format of the document.
         format: Format,
-        /// Where and what.
+        /// The error, with the path of the value.
         source: contexture_ir::Error,
     },
     /// UI messages that the AI SDK's validation would refuse.
     #[error("ui message: `{path}`: {what}")]
     InvalidUi {
-        /// Where, from the array: `[3].parts[0].state`.
+        /// The path of the value, from the array of messages: `[3].parts[0].state`.
         path: String,
         /// What is wrong and what was expected.
         what: String,

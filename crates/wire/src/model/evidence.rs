@@ -3,6 +3,7 @@
 //! Every format is asked, and the most certain evidence wins, so that no format has to know another's signs. The rank of
 //! a sign is a constant of [`Evidence`]; two formats never give evidence of one rank.
 
+use crate::model::json::string_field;
 use contexture_ir::Fields;
 use serde_json::value::RawValue;
 
@@ -32,11 +33,6 @@ impl Evidence {
     }
 }
 
-/// Returns a member that is a text.
-pub(crate) fn text_member(fields: &Fields<'_>, name: &str) -> Option<String> {
-    serde_json::from_str(fields.get(&[name])?.get()).ok()
-}
-
 /// Returns the elements of a member that is an array; none where it is something else.
 pub(crate) fn member_elements<'a>(fields: &Fields<'a>, name: &str) -> Vec<&'a RawValue> {
     let array = fields.get(&[name]);
@@ -56,7 +52,7 @@ pub(crate) fn member_objects<'a>(fields: &Fields<'a>, name: &str) -> Vec<Fields<
 /// Reports whether messages use words that only Chat Completions has: a leading system message, roles of tools, calls
 /// beside the content.
 pub(crate) fn has_chat_words(messages: &[Fields<'_>]) -> bool {
-    let mut roles = messages.iter().map(|one| text_member(one, "role"));
+    let mut roles = messages.iter().map(|one| string_field(one, "role"));
     let leads = roles.clone().next().flatten();
     matches!(leads.as_deref(), Some("system" | "developer"))
         || roles.any(|role| matches!(role.as_deref(), Some("tool" | "function" | "developer")))

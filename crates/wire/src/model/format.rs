@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A name that is no format's.
+/// The error for a name that no format has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown format {name:?}: expected openai-chat, openai-responses, anthropic, gemini, bedrock, ui or items"
@@ -22,10 +22,10 @@ pub enum Format {
     /// OpenAI Chat Completions, and the many hosts compatible with it.
     #[serde(rename = "openai-chat")]
     OpenAiChat,
-    /// OpenAI Responses.
+    /// The Responses API of OpenAI.
     #[serde(rename = "openai-responses")]
     OpenAiResponses,
-    /// Anthropic Messages.
+    /// The Messages API of Anthropic.
     Anthropic,
     /// Gemini `generateContent`, Vertex included.
     Gemini,
@@ -33,12 +33,12 @@ pub enum Format {
     Bedrock,
     /// AI SDK UI messages.
     Ui,
-    /// Our own: items as they are stored.
+    /// Contexture's own format: items as they are stored.
     Items,
 }
 
 impl Format {
-    /// All formats.
+    /// All formats, in the order of the variants.
     pub const ALL: [Self; 7] = [
         Self::OpenAiChat,
         Self::OpenAiResponses,
@@ -49,7 +49,7 @@ impl Format {
         Self::Items,
     ];
 
-    /// The formats a model's provider accepts.
+    /// The formats that providers of models accept.
     pub const PROVIDERS: [Self; 5] = [
         Self::OpenAiChat,
         Self::OpenAiResponses,
@@ -58,14 +58,14 @@ impl Format {
         Self::Bedrock,
     ];
 
-    /// The format that hosts speak which are compatible with other providers.
+    /// The format of hosts that are compatible with another provider: Chat Completions.
     pub const COMPATIBLE: Self = Self::OpenAiChat;
 
-    /// The format that payloads are written in where nobody names another.
+    /// The format that payloads are written in if none is named.
     pub const DEFAULT_TARGET: Self = Self::Anthropic;
 
-    /// The format in which a provider, by its name in the catalogue, speaks to its own models; OpenAI's chat, which most
-    /// hosts understand, for the others.
+    /// Returns the format of the API of a provider, named as in the catalogue; Chat Completions, which most hosts
+    /// accept, for any other name.
     #[must_use]
     pub fn of_provider(provider: &str) -> Self {
         match provider {
@@ -77,7 +77,7 @@ impl Format {
         }
     }
 
-    /// The name users write, also the key of the format's own fields in an item's `ctx:wire`.
+    /// Returns the name that users write, which is also the key of the format's own fields in an item's `ctx:wire`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

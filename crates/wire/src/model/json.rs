@@ -5,6 +5,7 @@
 //! is written twice keeps its first value: typed members come first, carried ones after them.
 
 use contexture_ir::{Extra, Fields, quote_json};
+use serde_json::value::RawValue;
 
 use crate::model::format_extras::original_key;
 
@@ -129,6 +130,16 @@ impl ObjectWriter {
         self.text.push(':');
         self.text.push_str(json);
     }
+}
+
+/// Reads a string value.
+pub(crate) fn string_value(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Reads a string member.
+pub(crate) fn string_field(fields: &Fields<'_>, name: &str) -> Option<String> {
+    fields.get(&[name]).and_then(string_value)
 }
 
 /// Joins JSON values into an array.

@@ -3,11 +3,10 @@
 //! Members keep the order in which they first came; what is not grown stays the text it was. Every
 //! operation costs what it adds.
 
+use crate::model::json::json_array;
 use contexture_ir::{Fields, Raw, quote_json};
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
-
-use crate::model::json::json_array;
 
 /// How deep objects are merged; deeper ones are replaced whole.
 const DEPTH: usize = 8;

@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Something a translation dropped or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// Where: in the source document when lifting (`messages[3].content[0]`), in the items when
+    /// The path of what was lost: in the source document when lifting (`messages[3].content[0]`), in the items when
     /// lowering (`items[12].content[0]`).
     pub path: String,
     /// What kind of thing was lost.
@@ -24,9 +24,9 @@ pub struct Loss {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LossKind {
-    /// A whole item or block the target has no word for.
+    /// An item or block that the target cannot express.
     Item,
-    /// A part of an item the target has no word for.
+    /// A part of an item that the target cannot express.
     Part,
     /// A field of another format.
     Field,
@@ -47,7 +47,7 @@ pub enum LossKind {
 }
 
 impl LossKind {
-    /// The word in reports.
+    /// Returns the name that reports use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Records one.
+    /// Records a loss; `why` is a sentence fragment without a full stop.
     pub fn push(&mut self, path: impl Into<String>, what: LossKind, why: impl Into<String>) {
         self.list.push(Loss {
             path: path.into(),
@@ -87,7 +87,7 @@ impl Losses {
         });
     }
 
-    /// Moves everything out of `other`, each path prefixed.
+    /// Moves all losses out of `other`, and puts the prefix before their paths.
     pub(crate) fn extend_with_prefix(&mut self, prefix: &str, other: Losses) {
         self.list.extend(other.list.into_iter().map(|mut loss| {
             loss.path.insert_str(0, prefix);
@@ -95,13 +95,13 @@ impl Losses {
         }));
     }
 
-    /// The losses in the order they occurred.
+    /// Returns the losses in the order they were recorded.
     #[must_use]
     pub fn into_vec(self) -> Vec<Loss> {
         self.list
     }
 
-    /// Whether nothing was lost.
+    /// Reports whether nothing was lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()

@@ -9,19 +9,19 @@ use contexture_ir::Item;
 use crate::model::pairing::OpenCalls;
 use crate::model::structure::Structure;
 
-/// An item with what its neighbours say about it.
+/// An item with the facts about it that follow from other items.
 #[derive(Clone, Copy, Debug)]
 pub struct PairedItem<'a> {
-    /// The item.
+    /// The item to write.
     pub item: &'a Item,
-    /// For an output: the name of the function it answers, if the call is known.
+    /// The name of the called function, for an output whose call is known; `None` for everything else.
     pub function: Option<&'a str>,
-    /// The call id to write instead of the item's own, where ids were made unique.
+    /// The call id to write instead of the item's own; `None` unless repair replaced it.
     pub call_id: Option<&'a str>,
 }
 
 impl<'a> PairedItem<'a> {
-    /// An item without neighbours.
+    /// Wraps an item about which other items tell nothing.
     #[must_use]
     pub const fn new(item: &'a Item) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl<'a> PairedItem<'a> {
         }
     }
 
-    /// The call id to write for a call or an output; empty for other items.
+    /// Returns the call id to write for a call or an output; empty for other items.
     #[must_use]
     pub fn call_id(&self) -> &'a str {
         match (self.call_id, self.item) {
@@ -43,12 +43,12 @@ impl<'a> PairedItem<'a> {
     }
 }
 
-/// Who speaks.
+/// The two sides of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// People, the host, tools: whatever the model reads.
+    /// People, the host and tools.
     User,
-    /// The model.
+    /// The model that answers.
     Model,
 }
 
@@ -87,7 +87,7 @@ pub fn partner_indices<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Opt
     partner
 }
 
-/// The items as entries, outputs knowing their function's name.
+/// Wraps items; outputs get the name of the function that they answer.
 #[must_use]
 pub fn paired_items(items: &[Item]) -> Vec<PairedItem<'_>> {
     let partner = partner_indices(items);
@@ -108,12 +108,12 @@ pub fn paired_items(items: &[Item]) -> Vec<PairedItem<'_>> {
         .collect()
 }
 
-/// A stretch of entries of one side.
+/// Consecutive entries of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct RoleRun<'r, 'a> {
-    /// Whose.
+    /// The side that the entries are on.
     pub side: Side,
-    /// The index of the first entry in the whole list.
+    /// The index of the first entry in the list that was cut into runs.
     pub start: usize,
     /// The entries, at least one.
     pub entries: &'r [PairedItem<'a>],

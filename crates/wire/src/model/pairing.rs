@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct OpenCalls<K> {
     step: usize,
-    /// A key stays when all its calls are answered.
+    /// Steps with unanswered calls, by key, oldest first; a key stays when all its calls are answered.
     open: BTreeMap<K, Vec<StepCalls>>,
     done: Vec<StepCalls>,
 }
@@ -36,14 +36,14 @@ struct StepCalls {
     outputs: Vec<usize>,
 }
 
-/// What an output answers.
+/// The result of matching an output with the calls before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputMatch {
-    /// A call, see [`OpenCalls::into_pairs`].
+    /// The output answers a call; [`OpenCalls::into_pairs`] tells which.
     Call,
-    /// Calls that all have their outputs already.
+    /// All calls of the key have their outputs already.
     Late,
-    /// No call that stands before it.
+    /// No call of the key stands before the output.
     Unknown,
 }
 
@@ -58,12 +58,12 @@ impl<K> Default for OpenCalls<K> {
 }
 
 impl<K: Ord> OpenCalls<K> {
-    /// Calls that come now belong to another step.
+    /// Ends the step: calls that are added from now on belong to the next one.
     pub fn end_step(&mut self) {
         self.step += 1;
     }
 
-    /// A call.
+    /// Adds a call to the current step, with its index in the history.
     pub fn add_call(&mut self, key: K, index: usize) {
         let steps = self.open.entry(key).or_default();
         match steps.last_mut() {
@@ -77,7 +77,7 @@ impl<K: Ord> OpenCalls<K> {
         }
     }
 
-    /// An output.
+    /// Matches an output with an unanswered call of its key, in the nearest step before it that has one.
     pub fn match_output(&mut self, key: &K, index: usize) -> OutputMatch {
         let Some(steps) = self.open.get_mut(key) else {
             return OutputMatch::Unknown;
@@ -94,7 +94,7 @@ impl<K: Ord> OpenCalls<K> {
         OutputMatch::Call
     }
 
-    /// Each call that was answered, with its output.
+    /// Returns the indices of each answered call and of its output.
     pub fn into_pairs(self) -> impl Iterator<Item = (usize, usize)> {
         let steps = self
             .done

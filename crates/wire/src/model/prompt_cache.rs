@@ -26,7 +26,7 @@ pub enum RequestPart {
 }
 
 impl RequestPart {
-    /// The lower-case word.
+    /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -156,20 +156,20 @@ pub struct OutlineBlock<'a, 'f> {
 /// What a block's cached form has beside the block's own JSON.
 #[derive(Clone, Copy, Debug)]
 pub enum BlockContext<'a, 'f> {
-    /// Nothing.
+    /// Nothing beside the block itself.
     Alone,
-    /// A word: the block is a text that stands for a whole message.
+    /// The role of a message: the block is a text that stands for that message.
     Word(&'static str),
     /// The other members of its message, for the first of a message's blocks.
     FirstOf {
-        /// The message.
+        /// The message that the block belongs to.
         message: &'f Fields<'a>,
         /// The member that holds the blocks.
         content: &'static str,
     },
     /// The block is a message with one text, which the cache takes for one block of this type.
     OneText {
-        /// The message.
+        /// The message that the block stands for.
         message: &'f Fields<'a>,
         /// The member that holds the text.
         content: &'static str,
@@ -181,7 +181,7 @@ pub enum BlockContext<'a, 'f> {
 /// What is counted with a block beside its own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOverhead {
-    /// Nothing.
+    /// No overhead beside its own text.
     None,
     /// The overhead of the system prompt.
     System,

@@ -12,17 +12,16 @@ pub const CONTINUE: &str = "[Continue.]";
 /// What a target demands of a history. Start from [`RepairRules::for_format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairRules {
-    /// The format the history will be written in. What its writer leaves out says nothing there: such a
-    /// message is taken out, and such another item is no beginning, no end and nothing a thought led to.
-    /// For Anthropic that is, among others, text of white space only.
+    /// The format that the history will be written in. A message of which its writer would write nothing is removed;
+    /// any other such item does not count as the beginning, the end or what a thought led to. For Anthropic this
+    /// includes text of white space only.
     pub target: Format,
-    /// What becomes of a call that nobody answered. A custom tool's call, or another call that is no
-    /// function's, is always taken out: no output can be made up for it.
+    /// What becomes of a call without an output. A call that is not a function's, such as a custom tool's, is always
+    /// removed, because no output can be made up for it.
     pub unanswered: Unanswered,
-    /// What call ids may look like.
+    /// The form of call ids that the target accepts.
     pub call_ids: CallIds,
-    /// Whether an item's id may stand only once: a thought that stands again is taken out, another
-    /// item loses its id.
+    /// Whether each item id may occur only once: a repeated thought is removed, any other item loses the repeated id.
     pub unique_item_ids: bool,
     /// Whether the first message must be the user's; else [`BEGINNING`] is put before it.
     pub user_first: bool,
@@ -31,36 +30,36 @@ pub struct RepairRules {
     pub user_last: bool,
 }
 
-/// What becomes of a call that nobody answered.
+/// What becomes of a call without an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unanswered {
     /// It gets the output [`NO_RESULT`], so that the model sees what it wanted.
     #[default]
     Placeholder,
-    /// It is taken out, as are thoughts that led to nothing else.
+    /// It is removed, and so are thoughts that led to nothing else.
     Strip,
 }
 
-/// What call ids may look like; an id that may not is replaced by one derived from it.
+/// The form of call ids that a target accepts; any other id is replaced by one derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallIds {
-    /// The longest id, in bytes; at least 16.
+    /// The length of the longest id in bytes; less than 16 counts as 16.
     pub max_bytes: usize,
-    /// Which characters it may hold.
+    /// The characters that an id may contain.
     pub charset: Charset,
 }
 
-/// Which characters an id may hold.
+/// The characters that an id may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// Any.
+    /// Any character, ASCII or not.
     Any,
-    /// `A-Z a-z 0-9 _ -`.
+    /// Only the characters `A-Z a-z 0-9 _ -`.
     Plain,
 }
 
 impl CallIds {
-    /// Whether the target takes an id.
+    /// Reports whether the target accepts an id; an empty one is never accepted.
     #[must_use]
     pub fn accepts(&self, id: &str) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

@@ -4,10 +4,13 @@
 //! differ in which of them they read. The names of members are those of all providers, for the same reason; how one tool is
 //! read is each format's own.
 
+use std::borrow::Cow;
+
 use contexture_ir::Fields;
 use serde_json::value::RawValue;
 
-use crate::proxy::json_edit::{json_array, json_object};
+use crate::model::json::json_array;
+use crate::proxy::json_edit::json_object;
 
 /// Reports whether a tool may be offered that has a name in these spellings.
 pub type ToolRule<'a> = &'a dyn Fn(&[&str]) -> bool;
@@ -47,9 +50,9 @@ const TOOL_OPTION_FIELDS: [&str; 6] = [
 ];
 
 /// A member of a request as the rule leaves it.
-struct RestrictedMember {
-    /// `None`: nothing of it is left.
-    value: Option<String>,
+struct RestrictedMember<'v> {
+    /// `None`: nothing of it is left. What stays is borrowed: a history can be megabytes.
+    value: Option<Cow<'v, str>>,
     is_changed: bool,
     /// Whether it still offers a tool.
     has_tools: bool,
@@ -67,7 +70,7 @@ pub(crate) fn filter_tool_lists(
     // Members are kept as text and in order: parsing to values would lose duplicates and the
     // spelling of numbers.
     let fields = Fields::parse(body).map_err(|_| ToolFilterError::Unreadable)?;
-    let mut members: Vec<(&str, String)> = Vec::new();
+    let mut members: Vec<(&str, Cow<'_, str>)> = Vec::new();
     let (mut is_changed, mut has_tools) = (false, false);
     for (name, value) in fields.iter() {
         let restricted = restrict_member(name, value, rule, restrict_tool)?;
@@ -82,17 +85,17 @@ pub(crate) fn filter_tool_lists(
     }
     // Providers refuse a choice among tools where none are left.
     members.retain(|(name, _)| has_tools || !TOOL_OPTION_FIELDS.contains(name));
-    let members = members.iter().map(|(name, value)| (*name, value.as_str()));
+    let members = members.iter().map(|(name, value)| (*name, value.as_ref()));
     Ok(Some(json_object(members)))
 }
 
 /// Takes forbidden tools out of one member of a request.
-fn restrict_member(
+fn restrict_member<'v>(
     name: &str,
-    value: &RawValue,
+    value: &'v RawValue,
     rule: ToolRule<'_>,
     restrict_tool: RestrictTool,
-) -> Result<RestrictedMember, ToolFilterError> {
+) -> Result<RestrictedMember<'v>, ToolFilterError> {
     let tools: Option<Vec<&RawValue>> = match TOOL_LISTS.contains(&name) {
         true => serde_json::from_str(value.get()).map_err(|_| ToolFilterError::Unreadable)?,
         false => None,
@@ -108,7 +111,7 @@ fn restrict_member(
     }
     let Some(tools) = tools else {
         return Ok(RestrictedMember {
-            value: Some(value.get().to_owned()),
+            value: Some(value.get().into()),
             is_changed: false,
             has_tools: is_standalone,
         });
@@ -125,9 +128,9 @@ fn restrict_member(
     Ok(RestrictedMember {
         value: match is_unchanged {
             // Byte for byte: white space in a list that stays is part of what the client sent.
-            true => Some(value.get().to_owned()),
+            true => Some(value.get().into()),
             false if allowed.is_empty() => None,
-            false => Some(json_array(allowed.iter().map(String::as_str))),
+            false => Some(json_array(&allowed).into()),
         },
         is_changed: !is_unchanged,
         has_tools: !allowed.is_empty(),
@@ -136,12 +139,14 @@ fn restrict_member(
 
 /// Refuses a request that insists on a tool which may not be offered: sent without it, it would mean something else.
 fn check_tool_options(
-    members: &[(&str, String)],
+    members: &[(&str, Cow<'_, str>)],
     rule: ToolRule<'_>,
 ) -> Result<(), ToolFilterError> {
     for (name, value) in members {
-        let is_option = TOOL_OPTION_FIELDS.contains(name);
-        let Some(choice) = Fields::parse(value).ok().filter(|_| is_option) else {
+        if !TOOL_OPTION_FIELDS.contains(name) {
+            continue;
+        }
+        let Ok(choice) = Fields::parse(value) else {
             continue;
         };
         if let Some(tool) = stated_names(&choice)?.iter().find(|tool| !rule(&[tool])) {

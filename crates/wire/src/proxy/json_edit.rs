@@ -1,5 +1,7 @@
 //! Edits of parsed JSON: members by name and by pointer, and texts put together from parts that stay as written.
 
+use std::borrow::Cow;
+
 use contexture_ir::{Fields, quote_json};
 use serde_json::Value;
 
@@ -47,10 +49,34 @@ pub(crate) fn json_object<'a>(members: impl IntoIterator<Item = (&'a str, &'a st
     format!("{{{}}}", members.join(","))
 }
 
-/// Writes an array of these values, which are JSON already.
-pub(crate) fn json_array<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
-    let values: Vec<&str> = values.into_iter().collect();
-    format!("[{}]", values.join(","))
+/// Returns an object with one member edited, all else as written; `None` if it has no such member or `edit` changes nothing.
+pub(crate) fn edit_member(
+    object: &str,
+    name: &str,
+    edit: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let fields = Fields::parse(object).ok()?;
+    let mut is_changed = false;
+    let members: Vec<(&str, Cow<'_, str>)> = fields
+        .iter()
+        .map(|(other, value)| {
+            let edited = (other == name).then(|| edit(value.get())).flatten();
+            is_changed |= edited.is_some();
+            (other, edited.map_or(Cow::Borrowed(value.get()), Cow::Owned))
+        })
+        .collect();
+    let members = members.iter().map(|(name, value)| (*name, value.as_ref()));
+    is_changed.then(|| json_object(members))
+}
+
+/// Returns an object without a member, all else as written; `None` if it has no such member.
+pub(crate) fn without_member(object: &str, name: &str) -> Option<String> {
+    let fields = Fields::parse(object).ok()?;
+    fields.get(&[name])?;
+    let others = fields.iter().filter(|(other, _)| *other != name);
+    Some(json_object(
+        others.map(|(other, value)| (other, value.get())),
+    ))
 }
 
 /// Replaces a member of a request, by whichever of its names it has, and puts it at the end under the first one. A body that
@@ -94,6 +120,11 @@ mod tests {
                 Format::Gemini,
                 r#"{"toolConfig":{"retrievalConfig":{"languageCode":"en"}}}"#,
                 r#"{"toolConfig":{"retrievalConfig":{"languageCode":"en"},"functionCallingConfig":{"mode":"NONE"}}}"#,
+            ),
+            (
+                Format::Bedrock,
+                r#"{"n": 1e2, "toolConfig": {"tools": [ ], "toolChoice": {"any": {}}}}"#,
+                r#"{"n":1e2,"toolConfig":{"tools":[ ]}}"#,
             ),
         ] {
             let edits = format.spec().proxy().unwrap();

@@ -87,19 +87,19 @@ pub trait StreamEdits: fmt::Debug + Send {
 /// What the client gets of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventAction {
-    /// The event, as edited.
+    /// The client gets the event as edited.
     Show,
-    /// Nothing.
+    /// The client gets nothing of the event.
     Drop,
-    /// Decided when the round is over.
+    /// The event is held back until the round is over.
     Hold,
 }
 
 /// How a merged answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergedEnding {
-    /// As the last round says.
+    /// It ends as the last round does.
     LastRound,
-    /// Because there is no other round, though the model asked for one.
+    /// It ends although the model asked for another round.
     Early,
 }

@@ -1,5 +1,7 @@
 //! Several rounds as one answer: what the formats' merging shares.
 
+use std::collections::BTreeMap;
+
 use contexture_ir::Fields;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -49,6 +51,48 @@ pub(crate) fn collect_elements(
         .filter(|element| is_shown(element))
         .cloned()
         .collect()
+}
+
+/// The client's indexes of what a streamed answer numbers anew in each round: one sequence without gaps over all rounds,
+/// without the calls of server tools.
+#[derive(Debug, Default)]
+pub(crate) struct ClientIndexes {
+    /// Elements that the client has got, over all rounds.
+    sent_count: u64,
+    /// The client's index of each element of this round; `None` for those it does not see.
+    of_round: BTreeMap<u64, Option<u64>>,
+}
+
+impl ClientIndexes {
+    /// Begins an element and returns its index for the client; `None` if the client does not see it.
+    pub(crate) fn begin(&mut self, index: u64, is_shown: bool) -> Option<u64> {
+        let place = is_shown.then_some(self.sent_count);
+        self.sent_count += u64::from(is_shown);
+        self.of_round.insert(index, place);
+        place
+    }
+
+    /// Returns the index of an element that has begun; `None` also for one that has not.
+    pub(crate) fn get(&self, index: u64) -> Option<u64> {
+        self.of_round.get(&index).copied().flatten()
+    }
+
+    /// Returns the index of an element, which begins here if it is new.
+    pub(crate) fn get_or_begin(
+        &mut self,
+        index: u64,
+        is_shown: impl FnOnce() -> bool,
+    ) -> Option<u64> {
+        match self.of_round.get(&index) {
+            Some(place) => *place,
+            None => self.begin(index, is_shown()),
+        }
+    }
+
+    /// Begins the next round, whose elements are numbered from 0 again.
+    pub(crate) fn begin_next_round(&mut self) {
+        self.of_round.clear();
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::model::paired_item::partner_indices;
 /// An item with what its store knows about it.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldItem<'a> {
-    /// The item.
+    /// The item to fold.
     pub item: &'a Item,
     /// The message it belongs to, if known.
     pub message_id: Option<&'a str>,
@@ -36,7 +36,7 @@ pub struct FoldItem<'a> {
 }
 
 impl<'a> FoldItem<'a> {
-    /// An item nobody knows more about, for everyone.
+    /// Wraps an item about which nothing else is known and which everyone may see.
     #[must_use]
     pub const fn new(item: &'a Item) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl<'a> FoldItem<'a> {
     }
 }
 
-/// For whom messages are put together.
+/// The audience for which items are folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FoldAudience {
     /// People: items that they may see.
@@ -57,30 +57,30 @@ pub enum FoldAudience {
     User,
     /// Models: items that they may see.
     Model,
-    /// Whoever: every item.
+    /// Everyone: all items, whoever may see them.
     Everyone,
 }
 
 /// Which extension items become `data-…` parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extensions<'a> {
-    /// None.
+    /// No extension items.
     #[default]
     Hidden,
-    /// Those of these types.
+    /// Extension items of these types.
     Listed(&'a [&'a str]),
-    /// All but our own bookkeeping.
+    /// All extension items but Contexture's own bookkeeping (`ctx:…`).
     Shown,
 }
 
 /// How items become messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldOptions<'a> {
-    /// For whom; default: people.
+    /// The audience of the messages; default: people.
     pub audience: FoldAudience,
-    /// Whether system messages are among them; default: no.
+    /// Whether system messages are included; default: no.
     pub include_system: bool,
-    /// Which extension items, compactions and outputs without a call show; default: none.
+    /// Which extension items, compactions and outputs without a call are shown; default: none.
     pub extensions: Extensions<'a>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> IdKey<'a> {
     }
 }
 
-/// For every output the call it answers; empty if there is no output.
+/// Returns the index of each item's partner, see [`partner_indices`]; empty if every output already names its call.
 fn answered_calls(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
     let open = |item: &FoldItem<'_>| {
         matches!(item.item, Item::FunctionCallOutput(_)) && item.answers.is_none()
@@ -140,7 +140,7 @@ fn answered_calls(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
 #[derive(Debug)]
 pub struct Folder<'a, 'o> {
     options: FoldOptions<'o>,
-    /// How many items there were.
+    /// The number of items taken so far.
     count: usize,
     groups: Vec<UiMessageBuilder<'a>>,
     by_id: BTreeMap<IdKey<'a>, usize>,
@@ -154,7 +154,7 @@ pub struct Folder<'a, 'o> {
 }
 
 impl<'a, 'o> Folder<'a, 'o> {
-    /// Nothing folded yet.
+    /// Creates a folder that has taken no item yet.
     #[must_use]
     pub const fn new(options: FoldOptions<'o>) -> Self {
         Self {
@@ -203,7 +203,7 @@ impl<'a, 'o> Folder<'a, 'o> {
         }
     }
 
-    /// The message an item belongs to; `speaks` if the item says something by itself.
+    /// Returns the index of the message an item belongs to; `speaks` if the item has content of its own.
     fn locate_message(&mut self, entry: &FoldItem<'a>, speaks: bool) -> usize {
         if let Some(id) = entry.message_id {
             return self.message_with_id(id);
@@ -248,7 +248,7 @@ impl<'a, 'o> Folder<'a, 'o> {
         index
     }
 
-    /// Our own bookkeeping.
+    /// Applies an item of Contexture's own bookkeeping.
     fn apply_bookkeeping(&mut self, entry: &FoldItem<'a>, extension: &'a Extension) {
         let Some(fields) = extension.raw.fields() else {
             return;
@@ -346,7 +346,7 @@ impl<'a, 'o> Folder<'a, 'o> {
         }
     }
 
-    /// An item that says something.
+    /// Adds an item with content of its own to its message.
     fn push_content(&mut self, index: usize, at: usize, entry: &FoldItem<'a>) {
         let Some(group) = self.groups.get_mut(at) else {
             return;
@@ -401,7 +401,7 @@ impl<'a, 'o> Folder<'a, 'o> {
         }
     }
 
-    /// The messages.
+    /// Returns the messages in the order in which they begin.
     #[must_use]
     pub fn finish(self) -> Vec<UiMessage> {
         let include_system = self.options.include_system;

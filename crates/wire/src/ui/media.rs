@@ -200,5 +200,5 @@ fn provider_metadata(detail: Option<&str>, hints: &Extra, extra: &Extra) -> Opti
         metadata.set_string(provider_alias(hints, OPENAI), "imageDetail", detail);
     }
     metadata.insert_linked_fields(hints, extra);
-    metadata.joined_json()
+    metadata.remaining_json()
 }

@@ -10,13 +10,13 @@ use contexture_ir::{Extra, Fields, Raw, quote_json};
 
 use super::ui_only_fields::wire_fields;
 
-/// Our own name among the providers.
+/// Contexture's own name among the providers.
 pub(super) const OWN: &str = "contexture";
 /// Names under which OpenAI's models are served, the usual one first.
 pub(super) const OPENAI: &[&str] = &["openai", "azure"];
 /// Names under which Google's models are served, the usual one first.
 pub(super) const GOOGLE: &[&str] = &["google", "vertex", "googleVertex"];
-/// Anthropic's.
+/// The name under which Anthropic's models are served.
 pub(super) const ANTHROPIC: &[&str] = &["anthropic"];
 
 /// A field of one format's items that a UI part carries as provider metadata.
@@ -165,11 +165,6 @@ impl ProviderMetadata {
     /// Returns what is left to be stored; `None` if everything found its field.
     pub(super) fn remaining_json(&self) -> Option<Raw> {
         (self.untouched || !self.providers.is_empty()).then(|| self.to_raw())
-    }
-
-    /// The whole as JSON; `None` if there is none.
-    pub(super) fn joined_json(&self) -> Option<Raw> {
-        self.remaining_json()
     }
 
     fn to_raw(&self) -> Raw {

@@ -217,7 +217,7 @@ fn reasoning_part(item: &Reasoning, text: &str, hints: &Extra, last: bool) -> Ra
         read => {
             let mut metadata = read.flatten().unwrap_or_default();
             set_opaque_fields(item, &mut metadata, hints, last);
-            metadata.joined_json()
+            metadata.remaining_json()
         }
     };
     let part = ReasoningPartJson {

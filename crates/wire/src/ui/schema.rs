@@ -13,46 +13,46 @@ use ExpectedValue::{
 /// What a field's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedValue {
-    /// A string.
+    /// A JSON string.
     Text,
-    /// A boolean.
+    /// A JSON boolean.
     Flag,
-    /// `true`.
+    /// The value `true`.
     True,
-    /// `false`.
+    /// The value `false`.
     False,
-    /// Anything.
+    /// Any JSON value.
     Json,
-    /// Absent.
+    /// No value: the field must be absent.
     Never,
     /// `streaming` or `done`.
     TextState,
     /// `json` or `text`.
     Encoding,
-    /// An object of objects.
+    /// An object whose values are objects.
     Metadata,
-    /// An object.
+    /// Any JSON object.
     Object,
-    /// An object of strings.
+    /// An object whose values are strings.
     TextRecord,
-    /// What supports a text, an array.
+    /// An array of the citations that support a text.
     Citations,
-    /// A request for approval and perhaps its answer.
+    /// A request for approval with the answer that it must hold.
     Approval(ApprovalAnswer),
     /// The text and file parts of a steering message.
     SteeringParts,
 }
 
-/// Which answer an approval must hold.
+/// The answer that an approval must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovalAnswer {
-    /// None yet.
+    /// No answer yet.
     Open,
-    /// Either.
+    /// Either answer, yes or no.
     Given,
-    /// Yes.
+    /// The answer yes: `approved` is `true`.
     Granted,
-    /// No.
+    /// The answer no: `approved` is `false`.
     Denied,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Field {
 /// The fields of a part behind its `type`, in order.
 pub(super) type FieldTable = &'static [Field];
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartKind {
     Text,
@@ -79,7 +79,7 @@ pub(super) enum PartKind {
         dynamic: bool,
         state: ToolState,
     },
-    /// Stored as it is: data, sources, custom content, pictures of thoughts.
+    /// A part that is stored verbatim: data, a source, custom content, a file of reasoning.
     Plain,
 }
 
@@ -158,7 +158,7 @@ pub(super) const STEERING_TEXT: FieldTable =
     fields![must "text" Text, may "providerMetadata" Metadata];
 const DATA: FieldTable = fields![may "id" Text, must "data" Json];
 
-/// An approval, whatever its answer.
+/// Returns the fields of an approval that must hold the given answer.
 pub(super) const fn approval_fields(answer: ApprovalAnswer) -> FieldTable {
     match answer {
         Open => fields![
@@ -196,7 +196,7 @@ pub(super) const CITATION_DOCUMENT: FieldTable = fields![
     may "filename" Text, may "providerMetadata" Metadata,
 ];
 
-/// A call of a tool the host knows: `tool-<name>`.
+/// Returns the fields of a call of a tool that the host knows: `tool-<name>`.
 const fn static_tool_fields(state: ToolState) -> FieldTable {
     match state {
         ToolState::InputStreaming => fields![
@@ -244,7 +244,7 @@ const fn static_tool_fields(state: ToolState) -> FieldTable {
     }
 }
 
-/// A call of a tool the host does not know: `dynamic-tool`.
+/// Returns the fields of a call of a tool that the host does not know: `dynamic-tool`.
 const fn dynamic_tool_fields(state: ToolState) -> FieldTable {
     match state {
         ToolState::InputStreaming => fields![
@@ -296,7 +296,7 @@ const fn dynamic_tool_fields(state: ToolState) -> FieldTable {
 }
 
 impl PartKind {
-    /// The kind of a part that has no state; `None` for tool calls and unknown types.
+    /// Returns the kind and the fields of a part that is no tool call; `None` for tool calls and unknown types.
     pub(super) fn from_type_name(type_name: &str) -> Option<(Self, FieldTable)> {
         Some(match type_name {
             "text" => (Self::Text, TEXT),
@@ -313,7 +313,7 @@ impl PartKind {
         })
     }
 
-    /// Whether a type names a tool call, and whether the tool is unknown to the host.
+    /// Reports whether the tool of a tool call is unknown to the host; `None` if the type names no tool call.
     pub(super) fn parse_tool_type(type_name: &str) -> Option<bool> {
         if type_name == "dynamic-tool" {
             Some(true)
@@ -322,7 +322,7 @@ impl PartKind {
         }
     }
 
-    /// The fields of a tool call in a state.
+    /// Returns the fields of a tool call in a state.
     pub(super) const fn tool_fields(dynamic: bool, state: ToolState) -> FieldTable {
         if dynamic {
             dynamic_tool_fields(state)

@@ -5,8 +5,9 @@ use contexture_ir::{Fields, Transcript};
 use super::{lift, lower};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
-use crate::model::evidence::{Evidence, member_objects, text_member};
+use crate::model::evidence::{Evidence, member_objects};
 use crate::model::format::Format;
+use crate::model::json::string_field;
 use crate::spec::{FormatHosts, FormatSpec, Identity};
 
 const IDENTITY: Identity = Identity {
@@ -19,7 +20,7 @@ const IDENTITY: Identity = Identity {
     hosts: FormatHosts::Any,
 };
 
-/// UI messages of the AI SDK.
+/// The implementation of [`FormatSpec`] for UI messages of the AI SDK.
 #[derive(Debug)]
 pub(crate) struct Ui;
 
@@ -68,5 +69,7 @@ impl FormatSpec for Ui {
 
 fn has_typed_parts(message: &Fields<'_>) -> bool {
     let parts = member_objects(message, "parts");
-    parts.iter().any(|part| text_member(part, "type").is_some())
+    parts
+        .iter()
+        .any(|part| string_field(part, "type").is_some())
 }

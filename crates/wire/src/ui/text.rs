@@ -121,7 +121,7 @@ pub(super) fn fold_text(
         metadata.set_value(OWN, "refusal", yes);
     }
     metadata.insert_linked_fields(&hints, &part.extra);
-    text_part(part, &hints, status, metadata.joined_json())
+    text_part(part, &hints, status, metadata.remaining_json())
 }
 
 /// Whether a text is a refusal.

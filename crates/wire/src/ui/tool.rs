@@ -306,7 +306,7 @@ impl ToolDraft<'_> {
         }
     }
 
-    /// The part.
+    /// Builds the tool part of the call, with its state, approval and output.
     pub(super) fn fold_part(&self) -> Raw {
         let dynamic = self
             .hints
@@ -350,7 +350,7 @@ impl ToolDraft<'_> {
             metadata.set_string(provider_alias(&self.hints, OPENAI), "itemId", id);
         }
         metadata.insert_linked_fields(&self.hints, &self.call.extra);
-        metadata.joined_json()
+        metadata.remaining_json()
     }
 
     fn fold_input(&self, state: ToolState, fields: &mut CollectedFields) {
@@ -414,7 +414,7 @@ fn fold_output(output: &FunctionCallOutput, state: ToolState, fields: &mut Colle
             if let Some(id) = &output.id {
                 metadata.set_string(OWN, "id", id);
             }
-            metadata.joined_json()
+            metadata.remaining_json()
         }
     };
     fields.push_if_some("resultProviderMetadata", metadata);

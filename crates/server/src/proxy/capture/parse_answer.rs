@@ -4,8 +4,8 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use contexture::ir::Transcript;
 use contexture::models_http::{BodyStream, decompress_stream, event_data};
-use contexture::wire::{Accumulator, StreamEvent};
-use contexture::{DocumentKind, Format, lift};
+use contexture::wire::{Accumulator, DocumentKind, StreamEvent};
+use contexture::{Format, lift};
 use futures_util::StreamExt as _;
 use serde_json::value::RawValue;
 
@@ -75,9 +75,9 @@ async fn accumulate_stream(
     let mut any = false;
     // A stream that breaks off is stored as far as it came: the client has seen that much.
     while let Some(Ok(data)) = events.next().await {
-        // The end mark of Chat Completions is no JSON.
+        // The end mark of Chat Completions is no JSON. Whatever follows it is read too: the answer ends with its stream.
         if data == "[DONE]" {
-            break;
+            continue;
         }
         let pushed = accumulator.push(&data);
         publish(pushed.map_err(|error| ProxyFailure::from_error("answer", &error))?);

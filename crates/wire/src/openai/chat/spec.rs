@@ -9,8 +9,9 @@ use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
-use crate::model::evidence::{Evidence, has_chat_words, text_member};
+use crate::model::evidence::{Evidence, has_chat_words};
 use crate::model::format::Format;
+use crate::model::json::string_field;
 use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
@@ -31,7 +32,7 @@ use crate::spec::{
 };
 use crate::stream::StreamParser;
 
-/// The format.
+/// The format that this folder implements.
 pub(super) const FORMAT: Format = Format::OpenAiChat;
 /// The key of Chat's own fields in `ctx:wire`.
 pub(super) const NAME: &str = FORMAT.as_str();
@@ -111,7 +112,7 @@ const OUTLINE: OutlineShape = OutlineShape {
 /// What was seen in messages that use words which only this format has.
 const CHAT_WORDS: &str = "messages with `tool_calls`, `tool_call_id` or a system role";
 
-/// OpenAI Chat Completions.
+/// The implementation of [`FormatSpec`] for OpenAI Chat Completions.
 #[derive(Debug)]
 pub(crate) struct Chat;
 
@@ -185,7 +186,7 @@ impl FormatSpec for Chat {
         if has_chat_words(messages) {
             return Some(Evidence::new(Evidence::OWN_WORDS + 2, CHAT_WORDS));
         }
-        let is_system = |message| text_member(message, "role").as_deref() == Some("system");
+        let is_system = |message| string_field(message, "role").as_deref() == Some("system");
         if messages.iter().any(is_system) {
             return Some(Evidence::new(Evidence::OWN_WORDS, CHAT_WORDS));
         }

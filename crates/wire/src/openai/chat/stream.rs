@@ -9,11 +9,10 @@ use contexture_ir::{Fields, Raw};
 use serde_json::value::RawValue;
 
 use super::response;
-use crate::model::json::{as_object, json_array};
+use crate::model::json::{as_object, json_array, string_field, string_value};
 use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
-    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure, string_field,
-    string_value,
+    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure,
 };
 use crate::truncation::{self, INCOMPLETE, MARK};
 

@@ -177,7 +177,7 @@ pub(super) fn parse_response_format(value: &RawValue) -> Option<ResponseFormat> 
     (fields.is_empty() && inner.is_empty()).then_some(read)
 }
 
-/// Writes `response_format`.
+/// Writes `response_format`; a schema without a name is called `response`.
 pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
     let mut object = ObjectWriter::new();
     match format {

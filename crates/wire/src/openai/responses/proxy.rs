@@ -1,13 +1,11 @@
 //! What a proxy edits in Responses' requests and answers.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::spec::{MEMBERS, Responses};
 use crate::openai::shared::proxy;
 use crate::proxy::json_edit::{pointer_or_null, set_member, set_member_in};
-use crate::proxy::rounds::collect_elements;
+use crate::proxy::rounds::{ClientIndexes, collect_elements};
 use crate::proxy::{
     EventAction, IsServerTool, MergedEnding, ProxyEdits, RequestMember, StreamEdits,
     ToolFilterError, ToolRule,
@@ -40,10 +38,7 @@ impl ProxyEdits for Responses {
         _ending: MergedEnding,
     ) {
         // Items of all rounds, one after another. The status does not name calls, so no ending is set.
-        let is_shown = |item: &Value| {
-            !(pointer_or_null(item, "/type") == "function_call"
-                && is_server_tool(pointer_or_null(item, "/name")))
-        };
+        let is_shown = |item: &Value| !is_server_call(item, is_server_tool);
         let output = collect_elements(rounds, "/output", is_shown);
         set_member(merged, "output", output);
     }
@@ -53,14 +48,17 @@ impl ProxyEdits for Responses {
     }
 }
 
+/// Reports whether an item calls a tool of the server, which the client does not see.
+fn is_server_call(item: &Value, is_server_tool: IsServerTool<'_>) -> bool {
+    pointer_or_null(item, "/type") == "function_call"
+        && is_server_tool(pointer_or_null(item, "/name"))
+}
+
 /// The items of an answer.
 #[derive(Debug, Default)]
 struct ResponsesItems {
     is_later_round: bool,
-    /// Items that the client has got.
-    sent_count: u64,
-    /// The client's index of each item of this round; `None` for calls of server tools.
-    client_indexes: BTreeMap<u64, Option<u64>>,
+    indexes: ClientIndexes,
     /// The number of the next event.
     next_number: u64,
     /// The id that the answer began with: clients refuse an end that has another.
@@ -85,15 +83,8 @@ impl StreamEdits for ResponsesItems {
         // Indexes count per round, and calls of server tools take some: the client needs one sequence without gaps.
         if let Some(index) = pointer_or_null(event, "/output_index").as_u64() {
             let item = pointer_or_null(event, "/item");
-            let own = pointer_or_null(item, "/type") == "function_call"
-                && is_server_tool(pointer_or_null(item, "/name"));
-            let shown = &mut self.sent_count;
-            let place = *self.client_indexes.entry(index).or_insert_with(|| {
-                let place = (!own).then_some(*shown);
-                *shown += u64::from(!own);
-                place
-            });
-            let Some(place) = place else {
+            let is_shown = || !is_server_call(item, is_server_tool);
+            let Some(place) = self.indexes.get_or_begin(index, is_shown) else {
                 return EventAction::Drop;
             };
             set_member(event, "output_index", place);
@@ -104,8 +95,8 @@ impl StreamEdits for ResponsesItems {
 
     fn begin_next_round(&mut self) {
         self.is_later_round = true;
-        // `sent_count` and `next_number` stay: the client counts on over all rounds.
-        self.client_indexes.clear();
+        // `next_number` stays: the client counts events over all rounds.
+        self.indexes.begin_next_round();
     }
 
     fn rewrite_end(&mut self, event: &mut Value, merged: Option<&Value>) {

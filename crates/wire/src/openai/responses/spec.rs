@@ -31,7 +31,7 @@ use crate::spec::{
 };
 use crate::stream::StreamParser;
 
-/// The format.
+/// The format that this folder implements.
 pub(super) const FORMAT: Format = Format::OpenAiResponses;
 /// The key of this format's hints in `ctx:wire`.
 pub(super) const NAME: &str = FORMAT.as_str();
@@ -115,7 +115,7 @@ const OUTLINE: OutlineShape = OutlineShape {
     beside: None,
 };
 
-/// OpenAI Responses.
+/// The implementation of [`FormatSpec`] for OpenAI Responses.
 #[derive(Debug)]
 pub(crate) struct Responses;
 

@@ -10,10 +10,10 @@ use contexture_ir::{Fields, Raw};
 use serde_json::value::RawValue;
 
 use super::response;
-use crate::model::json::json_array;
+use crate::model::json::{json_array, string_field};
 use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
-    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure, string_field,
+    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure,
 };
 use crate::truncation::{INCOMPLETE, MARK};
 

@@ -167,7 +167,7 @@ pub(super) fn parse_response_format(text: &str) -> Option<ResponseFormat> {
     fields.is_empty().then_some(format)
 }
 
-/// Writes `text.format`.
+/// Writes `text.format`; a schema without a name is called `response`.
 pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
     let mut object = ObjectWriter::new();
     match format {

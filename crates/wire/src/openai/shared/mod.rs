@@ -12,10 +12,9 @@ use contexture_ir::{Error, Extra, Fields, Raw};
 use crate::framing::StreamFraming;
 use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
 use crate::model::chunk::Envelope;
-use crate::model::json::ObjectWriter;
+use crate::model::json::{ObjectWriter, string_field};
 use crate::model::loss::Losses;
 use crate::model::name_rule::NameRule;
-use crate::stream::string_field;
 
 /// The catalogue's and OpenTelemetry's name of the provider, and the slug of its extension items.
 pub(in crate::openai) const PROVIDER: &str = "openai";
