@@ -1,13 +1,13 @@
 //! Why a model over HTTP cannot be set up.
 
-/// What is wrong with the configuration; calls have [`contexture_models::ModelError`].
+/// An error in the configuration of a client; calls have [`contexture_models::ModelError`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// No environment variable has a key.
     #[error("no key: set {}", .variables.join(" or "))]
     NoKey {
-        /// The variables that were looked for.
+        /// Names of the environment variables that were looked for.
         variables: &'static [&'static str],
     },
     /// A key with characters that no header can carry.
@@ -16,33 +16,33 @@ pub enum ClientError {
     /// An address that cannot be called.
     #[error("bad base address: {why}")]
     BadAddress {
-        /// What is wrong with it, without its user and password.
+        /// Description of the fault, without the user and password of the address.
         why: String,
     },
     /// A header that cannot be sent.
     #[error("bad header {name:?}: {why}")]
     BadHeader {
-        /// The header's name.
+        /// Name of the header.
         name: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         why: &'static str,
     },
     /// A format that no provider speaks.
     #[error("{format} is no provider's format")]
     NoProvider {
-        /// The format.
+        /// Format that was asked for.
         format: contexture_wire::Format,
     },
-    /// A certificate that nothing can be held against.
+    /// A root certificate that cannot be used.
     #[error("bad root certificate: {why}")]
     BadCertificate {
-        /// What is wrong with it.
+        /// Description of the fault.
         why: String,
     },
     /// TLS could not be set up.
     #[error("no secure connections: {why}")]
     Tls {
-        /// What happened.
+        /// Description of the error, from the library that failed.
         why: String,
     },
 }

@@ -24,7 +24,7 @@ use crate::provider::parse_base_url;
 use crate::response_body::error_chain_text;
 use crate::root_certificates;
 
-/// A provider's host. It can be cloned; its connections are kept for later requests.
+/// A provider's host. It can be cloned; its connections are reused for later requests.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     client: Client,
@@ -33,56 +33,56 @@ pub struct Upstream {
     idle: Duration,
 }
 
-/// A request to pass on.
+/// A request to be forwarded.
 #[derive(Clone)]
 pub struct PassthroughRequest {
-    /// Its method.
+    /// HTTP method of the request.
     pub method: Method,
-    /// Its path and query, as they came, from `/` on.
+    /// Path and query as they came, beginning with `/`.
     pub path: String,
-    /// The headers to send; the host and the length of the body are added.
+    /// Headers to send; the host and the length of the body are added.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Body to send, byte for byte; may be empty.
     pub body: Bytes,
 }
 
-/// The beginning of an answer, and its body as it comes.
+/// The beginning of an answer, and its body as a stream.
 #[derive(Debug)]
 pub struct PassthroughResponse {
-    /// Its status.
+    /// HTTP status of the answer.
     pub status: StatusCode,
-    /// Its headers, all of them.
+    /// All headers of the answer.
     pub headers: HeaderMap,
-    /// Its body, packed as it came. Dropping it closes the connection.
+    /// Body of the answer, compressed as it came. Dropping it closes the connection.
     pub body: PassthroughBody,
 }
 
-/// Why a request could not be passed on, or its answer broke off. No address and no key is in it.
+/// An error of forwarding a request or of its answer. It contains neither address nor key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// A path that could lead elsewhere.
+    /// A path that could lead to another host or above the base address.
     #[error("the path cannot be passed on: {why}")]
     BadPath {
-        /// What is wrong with it.
+        /// Description of the fault.
         why: &'static str,
     },
-    /// No connection, or it broke before an answer.
+    /// No connection, or one that broke before an answer.
     #[error("the provider cannot be reached: {why}")]
     Unreachable {
-        /// What happened.
+        /// Description of the error, without the address.
         why: String,
     },
-    /// Nothing came for too long.
+    /// The provider sent nothing for too long.
     #[error("the provider sent nothing for {seconds} s")]
     Silent {
-        /// How long was waited.
+        /// Time that was waited, in seconds.
         seconds: u64,
     },
     /// The answer broke off.
     #[error("the provider's answer broke off: {why}")]
     BrokeOff {
-        /// What happened.
+        /// Description of the error, without the address.
         why: String,
     },
 }
@@ -201,7 +201,7 @@ fn transport_error_text(error: reqwest::Error) -> String {
 impl fmt::Debug for PassthroughRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Paths and headers may have keys in them.
-        f.debug_struct("Passing")
+        f.debug_struct("PassthroughRequest")
             .field("method", &self.method)
             .field("body", &self.body.len())
             .finish_non_exhaustive()
@@ -245,7 +245,7 @@ impl Stream for PassthroughBody {
 
 impl fmt::Debug for PassthroughBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PassedBody").finish_non_exhaustive()
+        f.debug_struct("PassthroughBody").finish_non_exhaustive()
     }
 }
 

@@ -9,16 +9,16 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of};
 
-/// A format and the evidence for it.
+/// A detected format, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// The format.
+    /// Format that the log seems to have.
     pub format: SessionFormat,
-    /// What was seen, as a phrase: "an array of objects with `traj`".
+    /// Evidence for the format, as a phrase: "an array of objects with `traj`".
     pub evidence: String,
 }
 
-/// How many lines of a log, or elements of an array, are looked at.
+/// Number of lines of a log, or of elements of an array, that are looked at.
 const LINES: usize = 50;
 
 /// Detects the format of a log.

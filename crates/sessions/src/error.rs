@@ -33,74 +33,75 @@ impl fmt::Display for RecordsRead {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// No such format.
+    /// A name that no format has.
     #[error("unknown session format {name:?}: expected {FormatNames}")]
     UnknownName {
-        /// The name as given.
+        /// Name of the format, as given.
         name: String,
     },
-    /// Nothing in the text tells which log it is.
+    /// Nothing in the text tells its format.
     #[error("not a session log that is known ({found}): expected one of {FormatNames}")]
     Unknown {
-        /// What the text looks like.
+        /// Description of the text.
         found: String,
     },
     /// The text is not JSON.
     #[error("not JSON, line {line} column {column}")]
     NotJson {
-        /// One-based line.
+        /// Line of the error, counted from 1.
         line: usize,
-        /// One-based column, in bytes.
+        /// Column of the error in bytes, counted from 1.
         column: usize,
-        /// The parser's own account.
+        /// Error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },
     /// JSON, but not a log of the format.
     #[error("not a {format} log: expected {expected}")]
     WrongShape {
-        /// The format it was to be.
+        /// Name of the format that the text was read as.
         format: &'static str,
-        /// What would have been accepted.
+        /// Description of what would have been accepted.
         expected: &'static str,
     },
     /// A record of a log is wrong.
     #[error("{place} {number}: expected {expected}, found {found}; {}", RecordsRead(*read))]
     Record {
-        /// How records are counted: `line`, `message` or `session`.
+        /// Unit in which records are counted: `line`, `message` or `session`, and for deepagents the table: `chat`,
+        /// `message`, `branch` or `checkpoint`.
         place: &'static str,
-        /// Which, counted from 1.
+        /// Number of the record, counted from 1.
         number: usize,
-        /// What should stand there.
+        /// Description of what was expected.
         expected: &'static str,
-        /// What stands there.
+        /// Description of what was found instead.
         found: String,
-        /// How many records before it were read.
+        /// Number of records before it that were read.
         read: usize,
     },
     /// A document of a wire format is wrong.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A log of this kind is only read.
+    /// A format in which sessions can be read but not written.
     #[error(
         "{format} chats are rows of a database, not a text: write it as ui or another wire format"
     )]
     OnlyRead {
-        /// The format.
+        /// Name of the format.
         format: &'static str,
     },
-    /// A session of one log cannot be written as another.
+    /// A session of one log format cannot be written in another.
     #[error("a {from} session cannot be written as {to}: write it as {from} or as a wire format")]
     CannotWrite {
-        /// What the session was read from.
+        /// Name of the format that the session was read from.
         from: &'static str,
-        /// What was asked for.
+        /// Name of the format that was asked for.
         to: &'static str,
     },
     /// The metadata of a session is not what reading made.
     #[error("the session's metadata is damaged: {what}")]
     Metadata {
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
 }

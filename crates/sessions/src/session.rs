@@ -21,99 +21,99 @@ pub struct ReadOptions<'a> {
 /// One session of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// What it was read from.
+    /// Format that the session was read from.
     pub format: SessionFormat,
     /// A stable id: the log's own where it has one, else made of the file's name or the text's hash.
     pub source_id: String,
-    /// What to call it: the log's own title, else the beginning of the first thing a person said.
+    /// Title of the session: that of its log, else the beginning of the first text of a user.
     pub title: Option<String>,
-    /// System and developer messages that lead; they are not nodes.
+    /// System and developer messages at the beginning; they are not nodes.
     pub instructions: Vec<Message>,
-    /// The items; a node's parent stands before it.
+    /// Items of the session; the parent of a node comes before it.
     pub tree: Vec<SessionNode>,
-    /// Where branches end; the one that was worked on last comes first. Empty if there is no node.
+    /// Ends of branches, that of the branch last worked on first. Empty if there is no node.
     pub heads: Vec<SessionHead>,
-    /// What is not an item, verbatim: needed to write the session again.
+    /// Content of the log that is not an item, verbatim: needed to write the session again.
     pub metadata: Raw,
-    /// What the log says about the conversation itself; most say nothing.
+    /// Properties of the conversation, as the log gives them; most logs give none.
     pub info: SessionInfo,
-    /// Records that could not be read, with [`ReadOptions::keep_going`]. Of a file of several
-    /// sessions: those before this one, and for the last one those behind it too.
+    /// Records that could not be read, with [`ReadOptions::keep_going`]. In a file of several sessions: those before
+    /// this one, and for the last session also those after it.
     pub skipped: Vec<Skipped>,
 }
 
-/// An item in its place.
+/// An item at its position in the tree of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionNode {
-    /// The node before it; `None` for a beginning.
+    /// Index of the node before it; `None` for the first of a path.
     pub parent: Option<usize>,
-    /// The item.
+    /// Item that the node holds.
     pub item: Item,
-    /// The message it belongs to, unique on its path.
+    /// Id of the message that the item belongs to, unique on its path; `None` if the log has none.
     pub message_id: Option<String>,
-    /// When it was made, in milliseconds since 1970, if the log says so.
+    /// Time of creation in milliseconds since 1970; `None` if the log has none.
     pub created_at: Option<i64>,
-    /// Who produced it.
+    /// Producer of the item.
     pub origin: Origin,
-    /// Who may see it.
+    /// Audience that may see the item.
     pub audience: Audience,
-    /// Its index among the nodes that were read; `None` for a node added since. Whoever builds a
-    /// session to be written sets it for the nodes that came from the import.
+    /// Index of the node among those that were read; `None` for a node added since. Whoever builds a session to be
+    /// written sets it for the nodes that came from the import.
     pub imported: Option<usize>,
 }
 
-/// Where a branch ends.
+/// The end of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionHead {
-    /// What it is: `main`, `branch-6f1c02ab`, `sidechain-77d0e1f4`, `rollback-1`. It stays when the log
-    /// grows, unless another branch becomes `main`.
+    /// Name of the branch: `main`, `branch-6f1c02ab`, `sidechain-77d0e1f4`, `rollback-1`. It stays when the log grows,
+    /// unless another branch becomes `main`.
     pub name: String,
-    /// Its last node.
+    /// Index of the last node of the branch.
     pub node: usize,
 }
 
-/// A conversation's own properties, from a log that keeps conversations as we do.
+/// Properties of a conversation, from a log that stores conversations as Contexture does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionInfo {
-    /// The id its program knows it by.
+    /// Id of the conversation in the program that wrote the log.
     pub conversation: Option<String>,
-    /// Whose it is.
+    /// Owner of the conversation, as that program names it.
     pub owner: Option<String>,
-    /// When it was begun, in milliseconds since 1970.
+    /// Time of creation in milliseconds since 1970; `None` if the log has none.
     pub created_at: Option<i64>,
-    /// What a program noted about it.
+    /// Metadata that the program attached, by key.
     pub metadata: BTreeMap<String, Raw>,
-    /// All its branches, those that end in the middle of another's path and empty ones too.
+    /// All branches, including empty ones and those that end in the middle of another's path.
     pub branches: Vec<SessionName>,
-    /// Its checkpoints.
+    /// All checkpoints of the conversation.
     pub checkpoints: Vec<SessionName>,
-    /// What the ids of the nodes derive from, one a node, where the log may change what it said: equal
-    /// as long as the node and all before it are. Empty: the index of a node is enough.
+    /// Hashes from which the ids of the nodes derive, one for each node, for logs that may change earlier content: a
+    /// hash is equal as long as its node and all before it are. Empty if the index of a node is enough.
     pub node_keys: Vec<ContentHash>,
 }
 
 /// A name that points to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionName {
-    /// The name.
+    /// Name of the branch or checkpoint.
     pub name: String,
-    /// Its node; `None`: before all nodes.
+    /// Index of the node that it points to; `None`: before all nodes.
     pub node: Option<usize>,
-    /// When it was given, in milliseconds since 1970, if the log says so.
+    /// Time at which it was set, in milliseconds since 1970; `None` if the log has none.
     pub at: Option<i64>,
 }
 
 /// A record that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its line, or its place in an array, from 1.
+    /// Number of its line, or of its element in an array, counted from 1.
     pub number: usize,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub what: String,
 }
 
 impl Session {
-    /// The indices of the nodes from a beginning to `node`.
+    /// Returns the indices of the nodes from the first of a path to `node`.
     #[must_use]
     pub fn path_to(&self, node: usize) -> Vec<usize> {
         let mut path = Vec::new();
@@ -130,7 +130,7 @@ impl Session {
         path
     }
 
-    /// The session up to a head as a transcript, without what models may not see.
+    /// Returns the path to a head as a transcript, without items that models may not see.
     #[must_use]
     pub fn transcript(&self, head: &SessionHead) -> Transcript {
         let seen = |index: usize| self.tree.get(index).filter(|node| node.audience.model);
@@ -143,7 +143,7 @@ impl Session {
     }
 }
 
-/// The nodes that none follows, in order.
+/// Returns the indices of the nodes that no node follows, in order.
 pub(crate) fn leaf_nodes(tree: &[SessionNode]) -> Vec<usize> {
     let mut leaf = vec![true; tree.len()];
     // A node that some other names as its parent is no leaf; one pass marks them all.
@@ -156,7 +156,7 @@ pub(crate) fn leaf_nodes(tree: &[SessionNode]) -> Vec<usize> {
     ends.map(|(node, _)| node).collect()
 }
 
-/// Who produced an item of a log, as far as the item tells.
+/// Returns the producer of an item, as far as the item tells.
 pub(crate) fn origin_of(item: &Item) -> Origin {
     match item {
         Item::Message(message) => match message.role {
@@ -173,7 +173,7 @@ pub(crate) fn origin_of(item: &Item) -> Origin {
     }
 }
 
-/// Our own bookkeeping is for nobody.
+/// Returns the audience of an item: nobody for Contexture's own bookkeeping, else everybody.
 pub(crate) fn audience_of(item: &Item) -> Audience {
     match item {
         Item::Extension(extension) if extension.kind.starts_with("ctx:") => Audience::NONE,
@@ -181,7 +181,7 @@ pub(crate) fn audience_of(item: &Item) -> Audience {
     }
 }
 
-/// The head of a tree without forks: its last node, as `main`.
+/// Returns the head of a tree without forks: its last node, as `main`.
 pub(crate) fn main_head(tree: &[SessionNode]) -> Vec<SessionHead> {
     let last = tree.len().checked_sub(1);
     let head = last.map(|node| SessionHead {
@@ -194,7 +194,7 @@ pub(crate) fn main_head(tree: &[SessionNode]) -> Vec<SessionHead> {
 /// The longest title of a session or a branch, in characters.
 pub(crate) const TITLE_CHARS: usize = 80;
 
-/// The beginning of the first thing a person said, on one line.
+/// Returns the beginning of the first text of a user, on one line.
 pub(crate) fn title_of(tree: &[SessionNode]) -> Option<String> {
     let said = tree
         .iter()

@@ -6,12 +6,12 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::ErrorCode;
 use rusqlite::types::FromSqlError;
 
-/// What can go wrong inside a transaction.
+/// Error inside a transaction.
 #[derive(Debug)]
 pub(crate) enum RowError {
-    /// The contract refuses.
+    /// An error of the contract, which is passed on as it is.
     Store(Error),
-    /// SQLite refuses.
+    /// An error of SQLite, which [`from_sqlite`] translates.
     Sql(rusqlite::Error),
 }
 
@@ -34,7 +34,7 @@ impl From<FromSqlError> for RowError {
 }
 
 impl RowError {
-    /// As the caller sees it.
+    /// Translates the error into one of the contract's; `path` is the database file.
     pub(crate) fn into_error(self, path: &Path) -> Error {
         match self {
             Self::Store(error) => error,
@@ -43,7 +43,7 @@ impl RowError {
     }
 }
 
-/// The database's own structure is not what this program wrote.
+/// Returns the error for a database whose own structure is damaged.
 pub(crate) fn corrupt_error(why: impl Into<String>) -> RowError {
     RowError::Sql(rusqlite::Error::SqliteFailure(
         rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
@@ -51,7 +51,7 @@ pub(crate) fn corrupt_error(why: impl Into<String>) -> RowError {
     ))
 }
 
-/// As the caller sees it.
+/// Translates an error of SQLite into one of the contract's; `path` is the database file.
 pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> Error {
     let code = error.sqlite_error_code();
     if matches!(

@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 use contexture_store::Store;
 
-/// What a behaviour is about.
+/// Subject of a behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// What every store does.
+    /// Behaviour that every store must have.
     Base,
-    /// What no owner learns of another.
+    /// Isolation: no owner learns anything about another one's data.
     Ownership,
-    /// What repeating does where a call failed, or where nobody knows.
+    /// Repetition of calls that failed or whose outcome is unknown.
     Faults,
-    /// What hostile or absurd input does: nothing but an error.
+    /// Hostile or absurd input, which must cause an error and nothing else.
     Abuse,
 }
 
 impl Level {
-    /// All of them, in the order in which a new backend meets them.
+    /// All levels, in the order in which a new backend meets them.
     pub const ALL: [Self; 4] = [Self::Base, Self::Ownership, Self::Faults, Self::Abuse];
 }
 
 /// A behaviour in progress.
 pub type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One behaviour.
+/// A behaviour that a store must have, with the test that checks it.
 pub struct Behaviour {
-    /// A sentence's worth of name, `area::what_holds`.
+    /// Name of the behaviour, as `area::what_holds`.
     pub name: &'static str,
-    /// What it is about.
+    /// Subject of the behaviour.
     pub level: Level,
-    /// Runs it on an empty store; panics if it does not hold.
+    /// Test on an empty store; panics if the behaviour does not hold.
     pub run: fn(Arc<dyn Store>) -> Running,
 }
 

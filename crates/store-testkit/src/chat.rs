@@ -12,37 +12,37 @@ use contexture_store::{
 /// A conversation under test: the store, its owner and id, and short words for what tests do.
 #[derive(Clone, Debug)]
 pub struct Chat {
-    /// The store.
+    /// Store under test.
     pub store: Arc<dyn Store>,
-    /// Whose it is.
+    /// Owner of the conversation.
     pub owner: Owner,
-    /// Its id.
+    /// Id of the conversation.
     pub id: ConversationId,
 }
 
-/// The time at which everything happens, unless it matters.
+/// Time of every call unless the time matters, in milliseconds since the Unix epoch.
 pub const NOW: i64 = 1_700_000_000_000;
 
-/// A node id made from a word.
+/// Returns a node id derived from a word.
 #[must_use]
 pub fn node(word: &str) -> NodeId {
     NodeId::derive("testkit", &[word.as_bytes()])
 }
 
-/// A user message that says `word`; its id is made from the word.
+/// Returns a user message with the text `word`, whose id is derived from the word.
 #[must_use]
 pub fn item(word: &str) -> NewItem {
     message_item(Role::User, word)
 }
 
-/// A message that says `word`; its id is made from the word.
+/// Returns a message with the text `word`, whose id is derived from the word.
 #[must_use]
 pub fn message_item(role: Role, word: &str) -> NewItem {
     let item = Item::Message(Message::text(role, word));
     NewItem::new(node(word), &item, item.to_json(), NOW)
 }
 
-/// A user message with this JSON.
+/// Returns a user message with this JSON, whose id is derived from `word`.
 #[must_use]
 pub fn raw_item(word: &str, json: &str) -> NewItem {
     NewItem {
@@ -51,19 +51,19 @@ pub fn raw_item(word: &str, json: &str) -> NewItem {
     }
 }
 
-/// A branch name.
+/// Returns a branch name; panics if it is none.
 #[must_use]
 pub fn branch(name: &str) -> BranchName {
     BranchName::new(name).unwrap()
 }
 
-/// The end of a branch.
+/// Returns the end of the path of a branch.
 #[must_use]
 pub fn branch_end(name: &str) -> PathEnd {
     PathEnd::Branch(branch(name))
 }
 
-/// A new branch.
+/// Returns a request for a new branch at the node of the word `base`.
 #[must_use]
 pub fn new_branch(base: Option<&str>, label: BranchLabel, activate: Activation) -> NewBranch {
     NewBranch {
@@ -74,12 +74,12 @@ pub fn new_branch(base: Option<&str>, label: BranchLabel, activate: Activation) 
 }
 
 impl Chat {
-    /// A new conversation `chat` of the owner `ada`.
+    /// Creates the conversation `chat` of the owner `ada`.
     pub async fn start(store: Arc<dyn Store>) -> Self {
         Self::start_as(store, "ada", "chat").await
     }
 
-    /// A new conversation.
+    /// Creates an empty conversation.
     pub async fn start_as(store: Arc<dyn Store>, owner: &str, id: &str) -> Self {
         let chat = Self {
             store,
@@ -94,7 +94,7 @@ impl Chat {
         chat
     }
 
-    /// Appends.
+    /// Appends what the request says to this conversation.
     pub async fn append_request(&self, request: AppendRequest) -> Result<Appended, Error> {
         self.store
             .append_items(&self.owner, &self.id, request)
@@ -113,7 +113,7 @@ impl Chat {
         self.append_to_tip(name, items).await.unwrap()
     }
 
-    /// The tip of a branch.
+    /// Returns the tip of a branch as the point to append at.
     #[must_use]
     pub fn at_tip(name: &str) -> AppendPoint {
         AppendPoint::Tip {
@@ -121,7 +121,7 @@ impl Chat {
         }
     }
 
-    /// A head of a branch.
+    /// Returns an expected head of a branch as the point to append at.
     #[must_use]
     pub fn at_head(name: &str, head: Option<&str>) -> AppendPoint {
         AppendPoint::Head {
@@ -130,7 +130,7 @@ impl Chat {
         }
     }
 
-    /// The nodes of a path.
+    /// Reads all nodes of a path.
     pub async fn path_nodes(&self, at: PathEnd) -> Vec<Arc<Node>> {
         let page = self.read_path(ReadRequest::whole_path(at)).await.unwrap();
         // The whole path in one page, as it was asked for without a limit.
@@ -139,7 +139,7 @@ impl Chat {
         page.nodes
     }
 
-    /// Reads.
+    /// Reads a part of a path of this conversation.
     pub async fn read_path(
         &self,
         request: ReadRequest,
@@ -164,27 +164,27 @@ impl Chat {
         assert_eq!((shown.head, shown.nodes), (parent, words.len() as u64));
     }
 
-    /// A branch's record.
+    /// Reads the record of a branch; panics if there is none.
     pub async fn branch_record(&self, name: &str) -> Branch {
         let refs = self.store.list_refs(&self.owner, &self.id).await.unwrap();
         refs.find_branch(&branch(name)).unwrap().clone()
     }
 
-    /// All branches' names, in order of creation.
+    /// Returns the names of all branches, in order of creation.
     pub(crate) async fn branch_names(&self) -> Vec<String> {
         let refs = self.store.list_refs(&self.owner, &self.id).await.unwrap();
         let names = refs.branches.iter();
         names.map(|branch| branch.name.to_string()).collect()
     }
 
-    /// Changes a name.
+    /// Changes a branch or a checkpoint.
     pub async fn change_ref(&self, change: RefChange) -> Result<RefChanged, Error> {
         self.store
             .change_ref(&self.owner, &self.id, change, NOW)
             .await
     }
 
-    /// Makes an automatically named branch at `word` and says its name.
+    /// Creates an automatically named branch at the node of `word` and returns its name.
     pub async fn rewind(&self, from: &str, word: &str, activate: Activation) -> String {
         let label = BranchLabel::After(branch(from));
         let new = new_branch(Some(word), label, activate);
@@ -194,7 +194,7 @@ impl Chat {
         }
     }
 
-    /// The state of a path's end as text.
+    /// Reads the state at the end of a path, as keys, schema versions and values as text.
     pub async fn state_values(&self, at: PathEnd) -> Vec<(String, u32, String)> {
         let request = StateRequest::all_entries(at);
         let state = self.store.read_state(&self.owner, &self.id, request);
@@ -208,7 +208,7 @@ impl Chat {
         .collect()
     }
 
-    /// What happened, in order.
+    /// Reads the kinds of all events, in order.
     pub async fn event_kinds(&self) -> Vec<EventKind> {
         let events = self.store.list_events(&self.owner, &self.id, 0, usize::MAX);
         let events = events.await.unwrap();
@@ -219,8 +219,8 @@ impl Chat {
         events.into_iter().map(|event| event.kind).collect()
     }
 
-    /// Everything but the events that can be seen of the conversation, as text: two conversations
-    /// that look alike to every reader give the same.
+    /// Returns everything that readers see of the conversation but its events, as text: two
+    /// conversations that look alike to every reader give the same text.
     pub async fn snapshot_text(&self) -> String {
         let (store, owner, id) = (&*self.store, &self.owner, &self.id);
         let mut text = String::new();

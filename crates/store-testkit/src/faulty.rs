@@ -26,25 +26,25 @@ use contexture_store::{
 
 use crate::method::Method;
 
-/// What happens to a call.
+/// Fault that a call is made to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// It is refused as [`Error::Busy`]; nothing happened.
+    /// The call is refused as [`Error::Busy`] and has no effect.
     Before,
-    /// It takes effect, and is then reported as [`Error::OutcomeUnknown`].
+    /// The call takes effect and is then reported as [`Error::OutcomeUnknown`].
     After,
-    /// Other tasks run first.
+    /// The call lets other tasks run first and then takes effect as usual.
     Delay,
 }
 
-/// How often calls fail, in a thousand.
+/// Chances of each fault, in calls per thousand. Default 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chances {
-    /// With [`InjectedFault::Before`].
+    /// Calls in a thousand with [`InjectedFault::Before`].
     pub before: u16,
-    /// With [`InjectedFault::After`].
+    /// Calls in a thousand with [`InjectedFault::After`].
     pub after: u16,
-    /// With [`InjectedFault::Delay`].
+    /// Calls in a thousand with [`InjectedFault::Delay`].
     pub delay: u16,
 }
 
@@ -87,25 +87,25 @@ struct CallLog {
     faults: u64,
 }
 
-/// Why a call failed; the source of [`Error::OutcomeUnknown`].
+/// Source of an injected [`Error::OutcomeUnknown`]: the name of the method.
 #[derive(Debug, thiserror::Error)]
 #[error("a fault on purpose, in {0}")]
 struct OnPurpose(&'static str);
 
 impl Faulty {
-    /// A store that never fails, and counts.
+    /// Returns a store that never fails and only counts calls.
     #[must_use]
     pub fn never(inner: Arc<dyn Store>) -> Self {
         Self::with_plan(inner, FaultPlan::Never, 0)
     }
 
-    /// A store whose call number `call`, counted from 1, has this fault.
+    /// Returns a store whose call number `call`, counted from 1, has this fault.
     #[must_use]
     pub fn failing_call(inner: Arc<dyn Store>, call: u64, fault: InjectedFault) -> Self {
         Self::with_plan(inner, FaultPlan::At { call, fault }, 0)
     }
 
-    /// A store whose faults are drawn from a seed.
+    /// Returns a store whose faults are drawn from a seed.
     #[must_use]
     pub fn with_seed(inner: Arc<dyn Store>, seed: u64, chances: Chances) -> Self {
         Self::with_plan(inner, FaultPlan::Seeded { chances }, seed)
@@ -122,13 +122,13 @@ impl Faulty {
         }
     }
 
-    /// How often each method was called.
+    /// Returns how often each method was called.
     #[must_use]
     pub fn call_counts(&self) -> BTreeMap<Method, u64> {
         self.lock_log().calls.clone()
     }
 
-    /// How many faults there were.
+    /// Returns how many faults there were.
     #[must_use]
     pub fn fault_count(&self) -> u64 {
         self.lock_log().faults

@@ -4,45 +4,45 @@
 /// A method of [`Store`](contexture_store::Store), its parts and capabilities that reaches the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
-    /// `create_conversation`
+    /// `Store::create_conversation`, of every store.
     CreateConversation,
-    /// `load_conversation`
+    /// `Store::load_conversation`, of every store.
     LoadConversation,
-    /// `list_conversations`
+    /// `Store::list_conversations`, of every store.
     ListConversations,
-    /// `update_conversation`
+    /// `Store::update_conversation`, of every store.
     UpdateConversation,
-    /// `delete_conversation`
+    /// `Store::delete_conversation`, of every store.
     DeleteConversation,
-    /// `append_items`
+    /// `Store::append_items`, of every store.
     AppendItems,
-    /// `read_path`
+    /// `Store::read_path`, of every store.
     ReadPath,
-    /// `find_nodes`
+    /// `Store::find_nodes`, of every store.
     FindNodes,
-    /// `read_state`
+    /// `Store::read_state`, of every store.
     ReadState,
-    /// `list_refs`
+    /// `Store::list_refs`, of every store.
     ListRefs,
-    /// `change_ref`
+    /// `Store::change_ref`, of every store.
     ChangeRef,
-    /// `put_blob`
+    /// `Store::put_blob`, of every store.
     PutBlob,
-    /// `read_blob`
+    /// `Store::read_blob`, of every store.
     ReadBlob,
-    /// `load_response`
+    /// `Store::load_response`, of every store.
     LoadResponse,
-    /// `redact_content`
+    /// `Store::redact_content`, of every store.
     RedactContent,
-    /// `erase_step`
+    /// `Store::erase_step`, of every store.
     EraseStep,
-    /// `list_events`
+    /// `Store::list_events`, of every store.
     ListEvents,
-    /// `get_entry`
+    /// `KeyValues::get_entry`, of every store.
     GetEntry,
-    /// `list_entries`
+    /// `KeyValues::list_entries`, of every store.
     ListEntries,
-    /// `put_entry`
+    /// `KeyValues::put_entry`, of every store.
     PutEntry,
     /// `Search::search_nodes`, of a store that has it.
     SearchNodes,
@@ -79,7 +79,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All methods, in the order of their variants.
     pub const ALL: [Self; 36] = [
         Self::CreateConversation,
         Self::LoadConversation,
@@ -119,7 +119,7 @@ impl Method {
         Self::BackUp,
     ];
 
-    /// Its name in the trait.
+    /// Returns the name that the method has in its trait.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl Method {
         }
     }
 
-    /// Whether it changes anything.
+    /// Returns whether the method changes what is stored.
     #[must_use]
     pub(crate) const fn is_write(self) -> bool {
         matches!(

@@ -29,13 +29,13 @@ pub(crate) enum Op {
     Append(AppendOp),
     /// Appends, possibly nothing, on a new branch at a node (0: at none).
     Open {
-        /// The node.
+        /// Number of the node to start at, from 1; 0 stands for none.
         base: usize,
-        /// The branch whose name the new one is made from.
+        /// Number of the branch whose name the new one's is derived from.
         from: usize,
-        /// Items.
+        /// Number of items to append.
         count: usize,
-        /// Whether it becomes active.
+        /// Whether the new branch becomes the active one.
         activate: Activation,
     },
     /// Repeats an append that succeeded.
@@ -48,9 +48,9 @@ pub(crate) enum Op {
     Delete(usize),
     /// Gives a branch one of three names.
     Rename {
-        /// The branch.
+        /// Number of the branch to rename.
         branch: usize,
-        /// Which name.
+        /// Number of the new name, one of three.
         to: usize,
     },
     /// Redacts a node.
@@ -59,9 +59,9 @@ pub(crate) enum Op {
     Claim(usize),
     /// Points a checkpoint at a node.
     Set {
-        /// Which of four checkpoints.
+        /// Number of the checkpoint, one of four.
         checkpoint: usize,
-        /// The node.
+        /// Number of the node to point at.
         node: usize,
     },
     /// Deletes a checkpoint.
@@ -73,32 +73,32 @@ pub(crate) enum Op {
 /// An append to a branch.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendOp {
-    /// The branch.
+    /// Number of the branch to append to.
     pub(crate) branch: usize,
-    /// How far back the expected head lies; `None`: at the tip.
+    /// Number of nodes between the tip and the expected head; `None` appends at the tip.
     pub(crate) back: Option<usize>,
-    /// What a moved head does.
+    /// Reaction to a head that has moved.
     pub(crate) on_moved: OnMoved,
-    /// How old the fence is; `None`: no fence.
+    /// Age of the writer's fence, 0 for the current one; `None` for no fence.
     pub(crate) fence: Option<u64>,
-    /// Items.
+    /// Number of items to append.
     pub(crate) count: usize,
-    /// State entries (of five) and their values; `None` removes.
+    /// State entries to change, numbered 0 to 4, with their values; `None` removes an entry.
     pub(crate) patch: BTreeMap<u8, Option<u8>>,
-    /// The first item that carries the new state.
+    /// Index of the first item that carries the new state.
     pub(crate) from: usize,
-    /// A value outside the tree that is written with it.
+    /// Value outside the tree that is written with the items.
     pub(crate) entry: Option<EntryWrite>,
 }
 
-/// A value outside the tree that is written with an append.
+/// Write of a value outside the tree, as a part of an append.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryWrite {
-    /// Which of three.
+    /// Number of the key, one of three.
     pub(crate) key: u8,
-    /// The value; `None` deletes it.
+    /// Value to write; `None` deletes it.
     pub(crate) value: Option<u8>,
-    /// Whether another version is expected than there is.
+    /// Whether the write expects a version that is not the stored one.
     pub(crate) stale: bool,
 }
 

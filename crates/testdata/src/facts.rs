@@ -9,43 +9,44 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A text of a session.
+/// Text of one message of a session.
 #[derive(Clone, Debug)]
 pub struct SessionText {
-    /// Who said it.
+    /// Speaker of the text.
     pub by: Speaker,
-    /// The text.
+    /// Words of the text, as recorded.
     pub text: String,
 }
 
-/// Who says something.
+/// Speaker of a text in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
-    /// The person.
+    /// The person that uses the agent.
     Person,
-    /// A model, a tool.
+    /// A model or a tool.
     Other,
 }
 
-/// A question and where its answer stands.
+/// A question with a known answer in the sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The number of the session.
+    /// Index of the session in which it is asked.
     pub session: usize,
-    /// The number of the text that asks.
+    /// Index of the text that asks it, within the session.
     pub text_index: usize,
-    /// Where the fact stands, later texts of the session apart: numbers of sessions and texts.
+    /// Texts that contain the fact and are not by a person, later texts of the same session
+    /// excluded: indices of session and text.
     pub evidence: Vec<(usize, usize)>,
-    /// What the person says.
+    /// Text that asks, as the person wrote it.
     pub text: String,
-    /// The same without the facts.
+    /// The same text without the facts.
     pub without: String,
 }
 
-/// Sessions in which a fact may stand: each task was tried four times.
+/// Largest number of sessions in which a fact may occur: each task was tried four times.
 const MAX_FACT_SESSIONS: usize = 4;
 
-/// The questions to sessions: at most one for each fact of a session.
+/// Returns the questions to sessions, at most one for each fact of a session.
 #[must_use]
 pub fn recall_questions(sessions: &[Vec<SessionText>]) -> Vec<Question> {
     // Where each word stands: sessions and texts.

@@ -61,19 +61,20 @@ impl BodyEnding {
 }
 
 impl UpstreamResponse {
-    /// A JSON document.
+    /// Returns an answer with a JSON document as its body.
     #[must_use]
     pub fn json(status: u16, document: &Value) -> Self {
         Self::from_body(status, "application/json", document.to_string())
     }
 
-    /// A text.
+    /// Returns an answer with a plain text as its body.
     #[must_use]
     pub fn text(status: u16, text: &str) -> Self {
         Self::from_body(status, "text/plain; charset=utf-8", text.to_owned())
     }
 
-    /// Server-sent events, each written out with the empty line after it; each is a chunk of its own.
+    /// Returns a stream of server-sent events with status 200, each event a chunk of its own.
+    /// Events are given as written, with the empty line after them.
     #[must_use]
     pub fn event_stream(events: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -83,7 +84,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// Nothing: the connection is closed when the request has been read.
+    /// Returns the answer that sends nothing: the connection is closed when the request has been read.
     #[must_use]
     pub fn no_response() -> Self {
         Self {
@@ -92,7 +93,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// A body of that type.
+    /// Returns an answer with a body of that content type.
     #[must_use]
     pub fn from_body(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         Self {
@@ -105,14 +106,14 @@ impl UpstreamResponse {
         }
     }
 
-    /// The same with one more header.
+    /// Returns the same answer with one more header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same in chunks of so many bytes, wherever that cuts.
+    /// Returns the same answer in chunks of so many bytes, wherever that cuts.
     ///
     /// # Panics
     /// When `bytes` is 0.
@@ -127,7 +128,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// The same, each chunk but the first sent when the gate lets it through.
+    /// Returns the same answer, each chunk but the first sent when the gate lets it through.
     #[must_use]
     pub fn gated_by(self, gate: &Gate) -> Self {
         Self {
@@ -136,7 +137,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// The same, the connection lost after so many bytes of the body.
+    /// Returns the same answer, with the connection lost after so many bytes of the body.
     #[must_use]
     pub fn dropped_at(self, bytes: usize) -> Self {
         Self {
@@ -145,7 +146,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// The same, nothing sent any more after so many bytes of the body.
+    /// Returns the same answer, with nothing sent any more after so many bytes of the body.
     #[must_use]
     pub fn stalled_at(self, bytes: usize) -> Self {
         Self {
@@ -154,19 +155,19 @@ impl UpstreamResponse {
         }
     }
 
-    /// Its status.
+    /// Returns the HTTP status of the answer.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Its headers, those apart that frame the body.
+    /// Returns the headers in their order, without those that frame the body.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
-    /// The whole body.
+    /// Returns the whole body, its pieces joined.
     #[must_use]
     pub fn body(&self) -> Bytes {
         self.pieces.concat().into()

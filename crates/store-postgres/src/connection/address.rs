@@ -11,11 +11,11 @@ use tokio_postgres::config::{Host, SslMode};
 
 use crate::connection::tls::{self, CertificateCheck, Tls};
 
-/// Where a database is and how to get there.
+/// Address of a database: configuration of the client, and encryption.
 pub(crate) struct DatabaseAddress {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
-    /// For errors.
+    /// Host, port and database as a `postgres://` address without user and password, for errors.
     pub(crate) shown: PathBuf,
 }
 
@@ -52,7 +52,7 @@ impl DatabaseAddress {
     }
 }
 
-/// What the address says of encryption.
+/// Parameters of an address that concern encryption: `sslmode` and `sslrootcert`.
 #[derive(Debug, Default)]
 struct SslParameters {
     mode: Option<String>,
@@ -60,7 +60,7 @@ struct SslParameters {
 }
 
 impl SslParameters {
-    /// As the PostgreSQL clients understand it, except that `allow` is not offered.
+    /// Returns the mode and the check of certificates, as PostgreSQL's own clients do; `sslmode=allow` is refused.
     fn resolve_mode(self) -> Result<(SslMode, CertificateCheck), Error> {
         let roots = self.roots;
         Ok(match self.mode.as_deref() {
@@ -87,7 +87,7 @@ impl SslParameters {
     }
 }
 
-/// The address without the options for encryption, and these.
+/// Splits an address into the address without the parameters for encryption, and these parameters.
 fn take_ssl(address: &str) -> Result<(String, SslParameters), Error> {
     let mut ssl = SslParameters::default();
     // A question mark before the last `@` belongs to the password.
@@ -116,7 +116,7 @@ fn take_ssl(address: &str) -> Result<(String, SslParameters), Error> {
     Ok((rest, ssl))
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding; an error if it is malformed or not UTF-8.
 fn percent_decode(text: &str) -> Result<String, Error> {
     let wrong = || invalid_address("sslrootcert is not properly encoded");
     let mut bytes = Vec::with_capacity(text.len());

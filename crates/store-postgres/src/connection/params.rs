@@ -169,17 +169,17 @@ impl<T: Column> Column for Vec<T> {
     }
 }
 
-/// A column.
+/// Reads a column as a `T`; an error if the type does not fit.
 pub(crate) fn get_column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, RowError> {
     Ok(row.try_get(index)?)
 }
 
-/// A column of `N` bytes.
+/// Reads a column of exactly `N` bytes.
 pub(crate) fn get_bytes<const N: usize>(row: &Row, index: usize) -> Result<[u8; N], RowError> {
     exact_bytes(row.try_get(index)?)
 }
 
-/// A column of `N` bytes, or null.
+/// Reads a column of exactly `N` bytes; `None` for null.
 pub(crate) fn get_bytes_or_null<const N: usize>(
     row: &Row,
     index: usize,
@@ -196,7 +196,7 @@ fn exact_bytes<const N: usize>(bytes: &[u8]) -> Result<[u8; N], RowError> {
     bytes.try_into().map_err(wrong)
 }
 
-/// A number that is never negative.
+/// Reads a number that is never negative.
 pub(crate) fn get_count(row: &Row, index: usize) -> Result<u64, RowError> {
     let number: i32 = row.try_get(index)?;
     u64::try_from(number).map_err(|_| corrupt_error(format!("a count is {number}")))

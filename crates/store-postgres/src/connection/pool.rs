@@ -87,12 +87,12 @@ impl ConnectionPool {
         })
     }
 
-    /// The database, without the password.
+    /// Returns the address of the database without the password, for errors.
     pub(crate) fn address(&self) -> &Path {
         &self.address
     }
 
-    /// A connection.
+    /// Takes a connection from the pool, or makes one; [`Error::Busy`] if that takes too long.
     pub(crate) async fn get_client(&self) -> Result<Client, Error> {
         let client = self.pool.get().await;
         client.map_err(|error| self.no_connection(error))
@@ -207,6 +207,8 @@ impl ConnectionPool {
 
 impl fmt::Debug for ConnectionPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Server").field(&self.address).finish()
+        f.debug_tuple("ConnectionPool")
+            .field(&self.address)
+            .finish()
     }
 }

@@ -153,7 +153,7 @@ fn text_column(text: Option<&str>) -> Option<Bytea> {
     text.map(|text| Bytea::Text(text.into()))
 }
 
-/// The record.
+/// Reads the record of a conversation.
 pub(crate) async fn load_conversation(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -178,8 +178,8 @@ pub(crate) async fn load_conversation(
 /// Rows that are read at once where titles are looked at.
 const LOOK_AT: usize = 500;
 
-/// The owner's records, most recently updated first. What a title contains is not asked of the
-/// server, whose lower case depends on its locale; so it is asked again until the page is full.
+/// Lists the owner's records, most recently updated first. The server does not compare titles,
+/// because its lower case depends on its locale; so it is queried again until the page is full.
 pub(crate) async fn list_conversations(
     tx: &Tx<'_>,
     owner: &Owner,

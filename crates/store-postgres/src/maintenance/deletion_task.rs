@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::connection::pool::{Access, ConnectionPool};
 use crate::maintenance::deletion::{self, PendingDeletion};
 
-/// The task.
+/// Background task that finishes interrupted deletions; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct DeletionTask {
     wake: Arc<Notify>,
@@ -20,7 +20,7 @@ pub(crate) struct DeletionTask {
 }
 
 impl DeletionTask {
-    /// Starts the task, asleep.
+    /// Starts the task, which sleeps until it is woken.
     pub(crate) fn start(server: Arc<ConnectionPool>) -> Self {
         let wake = Arc::new(Notify::new());
         let woken = Arc::clone(&wake);
@@ -34,13 +34,13 @@ impl DeletionTask {
         Self { wake, task }
     }
 
-    /// Something was left over.
+    /// Wakes the task, because a deletion is unfinished.
     pub(crate) fn wake(&self) {
         // A permit is stored while the task works, so a wake that comes meanwhile is not lost.
         self.wake.notify_one();
     }
 
-    /// Something may be left over, unless this is told that it is done.
+    /// Returns a guard that wakes the task when it is dropped, unless it is disarmed before.
     pub(crate) fn wake_on_drop(&self) -> WakeTaskOnDrop {
         WakeTaskOnDrop(Some(Arc::clone(&self.wake)))
     }
@@ -54,11 +54,11 @@ impl Drop for DeletionTask {
     }
 }
 
-/// Wakes the task when it is dropped.
+/// Guard that wakes the task when it is dropped.
 pub(crate) struct WakeTaskOnDrop(Option<Arc<Notify>>);
 
 impl WakeTaskOnDrop {
-    /// Nothing is left over.
+    /// Drops the guard without waking the task, because nothing is left to delete.
     pub(crate) fn disarm(mut self) {
         self.0 = None;
     }
@@ -80,7 +80,7 @@ async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Some deletion that is not finished.
+/// Finds a deletion of any owner that is not finished.
 pub(crate) async fn find_pending(
     server: &ConnectionPool,
 ) -> Result<Option<PendingDeletion>, Error> {

@@ -55,7 +55,7 @@ fn decode_branch(row: &Row) -> Result<BranchRow, RowError> {
     })
 }
 
-/// The branch of that name, if there is one.
+/// Reads the branch of that name, if there is one.
 pub(crate) async fn by_name(
     tx: &Tx<'_>,
     key: [u8; 16],
@@ -70,7 +70,7 @@ pub(crate) async fn by_name(
     row.map(|row| decode_branch(&row)).transpose()
 }
 
-/// The branch of that name.
+/// Reads the branch of that name; [`Error::NotFound`] if there is none.
 pub(crate) async fn get_branch(
     tx: &Tx<'_>,
     key: [u8; 16],
@@ -80,7 +80,7 @@ pub(crate) async fn get_branch(
     row.ok_or_else(|| Error::not_found(EntityKind::Branch, name).into())
 }
 
-/// All branches, in order of creation.
+/// Lists all branches, in order of creation.
 pub(crate) async fn list_branches(tx: &Tx<'_>, key: [u8; 16]) -> Result<Vec<BranchRow>, RowError> {
     let rows = tx
         .query_rows(concat!(select!(), " ORDER BY b.branch"), params![key])
@@ -88,7 +88,7 @@ pub(crate) async fn list_branches(tx: &Tx<'_>, key: [u8; 16]) -> Result<Vec<Bran
     rows.iter().map(decode_branch).collect()
 }
 
-/// All names.
+/// Lists all branches and checkpoints of a conversation.
 pub(crate) async fn list_refs(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -134,7 +134,7 @@ fn branch_record(row: &BranchRow, conv: &ConversationRow) -> Branch {
     }
 }
 
-/// A checkpoint's node.
+/// Reads the node that a checkpoint points to.
 pub(crate) async fn checkpoint_node(
     tx: &Tx<'_>,
     key: [u8; 16],

@@ -77,12 +77,12 @@ const SCAN: &str = concat!(
      AND depth BETWEEN on_path.first AND on_path.last ORDER BY depth) AS n"
 );
 
-/// Where rows go and what they carry besides their items.
+/// Segment of an append's rows, and those of their columns that are not part of the items.
 pub(crate) struct NodeSlots<'a> {
     pub(crate) segment: i32,
     pub(crate) fence: Option<Fence>,
     pub(crate) counters: &'a [Counters],
-    /// The state of the items before `from`, and from there on.
+    /// Numbers of the state roots of the items before `from`, and of those from there on.
     pub(crate) roots: (i32, i32),
     pub(crate) from: usize,
 }
@@ -97,7 +97,7 @@ const INSERT: &str = "INSERT INTO contexture.nodes (conversation, segment, fence
 /// An item with its index in the append and the counters after it.
 type IndexedItem<'a> = (usize, (&'a NewItem, &'a Counters));
 
-/// Inserts nodes.
+/// Queues statements that insert nodes with the commit.
 pub(crate) fn insert_nodes(
     tx: &mut Tx<'_>,
     key: [u8; 16],
@@ -111,7 +111,7 @@ pub(crate) fn insert_nodes(
     }
 }
 
-/// Inserts some nodes in one statement, each column an array.
+/// Queues one statement that inserts some nodes, each column an array.
 fn insert_batch(tx: &mut Tx<'_>, key: [u8; 16], slots: &NodeSlots<'_>, batch: &[IndexedItem<'_>]) {
     let roots = batch.iter().map(|(index, _)| match *index < slots.from {
         true => slots.roots.0,

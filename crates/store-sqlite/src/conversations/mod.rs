@@ -69,7 +69,7 @@ const SELECT: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.ve
      JOIN branches b ON b.id = (c.no << 32 | c.active_branch) \
      LEFT JOIN metadata m ON m.conversation_no = c.no ";
 
-/// The record.
+/// Reads the record of a conversation.
 pub(crate) fn load_conversation(
     conn: &Connection,
     owner: &Owner,
@@ -84,7 +84,7 @@ pub(crate) fn load_conversation(
     }
 }
 
-/// Reads the conversations of a condition, most recently updated first.
+/// Returns the statement that lists the conversations of a condition, most recently updated first.
 pub(crate) fn list_sql(condition: &ListCondition) -> String {
     format!(
         "{SELECT} WHERE {} ORDER BY c.updated_ms DESC, c.id",
@@ -92,8 +92,8 @@ pub(crate) fn list_sql(condition: &ListCondition) -> String {
     )
 }
 
-/// The owner's records, most recently updated first. Rows are read one after the other as far as
-/// the page reaches, so that a title's text can be compared here: SQLite knows no case but ASCII's.
+/// Lists the owner's records, most recently updated first. Rows are read one by one until the page
+/// is full, and titles are compared here, because SQLite ignores case in ASCII only.
 pub(crate) fn list_conversations(
     conn: &Connection,
     owner: &Owner,

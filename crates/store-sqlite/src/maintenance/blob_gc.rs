@@ -19,17 +19,18 @@ use crate::rows::codec;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::key_range;
 
-/// The blobs that nothing names, as a reader saw them.
+/// Blobs that nothing names, as a reader found them.
 pub(crate) struct UnnamedBlobs {
-    /// The conversation's next event then: as long as it is the same, nobody appended.
+    /// Number of the conversation's next event at that time: while it is the same, nobody has appended.
     next_event: u32,
-    /// By row.
+    /// Unnamed blobs by the number of their row, the column `no`.
     blobs: BTreeMap<i64, UnnamedBlob>,
 }
 
 struct UnnamedBlob {
     bytes: u64,
-    /// Since when, as far as is known.
+    /// Time since which the blob is marked as unnamed, in milliseconds since the Unix epoch; `None`
+    /// if it is not marked.
     since_ms: Option<i64>,
 }
 

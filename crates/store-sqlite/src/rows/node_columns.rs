@@ -54,26 +54,27 @@ pub(crate) const COPIED_FROM: usize = 4;
 pub(crate) const RUN: usize = 5;
 pub(crate) const RESPONSE: usize = 6;
 
-/// What is packed, in the order in which it is.
+/// Indices of the packed numbers, and then of the packed ids, in the order in which they are packed.
 const PACKED_NUMBERS: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15];
 const PACKED_IDS: [usize; 5] = [1, 2, 3, 5, 6];
-/// Which of the packed values nearly every row has, one bit each, the lowest for the check. A row stores how it differs
-/// from this.
+/// Packed values that nearly every row has, one bit each: the lowest for the first number, the
+/// highest for the check. A row stores how its bits differ from these.
 const USUAL: u64 = 0b100_0010_0110_1111_1111;
 
-/// A row.
+/// A row of the table `nodes`, as columns.
 #[derive(Debug, Default)]
 pub(crate) struct NodeColumns<'a> {
-    /// `id`, `segment`, `depth`, `messages`, `turns`, `compacted`, `kind`, `origin`, `audience`,
-    /// `root_no`, `fence`, `created_ms`, `item_version`, `codec`, `key_id`, `step`, `redacted_ms`.
+    /// Numbers in this order: `id`, `segment`, `depth`, `messages`, `turns`, `compacted`, `kind`,
+    /// `origin`, `audience`, `root_no`, `fence`, `created_ms`, `item_version`, `codec`, `key_id`,
+    /// `step`, `redacted_ms`.
     pub(crate) numbers: [Option<i64>; NUMBERS],
-    /// `node_id`, `content_hash`, `meaning_hash`, `answers`, `copied_from`, `run`, `response`.
+    /// Ids in this order: `node_id`, `content_hash`, `meaning_hash`, `answers`, `copied_from`, `run`, `response`.
     pub(crate) ids: [Option<&'a [u8; 16]>; IDS],
     pub(crate) message_id: Option<&'a str>,
     pub(crate) item: &'a [u8],
 }
 
-/// The check of a row; rows of format 2 and before have none.
+/// Check of a row; `None` in rows of format 2 and before.
 pub(crate) type RowCheck = Option<[u8; 8]>;
 
 impl<'a> NodeColumns<'a> {
@@ -93,7 +94,7 @@ impl<'a> NodeColumns<'a> {
         Ok(Some((columns, check)))
     }
 
-    /// What is packed, and the check.
+    /// Unpacks the column `rest` and its check; `None` if it is damaged.
     pub(crate) fn from_packed(rest: &'a [u8]) -> Option<(Self, RowCheck)> {
         let (check, mut rest) = rest.split_first_chunk::<8>()?;
         let presence = take_number(&mut rest)? ^ USUAL;
@@ -123,7 +124,7 @@ impl<'a> NodeColumns<'a> {
         rest.is_empty().then_some((columns, check))
     }
 
-    /// The position of the node.
+    /// Returns the position of the node in the tree.
     pub(crate) fn position(&self) -> NodePosition {
         NodePosition {
             segment: self.small_number(SEGMENT),
@@ -131,7 +132,7 @@ impl<'a> NodeColumns<'a> {
         }
     }
 
-    /// A number that is small and there, or else 0.
+    /// Returns a number as a `u32`; 0 if it is missing or does not fit.
     pub(crate) fn small_number(&self, number: usize) -> u32 {
         let number = self.numbers.get(number).copied().flatten();
         number
@@ -139,7 +140,7 @@ impl<'a> NodeColumns<'a> {
             .unwrap_or(0)
     }
 
-    /// Packs what has no column of its own.
+    /// Packs the values without a column of their own into the column `rest`.
     pub(crate) fn pack_rest(&self, check: RowCheck) -> Vec<u8> {
         let mut rest = Vec::with_capacity(64);
         rest.extend(check.unwrap_or_default());
@@ -159,7 +160,7 @@ impl<'a> NodeColumns<'a> {
         rest
     }
 
-    /// Inserts the row.
+    /// Inserts the row with its check.
     pub(crate) fn insert_row(&self, conn: &Connection) -> Result<(), RowError> {
         self.insert_row_with(conn, Some(self.checksum()))
     }
@@ -180,7 +181,7 @@ impl<'a> NodeColumns<'a> {
         Ok(())
     }
 
-    /// The check.
+    /// Computes the check of the row: XXH3-64 over all columns, in little-endian bytes.
     pub(crate) fn checksum(&self) -> [u8; 8] {
         let mut fixed = [0_u8; NUMBERS * 8 + IDS * 16 + 4];
         let (numbers, rest) = fixed.split_at_mut(NUMBERS * 8);
@@ -209,13 +210,13 @@ impl<'a> NodeColumns<'a> {
         XxHash3_64::oneshot_with_seed(hash, self.item).to_le_bytes()
     }
 
-    /// Whether this is what `check` was taken over.
+    /// Returns whether `check` was computed from this row.
     pub(crate) fn matches_check(&self, check: [u8; 8]) -> bool {
         self.checksum() == check
     }
 }
 
-/// Small numbers of either sign as small ones without.
+/// Maps numbers of either sign to numbers without one, small ones to small ones.
 fn zigzag_encode(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)).cast_unsigned()
 }
@@ -224,7 +225,7 @@ fn zigzag_decode(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// Seven bits a byte, the lowest first.
+/// Writes a number with seven bits a byte, the lowest first.
 fn put_number(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push((number & 0x7f) as u8 | 0x80);

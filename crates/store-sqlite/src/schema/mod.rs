@@ -25,16 +25,16 @@ mod tests;
 /// The newest format this version knows.
 pub const FORMAT: u32 = 11;
 
-/// "CTXR".
+/// The `application_id` of a database file: `CTXR` in ASCII.
 const APPLICATION_ID: i32 = 0x4354_5852;
 
-/// One step: statements, then what SQL cannot say.
+/// One migration: SQL statements, and a function for what SQL cannot express.
 struct Migration {
     sql: &'static str,
     fill: fn(&Connection) -> Result<(), RowError>,
 }
 
-/// Migration n leads from format n to format n + 1.
+/// All migrations; the one at index n leads from format n to format n + 1.
 const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../../migrations/0001_begin.sql"),

@@ -39,27 +39,27 @@ pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN co
      WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
      ORDER BY search.rowid DESC";
 
-/// Where to look, found out before anything is read.
+/// Conversations or path to search in, determined before anything is read.
 pub(crate) enum SearchArea {
-    /// In these conversations, on a path if there is only one.
+    /// A few conversations; if it is one, possibly only a path of it.
     Few {
-        /// By number.
+        /// Ids of the conversations, by number.
         conversations: BTreeMap<u32, ConversationId>,
-        /// Their numbers, the newest first.
+        /// Ranges of these numbers, the newest first.
         ranges: Vec<ConversationRange>,
         path: Option<Vec<Stretch>>,
     },
-    /// In all of the owner, of one resource or of all.
+    /// All conversations of the owner, of one resource or of all.
     Many {
         owner: Owner,
         resource: Option<String>,
     },
 }
 
-/// Conversations whose numbers follow each other: the index is asked for them at once.
+/// Conversations with consecutive numbers, which one query of the index covers.
 pub(crate) struct ConversationRange {
     numbers: RangeInclusive<u32>,
-    /// How many nodes the longest has.
+    /// Number of nodes of the longest conversation.
     longest: u32,
 }
 
@@ -203,7 +203,7 @@ fn for_each_match_in_ranges(
     Ok(())
 }
 
-/// Searches.
+/// Finds the nodes of an area that match a request, best first.
 pub(crate) fn search_nodes(
     conn: &Connection,
     area: &SearchArea,

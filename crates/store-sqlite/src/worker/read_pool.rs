@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::error::{RowError, from_sqlite};
 use crate::worker::write_thread::catch_panic;
 
-/// The pool.
+/// Pool of connections that only read, with a limit on how many read at once.
 #[derive(Debug)]
 pub(crate) struct ReadPool {
     path: Arc<PathBuf>,

@@ -9,46 +9,47 @@ use crate::contract::{
     StreamClaim,
 };
 
-/// Items to be appended, and where. See [`Store::append_items`](crate::Store::append_items).
+/// Items to append, and the point to append them at; see [`Store::append_items`](crate::Store::append_items).
 #[derive(Clone, Debug)]
 pub struct AppendRequest {
-    /// Where they go.
+    /// Point in the tree at which the items are appended.
     pub at: AppendPoint,
-    /// What to do when [`AppendPoint::Head`] finds another head.
+    /// Reaction if [`AppendPoint::Head`] names a head that is no longer current. Default: refuse.
     pub on_moved: OnMoved,
-    /// The fence of a writer that claimed the branch.
+    /// Fence of the branch that the writer claimed; `None` if it claimed none.
     pub fence: Option<Fence>,
-    /// The items, oldest first. Empty is allowed only with [`AppendPoint::New`]: that makes a branch.
+    /// Items, oldest first; may be empty only with [`AppendPoint::New`], which then only makes a branch.
     pub items: Vec<NewItem>,
-    /// Changes of state.
+    /// Changes of state, stored with the items.
     pub patch: StatePatch,
-    /// Blobs stored in the same transaction.
+    /// Contents of blobs, stored in the same transaction.
     pub blobs: Vec<Arc<[u8]>>,
-    /// The record of the model's response that the items are. Its base must be a node of the
-    /// conversation and its id new. Needs items. A replay leaves the stored record as it is.
+    /// Record of the model response that the items belong to.
+    ///
+    /// Its base must be a node of the conversation and its id new. Needs items. A replay leaves the
+    /// stored record as it is.
     pub response: Option<ResponseRecord>,
-    /// Marks for the path index, of these items only, stored in the same transaction. A replay stores
-    /// none.
+    /// Marks of these items for the path index, stored in the same transaction; a replay stores none.
     pub paths: Vec<PathMark>,
-    /// Values outside the tree, written in the same transaction, each key once.
+    /// Values outside the tree, written in the same transaction, each key at most once.
     ///
-    /// A scope of a conversation must be this one. If a value has not the version that its write
-    /// expects, the append is [`Error::VersionConflict`](crate::Error::VersionConflict) and nothing is
-    /// stored. The values are also written if the items go to a sibling branch. Needs items. A replay
-    /// writes none.
+    /// The scope of a conversation must be this conversation's. If a stored value does not have the
+    /// version that its write expects, the append fails with
+    /// [`Error::VersionConflict`](crate::Error::VersionConflict) and nothing is stored. The values
+    /// are also written if the items go to a sibling branch. Needs items. A replay writes none.
     pub entries: Vec<(KeyScope, PutEntry)>,
-    /// The stream that the items complete.
+    /// Claim on the stream whose response the items complete.
     ///
-    /// Its chunks are removed and it ends as completed, if it is still running. Its record stays, so
-    /// that a reader that has read all chunks learns of the end. Needs items. With a stale claim the
-    /// append is [`Error::StaleEpoch`](crate::Error::StaleEpoch).
+    /// The append removes the stream's chunks and ends it as completed, if it is still running. Its
+    /// record stays, so that a reader that has read all chunks learns of the end. Needs items. With
+    /// a stale claim the append fails with [`Error::StaleEpoch`](crate::Error::StaleEpoch).
     pub ends_stream: Option<StreamClaim>,
-    /// The conversation's new update time, in milliseconds since the Unix epoch.
+    /// New update time of the conversation, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
 impl AppendRequest {
-    /// Appends `items` at `at` and nothing else; a moved head is refused.
+    /// Returns a request that appends `items` at `at` and nothing else, and refuses a moved head.
     #[must_use]
     pub fn new(at: AppendPoint, items: Vec<NewItem>, at_ms: i64) -> Self {
         Self {
@@ -67,60 +68,60 @@ impl AppendRequest {
     }
 }
 
-/// Where items go.
+/// Point in the tree at which items are appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppendPoint {
     /// After this head, if it still is the branch's head. For a model's reply, which was computed from
     /// the path to it.
     Head {
-        /// The branch.
+        /// Name of the branch to append to.
         branch: BranchName,
-        /// Its head as the caller knows it; `None`: the branch is empty.
+        /// Head of the branch as the caller knows it; `None` if the branch is empty.
         head: Option<NodeId>,
     },
-    /// After whatever the branch's head is. For a person's input, tool outputs, imports.
+    /// After the branch's current head, whichever node that is. For a person's input, tool outputs, imports.
     Tip {
-        /// The branch.
+        /// Name of the branch to append to.
         branch: BranchName,
     },
     /// On a new branch. For edits, imports, divergence, clearing.
     New(NewBranch),
 }
 
-/// What to do when the head is not the expected one.
+/// Reaction to a branch whose head is not the expected one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMoved {
     /// Refuse with [`Error::HeadMoved`](crate::Error::HeadMoved).
     #[default]
     Refuse,
-    /// Keep the items on a new, automatically named, inactive branch at the expected head. For late answers that
-    /// cost money.
+    /// Store the items on a new, automatically named, inactive branch at the expected head. For
+    /// late responses that cost money.
     Sibling,
 }
 
-/// Where items went.
+/// Result of an append: where the items are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The last item; without items, the base of the new branch.
+    /// Last appended node; without items, the base of the new branch.
     pub head: Option<NodeId>,
     /// Depth of the first item; without items, one more than `depth`.
     pub first: u64,
     /// Depth of `head`: the length of its path.
     pub depth: u64,
-    /// Messages on the path to `head`.
+    /// Number of messages on the path to `head`.
     pub messages: u64,
-    /// Turns on the path to `head`.
+    /// Number of turns on the path to `head`.
     pub turns: u64,
-    /// The items' ids, in order.
+    /// Ids of the appended nodes, in order.
     pub nodes: Vec<NodeId>,
-    /// The branch they are on. `None` only for a replay whose branch was deleted since.
+    /// Branch that the items are on; `None` only for a replay whose branch was deleted since.
     pub branch: Option<BranchName>,
     /// Whether that branch is a sibling opened because the head had moved.
     pub sibling: bool,
-    /// Whether an earlier, equal append had stored the items already: then this one changed nothing.
+    /// Whether an equal append had stored the items before, so that this one changed nothing.
     pub replayed: bool,
-    /// The blobs' ids, in order.
+    /// Ids of the stored blobs, in the order of the request.
     pub blobs: Vec<BlobId>,
-    /// The new versions of the entries, in order; empty for a replay, which writes none.
+    /// New versions of the written values, in the order of the request; empty for a replay, which writes none.
     pub versions: Vec<u64>,
 }

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use contexture_ir::{Error, NodeId, Owner};
 
-/// The id of some bytes of one owner: a BLAKE3 hash keyed by the owner, cut to 16 bytes.
+/// Id of a blob of one owner: a BLAKE3 hash of its bytes, keyed by the owner and cut to 16 bytes.
 ///
 /// Equal bytes of two owners have unrelated ids, so an id confirms nothing about a stranger's data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobId([u8; 16]);
 
 impl BlobId {
-    /// The id of `bytes` for `owner`.
+    /// Returns the id of `bytes` for `owner`.
     #[must_use]
     pub fn of(owner: &Owner, bytes: &[u8]) -> Self {
         let key = blake3::derive_key(
@@ -27,7 +27,7 @@ impl BlobId {
         Self(id)
     }
 
-    /// Whatever in a text looks like the id of a blob: 32 hexadecimal digits, no more.
+    /// Returns everything in a text that looks like the id of a blob: exactly 32 hexadecimal digits.
     #[must_use]
     pub fn find_in_text(text: &str) -> Vec<Self> {
         let runs = text.split(|c: char| !c.is_ascii_hexdigit());
@@ -35,13 +35,13 @@ impl BlobId {
         runs.filter_map(|run| run.parse().ok()).collect()
     }
 
-    /// Wraps 16 bytes.
+    /// Returns the id that consists of these 16 bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The 16 bytes.
+    /// Returns the 16 bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0

@@ -12,51 +12,51 @@ pub type Metadata = BTreeMap<String, Raw>;
 /// A conversation as stored, without its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// Whose it is.
+    /// Owner of the conversation; nobody else can see it.
     pub owner: Owner,
-    /// Its id, unique within the owner.
+    /// Id of the conversation, unique within the owner.
     pub id: ConversationId,
-    /// What people call it.
+    /// Title for people, if it has one.
     pub title: Option<String>,
-    /// The subject, an end user say. Never isolation by itself.
+    /// Subject of the conversation, such as an end user; by itself it isolates nothing.
     pub resource: Option<String>,
-    /// The caller's own data.
+    /// Data of the caller's own, as a JSON object.
     pub metadata: Metadata,
-    /// The branch a program that names none works on.
+    /// Branch that is used where a caller names none.
     pub active: BranchName,
-    /// Counts title and metadata updates, from 1.
+    /// Version of title and metadata: 1 at first, one more after each update.
     pub version: u64,
-    /// Nodes of the whole tree.
+    /// Number of nodes in the whole tree.
     pub nodes: u64,
-    /// Branches.
+    /// Number of branches in the conversation.
     pub branches: u64,
-    /// Messages on the active branch.
+    /// Number of messages on the active branch.
     pub messages: u64,
-    /// The number of its last event: a reader that has read this one has read all.
+    /// Number of the latest event, counted from 1: a reader that has read this one has read all.
     pub events: u64,
-    /// Milliseconds since the Unix epoch, as the creator said.
+    /// Creation time in milliseconds since the Unix epoch, as given by the creator.
     pub created_ms: i64,
-    /// The time given with the latest write.
+    /// Time of the latest write in milliseconds since the Unix epoch, as given by the writer.
     pub updated_ms: i64,
 }
 
-/// A conversation to be made. It starts with the empty branch `main`.
+/// Conversation to be created, with the empty branch `main`.
 #[derive(Clone, Debug)]
 pub struct NewConversation {
-    /// Its id, unique within the owner.
+    /// Id of the conversation, unique within the owner.
     pub id: ConversationId,
-    /// What people call it.
+    /// Title for people, if it has one.
     pub title: Option<String>,
-    /// The subject, an end user say.
+    /// Subject of the conversation, such as an end user.
     pub resource: Option<String>,
-    /// The caller's own data.
+    /// Data of the caller's own, as a JSON object.
     pub metadata: Metadata,
-    /// Milliseconds since the Unix epoch.
+    /// Creation time, in milliseconds since the Unix epoch.
     pub created_ms: i64,
 }
 
 impl NewConversation {
-    /// A conversation without title, resource and metadata.
+    /// Returns a conversation without title, resource and metadata.
     #[must_use]
     pub fn new(id: ConversationId, created_ms: i64) -> Self {
         Self {
@@ -69,22 +69,22 @@ impl NewConversation {
     }
 }
 
-/// A change of title or metadata, applied to what is stored at that moment.
+/// Change of title or metadata, applied to what is stored at that moment.
 #[derive(Clone, Debug)]
 pub struct ConversationUpdate {
-    /// The title.
+    /// Change of the title; by default none.
     pub title: TitleChange,
-    /// The metadata.
+    /// Change of the metadata; by default none.
     pub metadata: MetadataChange,
-    /// If given, the version that must still be current, or
-    /// [`Error::VersionConflict`](crate::Error::VersionConflict).
+    /// Version that must still be current, or the update fails with
+    /// [`Error::VersionConflict`](crate::Error::VersionConflict); `None` accepts any.
     pub expect_version: Option<u64>,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the update, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
 impl ConversationUpdate {
-    /// An update that changes nothing yet.
+    /// Returns an update that changes neither title nor metadata yet.
     #[must_use]
     pub fn new(at_ms: i64) -> Self {
         Self {
@@ -96,57 +96,57 @@ impl ConversationUpdate {
     }
 }
 
-/// What becomes of a title.
+/// Change of a conversation's title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TitleChange {
-    /// Stays.
+    /// The title stays as it is.
     Keep,
-    /// Is set, or removed by `None`.
+    /// The title is set, or removed by `None`.
     Set(Option<String>),
 }
 
-/// What becomes of metadata.
+/// Change of a conversation's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetadataChange {
-    /// Stays.
+    /// The metadata stays as it is.
     Keep,
-    /// Is replaced as a whole.
+    /// All of the metadata is replaced.
     Replace(Metadata),
     /// Each key is set, or removed by `None`; other keys stay.
     Merge(BTreeMap<String, Option<Raw>>),
 }
 
-/// Which conversations to list: those that satisfy all of this. Most recently updated first.
+/// Filters of a list of conversations, all of which must match. The list begins with the most recently updated one.
 #[derive(Clone, Debug, Default)]
 pub struct ListConversations {
-    /// Only those of this resource.
+    /// Only conversations with this resource.
     pub resource: Option<String>,
-    /// Only those whose title contains this text, whatever the case of its letters.
+    /// Only conversations whose title contains this text, upper and lower case alike.
     pub title: Option<String>,
-    /// Only those whose metadata satisfies this.
+    /// Only conversations whose metadata satisfies this condition.
     pub metadata: Option<MetadataFilter>,
-    /// Only those updated at this time, in milliseconds since the Unix epoch, or later.
+    /// Only conversations updated at or after this time, in milliseconds since the Unix epoch.
     pub updated_since: Option<i64>,
-    /// Only those updated earlier than this.
+    /// Only conversations updated before this time, in milliseconds since the Unix epoch.
     pub updated_before: Option<i64>,
-    /// At most this many; default (`None`) 100.
+    /// Largest number of conversations of a page; `None` means 100.
     pub limit: Option<usize>,
-    /// Go on after the page that ended here.
+    /// Cursor of the page before; `None` for the first page.
     pub after: Option<ConversationCursor>,
 }
 
-/// Where a page of conversations ended. A conversation updated between two pages may appear
-/// twice, none is left out that was not touched.
+/// Position at which a page of conversations ended. A conversation that is updated between two
+/// pages may appear twice; one that is not updated is never left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationCursor {
-    /// Update time of the last conversation.
+    /// Update time of the page's last conversation, in milliseconds since the Unix epoch.
     pub updated_ms: i64,
-    /// Its id.
+    /// Id of the page's last conversation.
     pub id: ConversationId,
 }
 
 impl ConversationCursor {
-    /// The cursor of a page that ends with the last of these; `None` for an empty page.
+    /// Returns the cursor of a page that ends with the last of these; `None` for an empty page.
     #[must_use]
     pub fn after_last(conversations: &[Conversation]) -> Option<Self> {
         let last = conversations.last()?;
@@ -160,8 +160,8 @@ impl ConversationCursor {
 /// A page of conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationPage {
-    /// Most recently updated first, ties by id.
+    /// Conversations of the page, most recently updated first, ties by id.
     pub conversations: Vec<Conversation>,
-    /// The cursor of the next page; `None`: this is the last.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<ConversationCursor>,
 }

@@ -10,48 +10,48 @@ use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, StreamId};
 
 use crate::contract::{Fence, StateExpectation, StateKey, StreamEnd, StreamEpoch};
 
-/// Why a call to a store failed.
+/// Reason why a call to a store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It does not exist, or belongs to another owner.
+    /// The requested thing does not exist, or belongs to another owner.
     #[error("{what} {name:?} not found")]
     NotFound {
-        /// Its kind.
+        /// Kind of the requested thing.
         what: EntityKind,
-        /// The name or id as given.
+        /// Name or id as the caller gave it.
         name: String,
     },
     /// The name or id prefix fits more than one thing; name it more precisely.
     #[error("{what} {name:?} is ambiguous: {}", CandidateList(candidates))]
     Ambiguous {
-        /// Its kind.
+        /// Kind of the requested thing.
         what: EntityKind,
-        /// The name or prefix as given.
+        /// Name or prefix as the caller gave it.
         name: String,
-        /// Some of the things it fits.
+        /// Names or ids of some of the things it fits.
         candidates: Vec<String>,
     },
     /// The name is taken; choose another.
     #[error("{what} {name:?} already exists")]
     AlreadyExists {
-        /// What was to be made.
+        /// Kind of the thing that was to be created.
         what: EntityKind,
-        /// The taken name.
+        /// Name that is taken.
         name: String,
     },
-    /// Somebody appended in between; nothing was stored. Read on from `expected` and decide anew.
+    /// The branch has another head than expected; nothing was stored. Read on from `expected` and decide anew.
     #[error(
         "branch {branch} has moved: expected head {}, found {}",
         HeadDisplay(expected),
         HeadDisplay(actual)
     )]
     HeadMoved {
-        /// The branch.
+        /// Name of the branch.
         branch: BranchName,
-        /// The head the caller knew.
+        /// Head that the caller expected; `None` for an empty branch.
         expected: Option<NodeId>,
-        /// The head now.
+        /// Current head of the branch; `None` if it is empty.
         actual: Option<NodeId>,
     },
     /// A state entry is not what the patch expects; nothing was stored.
@@ -60,244 +60,242 @@ pub enum Error {
         HashDisplay(actual)
     )]
     StateConflict {
-        /// The entry.
+        /// Key of the state entry.
         key: StateKey,
-        /// What the patch expected.
+        /// Content that the patch expected.
         expected: StateExpectation,
-        /// The entry's hash now.
+        /// Hash of the entry's current value; `None` if there is no entry.
         actual: Option<ContentHash>,
     },
-    /// A value outside the tree, or a conversation's metadata, was written in between.
+    /// A value outside the tree, or the title or metadata of a conversation, was changed meanwhile; nothing was stored.
     #[error("{what} {name:?} is at version {actual}, expected {expected}")]
     VersionConflict {
-        /// What was to be written.
+        /// Kind of the thing that was to be written.
         what: EntityKind,
-        /// Its name.
+        /// Key of the value, or id of the conversation.
         name: String,
-        /// The version the caller knew; 0 means absent.
+        /// Version that the caller expected; 0 stands for no value.
         expected: u64,
-        /// The version now; 0 means absent.
+        /// Current version; 0 stands for no value.
         actual: u64,
     },
-    /// A node id is taken by something else; nothing was stored. The caller makes ids wrongly.
+    /// A node id is already taken; nothing was stored. The caller makes ids wrongly.
     #[error("node {node}: {why}")]
     IdConflict {
-        /// The node.
+        /// Id that is taken.
         node: NodeId,
-        /// In what way.
+        /// Reason why the id is refused.
         why: IdConflict,
     },
-    /// Another writer claimed the branch since; nothing was stored. Stop writing.
+    /// Another writer has claimed the branch since; nothing was stored. Stop writing.
     #[error("branch {branch} was claimed by another writer: fence {held} is older than {current}")]
     StaleFence {
-        /// The branch.
+        /// Name of the branch.
         branch: BranchName,
-        /// The caller's fence.
+        /// Fence that the caller holds.
         held: Fence,
-        /// The fence now.
+        /// Current fence of the branch.
         current: Fence,
     },
-    /// Another writer opened the stream since; nothing was stored. Stop writing.
+    /// Another writer has opened the stream since; nothing was stored. Stop writing.
     #[error("stream {stream} was opened by another writer: epoch {held} is not {current}")]
     StaleEpoch {
-        /// The stream.
+        /// Id of the stream.
         stream: StreamId,
-        /// The caller's epoch.
+        /// Epoch that the caller holds.
         held: StreamEpoch,
-        /// The epoch now.
+        /// Current epoch of the stream.
         current: StreamEpoch,
     },
     /// The stream has ended; nothing was stored.
     #[error("stream {stream} has ended: {end}")]
     StreamEnded {
-        /// The stream.
+        /// Id of the stream.
         stream: StreamId,
-        /// How it ended.
+        /// End of the stream: completed, failed or cancelled.
         end: StreamEnd,
     },
-    /// A chunk does not continue the stream; nothing was stored. The caller counts wrongly.
+    /// A chunk does not continue the stream; nothing was stored. The caller numbers chunks wrongly.
     #[error("chunk {seq} of stream {stream}: {why}")]
     ChunkConflict {
-        /// The stream.
+        /// Id of the stream.
         stream: StreamId,
-        /// The chunk's number.
+        /// Number of the refused chunk.
         seq: u64,
-        /// In what way.
+        /// Reason why the chunk is refused.
         why: ChunkConflict,
     },
-    /// The stream was opened anew; what was read of it belongs to another answer. Read from the
-    /// beginning.
+    /// The stream was opened again: what was read of it belongs to another response. Read from the beginning.
     #[error("stream {stream} was opened anew: epoch {asked} was asked for, it is {current}")]
     EpochChanged {
-        /// The stream.
+        /// Id of the stream.
         stream: StreamId,
-        /// The epoch of the cursor.
+        /// Epoch of the caller's cursor.
         asked: StreamEpoch,
-        /// The epoch now.
+        /// Current epoch of the stream.
         current: StreamEpoch,
     },
-    /// The chunks were removed before they were read, since the answer is whole. Read it from the
-    /// tree.
+    /// The chunks were removed before they were read, because the response is complete. Read it from the tree.
     #[error("chunk {seq} of stream {stream} is gone: chunks from {first} on are kept")]
     ChunksGone {
-        /// The stream.
+        /// Id of the stream.
         stream: StreamId,
-        /// The requested chunk.
+        /// Number of the requested chunk.
         seq: u64,
-        /// The first stored chunk.
+        /// Number of the first chunk that is not removed.
         first: u64,
     },
     /// The request exceeds a limit; nothing was stored.
     #[error("limit {limit} exceeded: {actual} of at most {max}")]
     Limit {
-        /// The limit's name, as in [`Limits`](crate::Limits).
+        /// Name of the limit, such as `append_items` or `stream_bytes`; see [`Limits`](crate::Limits).
         limit: &'static str,
-        /// The most that is allowed.
+        /// Largest value that is allowed.
         max: u64,
-        /// The size or number of the request.
+        /// Size or number that the request has.
         actual: u64,
     },
-    /// The call contradicts itself.
+    /// An argument is invalid or contradicts another one.
     #[error("invalid {what}: {why}")]
     Invalid {
-        /// The argument.
+        /// Name of the argument.
         what: &'static str,
-        /// What is wrong with it.
+        /// Explanation of the mistake.
         why: String,
     },
     /// Too many writes are queued, or another process writes for too long. Nothing was stored; try again.
     #[error("store is busy: {why}")]
     Busy {
-        /// What is in the way.
+        /// Reason why the store is busy.
         why: String,
     },
-    /// Whether the call took effect is unknown. Repeat it unchanged: ids make that exact.
+    /// It is unknown whether the call took effect. Repeat it unchanged: [`Store`](crate::Store)
+    /// says how a repeated call ends.
     #[error("outcome unknown")]
     OutcomeUnknown {
-        /// What happened.
+        /// Failure that hides the outcome, such as a lost connection.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// This backend lacks a feature that another tool has.
     #[error("this store does not offer {what}: {instead}")]
     NotOffered {
-        /// The feature.
+        /// Description of the missing feature.
         what: &'static str,
-        /// What to do instead.
+        /// Instruction for reaching the same end by another tool.
         instead: &'static str,
     },
     /// The store was closed.
     #[error("store is closed")]
     Closed,
-    /// Stored bytes are not what was written. Everything else stays readable.
+    /// Stored bytes are not those that were written. Everything else stays readable.
     #[error("damaged {what} in conversation {conversation} at {position}: {why}")]
     Damaged {
-        /// The conversation.
+        /// Conversation with the damage.
         conversation: ConversationId,
-        /// What is damaged.
+        /// Kind of the damaged record, such as `node`.
         what: &'static str,
-        /// Where: a depth, a name or a number.
+        /// Position of the damage: a depth, a name or a number.
         position: String,
-        /// How it was noticed.
+        /// Finding that revealed the damage.
         why: String,
     },
-    /// The database was written by a version this one cannot follow.
+    /// The database was written by a version whose format is too new for this one.
     #[error("{}: format {found} is newer than {supported}, the newest this version knows", path.display())]
     Newer {
-        /// The database.
+        /// Path of the database file, or address of the database.
         path: PathBuf,
-        /// Its format, or the oldest format that may open it.
+        /// Oldest format whose programs may still use the database.
         found: u32,
-        /// The newest format this version knows.
+        /// Newest format that this version knows.
         supported: u32,
     },
-    /// The database was made by an earlier version, or not at all, and this backend changes tables
-    /// only when it is told to.
+    /// The database has an older format or none at all, and this backend changes tables only when it is told to.
     #[error("{}: format {found} is older than {needed}: run `contexture migrate`", path.display())]
     Older {
-        /// The database.
+        /// Path of the database file, or address of the database.
         path: PathBuf,
-        /// Its format; 0: it has no tables of ours.
+        /// Format of the database; 0 if it has no tables of ours.
         found: u32,
-        /// The format this version works with.
+        /// Format that this version works with.
         needed: u32,
     },
-    /// The medium failed.
+    /// The database or its storage medium failed.
     #[error("{}: {fault}", path.display())]
     Storage {
-        /// The database.
+        /// Path of the database file, or address of the database.
         path: PathBuf,
-        /// In what way.
+        /// Kind of the failure.
         fault: StorageFault,
-        /// What the database said.
+        /// Error that the database reported, if it reported one.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 }
 
-/// What a store keeps, for error messages.
+/// Kind of a stored thing, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EntityKind {
-    /// A conversation.
+    /// A conversation of an owner.
     Conversation,
-    /// A branch.
+    /// A branch of a conversation.
     Branch,
-    /// A checkpoint.
+    /// A checkpoint of a conversation.
     Checkpoint,
-    /// A node.
+    /// A node of a tree.
     Node,
-    /// A message.
+    /// A message of a conversation.
     Message,
-    /// A blob.
+    /// A blob of a conversation.
     Blob,
     /// A value outside the tree.
     Entry,
-    /// A file.
+    /// A file, such as a backup.
     File,
-    /// A stream.
+    /// A stream of a conversation.
     Stream,
-    /// A model's answer.
+    /// The record of a model's response.
     Response,
 }
 
-/// In what way a node id is taken.
+/// Reason why a node id is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdConflict {
-    /// The stored node has other bytes.
+    /// The stored node with this id has other bytes.
     OtherBytes,
-    /// Some items of the append are stored, others are not, or they are not in this order on one
-    /// path: this is no repetition of an earlier append.
+    /// The append is no repetition of an earlier one: only some of its items are stored, or not in
+    /// this order on one path.
     NotARepeat,
-    /// The append carries the id twice.
+    /// The append uses the id twice.
     Twice,
-    /// The stored node was redacted: whether its bytes were these can no longer be told.
+    /// The stored node was redacted, so it is unknown whether its bytes were these.
     Redacted,
 }
 
-/// In what way a chunk does not continue its stream.
+/// Reason why a chunk does not continue its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChunkConflict {
-    /// Another chunk has the number.
+    /// Another chunk is stored under the number.
     OtherBytes,
-    /// Chunks before it are missing.
+    /// Chunks before this one are missing.
     Gap {
-        /// The number that comes next.
+        /// Number of the chunk that comes next.
         next: u64,
     },
 }
 
-/// In what way the medium failed.
+/// Kind of a failure of the database or its storage medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StorageFault {
-    /// No space left; free some and repeat the call.
+    /// No space is left; free some and repeat the call.
     Full,
     /// The file or its directory cannot be written.
     ReadOnly,
-    /// The file cannot be opened: missing directory, missing permission, a directory.
+    /// The file cannot be opened: a directory or permission is missing, or the path is a directory.
     CannotOpen,
     /// The file is not a database of ours.
     NotADatabase,
@@ -305,14 +303,14 @@ pub enum StorageFault {
     Corrupt,
     /// Reading or writing failed.
     Io,
-    /// The store's own code panicked: a defect. The call left nothing, and the store goes on.
+    /// The store's own code panicked, which is a defect. The call changed nothing, and the store goes on.
     Panicked,
     /// The database refused a statement for a reason of its own.
     Other,
 }
 
 impl Error {
-    /// A short stable word for programs.
+    /// Returns a short, stable word for programs, such as `not_found`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -342,7 +340,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call, unchanged, may succeed later.
+    /// Returns whether the same call, unchanged, may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -371,7 +369,7 @@ impl Error {
         }
     }
 
-    /// [`Error::NotFound`] for `what` by `name`.
+    /// Returns [`Error::NotFound`] for `what` by `name`.
     #[must_use]
     pub fn not_found(what: EntityKind, name: impl fmt::Display) -> Self {
         Self::NotFound {
@@ -380,7 +378,7 @@ impl Error {
         }
     }
 
-    /// [`Error::AlreadyExists`] for `what` by `name`.
+    /// Returns [`Error::AlreadyExists`] for `what` by `name`.
     #[must_use]
     pub fn already_exists(what: EntityKind, name: impl fmt::Display) -> Self {
         Self::AlreadyExists {
@@ -389,7 +387,7 @@ impl Error {
         }
     }
 
-    /// [`Error::Damaged`] for `what` at `position` of a conversation.
+    /// Returns [`Error::Damaged`] for `what` at `position` of a conversation.
     #[must_use]
     pub fn damaged(
         conversation: &ConversationId,
@@ -405,7 +403,7 @@ impl Error {
         }
     }
 
-    /// [`Error::Invalid`] for the argument `what`.
+    /// Returns [`Error::Invalid`] for the argument `what`.
     #[must_use]
     pub fn invalid_argument(what: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid {

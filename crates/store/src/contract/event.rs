@@ -4,18 +4,18 @@ use contexture_ir::{BranchName, CheckpointName, NodeId};
 
 use crate::contract::Fence;
 
-/// One change, recorded in the transaction that made it.
+/// Change of a conversation, recorded in the transaction that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number within the conversation: 1, 2, 3, … without gaps.
+    /// Number of the event within the conversation: 1, 2, 3, … without gaps.
     pub seq: u64,
-    /// The time given by the writer, milliseconds since the Unix epoch.
+    /// Time of the event in milliseconds since the Unix epoch, as given by the writer.
     pub at_ms: i64,
-    /// What happened.
+    /// Kind and details of the change.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// Kind and details of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -25,64 +25,64 @@ pub enum EventKind {
     Updated,
     /// Items were appended.
     Appended {
-        /// To this branch.
+        /// Branch that the items are on.
         branch: BranchName,
-        /// Its head now.
+        /// Head of the branch after the append.
         head: NodeId,
-        /// How many.
+        /// Number of appended items.
         count: u64,
     },
     /// A branch was made.
     BranchCreated {
-        /// The branch.
+        /// Name of the new branch.
         branch: BranchName,
-        /// Where it starts.
+        /// Node that the branch starts at; `None` if it starts empty.
         base: Option<NodeId>,
     },
     /// A branch became the active one.
     BranchActivated {
-        /// The branch.
+        /// Name of the branch.
         branch: BranchName,
     },
     /// A branch got another name.
     BranchRenamed {
-        /// The name it had.
+        /// Name before the change.
         from: BranchName,
-        /// The name it has now.
+        /// Name after the change.
         to: BranchName,
     },
     /// A branch's name was deleted.
     BranchDeleted {
-        /// The branch.
+        /// Name of the deleted branch.
         branch: BranchName,
     },
     /// A branch was claimed by a writer.
     BranchClaimed {
-        /// The branch.
+        /// Name of the claimed branch.
         branch: BranchName,
-        /// The new fence.
+        /// Fence of the new writer.
         fence: Fence,
     },
     /// A checkpoint was made or moved.
     CheckpointSet {
-        /// The checkpoint.
+        /// Name of the checkpoint.
         checkpoint: CheckpointName,
-        /// Where it points.
+        /// Node that the checkpoint points to.
         node: NodeId,
     },
     /// A checkpoint was deleted.
     CheckpointDeleted {
-        /// The checkpoint.
+        /// Name of the deleted checkpoint.
         checkpoint: CheckpointName,
     },
     /// A node's content was replaced by its tombstone.
     NodeRedacted {
-        /// The node.
+        /// Id of the redacted node.
         node: NodeId,
     },
     /// State values or blobs were removed by a redaction.
     BytesRedacted {
-        /// How many.
+        /// Number of removed state values and blobs.
         count: u64,
     },
 }

@@ -10,67 +10,66 @@ use std::str::FromStr;
 
 use crate::contract::Error;
 
-/// The name of a metadata field that a filter can test: `[A-Za-z0-9_.-]{1,64}`. A dot is a
-/// character like any other.
+/// Name of a metadata field that a filter can test: `[A-Za-z0-9_.-]{1,64}`. A dot has no special meaning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetadataKey(String);
 
-/// A condition.
+/// Condition on the metadata of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetadataFilter {
     /// The field exists.
     Has(MetadataKey),
-    /// The field exists, has the type of the value, and compares like this with it.
+    /// The field exists, has the type of `value`, and compares with it as `by` says.
     Compare {
-        /// The field, on the left.
+        /// Name of the field, on the left of the operator.
         key: MetadataKey,
-        /// The comparison.
+        /// Operator of the comparison.
         by: Comparison,
-        /// The value, on the right.
+        /// Value on the right of the operator.
         value: MetadataValue,
     },
-    /// All of these hold; with none, this does.
+    /// All of these conditions hold; true if there are none.
     All(Vec<MetadataFilter>),
-    /// Any of these holds; with none, this does not.
+    /// At least one of these conditions holds; false if there are none.
     Any(Vec<MetadataFilter>),
-    /// This does not hold.
+    /// The condition does not hold.
     Not(Box<MetadataFilter>),
 }
 
-/// How a field compares with a value.
+/// Operator that compares a field with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Equal.
+    /// The field equals the value.
     Equal,
-    /// Less.
+    /// The field is less than the value.
     Less,
-    /// Less or equal.
+    /// The field is less than or equal to the value.
     LessOrEqual,
-    /// Greater.
+    /// The field is greater than the value.
     Greater,
-    /// Greater or equal.
+    /// The field is greater than or equal to the value.
     GreaterOrEqual,
 }
 
-/// A value to compare with. Text compares by its bytes in UTF-8, numbers as 64-bit floating point,
-/// `false` is less than `true`.
+/// Value to compare with. Text compares by its bytes in UTF-8, numbers as 64-bit floating point,
+/// and `false` is less than `true`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetadataValue {
-    /// `null`.
+    /// The JSON value `null`.
     Null,
-    /// `true` or `false`.
+    /// The JSON value `true` or `false`.
     Bool(bool),
     /// A finite number.
     Number(f64),
-    /// Text.
+    /// A text, compared by its bytes in UTF-8.
     Text(String),
 }
 
 impl MetadataKey {
-    /// The longest key, in bytes.
+    /// Length of the longest key, in bytes.
     pub const MAX_BYTES: usize = 64;
 
-    /// Checks the rule.
+    /// Checks that `text` is 1 to 64 of the characters `A-Z a-z 0-9 _ . -`.
     pub fn new(text: impl Into<String>) -> Result<Self, Error> {
         let text = text.into();
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
@@ -84,7 +83,7 @@ impl MetadataKey {
         Ok(Self(text))
     }
 
-    /// The text.
+    /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -106,7 +105,7 @@ impl FromStr for MetadataKey {
 }
 
 impl MetadataFilter {
-    /// The field `key` equals `value`.
+    /// Returns the condition that the field `key` equals `value`.
     pub fn field_equals(key: &str, value: impl Into<MetadataValue>) -> Result<Self, Error> {
         Ok(Self::Compare {
             key: MetadataKey::new(key)?,
@@ -135,7 +134,7 @@ impl From<bool> for MetadataValue {
 }
 
 impl MetadataValue {
-    /// The stored code of the value's kind; lists and objects have 4.
+    /// Returns the stored code of the value's type; lists and objects have 4.
     #[must_use]
     pub const fn kind_code(&self) -> u8 {
         match self {
@@ -148,7 +147,7 @@ impl MetadataValue {
 }
 
 impl Comparison {
-    /// The operator, as SQL and most languages write it.
+    /// Returns the operator as SQL writes it, such as `<=`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

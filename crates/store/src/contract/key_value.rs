@@ -7,59 +7,59 @@ use contexture_ir::{ConversationId, Owner};
 
 use crate::contract::Error;
 
-/// What a value belongs to.
+/// Scope of a value outside the tree: what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyScope {
-    /// The owner.
+    /// The owner, whose values belong to no resource or conversation.
     Owner,
-    /// A resource of the owner.
+    /// A resource of the owner, by name.
     Resource(String),
-    /// A conversation; deleted with it.
+    /// A conversation of the owner; its values are deleted with it.
     Conversation(ConversationId),
 }
 
-/// A stored value.
+/// Value outside the tree, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyValueEntry {
-    /// Its key, 1 to 255 bytes.
+    /// Key of the value, 1 to 255 bytes.
     pub key: String,
-    /// The value.
+    /// Bytes of the value.
     pub value: Arc<[u8]>,
-    /// Grows with each write of the key, deletions included, so that no version returns.
+    /// Version, which grows from 1 with each write of the key, deletions included, so that none is used twice.
     pub version: u64,
-    /// When it was written.
+    /// Time of the latest write, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
-/// Which version a write replaces.
+/// Version that a write expects to replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// Any, or none.
+    /// Any version, or no value at all.
     Any,
-    /// None: there must be no value.
+    /// No value: the key must be free.
     Absent,
-    /// This version.
+    /// The value with exactly this version.
     Version(u64),
 }
 
-/// Which values to list.
+/// Filters of a list of values outside the tree.
 #[derive(Clone, Debug, Default)]
 pub struct ListEntries {
-    /// Only those of this scope; `None`: of all the owner's scopes.
+    /// Only values of this scope; `None` for all of the owner's scopes.
     pub scope: Option<KeyScope>,
-    /// Only those whose key begins with this; empty: all.
+    /// Only values whose key begins with this text; empty for all.
     pub prefix: String,
-    /// At most this many; default (`None`) 1,000.
+    /// Largest number of values of a page; `None` means 1,000.
     pub limit: Option<usize>,
-    /// Go on after the page that ended here.
+    /// Cursor of the page before; `None` for the first page.
     pub after: Option<EntryCursor>,
 }
 
 impl ListEntries {
-    /// How many values a page has unless [`limit`](Self::limit) says otherwise.
+    /// Number of values of a page without a [`limit`](Self::limit).
     pub const DEFAULT_LIMIT: usize = 1000;
 
-    /// The values of `scope` whose key begins with `prefix`.
+    /// Returns a request for the values of `scope` whose key begins with `prefix`.
     #[must_use]
     pub fn in_scope(scope: KeyScope, prefix: impl Into<String>) -> Self {
         Self {
@@ -70,18 +70,18 @@ impl ListEntries {
     }
 }
 
-/// Where a page of values ended. A value written between two pages may be missed; one that exists
-/// all the time is not.
+/// Position at which a page of values ended. A value that is written between two pages may be
+/// missed; one that exists all the time is not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryCursor {
-    /// The last value's scope.
+    /// Scope of the page's last value.
     pub scope: KeyScope,
-    /// Its key.
+    /// Key of the page's last value.
     pub key: String,
 }
 
 impl EntryCursor {
-    /// The cursor of a page that ends with the last of these; `None` for an empty page.
+    /// Returns the cursor of a page that ends with the last of these; `None` for an empty page.
     #[must_use]
     pub fn after_last(entries: &[(KeyScope, KeyValueEntry)]) -> Option<Self> {
         let (scope, entry) = entries.last()?;
@@ -92,25 +92,25 @@ impl EntryCursor {
     }
 }
 
-/// A page of values.
+/// A page of values outside the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPage {
-    /// By scope (the owner's, resources by name, conversations by id), then by key.
+    /// Values by scope (the owner's, then resources by name, then conversations by id) and then by key.
     pub entries: Vec<(KeyScope, KeyValueEntry)>,
-    /// The cursor of the next page; `None`: this is the last.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<EntryCursor>,
 }
 
-/// A write of one value.
+/// Write of one value outside the tree.
 #[derive(Clone, Debug)]
 pub struct PutEntry {
-    /// The key, 1 to 255 bytes.
+    /// Key of the value, 1 to 255 bytes.
     pub key: String,
-    /// The value; `None` deletes it.
+    /// Bytes to store; `None` deletes the value.
     pub value: Option<Arc<[u8]>>,
-    /// What must be there now, or [`Error::VersionConflict`].
+    /// Version that must be stored now, or the write fails with [`Error::VersionConflict`].
     pub expect: ExpectedVersion,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the write, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 

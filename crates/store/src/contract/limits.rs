@@ -28,19 +28,19 @@ pub struct Limits {
     pub state_value_bytes: usize,
     /// Keys of one state root. Default 4,096.
     pub state_keys: usize,
-    /// Bytes of one blob. Default 64 MiB.
+    /// Bytes of the record of one response, without its items. Default 16 MiB.
     pub blob_bytes: usize,
     /// Bytes of what is kept of one answer beside its items. Default 16 MiB.
     pub response_bytes: usize,
     /// Bytes of one value outside the tree. Default 1 MiB.
     pub entry_bytes: usize,
-    /// Nodes, state values and blobs of one redaction, together. Default 4,096.
+    /// Path hashes of one look-up, or stored at once. Default 65,536.
     pub redact_items: usize,
     /// Hashes of histories of one look-up, or stored at once. Default 65,536.
     pub path_hashes: usize,
-    /// What one search may cost.
+    /// Limits on the cost of one search.
     pub search: SearchLimits,
-    /// How much streams may hold.
+    /// Limits on the size and number of streams.
     pub streams: StreamLimits,
 }
 

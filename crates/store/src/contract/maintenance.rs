@@ -83,23 +83,23 @@ pub trait Maintenance: Send + Sync {
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error>;
 }
 
-/// Where the next page of a check begins.
+/// Position at which the next page of a check begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyCursor {
-    /// The part of the conversation; the backend's own number.
+    /// Part of the conversation, as a number that only the backend understands.
     pub part: u8,
-    /// The last row of it that was checked.
+    /// Last row of that part that was checked.
     pub after: i64,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Default)]
 pub struct VerifyPage {
-    /// The damage, each an [`Error::Damaged`] that names its position.
+    /// Damage that was found, each an [`Error::Damaged`] that names its position.
     pub findings: Vec<Error>,
-    /// Rows that were checked.
+    /// Number of rows that were checked.
     pub checked: u64,
-    /// The cursor of the next page; `None`: the check is complete.
+    /// Cursor of the next page; `None` when the check is complete.
     pub next: Option<VerifyCursor>,
 }
 
@@ -125,49 +125,49 @@ pub async fn verify_conversation(
     }
 }
 
-/// Rows and their bytes.
+/// Number and size of stored rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StorageAmount {
-    /// How many.
+    /// Number of rows.
     pub count: u64,
-    /// The bytes of their content as stored, compressed where it is.
+    /// Size of their content in bytes, as stored and thus after any compression.
     pub bytes: u64,
 }
 
-/// What a conversation takes.
+/// Rows and bytes that a conversation takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Nodes by kind.
+    /// Nodes, by the kind of their item.
     pub nodes: BTreeMap<NodeKind, StorageAmount>,
-    /// State roots.
+    /// State roots, which nodes with equal state share.
     pub roots: StorageAmount,
-    /// State values that stand beside their hash; larger ones are blobs.
+    /// State values that are stored beside their hash; larger ones are blobs.
     pub values: StorageAmount,
-    /// Blobs.
+    /// Blobs, large state values included.
     pub blobs: StorageAmount,
-    /// Values outside the tree.
+    /// Values outside the tree in the conversation's scope.
     pub entries: StorageAmount,
-    /// Branches and checkpoints.
+    /// Number of branches and checkpoints.
     pub names: u64,
-    /// Events.
+    /// Number of recorded events.
     pub events: u64,
-    /// Unforked runs of nodes.
+    /// Number of segments, which are unforked runs of nodes.
     pub segments: u64,
 }
 
-/// How to collect.
+/// Options of a collection of unnamed blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectRequest {
-    /// Now, in milliseconds since the Unix epoch.
+    /// Current time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// How long a blob must be known as unnamed. Default one hour.
+    /// Time for which a blob must be known as unnamed before it is removed, in milliseconds. Default one hour.
     pub grace_ms: i64,
-    /// At most so many blobs are removed. Default 1,000.
+    /// Largest number of blobs to remove. Default 1,000.
     pub limit: usize,
 }
 
 impl CollectRequest {
-    /// Collects with the defaults.
+    /// Returns a request with the defaults.
     #[must_use]
     pub fn new(now_ms: i64) -> Self {
         Self {
@@ -178,29 +178,29 @@ impl CollectRequest {
     }
 }
 
-/// What a collection did.
+/// Result of a collection of unnamed blobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Blobs removed.
+    /// Number and size of the removed blobs.
     pub blobs: StorageAmount,
-    /// Unnamed blobs whose grace period is not over.
+    /// Number of unnamed blobs whose grace period is not over.
     pub waiting: u64,
-    /// Whether the limit left blobs to be removed by a next call.
+    /// Whether the limit left blobs for the next call to remove.
     pub more: bool,
 }
 
-/// What compacting gained.
+/// Size of the storage before and after compacting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compacted {
-    /// Bytes before.
+    /// Bytes that were taken before.
     pub before: u64,
-    /// Bytes after.
+    /// Bytes that are taken now.
     pub after: u64,
 }
 
-/// What was copied.
+/// Result of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackedUp {
-    /// Bytes of the copy.
+    /// Size of the copy, in bytes.
     pub bytes: u64,
 }

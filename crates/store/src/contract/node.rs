@@ -14,37 +14,37 @@ use contexture_ir::{
 /// node on the path, `copied_from` any node of the conversation.
 #[derive(Clone, Debug)]
 pub struct NewItem {
-    /// The node's id, unique within the conversation. Derive it from (run, step, index) or
+    /// Id of the node, unique within the conversation. Derive it from (run, step, index) or
     /// (source, index), so that a repeated append is recognised.
     pub id: NodeId,
-    /// The item's JSON.
+    /// JSON of the item, stored byte for byte.
     pub json: Arc<str>,
-    /// What kind of item it is; see [`NodeKind::of`].
+    /// Kind of the item; see [`NodeKind::of`].
     pub kind: NodeKind,
-    /// The call that this output answers.
+    /// Call that this output answers; `None` for other items.
     pub answers: Option<NodeId>,
-    /// The message it belongs to; `None` means a message of its own, named by the node's id.
+    /// Message that the item belongs to; `None` means a message of its own, named by the node's id.
     pub message_id: Option<MessageId>,
-    /// The run that made it.
+    /// Run that produced the item, if any.
     pub run: Option<RunId>,
-    /// The step within the run.
+    /// Number of the step within the run.
     pub step: Option<u32>,
-    /// The model response that it is part of.
+    /// Model response that the item is part of, if any.
     pub response: Option<ResponseId>,
-    /// Who produced it.
+    /// Origin of the item: who produced it.
     pub origin: Origin,
-    /// Who may see it.
+    /// Audience of the item: who may see it.
     pub audience: Audience,
-    /// The node it was copied from, when an edit re-sends what follows.
+    /// Node that this one was copied from, when an edit re-sends what follows.
     pub copied_from: Option<NodeId>,
     /// Hash of the item's meaning, for matching; see `contexture_ir`.
     pub meaning_hash: Option<ContentHash>,
-    /// Milliseconds since the Unix epoch. Information only: order is depth.
+    /// Creation time in milliseconds since the Unix epoch. For information only: nodes are ordered by depth.
     pub created_ms: i64,
 }
 
 impl NewItem {
-    /// An item whose JSON is `json`, visible to everyone, with nothing else known about it.
+    /// Returns an item whose JSON is `json`, visible to everyone, with nothing else known about it.
     #[must_use]
     pub fn new(id: NodeId, item: &Item, json: impl Into<Arc<str>>, created_ms: i64) -> Self {
         Self {
@@ -74,23 +74,23 @@ fn origin_of(item: &Item) -> Origin {
     }
 }
 
-/// What kind of item a node holds, so that lists and counters need not parse it.
+/// Kind of the item in a node, stored so that lists and counters need not parse the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum NodeKind {
-    /// A message by a person. Begins a turn.
+    /// A message by a person, which begins a turn.
     User,
     /// A message by a model.
     Assistant,
-    /// A message by the host.
+    /// A message by the host, with the role system or developer.
     Instruction,
-    /// A call.
+    /// A call of a tool.
     FunctionCall,
-    /// A call's output.
+    /// The output of a call.
     FunctionCallOutput,
-    /// Reasoning.
+    /// The reasoning of a model.
     Reasoning,
-    /// A compaction.
+    /// A compaction, which stands for a span of nodes.
     Compaction,
     /// Any other item.
     Extension,
@@ -109,7 +109,7 @@ impl NodeKind {
         Self::Extension,
     ];
 
-    /// The kind of an item.
+    /// Returns the kind of an item.
     #[must_use]
     pub fn of(item: &Item) -> Self {
         match item {
@@ -126,7 +126,7 @@ impl NodeKind {
         }
     }
 
-    /// The lower-case word that programs and people are told; `other` where there is none.
+    /// Returns the lower-case word for programs and people; `other` for [`NodeKind::Extension`].
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -141,67 +141,69 @@ impl NodeKind {
         }
     }
 
-    /// The stored code.
+    /// Returns the code that databases store for the kind.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Reads a stored code.
+    /// Returns the kind of a stored code; `None` for an unknown one.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 }
 
-/// An item in the tree. Never changes, except that its content may be redacted.
+/// An item in the tree. It never changes, except that its content may be redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its id.
+    /// Id of the node, unique within the conversation.
     pub id: NodeId,
-    /// The node before it on its path; `None` for the first.
+    /// Node before this one on its path; `None` for the first.
     pub parent: Option<NodeId>,
-    /// Its place on its path: 1 for the first node, so the depth of a head is the path's length.
+    /// Position on its path: 1 for the first node, so the depth of a head is the path's length.
     pub depth: u64,
-    /// Messages on the path up to and including this node.
+    /// Number of messages on the path up to and including this node.
     pub messages: u64,
-    /// Turns on the path up to and including this node.
+    /// Number of turns on the path up to and including this node.
     pub turns: u64,
     /// Depth of the newest compaction on the path up to and including this node; 0 without one.
     pub compacted: u64,
-    /// The item's JSON, byte for byte as appended, or its tombstone.
+    /// JSON of the item, byte for byte as appended, or of its tombstone.
     pub json: Arc<str>,
     /// Hash of `json`.
     pub content_hash: ContentHash,
-    /// What kind of item it is.
+    /// Kind of the item.
     pub kind: NodeKind,
-    /// The call that this output answers.
+    /// Call that this output answers; `None` for other items.
     pub answers: Option<NodeId>,
-    /// The message it belongs to; `None`: its own.
+    /// Message that the item belongs to; `None` means a message of its own.
     pub message_id: Option<MessageId>,
-    /// The run that made it.
+    /// Run that produced the item, if any.
     pub run: Option<RunId>,
-    /// The step within the run.
+    /// Number of the step within the run.
     pub step: Option<u32>,
-    /// The model response that it is part of.
+    /// Model response that the item is part of, if any.
     pub response: Option<ResponseId>,
-    /// Who produced it.
+    /// Origin of the item: who produced it.
     pub origin: Origin,
-    /// Who may see it.
+    /// Audience of the item: who may see it.
     pub audience: Audience,
-    /// The node it was copied from.
+    /// Node that this one was copied from, if any.
     pub copied_from: Option<NodeId>,
-    /// Hash of the item's meaning.
+    /// Hash of the item's meaning, if the writer gave one.
     pub meaning_hash: Option<ContentHash>,
-    /// Milliseconds since the Unix epoch, as the writer said.
+    /// Creation time in milliseconds since the Unix epoch, as given by the writer.
     pub created_ms: i64,
-    /// When its content was redacted, if it was: `json` is a tombstone then, `content_hash` that of
-    /// the tombstone, and `meaning_hash` is gone.
+    /// Time of the redaction in milliseconds since the Unix epoch; `None` if the content was not redacted.
+    ///
+    /// Of a redacted node, `json` is the tombstone, `content_hash` is the hash of the tombstone,
+    /// and `meaning_hash` is `None`.
     pub redacted_ms: Option<i64>,
 }
 
 impl Node {
-    /// The id of the message the node belongs to: its own id where it names none.
+    /// Returns the id of the node's message; a node that names none is a message by itself, with its own id.
     #[must_use]
     pub fn effective_message_id(&self) -> Cow<'_, str> {
         match &self.message_id {

@@ -10,46 +10,46 @@ use contexture_ir::{BranchName, ConversationId, NodeId, Owner, PathHash};
 
 use crate::contract::Error;
 
-/// A hash and the node it leads to.
+/// Entry of the path index: the hash of a path and the node it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathMark {
-    /// The version of the rule that made the hash. A query finds hashes of its own version only.
+    /// Version of the rule that made the hash. A query finds only hashes of its own version.
     pub version: u32,
-    /// The hash. Several nodes may have it, and a node may have several.
+    /// Hash of the path. Several nodes may have it, and a node may have several.
     pub hash: PathHash,
-    /// The node, of the same conversation.
+    /// Node at the end of the path, in the same conversation.
     pub node: NodeId,
 }
 
-/// Which hashes to look up.
+/// Hashes to look up in the path index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathQuery {
-    /// The version of the hashes.
+    /// Version of the rule that made the hashes.
     pub version: u32,
-    /// The hashes, best first.
+    /// Hashes to look up, best first.
     pub hashes: Vec<PathHash>,
-    /// Only matches in this conversation; `None`: in all of the owner's.
+    /// Only matches in this conversation; `None` for all of the owner's conversations.
     pub conversation: Option<ConversationId>,
-    /// At most so many matches of each hash.
+    /// Largest number of matches of each hash.
     pub each: usize,
 }
 
 /// A node whose path has one of the hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMatch {
-    /// The hash.
+    /// Hash that matched, one of the query's.
     pub hash: PathHash,
-    /// The conversation.
+    /// Conversation that the node is in.
     pub conversation: ConversationId,
-    /// The node.
+    /// Id of the node.
     pub node: NodeId,
-    /// Its depth.
+    /// Depth of the node, which is the length of its path.
     pub depth: u64,
-    /// The branches whose head it is, in order of creation.
+    /// Branches whose head is the node, in order of creation.
     pub heads: Vec<BranchName>,
 }
 
-/// The index of a store that has one.
+/// Path index of a store that has one.
 #[async_trait]
 pub trait PathIndex: Send + Sync {
     /// Finds the nodes of some hashes, read at one instant.

@@ -6,24 +6,24 @@ use contexture_ir::{BranchName, CheckpointName, MessageId, NodeId};
 
 use crate::contract::{Node, NodeKind};
 
-/// The end of a path.
+/// End of a path, which determines the whole path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathEnd {
-    /// A branch's head.
+    /// The head of this branch.
     Branch(BranchName),
-    /// A checkpoint's node.
+    /// The node of this checkpoint.
     Checkpoint(CheckpointName),
-    /// A node.
+    /// The node with this id.
     Node(NodeId),
 }
 
-/// Which part of a path.
+/// Part of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Span {
-    /// All of it.
+    /// All nodes of the path.
     #[default]
     Whole,
-    /// The last so many nodes.
+    /// The last nodes, at most this many.
     Last(u64),
     /// From this depth (1 is the first node) to the end.
     From(u64),
@@ -33,19 +33,19 @@ pub enum Span {
     SinceCompaction,
 }
 
-/// A part of a path, oldest first.
+/// Request for a part of a path, oldest node first.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
-    /// Where the path ends.
+    /// End of the path.
     pub at: PathEnd,
-    /// Which part.
+    /// Part of the path to read.
     pub span: Span,
-    /// At most so many nodes; [`PathPage::next`] says where the next page begins.
+    /// Largest number of nodes of a page, without a default; [`PathPage::next`] says where the next page begins.
     pub limit: Option<usize>,
 }
 
 impl ReadRequest {
-    /// The whole path to `at`, in one page.
+    /// Returns a request for the whole path to `at`, in one page.
     #[must_use]
     pub fn whole_path(at: PathEnd) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl ReadRequest {
         }
     }
 
-    /// The last `count` nodes of the path to `at`.
+    /// Returns a request for the last `count` nodes of the path to `at`.
     #[must_use]
     pub fn last_nodes(at: PathEnd, count: u64) -> Self {
         Self {
@@ -66,34 +66,33 @@ impl ReadRequest {
     }
 }
 
-/// A part of a path.
+/// A page of the nodes of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPage {
-    /// The node the path ends at; `None` on an empty branch. Ask for the next page by this node:
-    /// its path never changes.
+    /// Node that the path ends at; `None` on an empty branch. Ask for the next page by this node,
+    /// whose path never changes.
     pub head: Option<NodeId>,
-    /// The length of the whole path.
+    /// Length of the whole path, in nodes.
     pub depth: u64,
-    /// The nodes, oldest first.
+    /// Nodes of the page, oldest first.
     pub nodes: Vec<Arc<Node>>,
-    /// The depth at which the next page begins, for [`Span::From`] or [`Span::Between`]; `None`: this is
-    /// the last.
+    /// Depth at which the next page begins, for [`Span::From`] or [`Span::Between`]; `None` on the last page.
     pub next: Option<u64>,
 }
 
-/// Which nodes to find, anywhere in the tree.
+/// Query for nodes anywhere in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeQuery {
-    /// The one with this id.
+    /// The node with this id.
     Id(NodeId),
-    /// The one whose id begins with these hexadecimal digits (at least 4):
+    /// The node whose id begins with these hexadecimal digits, at least 4;
     /// [`Error::Ambiguous`](crate::Error::Ambiguous) if there are more.
     Prefix(String),
-    /// Those of this message, on whatever branches, by depth and then by id.
+    /// The nodes of this message, on whatever branches, by depth and then by id.
     Message(MessageId),
-    /// Those whose `copied_from` is this node, by depth and then by id; possibly none.
+    /// The nodes whose `copied_from` is this node, by depth and then by id; possibly none.
     CopiesOf(NodeId),
-    /// Those of this kind, by depth and then by id; possibly none. Meant for rare kinds: only
+    /// The nodes of this kind, by depth and then by id; possibly none. Meant for rare kinds: only
     /// [`NodeKind::Compaction`] is cheap to find.
     Kind(NodeKind),
 }

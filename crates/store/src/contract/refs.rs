@@ -7,54 +7,54 @@ use contexture_ir::{BranchName, CheckpointName, NodeId};
 /// A named pointer that moves with each append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Its name, unique within the conversation.
+    /// Name of the branch, unique within the conversation.
     pub name: BranchName,
-    /// The node it points to; `None`: it is empty.
+    /// Node that the branch points to; `None` if it is empty.
     pub head: Option<NodeId>,
-    /// Nodes on its path.
+    /// Number of nodes on its path.
     pub nodes: u64,
-    /// Messages on its path.
+    /// Number of messages on its path.
     pub messages: u64,
-    /// Turns on its path.
+    /// Number of turns on its path.
     pub turns: u64,
-    /// Whether it is the active branch.
+    /// Whether this is the active branch.
     pub active: bool,
-    /// The newest claim; 0 if it was never claimed.
+    /// Fence of the newest claim; 0 if it was never claimed.
     pub fence: Fence,
     /// Depth of the newest compaction on its path; 0 without one.
     pub compacted: u64,
-    /// Milliseconds since the Unix epoch, as the creator said.
+    /// Creation time in milliseconds since the Unix epoch, as given by the creator.
     pub created_ms: i64,
 }
 
-/// A named pointer that stays.
+/// A named pointer that stays until it is set again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Its name, unique within the conversation.
+    /// Name of the checkpoint, unique within the conversation.
     pub name: CheckpointName,
-    /// The node it points to.
+    /// Node that the checkpoint points to.
     pub node: NodeId,
-    /// When it was last set.
+    /// Time at which it was last set, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
-/// All names of a conversation at one instant.
+/// All branches and checkpoints of a conversation at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refs {
-    /// In order of creation.
+    /// Branches, in order of creation.
     pub branches: Vec<Branch>,
-    /// In order of name.
+    /// Checkpoints, in order of name.
     pub checkpoints: Vec<Checkpoint>,
 }
 
 impl Refs {
-    /// The branch of that name.
+    /// Returns the branch of that name, if there is one.
     #[must_use]
     pub fn find_branch(&self, name: &BranchName) -> Option<&Branch> {
         self.branches.iter().find(|branch| branch.name == *name)
     }
 
-    /// The active branch.
+    /// Returns the active branch, which every stored conversation has.
     #[must_use]
     pub fn active_branch(&self) -> Option<&Branch> {
         self.branches.iter().find(|branch| branch.active)
@@ -74,20 +74,20 @@ impl fmt::Display for Fence {
 /// A branch to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewBranch {
-    /// The node it starts at; `None`: an empty branch.
+    /// Node that the branch starts at; `None` for an empty branch.
     pub base: Option<NodeId>,
-    /// What it is called.
+    /// Name of the branch, or the rule for it.
     pub label: BranchLabel,
     /// Whether it becomes the active branch.
     pub activate: Activation,
 }
 
-/// What a new branch is called.
+/// Name of a new branch, or the rule for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchLabel {
-    /// This; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
+    /// This name; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
     Named(BranchName),
-    /// A free name made from that of the branch it leaves; see
+    /// A free name derived from that of the branch it leaves; see
     /// [`rules::automatic_name`](crate::rules::automatic_name).
     After(BranchName),
 }
@@ -95,14 +95,14 @@ pub enum BranchLabel {
 /// Whether a new branch becomes the active one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
-    /// The active branch stays.
+    /// The active branch stays as it is.
     #[default]
     Keep,
-    /// It becomes active.
+    /// The new branch becomes the active one.
     Activate,
 }
 
-/// A change of names; see [`Store::change_ref`](crate::Store::change_ref).
+/// A change of a branch or checkpoint; see [`Store::change_ref`](crate::Store::change_ref).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefChange {
@@ -112,9 +112,9 @@ pub enum RefChange {
     Activate(BranchName),
     /// Give a branch another name; everything else about it stays.
     RenameBranch {
-        /// Its name.
+        /// Name of the branch now.
         from: BranchName,
-        /// The name it gets; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
+        /// New name of the branch; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
         to: BranchName,
     },
     /// Delete a branch's name; its nodes stay. The active branch cannot be deleted.
@@ -123,23 +123,23 @@ pub enum RefChange {
     Claim(BranchName),
     /// Make or move a checkpoint.
     SetCheckpoint {
-        /// Its name.
+        /// Name of the checkpoint.
         name: CheckpointName,
-        /// The node.
+        /// Node that the checkpoint points to from now on.
         node: NodeId,
     },
     /// Delete a checkpoint's name.
     DeleteCheckpoint(CheckpointName),
 }
 
-/// What a change of names left.
+/// Result of a change of a branch or checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefChanged {
-    /// The branch as it is now; a new fence is in it.
+    /// The branch after the change, with its new fence if it was claimed.
     Branch(Branch),
-    /// The checkpoint as it is now.
+    /// The checkpoint after the change.
     Checkpoint(Checkpoint),
-    /// The name is gone.
+    /// The branch or checkpoint was deleted.
     Deleted,
 }

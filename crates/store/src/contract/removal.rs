@@ -15,46 +15,46 @@ use contexture_ir::{ContentHash, NodeId};
 
 use crate::contract::BlobId;
 
-/// What is to be redacted.
+/// Content that is to be redacted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedactRequest {
-    /// Nodes: each must exist.
+    /// Nodes to redact, each of which must exist.
     pub nodes: Vec<NodeId>,
-    /// State values by hash, whichever entries have them. Unknown ones are passed over.
+    /// Hashes of state values to remove, whichever entries have them; unknown ones are skipped.
     pub values: Vec<ContentHash>,
-    /// Blobs. Unknown ones are passed over.
+    /// Blobs to remove; unknown ones are skipped.
     pub blobs: Vec<BlobId>,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the redaction, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
-/// What a redaction removed; what was redacted before is not counted again.
+/// Numbers of what a redaction removed, without what had been redacted before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redacted {
-    /// Nodes that are tombstones now and were not before.
+    /// Number of nodes that became tombstones.
     pub nodes: u64,
-    /// State values.
+    /// Number of removed state values.
     pub values: u64,
-    /// Blobs.
+    /// Number of removed blobs.
     pub blobs: u64,
 }
 
-/// Whose data is to be erased.
+/// Scope of an erasure: whose data is erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EraseScope {
-    /// Everything of the owner.
+    /// Everything that belongs to the owner.
     Owner,
     /// The conversations of this resource of the owner, and the values in the resource's scope.
     Resource(String),
 }
 
-/// What one step of erasing did.
+/// Result of one step of an erasure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// Conversations that are gone for readers since this step.
+    /// Number of conversations that this step hid from readers.
     pub conversations: u64,
-    /// Values outside the trees that were removed by this step.
+    /// Number of values outside the trees that this step removed.
     pub entries: u64,
-    /// Whether there is more to do.
+    /// Whether another step is needed.
     pub more: bool,
 }

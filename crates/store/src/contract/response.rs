@@ -7,27 +7,27 @@ use std::sync::Arc;
 
 use contexture_ir::{NodeId, ResponseId};
 
-/// A model's answer, as a call.
+/// A model's response to one call, without its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseRecord {
-    /// Its id, unique within the conversation. The nodes of its items name it.
+    /// Id of the response, unique within the conversation. The nodes of its items name it.
     pub id: ResponseId,
-    /// The head it was computed from; `None`: an empty path.
+    /// Head that the response was computed from; `None` for an empty path.
     pub base: Option<NodeId>,
-    /// How it ended.
+    /// Status in which the response ended.
     pub status: ResponseStatus,
-    /// The model, as the provider knows it.
+    /// Name of the model as the provider knows it, if recorded.
     pub model: Option<String>,
-    /// What it used, as JSON.
+    /// Token usage of the call as JSON, if recorded.
     pub usage: Option<Arc<str>>,
-    /// What it was computed from beside the path to `base`.
+    /// Inputs of the call besides the path to `base`.
     pub inputs: ResponseInputs,
-    /// When it was stored, in milliseconds since the Unix epoch.
+    /// Time at which it was stored, in milliseconds since the Unix epoch.
     pub finished_ms: i64,
 }
 
 impl ResponseRecord {
-    /// A complete answer of which nothing else is known.
+    /// Returns a complete response of which nothing else is known.
     #[must_use]
     pub const fn new(id: ResponseId, base: Option<NodeId>, finished_ms: i64) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl ResponseRecord {
         }
     }
 
-    /// Its bytes, as far as limits count them.
+    /// Returns the number of bytes that count towards limits.
     #[must_use]
     pub(crate) fn size_bytes(&self) -> usize {
         let inputs = self.inputs.recorded_bytes().map_or(0, |bytes| bytes.len());
@@ -50,34 +50,34 @@ impl ResponseRecord {
     }
 }
 
-/// How an answer ended.
+/// Status in which a response ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResponseStatus {
-    /// The model said all it had to say.
+    /// The model finished its response.
     #[default]
     Completed,
-    /// It was cut: by a limit, a filter, an abort.
+    /// The response was cut off by a limit, a filter or an abort.
     Incomplete,
 }
 
 impl ResponseStatus {
-    /// All of them, in the order of their codes.
+    /// All statuses, in the order of their stored codes.
     pub const ALL: [Self; 2] = [Self::Completed, Self::Incomplete];
 
-    /// The code that databases store for it.
+    /// Returns the code that databases store for the status.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The status of a number.
+    /// Returns the status of a stored code; `None` for an unknown one.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// The lower-case word.
+    /// Returns the lower-case word for the status.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -87,20 +87,20 @@ impl ResponseStatus {
     }
 }
 
-/// What an answer was computed from.
+/// Inputs that a response was computed from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ResponseInputs {
-    /// It was not recorded.
+    /// The inputs were not recorded.
     #[default]
     None,
-    /// These bytes; never none.
+    /// These bytes, never empty.
     Recorded(Arc<[u8]>),
-    /// Something that went into it was redacted, and they went with it.
+    /// The inputs were removed because something in them was redacted.
     Redacted,
 }
 
 impl ResponseInputs {
-    /// The bytes, if they were recorded and not redacted.
+    /// Returns the bytes, if they were recorded and not redacted.
     #[must_use]
     pub const fn recorded_bytes(&self) -> Option<&Arc<[u8]>> {
         match self {
@@ -109,7 +109,7 @@ impl ResponseInputs {
         }
     }
 
-    /// How a database keeps them: null for none, no bytes for redacted ones.
+    /// Returns the inputs as a database stores them: null for none, no bytes for redacted ones.
     #[must_use]
     pub fn to_column(&self) -> Option<&[u8]> {
         match self {
@@ -119,7 +119,7 @@ impl ResponseInputs {
         }
     }
 
-    /// What a database has kept.
+    /// Returns the inputs that a database has stored.
     #[must_use]
     pub fn from_column(column: Option<&[u8]>) -> Self {
         match column {

@@ -17,17 +17,19 @@ use crate::contract::{Error, NodeKind, PathEnd};
 /// A store whose texts can be searched.
 #[async_trait]
 pub trait Search: Send + Sync {
-    /// The nodes whose text has what the query asks for, best first: everything of it, or any of it
+    /// Finds the nodes whose text matches the query, best first: all of its words or any of them
     /// ([`SearchRequest::words`]).
     ///
-    /// Any text is a query, see [`rules::Query`](crate::rules::Query); one that asks for nothing
-    /// finds nothing. What is searched of a node says [`rules::searchable_text`](crate::rules::searchable_text): of a long
-    /// text the first [`rules::SAID_BYTES`](crate::rules::SAID_BYTES). Redacted nodes are not found.
+    /// Any text is a query, see [`rules::Query`](crate::rules::Query); one without words finds
+    /// nothing. Of each node, the text that
+    /// [`rules::searchable_text`](crate::rules::searchable_text) returns is searched, up to
+    /// [`rules::SAID_BYTES`](crate::rules::SAID_BYTES). Redacted nodes are not found.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] for a conversation that is not there or not the owner's, or the end of a
-    /// path; [`Error::Limit`] for a query or a page beyond the limits ([`SearchLimits`]).
+    /// [`Error::NotFound`] for a conversation, or an end of a path, that does not exist or belongs
+    /// to another owner; [`Error::Limit`] for a query or a page beyond the limits
+    /// ([`SearchLimits`]).
     async fn search_nodes(
         &self,
         owner: &Owner,
@@ -35,31 +37,31 @@ pub trait Search: Send + Sync {
     ) -> Result<SearchPage, Error>;
 }
 
-/// What to look for, and where.
+/// Query of a search, with its scope, filters and page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// The query.
+    /// Text to search for; any text is a valid query.
     pub query: String,
-    /// Whether a text must have all of it. Default: yes.
+    /// Whether a text must match all words of the query or any of them. Default: all.
     pub words: MatchMode,
-    /// Where to look.
+    /// Conversations or path to search in.
     pub scope: SearchScope,
-    /// Nodes of these kinds only; none: of all.
+    /// Only nodes of these kinds; empty for all kinds.
     pub kinds: Vec<NodeKind>,
-    /// Whether nodes count that people are not shown. Default: no.
+    /// Whether to find nodes that people are not shown. Default: no.
     pub hidden: HiddenContent,
-    /// Nodes of this time or later only, in milliseconds since the Unix epoch.
+    /// Only nodes of this time or later, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
-    /// Nodes before this time only, in milliseconds since the Unix epoch.
+    /// Only nodes before this time, in milliseconds since the Unix epoch.
     pub before_ms: Option<i64>,
-    /// At most so many hits. Default 20.
+    /// Largest number of hits of a page. Default 20.
     pub limit: usize,
-    /// Hits after this one: [`SearchPage::next`] of the page before.
+    /// Cursor of the page before, from [`SearchPage::next`]; `None` for the first page.
     pub after: Option<SearchCursor>,
 }
 
 impl SearchRequest {
-    /// Looks for `query`, with the defaults for the rest.
+    /// Returns a request for `query`, with the defaults for the rest.
     #[must_use]
     pub fn new(query: impl Into<String>, scope: SearchScope) -> Self {
         Self {
@@ -76,130 +78,131 @@ impl SearchRequest {
     }
 }
 
-/// How much of a query a text must have. A phrase in double quotes is one word here.
+/// How much of a query a text must match. A phrase in double quotes counts as one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMode {
-    /// All words.
+    /// All words of the query.
     #[default]
     All,
-    /// Any word: the more of them a text has, and the rarer in the scope, the better.
+    /// Any word: the more of them a text has, and the rarer they are in the scope, the better.
     ///
-    /// How often words occur is counted in the whole scope, whatever else the request leaves out. The
-    /// rarest are looked for, as many as together occur in at most [`SearchLimits::any_nodes`] nodes;
-    /// the others only add to the score of what those find. If even the rarest occurs in more, the
-    /// newest nodes that have any are looked at ([`SearchCoverage::Newest`]).
+    /// The frequency of words is counted in the whole scope, whatever else the request leaves out.
+    /// Only the rarest words select nodes, as many words as together occur in at most
+    /// [`SearchLimits::any_nodes`] nodes; the others only add to the score of those nodes. If even
+    /// the rarest word occurs in more nodes, the newest nodes that have any word are examined
+    /// ([`SearchCoverage::Newest`]).
     Any,
 }
 
-/// Where to look.
+/// Conversations or path to search in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchScope {
-    /// In all conversations of the owner.
+    /// All conversations of the owner.
     Owner,
-    /// In the owner's conversations about this resource.
+    /// The owner's conversations with this resource.
     Resource(String),
-    /// In one conversation, on all its branches.
+    /// One conversation, on all its branches.
     Conversation(ConversationId),
-    /// On one path.
+    /// One path of a conversation.
     Path {
-        /// The conversation.
+        /// Id of the conversation.
         conversation: ConversationId,
-        /// The end of the path.
+        /// End of the path.
         at: PathEnd,
     },
 }
 
-/// What is done with nodes whose audience leaves out the user.
+/// Treatment of nodes whose audience excludes the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HiddenContent {
-    /// They are not found.
+    /// Such nodes are not found.
     #[default]
     LeaveOut,
-    /// They are found like others.
+    /// Such nodes are found like others.
     Include,
 }
 
-/// A page of hits: by score, then the newer first, then by conversation and id.
+/// A page of hits: by score, then newer ones first, then by conversation and id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPage {
-    /// The hits.
+    /// Hits of the page, best first.
     pub hits: Vec<Hit>,
-    /// The cursor of the next page; `None`: this is the last.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<SearchCursor>,
-    /// Whether everything was looked at.
+    /// Whether all possible hits were examined.
     pub coverage: SearchCoverage,
 }
 
-/// Whether everything was looked at that may be a hit.
+/// Whether all possible hits were examined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchCoverage {
-    /// Everything.
+    /// All possible hits were examined.
     #[default]
     Whole,
-    /// Only as much as [`SearchLimits`] allow, newer nodes before older ones. A narrower query or
-    /// scope reaches the rest.
+    /// Only as many nodes were examined as [`SearchLimits`] allow, newer ones before older ones. A
+    /// narrower query or scope reaches the rest.
     ///
-    /// On one path where times never fall, these are the newest of it. Elsewhere what is newer is
-    /// the backend's to say, by what its index has: the nodes' times, or the order of storing.
+    /// On one path whose times never decrease, these are its newest nodes. Elsewhere the order
+    /// depends on the backend's index: by the nodes' times, or by the order of storing.
     Newest,
 }
 
 /// A node whose text matches the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Its conversation.
+    /// Id of the node's conversation.
     pub conversation: ConversationId,
-    /// The node.
+    /// Id of the node.
     pub node: NodeId,
-    /// The message it belongs to; `None`: its own.
+    /// Message that the node belongs to; `None` means a message of its own.
     pub message_id: Option<MessageId>,
-    /// What kind of item it is.
+    /// Kind of the node's item.
     pub kind: NodeKind,
-    /// Higher is better. Comparable within one query only; with [`MatchMode::Any`] only while nothing is
-    /// added or removed.
+    /// Score of the match; higher is better. Comparable within one query only; with
+    /// [`MatchMode::Any`] only while nothing is added or removed.
     pub score: u32,
-    /// The stretch of its text that shows why.
+    /// Part of the text that shows the match.
     pub snippet: Snippet,
-    /// Its time, in milliseconds since the Unix epoch, as the writer said.
+    /// Creation time of the node in milliseconds since the Unix epoch, as given by the writer.
     pub created_ms: i64,
 }
 
-/// A stretch of a text with the matches in it.
+/// Part of a text with the matches in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
-    /// Plain text, about 200 bytes at most, with `…` where it was cut. Not escaped for anything.
+    /// Plain text, at most about 200 bytes, with `…` where it was cut. Nothing in it is escaped.
     pub text: String,
-    /// The matches: ranges of bytes of `text`, in order, not overlapping.
+    /// Matches as byte ranges of `text`, in order, not overlapping.
     pub matches: Vec<Range<usize>>,
 }
 
-/// A hit's place among the others. Any value is a valid place.
+/// Position of a hit among the others, from which the next page goes on. Any combination of values is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchCursor {
-    /// Its score.
+    /// Score of the hit.
     pub score: u32,
-    /// Its time.
+    /// Creation time of the hit's node, in milliseconds since the Unix epoch.
     pub created_ms: i64,
-    /// Its conversation.
+    /// Id of the node's conversation.
     pub conversation: ConversationId,
-    /// The node.
+    /// Id of the node.
     pub node: NodeId,
 }
 
-/// What one search may cost.
+/// Limits on the cost of one search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Bytes of a query. Default 4 KiB.
+    /// Largest query, in bytes. Default 4 KiB.
     pub query_bytes: usize,
-    /// Hits of a page. Default 1,000.
+    /// Largest number of hits of a page. Default 1,000.
     pub hits: usize,
-    /// Nodes that are judged; see [`SearchCoverage::Newest`]. Default 10,000.
+    /// Largest number of nodes to examine; see [`SearchCoverage::Newest`]. Default 10,000.
     pub nodes: usize,
-    /// Bytes of items that are judged; see [`SearchCoverage::Newest`]. Default 32 MiB.
+    /// Largest total size of the items to examine, in bytes; see [`SearchCoverage::Newest`]. Default 32 MiB.
     pub bytes: usize,
-    /// Different words of a query of which any will do. Default 32.
+    /// Largest number of different words of a query with [`MatchMode::Any`]. Default 32.
     pub any_words: usize,
-    /// Nodes that are judged where any word will do; see [`MatchMode::Any`]. Default 1,000.
+    /// Largest number of nodes to examine with [`MatchMode::Any`]. Default 1,000.
     pub any_nodes: usize,
 }
 

@@ -13,16 +13,16 @@ use contexture_ir::{ContentHash, Error};
 
 use crate::contract::PathEnd;
 
-/// What a root says about one key.
+/// Version and hash that a state root records for one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateEntry {
-    /// The schema version of the value.
+    /// Schema version of the value.
     pub version: u32,
-    /// The value's hash.
+    /// Hash of the value.
     pub hash: ContentHash,
 }
 
-/// The entries of one node.
+/// State entries of a node, by key.
 pub type StateRoot = BTreeMap<StateKey, StateEntry>;
 
 /// Changes of state that go with an append.
@@ -31,15 +31,15 @@ pub type StateRoot = BTreeMap<StateKey, StateEntry>;
 /// do not lose each other's changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatePatch {
-    /// Each key at most once.
+    /// Changed entries, each key at most once.
     pub changes: Vec<StateChange>,
-    /// Index of the first item that carries the new root; the items before it carry the root
-    /// before. Default 0: all of them.
+    /// Index of the first item that carries the new root; the items before it carry the previous
+    /// root. Default 0: all items carry the new root.
     pub from: usize,
 }
 
 impl StatePatch {
-    /// A patch of one entry, whatever was there.
+    /// Returns a patch that sets one entry, whatever was there.
     #[must_use]
     pub fn put_entry(key: StateKey, version: u32, value: impl Into<Arc<[u8]>>) -> Self {
         Self {
@@ -48,26 +48,26 @@ impl StatePatch {
         }
     }
 
-    /// Whether nothing changes.
+    /// Returns whether the patch changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 }
 
-/// One changed entry.
+/// Change of one state entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// The entry.
+    /// Key of the entry.
     pub key: StateKey,
-    /// What must be there.
+    /// Content that must be there before the change.
     pub expect: StateExpectation,
-    /// What is done.
+    /// Operation on the entry.
     pub op: StateOp,
 }
 
 impl StateChange {
-    /// Sets an entry, whatever was there.
+    /// Returns a change that sets an entry, whatever was there.
     #[must_use]
     pub fn put_entry(key: StateKey, version: u32, value: impl Into<Arc<[u8]>>) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl StateChange {
         }
     }
 
-    /// Removes an entry, whatever was there.
+    /// Returns a change that removes an entry, whatever was there.
     #[must_use]
     pub fn remove_entry(key: StateKey) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl StateChange {
         }
     }
 
-    /// The same change, under a condition.
+    /// Returns the same change with a condition.
     #[must_use]
     pub fn with_condition(mut self, expect: StateExpectation) -> Self {
         self.expect = expect;
@@ -98,33 +98,33 @@ impl StateChange {
     }
 }
 
-/// What is done to an entry.
+/// Operation on a state entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateOp {
-    /// It is set.
+    /// The entry is set.
     Put {
-        /// The schema version of the value.
+        /// Schema version of the value.
         version: u32,
-        /// The value.
+        /// Bytes of the value.
         value: Arc<[u8]>,
     },
-    /// It is removed.
+    /// The entry is removed.
     Remove,
 }
 
-/// Which state to read.
+/// Request for the state at the end of a path.
 #[derive(Clone, Debug)]
 pub struct StateRequest {
-    /// The node.
+    /// End of the path whose state is read.
     pub at: PathEnd,
-    /// Only keys that begin with this; empty: all.
+    /// Only entries whose key begins with this text; empty for all.
     pub prefix: String,
-    /// Whether values are wanted.
+    /// Whether values are loaded, or only their hashes. Default: values.
     pub values: StateValues,
 }
 
 impl StateRequest {
-    /// Everything at `at`, values included.
+    /// Returns a request for all entries at `at`, values included.
     #[must_use]
     pub fn all_entries(at: PathEnd) -> Self {
         Self {
@@ -135,12 +135,12 @@ impl StateRequest {
     }
 }
 
-/// Whether values are wanted.
+/// Whether values are loaded, or only their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StateValues {
-    /// Hashes are enough.
+    /// Only hashes are loaded.
     Skip,
-    /// They are.
+    /// Hashes and values are loaded.
     #[default]
     Load,
 }
@@ -148,29 +148,29 @@ pub enum StateValues {
 /// The state at a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
-    /// The entries.
+    /// Version and hash of each entry, by key.
     pub root: StateRoot,
-    /// Their values, by hash; empty if the request skips them. A redacted value is missing.
+    /// Values by hash; empty if the request skips them. A redacted value is missing.
     pub values: BTreeMap<ContentHash, Arc<[u8]>>,
 }
 
 impl NodeState {
-    /// The value of a key, if it was loaded.
+    /// Returns the value of a key, if it was loaded.
     #[must_use]
     pub fn loaded_value(&self, key: &StateKey) -> Option<&Arc<[u8]>> {
         self.values.get(&self.root.get(key)?.hash)
     }
 }
 
-/// The key of a state entry: 1 to 255 bytes without control characters.
+/// Key of a state entry: 1 to 255 bytes without control characters.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateKey(Box<str>);
 
 impl StateKey {
-    /// The longest key, in bytes.
+    /// Length of the longest key, in bytes.
     pub const MAX_BYTES: usize = 255;
 
-    /// Checks the rule.
+    /// Checks that `text` is 1 to 255 bytes without control characters.
     pub fn new(text: impl AsRef<str>) -> Result<Self, Error> {
         let text = text.as_ref();
         if text.is_empty() || text.len() > Self::MAX_BYTES || text.chars().any(char::is_control) {
@@ -183,7 +183,7 @@ impl StateKey {
         Ok(Self(text.into()))
     }
 
-    /// The text.
+    /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -210,12 +210,13 @@ impl FromStr for StateKey {
     }
 }
 
-/// What must be there, or [`Error::StateConflict`](crate::Error::StateConflict).
+/// Content that an entry must have before a change, or the append fails with
+/// [`Error::StateConflict`](crate::Error::StateConflict).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateExpectation {
-    /// Anything or nothing.
+    /// Any value, or no entry at all.
     Any,
-    /// Nothing.
+    /// No entry with this key.
     Absent,
     /// A value with this hash.
     Hash(ContentHash),

@@ -128,31 +128,31 @@ pub trait Streams: Send + Sync {
     }
 }
 
-/// A stream as it is.
+/// Record of a stream, without its chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamRecord {
-    /// Its id, unique within the conversation.
+    /// Id of the stream, unique within the conversation.
     pub id: StreamId,
-    /// Its epoch.
+    /// Epoch that the latest opening began.
     pub epoch: StreamEpoch,
-    /// How it ended; `None`: it is running.
+    /// End of the stream; `None` while it is running.
     pub end: Option<StreamEnd>,
-    /// Whether the writer was asked to stop.
+    /// Whether the writer has been asked to stop.
     pub cancel_requested: bool,
-    /// The number of the first stored chunk: 0, or `next` once the chunks were removed.
+    /// Number of the first stored chunk: 0, or `next` once the chunks were removed.
     pub first: u64,
-    /// The number of the next chunk.
+    /// Number of the chunk that comes next.
     pub next: u64,
-    /// Bytes of the stored chunks.
+    /// Size of the stored chunks, in bytes.
     pub bytes: u64,
-    /// When this epoch began, in milliseconds since the Unix epoch, as the opener said.
+    /// Start of this epoch in milliseconds since the Unix epoch, as given by the opener.
     pub opened_ms: i64,
-    /// The time given with the latest write.
+    /// Time of the latest write in milliseconds since the Unix epoch, as given by the writer.
     pub updated_ms: i64,
 }
 
 impl StreamRecord {
-    /// A stream that was just opened.
+    /// Returns the record of a stream that was just opened.
     #[must_use]
     pub fn new(id: StreamId, epoch: StreamEpoch, at_ms: i64) -> Self {
         Self {
@@ -178,52 +178,52 @@ impl StreamRecord {
     }
 }
 
-/// What opening a stream found and made.
+/// Result of opening a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamOpened {
-    /// The stream as it is now.
+    /// Record of the stream in its new epoch.
     pub stream: StreamRecord,
-    /// The stream as it was.
+    /// Record of the stream before it was opened again; `None` if it is new.
     pub before: Option<StreamRecord>,
 }
 
 /// Chunks to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendChunks {
-    /// The writer's claim.
+    /// Claim of the writer.
     pub claim: StreamClaim,
-    /// The number of the first of the chunks.
+    /// Number of the first of the chunks.
     pub seq: u64,
-    /// The chunks, in order.
+    /// Chunks to append, in order.
     pub chunks: Vec<Arc<[u8]>>,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the append, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
-/// An end to be made.
+/// Request to end a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishStream {
-    /// The writer's claim.
+    /// Claim of the writer.
     pub claim: StreamClaim,
-    /// How it ends.
+    /// End that the stream gets.
     pub end: StreamEnd,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the end, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
-/// Which chunks to read.
+/// Request for chunks of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadChunks {
-    /// The stream.
+    /// Id of the stream.
     pub stream: StreamId,
-    /// From here on; `None`: from the first stored chunk of the current epoch.
+    /// Position to read from; `None` for the first stored chunk of the current epoch.
     pub from: Option<StreamCursor>,
-    /// At most so many. Default 256.
+    /// Largest number of chunks of a page. Default 256.
     pub limit: usize,
 }
 
 impl ReadChunks {
-    /// Reads a stream from its beginning.
+    /// Returns a request that reads a stream from its beginning.
     #[must_use]
     pub fn new(stream: StreamId) -> Self {
         Self {
@@ -234,19 +234,19 @@ impl ReadChunks {
     }
 }
 
-/// Chunks of a stream, and its record at the same instant.
+/// A page of a stream's chunks, with its record at the same instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkPage {
-    /// The chunks, in order.
+    /// Chunks of the page, in order.
     pub chunks: Vec<Arc<[u8]>>,
-    /// The cursor after the last of the chunks.
+    /// Cursor after the last of the chunks.
     pub next: StreamCursor,
-    /// The stream.
+    /// Record of the stream.
     pub stream: StreamRecord,
 }
 
 impl ChunkPage {
-    /// How the stream ended, if there is nothing left to read.
+    /// Returns how the stream ended, if it did and nothing is left to read.
     #[must_use]
     pub fn end_if_complete(&self) -> Option<&StreamEnd> {
         let all = self.next.seq >= self.stream.next;
@@ -254,21 +254,21 @@ impl ChunkPage {
     }
 }
 
-/// How much streams may hold.
+/// Limits on the size and number of streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Bytes of one chunk. Default 256 KiB.
+    /// Largest chunk, in bytes. Default 256 KiB.
     pub chunk_bytes: usize,
-    /// Chunks of one append. Default 1,024.
+    /// Largest number of chunks of one append. Default 1,024.
     pub append_chunks: usize,
-    /// Bytes of all chunks of a stream. Default 16 MiB.
+    /// Largest total size of a stream's chunks, in bytes. Default 16 MiB.
     pub bytes: usize,
-    /// Streams of a conversation that run at the same time. Default 16.
+    /// Largest number of streams of a conversation that run at the same time. Default 16.
     pub running: usize,
-    /// Streams of a conversation that are kept after their end; opening one more removes the one
-    /// that was opened first. Default 16.
+    /// Largest number of ended streams of a conversation that stay stored; opening another stream
+    /// removes those that were opened first. Default 16.
     pub ended: usize,
-    /// Bytes of the message of [`StreamEnd::Failed`]. Default 4 KiB.
+    /// Longest message of [`StreamEnd::Failed`], in bytes. Default 4 KiB.
     pub message_bytes: usize,
 }
 
@@ -285,8 +285,8 @@ impl Default for StreamLimits {
     }
 }
 
-/// Counts the openings of a stream: larger is newer. A conversation never uses a number twice, not even
-/// for another stream or after a deletion.
+/// Number of an opening of a stream: larger is newer. A conversation never uses a number twice, not
+/// even for another stream or after a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamEpoch(pub u64);
 
@@ -296,32 +296,32 @@ impl fmt::Display for StreamEpoch {
     }
 }
 
-/// What a writer holds after it opened a stream.
+/// Claim of the writer that opened a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamClaim {
-    /// The stream.
+    /// Id of the claimed stream.
     pub stream: StreamId,
-    /// Its epoch as the writer knows it.
+    /// Epoch of the stream as the writer knows it.
     pub epoch: StreamEpoch,
 }
 
-/// A reader's position: the next chunk to read.
+/// Position of a reader: the next chunk to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamCursor {
-    /// The epoch it reads.
+    /// Epoch that the reader reads.
     pub epoch: StreamEpoch,
-    /// The number of the chunk, from 0.
+    /// Number of the next chunk, from 0.
     pub seq: u64,
 }
 
-/// How a stream ended.
+/// End of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
     /// The response is complete.
     Completed,
-    /// The response broke off.
+    /// The response broke off before its end.
     Failed {
-        /// Why, for people.
+        /// Reason for people to read.
         message: String,
     },
     /// The response was cancelled.

@@ -11,19 +11,19 @@ use crate::contract::{
 };
 use crate::rules;
 
-/// The streams of a conversation, the latest opened last.
+/// Streams of one conversation, the most recently opened last.
 #[derive(Debug, Default)]
 pub(super) struct StreamLogs {
     logs: Vec<StreamLog>,
-    /// Epochs that were given.
+    /// Number of epochs given so far.
     epochs: u64,
 }
 
-/// A stream.
+/// A stream in memory: its record and its chunks.
 #[derive(Debug)]
 pub(super) struct StreamLog {
     record: StreamRecord,
-    /// From number `record.first` on.
+    /// Stored chunks, the first of which has the number `record.first`.
     chunks: Vec<Arc<[u8]>>,
 }
 
@@ -65,12 +65,12 @@ impl StreamLogs {
         self.logs.iter().map(|log| log.record.clone()).collect()
     }
 
-    /// Whether an append may end the stream.
+    /// Checks that an append may end the stream: its claim must be current.
     pub(super) fn check_end(&mut self, claim: StreamClaim) -> Result<(), Error> {
         rules::check_claim(&self.find_log(claim.stream)?.record, claim)
     }
 
-    /// The answer is in the tree.
+    /// Ends the stream as completed and drops its chunks, because the response is in the tree.
     pub(super) fn complete_stream(&mut self, claim: StreamClaim, at_ms: i64) {
         if let Ok(log) = self.find_log(claim.stream) {
             log.chunks.clear();

@@ -17,18 +17,18 @@ use crate::contract::{
 };
 use crate::rules::{self, Counters};
 
-/// A conversation.
+/// A conversation in memory: its tree, names, state, blobs and streams.
 #[derive(Debug)]
 pub(super) struct NodeTree {
-    /// `nodes`, `branches`, `messages` and `active` are filled in by [`NodeTree::conversation_record`].
+    /// Stored record; [`NodeTree::conversation_record`] fills in `nodes`, `branches`, `messages` and `events`.
     pub(super) record: Conversation,
     pub(super) arena: Vec<StoredNode>,
     pub(super) by_id: HashMap<NodeId, usize, RandomState>,
     pub(super) by_message: BTreeMap<MessageId, Vec<usize>>,
-    /// In order of creation.
+    /// Branches, in order of creation.
     pub(super) branches: Vec<BranchState>,
     pub(super) checkpoints: BTreeMap<CheckpointName, Checkpoint>,
-    /// Number 0 is the empty root.
+    /// State roots; number 0 is the empty one.
     pub(super) roots: Vec<StateRoot>,
     pub(super) values: BTreeMap<ContentHash, Arc<[u8]>>,
     pub(super) blobs: BTreeMap<BlobId, Arc<[u8]>>,
@@ -37,7 +37,7 @@ pub(super) struct NodeTree {
     pub(super) streams: StreamLogs,
 }
 
-/// A node with its parent and its state.
+/// A node with the indices of its parent and its state root.
 #[derive(Debug)]
 pub(super) struct StoredNode {
     pub(super) node: Arc<Node>,
@@ -45,7 +45,7 @@ pub(super) struct StoredNode {
     pub(super) root: usize,
 }
 
-/// A branch.
+/// A branch in memory: its name, and its head as an index into the arena.
 #[derive(Debug)]
 pub(super) struct BranchState {
     pub(super) name: BranchName,
@@ -169,7 +169,7 @@ impl NodeTree {
             .map_or_else(Counters::default, |stored| (&*stored.node).into())
     }
 
-    /// The node at `depth` on the path to `end`.
+    /// Returns the node at `depth` on the path to `end`.
     pub(super) fn ancestor_at_depth(&self, end: Option<usize>, depth: u64) -> Option<usize> {
         let mut index = end?;
         loop {
@@ -392,7 +392,7 @@ impl NodeTree {
         Ok(RefChanged::Branch(self.branch_record(named)))
     }
 
-    /// The name a new branch gets.
+    /// Returns the name that a new branch gets.
     pub(super) fn resolve_label(&self, label: &BranchLabel) -> Result<BranchName, Error> {
         match label {
             BranchLabel::Named(name) => match self.find_branch(name) {

@@ -40,21 +40,21 @@ pub struct Import<'a> {
 enum ImportStage {
     Head,
     Body(Box<ImportBody>),
-    /// Everything is there, and not named yet.
+    /// Everything is stored; names and redactions follow with the end of the import.
     End(Box<ImportBody>),
     Failed,
 }
 
-/// What became of an import.
+/// Result of a complete import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedConversation {
-    /// The conversation.
+    /// Id of the conversation.
     pub id: ConversationId,
-    /// Its nodes.
+    /// Number of imported nodes.
     pub nodes: u64,
-    /// Its branches.
+    /// Number of imported branches.
     pub branches: u64,
-    /// Its blobs.
+    /// Number of imported blobs.
     pub blobs: u64,
 }
 
@@ -63,13 +63,13 @@ pub struct ImportedConversation {
 #[error("line {line} cannot be imported")]
 #[non_exhaustive]
 pub struct ImportError {
-    /// The line, from 1; for a line that is missing the one after the last.
+    /// Number of the line, from 1; for a missing line, one more than the last.
     pub line: u64,
-    /// Why.
+    /// Reason why the line was refused.
     pub source: Error,
 }
 
-/// What is wrong, and with which line if it is not the one at hand.
+/// Reason why a line is refused, and its number if it is not the current line.
 struct RefusedLine {
     line: Option<u64>,
     source: Error,
@@ -81,17 +81,17 @@ impl From<Error> for RefusedLine {
     }
 }
 
-/// What is being built.
+/// State of an import after its first line.
 #[derive(Debug)]
 struct ImportBody {
     head: Head,
     branches: Vec<BranchLine>,
     checkpoints: Vec<CheckpointLine>,
-    /// Branches that exist only now; the first one is active.
+    /// Temporary branches that items are appended to; the first one is active.
     scaffolds: ScaffoldBranches,
-    /// The last node that was given.
+    /// Last node that was read; `None` before the first.
     last: Option<NodeId>,
-    /// With their lines.
+    /// Items that are not appended yet, with the numbers of their lines.
     waiting: Vec<(u64, NewItem)>,
     waiting_bytes: usize,
     patch: StatePatch,
@@ -100,12 +100,12 @@ struct ImportBody {
     redacted_values: bool,
 }
 
-/// Names for the branches that things are built on.
+/// Names of the temporary branches of an import.
 #[derive(Debug)]
 struct ScaffoldBranches {
     first: BranchName,
     now: BranchName,
-    /// What to append at next.
+    /// Point at which the next items are appended.
     at: AppendPoint,
     count: u64,
 }

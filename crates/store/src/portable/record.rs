@@ -18,7 +18,7 @@ use crate::contract::{BlobId, NodeKind, ResponseStatus, StateKey};
 /// The format of the lines.
 pub(super) const FORMAT: u32 = 1;
 
-/// One line.
+/// A line of an export, tagged with its kind.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ExportLine {

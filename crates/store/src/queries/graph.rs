@@ -6,25 +6,25 @@ use contexture_ir::{ConversationId, NodeId, Owner};
 
 use crate::contract::{Error, NodeKind, PathEnd, ReadRequest, Refs, Span, Store};
 
-/// A conversation's tree.
+/// Tree of a conversation, without the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// Every node that a branch or checkpoint reaches, parents before children.
     pub nodes: Vec<GraphNode>,
-    /// The names.
+    /// Branches and checkpoints of the conversation.
     pub refs: Refs,
 }
 
 /// A node without its item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphNode {
-    /// Its id.
+    /// Id of the node.
     pub id: NodeId,
-    /// The node before it.
+    /// Node before it on its path; `None` for the first.
     pub parent: Option<NodeId>,
-    /// Its place on its path.
+    /// Position on its path, 1 for the first node.
     pub depth: u64,
-    /// What kind of item it holds.
+    /// Kind of its item.
     pub kind: NodeKind,
 }
 

@@ -7,19 +7,19 @@ use crate::contract::{
     OnMoved,
 };
 
-/// What must be known of the branch an append names.
+/// Facts about the branch that an append names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchFacts {
-    /// Its head.
+    /// Current head of the branch; `None` if it is empty.
     pub head: Option<NodeId>,
-    /// Its newest claim.
+    /// Fence of the newest claim; 0 if it was never claimed.
     pub fence: Fence,
 }
 
-/// Where an append lands.
+/// Branch and position that an append's items go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppendTarget {
-    /// After the branch's head.
+    /// After the head of the named branch.
     Extend,
     /// On this new branch.
     Open(NewBranch),
@@ -27,8 +27,8 @@ pub enum AppendTarget {
     Sibling(NewBranch),
 }
 
-/// Decides where an append that is no repetition lands. `branch`: the branch it names, if there is
-/// one; not asked for by [`AppendPoint::New`].
+/// Decides where an append that is no replay goes. `branch` is the branch that the append names,
+/// `None` if there is no such branch; it is not used for [`AppendPoint::New`].
 pub fn append_target(
     request: &AppendRequest,
     branch: Option<BranchFacts>,

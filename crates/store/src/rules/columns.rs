@@ -12,20 +12,20 @@ use crate::contract::{EventKind, Fence, KeyScope, StreamEnd};
 /// The columns of an event's kind; which of them are set depends on the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventColumns<'a> {
-    /// Tells the kind.
+    /// Code of the kind.
     pub code: u8,
-    /// The branch or checkpoint; of a renamed branch, its earlier name.
+    /// Name of the branch or checkpoint; for a renamed branch, its earlier name.
     pub name: Option<&'a str>,
-    /// The new name of a renamed branch.
+    /// New name of a renamed branch.
     pub other: Option<&'a str>,
-    /// The node.
+    /// Node of the event: a head, a base, a checkpoint's node or a redacted node.
     pub node: Option<NodeId>,
-    /// The count or the fence.
+    /// Number of items or removed values, or the fence of a claim.
     pub number: Option<i64>,
 }
 
 impl<'a> EventColumns<'a> {
-    /// Encodes a kind.
+    /// Returns the columns of a kind.
     #[must_use]
     pub fn from_kind(kind: &'a EventKind) -> Self {
         let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
@@ -85,7 +85,7 @@ impl<'a> EventColumns<'a> {
         }
     }
 
-    /// Decodes the kind; `None` for an unknown code, a missing column or an impossible name.
+    /// Returns the kind; `None` for an unknown code, a missing column or an impossible name.
     #[must_use]
     pub fn to_kind(&self) -> Option<EventKind> {
         let branch = || BranchName::new(self.name.unwrap_or_default()).ok();

@@ -6,14 +6,14 @@ use contexture_ir::{Audience, MessageId};
 
 use crate::contract::{NewItem, Node, NodeKind};
 
-/// What has happened on a path up to a node.
+/// Counts of a path up to and including a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Nodes.
+    /// Number of nodes.
     pub depth: u64,
-    /// Messages: distinct message ids among the nodes that anybody may see.
+    /// Number of messages: distinct message ids among the nodes that anybody may see.
     pub messages: u64,
-    /// Turns: messages that a person's message began.
+    /// Number of turns: messages that begin with a message by a person.
     pub turns: u64,
     /// Depth of the newest compaction; 0 without one.
     pub compacted: u64,

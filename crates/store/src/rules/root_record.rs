@@ -11,12 +11,12 @@ use contexture_ir::ContentHash;
 
 use crate::contract::{StateEntry, StateKey, StateRoot};
 
-/// A root as it is stored.
+/// A state root as it is stored: whole, or as the difference to the root before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootRecord {
-    /// Whether it stands by itself, or needs the root before it.
+    /// Whether the record is a whole root; if not, decoding needs the record before it.
     pub whole: bool,
-    /// The bytes.
+    /// Encoded entries, in the form that the module describes.
     pub body: Vec<u8>,
     /// Bytes of differences since the last whole root; 0 for a whole one.
     pub since_whole: usize,

@@ -2,7 +2,7 @@
 
 use crate::provider::Received;
 
-/// A format.
+/// API of a provider, which determines the format of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderApi {
     Chat,
@@ -11,12 +11,12 @@ pub(crate) enum ProviderApi {
     Gemini,
 }
 
-/// What a request is for.
+/// Operation that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation<'a> {
     Generate,
     Count,
-    /// All models, or the one of that name.
+    /// A list of all models, or the model of that name.
     Models(Option<&'a str>),
     Unknown,
 }
@@ -63,7 +63,7 @@ impl ProviderApi {
         }
     }
 
-    /// The field with what was said.
+    /// Returns the name of the field with the messages.
     pub(crate) fn messages_field(self) -> &'static str {
         match self {
             Self::Chat | Self::Anthropic => "messages",

@@ -13,7 +13,7 @@ pub(crate) fn completion_json(reply: &ScriptedReply) -> Value {
     response_json(reply, &parts, Some("STOP"))
 }
 
-/// With `alt=sse`.
+/// Returns a reply as server-sent events, as Gemini streams with `alt=sse`.
 pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
     UpstreamResponse::event_stream(
         stream_chunks(reply)
@@ -22,7 +22,7 @@ pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
     )
 }
 
-/// Without: one array, element by element.
+/// Returns a reply as one JSON array of chunks, as Gemini streams without `alt=sse`.
 pub(crate) fn completion_array(reply: &ScriptedReply) -> UpstreamResponse {
     let chunks = stream_chunks(reply);
     let text: Vec<String> = chunks.iter().map(Value::to_string).collect();

@@ -5,14 +5,14 @@ use serde_json::Value;
 use crate::scripted::order::ScriptDirectives;
 use crate::scripted::prompt::{Prompt, Speaker};
 
-/// When everything was made that has a time: seconds since 1970.
+/// Creation time in every answer that has one, in seconds since the Unix epoch.
 pub(crate) const CREATED: u64 = 1_760_000_000;
 
-/// What is answered.
+/// Scripted reply, independent of the provider's format.
 #[derive(Debug)]
 pub(crate) struct ScriptedReply {
     pub(crate) model: String,
-    /// Follows from the request; formats put their prefix before it.
+    /// Id derived from the request; formats put their prefix before it.
     pub(crate) id: String,
     pub(crate) text: String,
     pub(crate) calls: Vec<ScriptedToolCall>,
@@ -23,7 +23,7 @@ pub(crate) struct ScriptedReply {
 pub(crate) struct ScriptedToolCall {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// JSON as text.
+    /// Arguments of the call, as JSON text.
     pub(crate) arguments: String,
 }
 
@@ -34,10 +34,10 @@ impl ScriptedToolCall {
     }
 }
 
-/// Tokens.
+/// Numbers of tokens in the request and the reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScriptedUsage {
-    /// Of the prompt, those from the cache included.
+    /// Tokens of the prompt, those from the cache included.
     pub(crate) input: usize,
     pub(crate) cached: usize,
     pub(crate) output: usize,

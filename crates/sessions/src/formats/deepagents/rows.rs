@@ -9,20 +9,20 @@ use crate::formats::ui::fill_template;
 use crate::json::{excerpt, is_same_json};
 use crate::session::Skipped;
 
-/// What the `type` of a row says where the row is a message.
+/// Value of `type` in the rows that hold a message.
 const MESSAGE: &str = "message";
 
-/// A row, for people.
+/// The location of a row, for messages to people.
 #[derive(Clone, Debug)]
 pub(super) struct RowLocation {
     pub(super) table: &'static str,
-    /// From 1.
+    /// Number of the row in its table, counted from 1.
     pub(super) number: usize,
-    /// Its id or name, if it has one.
+    /// Id or name of the row; empty if it has none.
     pub(super) name: String,
 }
 
-/// What is wrong with a chat: the first fault ends the reading, or all are taken down.
+/// The faults of a chat: the first one ends the reading, or all are collected.
 pub(super) struct RowFaults {
     pub(super) chat: String,
     pub(super) keep_going: bool,
@@ -64,18 +64,18 @@ fn quote_excerpt(name: &str) -> String {
     quote_json(&excerpt(name))
 }
 
-/// A message's row. One that cannot be read has no items: what follows it stands where it stood.
+/// A row with a message. A row that cannot be read has no items; rows after it keep their parents.
 #[derive(Debug)]
 pub(super) struct MessageRow {
     pub(super) place: RowLocation,
     pub(super) id: String,
     pub(super) parent: Option<String>,
-    /// The id in the message; after an edit another than the row's.
+    /// Id in the message itself, which differs from that of the row after an edit.
     pub(super) message_id: String,
     pub(super) role: UiRole,
     pub(super) items: Vec<Item>,
     pub(super) created_at: Option<i64>,
-    /// The message as it is, if its items might not give it back.
+    /// Message as it is, if its items might not give it back.
     pub(super) whole: Option<Raw>,
 }
 
@@ -159,7 +159,7 @@ fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'sta
     Ok(())
 }
 
-/// Where a row stands.
+/// Returns the location of a row.
 pub(super) fn row_location(
     table: &'static str,
     index: usize,
@@ -176,12 +176,12 @@ pub(super) fn row_location(
     }
 }
 
-/// A column that holds text.
+/// Reads a column that holds text.
 pub(super) fn text_column(row: &Fields<'_>, column: &str) -> Option<String> {
     crate::json::text_of(row, column)
 }
 
-/// A column that holds a whole number.
+/// Reads a column that holds an integer.
 pub(super) fn integer_column(row: &Fields<'_>, column: &str) -> Option<i64> {
     serde_json::from_str(row.get(&[column])?.get()).ok()
 }

@@ -9,16 +9,16 @@
 /// The factor of the most frequent piece.
 pub(super) const ONE: u32 = 16;
 
-/// What a piece is worth.
+/// Weight of a piece of an any-word query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IdfWeight {
-    /// Whether having it makes a text a hit.
+    /// Whether a text is a hit if it has this piece.
     pub(super) looked_for: bool,
-    /// In [`ONE`]ths.
+    /// Factor of the piece's score in [`ONE`]ths: [`ONE`] for the most frequent piece, more for rarer ones.
     pub(super) factor: u32,
 }
 
-/// What pieces are worth that so many texts have; of more than `most` it need not be known how many.
+/// Returns the weights of pieces, given how many texts have each; counts above `most` need not be exact.
 pub(super) fn idf_weights(counts: &[usize], most: usize) -> Vec<IdfWeight> {
     let counts: Vec<usize> = counts.iter().map(|count| (*count).min(most + 1)).collect();
     let mut rarest: Vec<(usize, usize)> = counts.iter().copied().zip(0..).collect();
@@ -45,7 +45,7 @@ pub(super) fn idf_weights(counts: &[usize], most: usize) -> Vec<IdfWeight> {
     counts.iter().zip(looked_for).map(weight).collect()
 }
 
-/// To the base 2, in [`ONE`]ths; between the powers of two by straight lines.
+/// Returns the logarithm to the base 2 in [`ONE`]ths, interpolated linearly between powers of two.
 fn scaled_log2(count: usize) -> u32 {
     let count = u64::try_from(count).unwrap_or(u64::MAX).clamp(1, 1 << 32);
     let whole = count.ilog2();

@@ -13,16 +13,16 @@ use super::idf::{IdfWeight, ONE};
 use super::query::{IndexCondition, Query, QueryPhrase, QueryTerm, TermExtent};
 use contexture_text::search_terms::{Purpose, Term, visit_terms};
 
-/// A text that is what was looked for.
+/// Match of a query in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextMatch {
-    /// How well; more is better. Comparable within one query only.
+    /// Score of the text; higher is better. Comparable within one query only.
     pub score: u32,
-    /// Where the pieces stand in the text, in bytes: by place, not overlapping.
+    /// Byte ranges of the text in which pieces occur, in order, not overlapping.
     pub places: Vec<Range<usize>>,
 }
 
-/// A wanted term where it occurs.
+/// Occurrence of a wanted term in a text.
 #[derive(Clone, Copy)]
 struct MatchRange {
     position: u32,
@@ -66,11 +66,11 @@ pub(crate) fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
     missing.iter().map(Vec::is_empty).collect()
 }
 
-/// What was seen in a text.
+/// Occurrences of a query's pieces in a text.
 struct QueryMatches {
-    /// Where each piece stands.
+    /// Byte ranges of each piece, in the order of the query.
     pieces: Vec<Vec<Range<usize>>>,
-    /// Its terms.
+    /// Number of terms in the text.
     length: u64,
 }
 

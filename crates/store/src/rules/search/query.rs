@@ -15,20 +15,20 @@ use contexture_text::search_terms::{Purpose, TermShape, visit_terms};
 /// find.
 const INDEX_CONDITIONS: usize = 64;
 
-/// A query, read.
+/// A parsed query: pieces, each a term or a phrase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) pieces: Vec<QueryPhrase>,
 }
 
-/// Terms that stand side by side.
+/// A piece of a query: terms that stand side by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueryPhrase {
-    /// Never empty; the first has the offset 0.
+    /// Terms of the piece; never empty, and the first has the offset 0.
     pub(super) terms: Vec<QueryTerm>,
 }
 
-/// A term of a piece.
+/// A term of a piece, with its offset from the first term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryTerm {
     pub(super) offset: u32,
@@ -36,28 +36,28 @@ pub(super) struct QueryTerm {
     pub(super) extent: TermExtent,
 }
 
-/// How much of a term in the text the wanted one is.
+/// How much of a term in the text the wanted term covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TermExtent {
-    /// All of it.
+    /// All of the term.
     Whole,
-    /// Its beginning; the reader sees the whole word marked.
+    /// The beginning of the term; a snippet marks the whole word.
     Beginning,
-    /// Its first character, of a script without spaces.
+    /// The first character of the term, in a script without spaces.
     FirstCharacter,
 }
 
-/// What an index can be asked: a term that a text must have.
+/// Condition that an index can check: a term that a text must have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexCondition<'a> {
-    /// The term.
+    /// The wanted term, or the beginning of it.
     pub term: &'a str,
-    /// Whether a longer term that begins like this will do.
+    /// Whether any term that begins with `term` satisfies the condition.
     pub prefix: bool,
 }
 
 impl Query {
-    /// Reads any text.
+    /// Parses a query; every text is a valid one.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut query = Self::default();

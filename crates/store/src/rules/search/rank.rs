@@ -21,7 +21,7 @@ use crate::contract::{
 };
 use crate::rules::check::check_limit;
 
-/// Whether a search is within the limits.
+/// Checks that a search is within the limits.
 pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<(), Error> {
     check_limit(
         "search_query_bytes",
@@ -40,22 +40,22 @@ pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<()
 /// A node that may be a hit.
 #[derive(Clone, Debug)]
 pub struct SearchCandidate<'a> {
-    /// Its conversation.
+    /// Id of the node's conversation.
     pub conversation: &'a ConversationId,
-    /// Its id.
+    /// Id of the node.
     pub node: NodeId,
-    /// Its message's id, if it has one.
+    /// Message that the node belongs to; `None` means a message of its own.
     pub message_id: Option<MessageId>,
-    /// Its kind.
+    /// Kind of the node's item.
     pub kind: NodeKind,
-    /// Its time.
+    /// Creation time of the node, in milliseconds since the Unix epoch.
     pub created_ms: i64,
-    /// Its item.
+    /// JSON of the node's item.
     pub json: &'a str,
 }
 
 impl<'a> SearchCandidate<'a> {
-    /// A stored node.
+    /// Returns a stored node as a candidate.
     #[must_use]
     pub fn from_node(conversation: &'a ConversationId, node: &'a Node) -> Self {
         Self {
@@ -75,9 +75,9 @@ pub struct Ranking {
     request: SearchRequest,
     limits: SearchLimits,
     query: Query,
-    /// What its pieces are worth, if any will do.
+    /// Weights of the query's pieces, with [`MatchMode::Any`] only.
     weights: Vec<IdfWeight>,
-    /// Best first, one more than asked for.
+    /// Hits so far, best first, at most one more than the page has.
     hits: Vec<Hit>,
     nodes: usize,
     bytes: usize,
@@ -85,7 +85,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Begins; `request` is within the limits already.
+    /// Starts a ranking for a `request` that is within the limits.
     #[must_use]
     pub fn new(request: SearchRequest, limits: &SearchLimits) -> Self {
         Self {
@@ -100,14 +100,14 @@ impl Ranking {
         }
     }
 
-    /// What is looked for.
+    /// Returns the parsed query.
     #[must_use]
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// What is to be counted before anything is offered: in how many nodes of the scope each of these
-    /// stands, all its conditions. Nothing where all must be there.
+    /// Returns the pieces to count before candidates are offered: for each, the backend counts the
+    /// nodes of the scope that satisfy all its conditions. Empty with [`MatchMode::All`].
     #[must_use]
     pub fn terms_to_count(&self) -> Vec<Vec<IndexCondition<'_>>> {
         match self.request.words {
@@ -116,7 +116,7 @@ impl Ranking {
         }
     }
 
-    /// How far is counted: what is more frequent need not be known.
+    /// Returns the number up to which to count; a piece with so many nodes is too frequent to select any.
     #[must_use]
     pub fn count_limit(&self) -> usize {
         // One more than is ever examined: from there on a term is too frequent to be looked for,
@@ -124,13 +124,13 @@ impl Ranking {
         self.limits.any_nodes.saturating_add(1)
     }
 
-    /// Takes what was counted, in the order of [`Ranking::terms_to_count`].
+    /// Sets the counts of the pieces, in the order of [`Ranking::terms_to_count`].
     pub fn set_counts(&mut self, counts: &[usize]) {
         self.weights = idf_weights(counts, self.limits.any_nodes);
     }
 
-    /// What an index is asked for: texts that have all conditions of one of these. Nothing: there is
-    /// nothing to find.
+    /// Returns what an index is asked for: texts that satisfy all conditions of at least one of
+    /// these lists. Empty if nothing can be found.
     #[must_use]
     pub fn index_alternatives(&self) -> Vec<Vec<IndexCondition<'_>>> {
         // Nothing asked is nothing found; the other answer, everything, would be a list and no
@@ -154,14 +154,15 @@ impl Ranking {
         }
     }
 
-    /// The same question without an index, of a text that has these of [`Ranking::terms_to_count`].
+    /// Returns whether to examine a text that has these pieces of [`Ranking::terms_to_count`]; for
+    /// backends without an index.
     #[must_use]
     pub(crate) fn should_examine(&self, has: &[bool]) -> bool {
         let mut both = has.iter().zip(&self.weights);
         both.any(|(has, weight)| *has && weight.looked_for)
     }
 
-    /// How many nodes are judged at most.
+    /// Returns the largest number of nodes to examine.
     #[must_use]
     pub fn node_limit(&self) -> usize {
         match self.request.words {
@@ -170,7 +171,7 @@ impl Ranking {
         }
     }
 
-    /// Whether the request is about such nodes at all; only those are to be offered.
+    /// Returns whether a node passes the request's filters; only such nodes are to be offered.
     #[must_use]
     pub fn matches_filters(&self, kind: NodeKind, audience: Audience, created_ms: i64) -> bool {
         let SearchRequest {
@@ -186,7 +187,7 @@ impl Ranking {
             && before_ms.is_none_or(|before| created_ms < before)
     }
 
-    /// Looks at a candidate; says when to stop.
+    /// Examines a candidate; breaks off once a limit is reached.
     pub fn examine_candidate(&mut self, candidate: &SearchCandidate<'_>) -> ControlFlow<()> {
         // Checked before the candidate is examined: reaching the limit exactly, with nothing left,
         // is still a complete search.
@@ -209,7 +210,7 @@ impl Ranking {
         ControlFlow::Continue(())
     }
 
-    /// Keeps a hit if it belongs to the page.
+    /// Inserts a hit if it belongs to the page.
     fn insert_hit(&mut self, candidate: &SearchCandidate<'_>, text: &str, found: &TextMatch) {
         let mut hit = Hit {
             conversation: candidate.conversation.clone(),
@@ -243,7 +244,7 @@ impl Ranking {
         self.hits.truncate(self.request.limit.saturating_add(1));
     }
 
-    /// The page.
+    /// Returns the page with the best hits, and the cursor of the next page.
     #[must_use]
     pub fn into_page(self) -> SearchPage {
         let mut hits = self.hits;
@@ -267,7 +268,7 @@ fn hit_cursor(hit: &Hit) -> SearchCursor {
     }
 }
 
-/// Best first, then newest first, then by conversation and id.
+/// Compares by score, best first, then newest first, then by conversation and id.
 fn compare_cursors(a: &SearchCursor, b: &SearchCursor) -> Ordering {
     let key = |place: &SearchCursor| (Reverse(place.score), Reverse(place.created_ms));
     key(a)
