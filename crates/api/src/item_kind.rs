@@ -4,23 +4,23 @@ use contexture::store::NodeKind;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-/// A kind of item that can be asked for.
+/// A kind of item that a query can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ItemKind {
-    /// What a user said.
+    /// A message of a user.
     User,
-    /// What a model said.
+    /// A message of a model.
     Assistant,
-    /// What a developer or system said.
+    /// A message of a developer or the system.
     Instruction,
     /// A call of a tool.
     Call,
-    /// A tool's output.
+    /// The output of a tool.
     Output,
-    /// A model's thoughts.
+    /// The reasoning of a model.
     Reasoning,
-    /// What stands for a compacted span.
+    /// A compaction of a span of items.
     Compaction,
 }
 
@@ -36,7 +36,7 @@ impl ItemKind {
         Self::Compaction,
     ];
 
-    /// Returns the kind of this name.
+    /// Returns the kind of this name; `None` if there is none.
     #[must_use]
     pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)

@@ -4,30 +4,30 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// An error as it is told over HTTP: problem details (RFC 9457), `application/problem+json`.
+/// An error in the format of problem details (RFC 9457), `application/problem+json`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ProblemDocument {
-    /// `urn:contexture:problem:` and the code.
+    /// URN of the error: `urn:contexture:problem:` and the code.
     #[serde(rename = "type")]
     kind: String,
     /// The code in words.
     title: String,
     /// The HTTP status.
     status: u16,
-    /// What happened, to what.
+    /// Description of this occurrence: what happened, and to what.
     detail: String,
-    /// A stable word for programs.
+    /// Stable word that programs decide by.
     code: &'static str,
     /// Whether the same request, unchanged, may succeed later.
     retryable: bool,
-    /// More for programs, by code: `expected` and `actual` of `head_moved`, say.
+    /// Further members that depend on the code, such as `expected` and `actual` of `head_moved`.
     #[serde(flatten)]
     #[schema(value_type = Object)]
     more: Map<String, Value>,
 }
 
 impl ProblemDocument {
-    /// Describes an error of this code, HTTP status and detail.
+    /// Creates the document of an error with this code, HTTP status and detail.
     #[must_use]
     pub fn new(code: &'static str, status: u16, detail: String) -> Self {
         let mut title = code.replace('_', " ");
@@ -47,7 +47,7 @@ impl ProblemDocument {
         }
     }
 
-    /// The same document for an error that may not come again: the request, unchanged, may succeed later.
+    /// Returns the same document for an error after which the unchanged request may succeed later.
     #[must_use]
     pub fn retryable(self) -> Self {
         Self {
@@ -56,14 +56,14 @@ impl ProblemDocument {
         }
     }
 
-    /// The same document with members of its code, `expected` and `actual` say.
+    /// Returns the same document with further members, such as `expected` and `actual`.
     #[must_use]
     pub fn with_members(self, more: Map<String, Value>) -> Self {
         Self { more, ..self }
     }
 }
 
-/// What went wrong, for programs. Words are added, never changed.
+/// The kind of an error, for programs. Words are added, never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// A path segment cannot be read.
@@ -72,13 +72,13 @@ pub enum Code {
     BadQuery,
     /// A header cannot be read, or contradicts another.
     BadHeader,
-    /// The body is no JSON.
+    /// The body is not JSON.
     BadJson,
-    /// The body is JSON of another shape, or broke off.
+    /// The body is JSON of another shape, or was cut off.
     BadBody,
     /// A pagination cursor is not one that this list gave.
     BadCursor,
-    /// There is nothing of this name for this owner.
+    /// The owner has nothing of this name.
     NotFound,
     /// The path has no such method.
     MethodNotAllowed,
@@ -111,7 +111,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The stable word of the code, as in `code` of the document.
+    /// Returns the stable word of the code, as in `code` of the document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -141,7 +141,7 @@ impl Code {
         }
     }
 
-    /// Whether the same request, unchanged, may succeed later.
+    /// Returns whether the same request, unchanged, may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         // These depend on time and load, not on what the request says.

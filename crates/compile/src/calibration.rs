@@ -18,7 +18,7 @@ use contexture_tokens::TokenBounds;
 use serde::{Deserialize, Serialize};
 
 use crate::input::{CalibratedRange, CompileRequest, PARTS, is_comparable};
-use crate::report::Report;
+use contexture_report::Report;
 
 /// How many of the newest reports of a model are remembered.
 const REMEMBERED: usize = 64;

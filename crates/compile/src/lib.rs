@@ -24,7 +24,6 @@ mod history;
 mod input;
 mod payload;
 mod pipeline;
-mod report;
 mod rewrite;
 mod stored_call;
 
@@ -42,22 +41,22 @@ pub use contexture_prompt_cache::{
     SegmentStability, TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers,
     predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
 };
+pub use contexture_report::{
+    EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
+    Rewriting, Rewritten, Segment, SegmentVerdict, TargetReport, TokenRange, Totals, Width,
+    number_format, render_html, render_table,
+};
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use error::{Cancel, CompileError, Refusal, RequiredSegment};
 pub use input::{
     AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
     ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,
-    Cover, EpochReason, EpochReport, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass,
-    PassPoint, PathItem, Placement, Plan, Prefix, SentHistory, SharedAdapter, Stability,
-    StateError, TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
+    Cover, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass, PassPoint, PathItem,
+    Placement, Plan, Prefix, SentHistory, SharedAdapter, Stability, StateError, TargetAdapter,
+    ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};
-pub use report::{
-    OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
-    SegmentVerdict, TargetReport, TokenRange, Totals, Width, number_format as figures, render_html,
-    render_table,
-};
 pub use stored_call::{AdapterLookup, COMPILER, StoredCallError, load_call, store_call};
 
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use contexture::ir::Raw;
 use contexture::models::{ModelResponse, ScriptedModel, text_response};
-use contexture::runs::{ApprovalDecision, store_decision};
+use contexture::runs::{ApprovalDecision, TurnEnd, store_decision};
 use contexture::tools::{Policy, Tool};
 use contexture::{
-    Agent, Engine, Format, Run, Target, ToolBox, ToolCall, ToolOutput, TurnEnd, run_turn_with_text,
+    Agent, Engine, Format, Run, Target, ToolBox, ToolCall, ToolOutput, run_turn_with_text,
 };
 
 /// Runs the example.
@@ -30,7 +30,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         )))
     })?;
 
-    // `contexture::HttpModel` asks a provider (feature `http-models`). This model reads from a script.
+    // `contexture::models_http::HttpModel` asks a provider (feature `http-models`). This model reads from a script.
     let call = r#"{"id":"1","object":"chat.completion","created":0,"model":"gpt-4o","choices":[{"index":0,
         "message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function",
         "function":{"name":"refund","arguments":"{\"order\":\"A-7\"}"}}]},"finish_reason":"tool_calls"}]}"#;

@@ -13,11 +13,12 @@ use contexture::ir::{ConversationId, ResponseId};
 use contexture::store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
-    KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node,
-    NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest, Redacted,
-    RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, StreamSignal, Streams,
+    KeyValues, Limits, ListConversations, ListEntries, Maintenance, MemoryStore, NewConversation,
+    Node, NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, StreamSignal,
+    Streams,
 };
-use contexture::{Engine, MemoryStore, Owner, Store, user};
+use contexture::{Engine, Owner, Store, user};
 
 /// Notes each append that succeeded.
 #[derive(Debug)]

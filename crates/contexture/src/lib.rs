@@ -148,43 +148,31 @@ pub use contexture_telemetry as telemetry;
 /// Runs of agents over conversations: `contexture-runs`.
 pub use contexture_runs as runs;
 
-// The names that most programs need, by what they are for. Everything else is in the modules above.
+// The names that most programs need, by what they are for. Everything else is in the modules above: other stores in `store`,
+// `store_sqlite` and `store_postgres`, models over HTTP in `models_http`, requests of stateless clients in `engine`.
 
 // Engines, conversations and their databases.
 pub use contexture_engine::{
-    Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, Draft, Engine,
-    EngineError, MessageView, PrepareOptions, Recorded, TargetChoice,
+    CompileOptions, CompiledCall, Conversation, Draft, Engine, EngineError,
 };
-pub use contexture_offload::FsOffloadStore;
-pub use contexture_store::{MemoryStore, Store};
-#[cfg(feature = "postgres")]
-pub use contexture_store_postgres::PostgresStore;
-#[cfg(feature = "sqlite")]
-pub use contexture_store_sqlite::SqliteStore;
+pub use contexture_store::Store;
 pub use open::{DatabaseAddress, OpenError, open};
 
 // Messages, and fragments that the model reads before them. More builders of fragments are in `ir`.
 pub use contexture_ir::{
-    Fragment, Item, Message, Owner, Part, Role, UiMessage, UiRole, assistant, assistant_text,
-    fragment, hint, message, role, user,
+    Fragment, Item, Message, Owner, UiMessage, UiRole, assistant, assistant_text, fragment, hint,
+    message, role, user,
 };
-pub use contexture_render::{Renderer, XmlRenderer};
+pub use contexture_render::XmlRenderer;
 
 // What a call is compiled for, from and to.
-pub use contexture_catalogue::{Catalogue, ModelSpec};
-pub use contexture_compile::{
-    Cancel, Compiled, Compiler, Contribution, HistoryPolicy, Report, Target,
-};
-pub use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
+pub use contexture_catalogue::Catalogue;
+pub use contexture_compile::{Compiler, Contribution, Report, Target};
+pub use contexture_wire::{Format, lift, lower};
 
-// Agents: layers, tools, runs, models.
+// Agents: layers, tools and runs.
 pub use contexture_layers::{Layer, Layers};
-#[cfg(feature = "http-models")]
-pub use contexture_models_http::{HttpModel, Provider};
 pub use contexture_runs::{
-    Abort, Agent, Run, RunBudget, StopCondition, SubAgent, ToolBox, ToolCall, ToolOutput, Turn,
-    TurnEnd, run_turn, run_turn_with_text,
+    Agent, Run, RunBudget, StopCondition, ToolBox, ToolCall, ToolOutput, Turn, run_turn,
+    run_turn_with_text,
 };
-
-// Requests of clients that keep no state, for proxies.
-pub use contexture_engine::{IngestRequest, Ingested, InterceptedCall, MatchKind};

@@ -8,14 +8,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use contexture::Engine;
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Map};
 use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
-use http_body_util::combinators::BoxBody;
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -78,15 +79,30 @@ pub fn http_service(
     ))
 }
 
+/// The body of a request, of whatever type it was: its error only as text.
+type RequestBody = UnsyncBoxBody<Bytes, String>;
+type HttpResponse = Response<BoxBody<Bytes, Infallible>>;
+
+impl HttpService {
+    /// Answers a request. Neither generic nor `async`, so that the protocol's code is compiled here and not once more in each
+    /// crate that mounts the service.
+    fn handle(&self, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
+        // The future outlives this borrow; a clone is cheap.
+        let service = self.0.clone();
+        async move { service.handle(request).await }.boxed()
+    }
+}
+
 impl<B> tower_service::Service<Request<B>> for HttpService
 where
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: fmt::Display,
 {
-    type Response = Response<BoxBody<Bytes, Infallible>>;
+    type Response = HttpResponse;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+    type Future =
+        Map<BoxFuture<'static, HttpResponse>, fn(HttpResponse) -> Result<HttpResponse, Infallible>>;
 
     // Always ready: how many requests may run is for whoever mounts the service to say.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
@@ -94,9 +110,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The future outlives this borrow; a clone is cheap.
-        let service = self.0.clone();
-        async move { Ok(service.handle(request).await) }.boxed()
+        let request = request.map(|body| {
+            let body = body.map_err(|error| error.to_string());
+            let body = body
+                .map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())));
+            body.boxed_unsync()
+        });
+        self.handle(request).map(Ok)
     }
 }
 

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::tool_error::ToolError;
 use crate::uri;
 
-/// The characters of all items of a page, as far as each has its least.
+/// Maximum number of characters on a page, unless the minimum of each item adds up to more.
 pub(crate) const PAGE_CHARACTERS: usize = 24_000;
-/// The least of an item that is shown, in characters.
+/// Minimum number of characters that are shown of each item.
 const MIN_ITEM_CHARACTERS: usize = 160;
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ItemKind {
@@ -35,7 +35,7 @@ pub(crate) enum ItemKind {
 }
 
 impl ItemKind {
-    /// As the store says it.
+    /// Returns the kind that the store uses.
     pub(crate) const fn node_kind(self) -> NodeKind {
         match self {
             Self::User => NodeKind::User,
@@ -49,7 +49,7 @@ impl ItemKind {
         }
     }
 
-    /// The lower-case word.
+    /// Returns the lower-case name.
     pub(crate) const fn as_str(self) -> &'static str {
         self.node_kind().as_str()
     }
@@ -71,30 +71,30 @@ impl From<NodeKind> for ItemKind {
     }
 }
 
-/// An item as it is shown.
+/// An item of a conversation, with its text shortened if it is long.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ItemExcerpt {
-    /// Its position on the path; the first is 1.
+    /// Position of the item on the path; the first is 1.
     pub(crate) position: u64,
-    /// Its id.
+    /// Id of the item.
     pub(crate) id: String,
-    /// The id of the message it belongs to.
+    /// Id of the message that the item belongs to.
     pub(crate) message: String,
-    /// What it is.
+    /// Kind of the item.
     pub(crate) kind: ItemKind,
-    /// When it was made.
+    /// Time at which the item was stored (RFC 3339).
     pub(crate) at: String,
-    /// Its text; of a call, the tool's name and arguments.
+    /// Text of the item; for a call, the tool's name and arguments.
     pub(crate) text: String,
-    /// Characters of the whole text, if it was cut.
+    /// Number of characters in the full text, if it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) characters: Option<usize>,
-    /// The link to the whole, if it was cut: `read_link` reads on.
+    /// Link to the full text for `read_link`, if it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<String>,
 }
 
-/// Items that people may see, as they are shown together.
+/// Returns the items that people may see, shortened to fit on one page.
 pub(crate) fn excerpt_items(nodes: &[Arc<Node>]) -> Result<Vec<ItemExcerpt>, ToolError> {
     // Some items are for the model only. They keep their positions, so positions of a page may have
     // gaps.
@@ -113,7 +113,7 @@ pub(crate) fn excerpt_items(nodes: &[Arc<Node>]) -> Result<Vec<ItemExcerpt>, Too
     Ok(shown.collect())
 }
 
-/// The resource that has the whole of an item that was cut.
+/// Returns the resource that has the full text of an item; `None` if the item was not cut.
 pub(crate) fn resource_link(
     shown: &ItemExcerpt,
     conversation: &ConversationId,
@@ -161,7 +161,7 @@ fn item_excerpt(node: &Node, text: String, cap: usize) -> ItemExcerpt {
     }
 }
 
-/// The largest share that all can have of a room, where those who need less leave the rest to the others.
+/// Returns the most that each may take so that all fit into `room`: those who need less leave the rest to the others.
 pub(crate) fn fair_share(mut needs: Vec<usize>, room: usize) -> usize {
     // Smallest first: what a short item leaves over is shared by the longer ones.
     needs.sort_unstable();

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use contexture::{Cancel, Engine};
+use contexture::Engine;
+use contexture::compile::Cancel;
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
@@ -21,25 +22,25 @@ use crate::tool::ToolEntry;
 use crate::tool_context::ToolContext;
 use crate::tools;
 
-/// What clients tell their models of this server.
+/// Instructions that clients give their models about this server.
 const INSTRUCTIONS: &str = "Contexture keeps conversations of agents: every message, tool call and tool output. \
     Find what was said with search_conversations, read it with read_conversation and read_link (context://vfs/... \
     links stand for outputs that were shortened), keep what later sessions need with the memory tools, and watch the \
     context window with check_budget.";
 
-/// Says for whom a request over HTTP is.
+/// Function that returns the caller of an HTTP request; `None` if the caller is unknown.
 pub(crate) type CallerResolver = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
 
-/// For whom requests are answered.
+/// The callers for whom requests are answered.
 #[derive(Clone)]
 pub(crate) enum Callers {
-    /// The one at the other end of the pipe.
+    /// One caller for all requests: the program at the other end of the pipe.
     Fixed(Caller),
-    /// Whoever each request is from.
+    /// A caller of its own for each request.
     PerRequest(CallerResolver),
 }
 
-/// A server.
+/// The handler of MCP requests for an engine.
 #[derive(Clone)]
 pub(crate) struct McpServer {
     engine: Engine,
@@ -51,7 +52,7 @@ impl McpServer {
         Self { engine, callers }
     }
 
-    /// Whose request it is. Without a caller nothing is answered.
+    /// Returns the caller of a request, or an error if the caller is unknown.
     fn identify_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         let caller = match &self.callers {
             Callers::Fixed(caller) => Some(caller.clone()),
@@ -74,7 +75,7 @@ impl McpServer {
     }
 }
 
-/// Does work on a thread of its own, until it is called off.
+/// Runs work on a thread of its own, until it ends or the request is cancelled.
 async fn run_cancellable<T: Send + 'static>(
     cancel: Cancel,
     context: &RequestContext<RoleServer>,

@@ -17,32 +17,32 @@ use crate::schema;
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 
-/// What a call leaves behind.
+/// The effect of a call on what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolEffect {
-    /// Nothing.
+    /// A call changes nothing.
     Reads,
-    /// Something new; everything else stays.
+    /// A call adds something and leaves everything else as it is.
     Adds,
-    /// The same, however often it is made; nothing is lost.
+    /// A call sets a value; repeating it changes nothing, and nothing is lost.
     Sets,
-    /// Something that was there may be gone.
+    /// A call may replace or delete something.
     Replaces,
 }
 
-/// A tool.
+/// A tool that models can call over MCP.
 pub(crate) trait Tool: 'static {
-    /// Its name, which never changes.
+    /// Name of the tool, which never changes.
     const NAME: &'static str;
-    /// Its name for people.
+    /// Title of the tool, for people.
     const TITLE: &'static str;
-    /// What it is for, for the model.
+    /// Description of the tool, for the model.
     const ABOUT: &'static str;
-    /// What a call leaves behind.
+    /// Effect of a call on what is stored.
     const EFFECT: ToolEffect;
-    /// What it takes.
+    /// Arguments of a call.
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
-    /// What it answers.
+    /// Answer to a call.
     type Answer: Serialize + JsonSchema + Send + 'static;
 
     /// Answers a call.
@@ -51,7 +51,7 @@ pub(crate) trait Tool: 'static {
         arguments: Self::Arguments,
     ) -> impl Future<Output = Result<Self::Answer, ToolError>> + Send;
 
-    /// What of the answer can be read as a resource.
+    /// Returns the resources that an answer links to; none by default.
     fn resource_links(_answer: &Self::Answer) -> Vec<Resource> {
         Vec::new()
     }
@@ -60,7 +60,7 @@ pub(crate) trait Tool: 'static {
 type CallHandler =
     fn(ToolContext, JsonObject) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
 
-/// A tool in the table.
+/// A tool in the table of all tools.
 pub(crate) struct ToolEntry {
     pub(crate) definition: Listed,
     pub(crate) required_access: Access,
@@ -68,7 +68,7 @@ pub(crate) struct ToolEntry {
 }
 
 impl ToolEntry {
-    /// The entry of a tool.
+    /// Creates the table entry of a tool.
     pub(crate) fn for_tool<T: Tool>() -> Self {
         let reads = T::EFFECT == ToolEffect::Reads;
         let mut hints = ToolAnnotations::with_title(T::TITLE)

@@ -1,17 +1,16 @@
 //! What a tool is given: whose things, and whether its answer is still waited for.
 
-use contexture::ir::BranchName;
-use contexture::ir::{MessageId, NodeId};
-use contexture::store::ReadRequest;
-use contexture::store::{EntityKind, Error as StoreError, NodeQuery, PathEnd, Span};
-use contexture::{Cancel, Conversation, Engine, EngineError, Owner};
+use contexture::compile::Cancel;
+use contexture::ir::{BranchName, MessageId, NodeId};
+use contexture::store::{EntityKind, Error as StoreError, NodeQuery, PathEnd, ReadRequest, Span};
+use contexture::{Conversation, Engine, EngineError, Owner};
 
 use crate::tool_error::ToolError;
 
-/// The most digits and the fewest of an item's id.
+/// Number of hexadecimal digits in an item's id, or in the beginning of one.
 const ID_PREFIX_LENGTH: std::ops::RangeInclusive<usize> = 4..=32;
 
-/// One call: whose, and whether it was called off.
+/// The context of one call: engine, owner and cancellation.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolContext {
     pub(crate) engine: Engine,
@@ -19,19 +18,19 @@ pub(crate) struct ToolContext {
     pub(crate) cancel: Cancel,
 }
 
-/// Where an item stands.
+/// The location of an item in a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct ItemLocation {
-    /// Its node.
+    /// Id of the node that holds the item.
     pub(crate) node: NodeId,
-    /// Its position on its path; the first is 1.
+    /// Position of the item on its path; the first is 1.
     pub(crate) position: u64,
-    /// A path it is on: the handle's branch, if that is one.
+    /// End of a path that the item is on: the handle's branch, if it is on that.
     pub(crate) at: PathEnd,
 }
 
 impl ToolContext {
-    /// A conversation of the owner's, on a branch or on the active one.
+    /// Opens the owner's conversation of this id, on a branch or on the active one.
     pub(crate) async fn open_conversation(
         &self,
         id: &str,
@@ -45,7 +44,7 @@ impl ToolContext {
         Ok(builder.open_existing().await?)
     }
 
-    /// The place of an item, by its id or the beginning of it, or of the last item of a message, by the whole id.
+    /// Finds an item by its id or the beginning of that, or the last item of a message by the message's full id.
     pub(crate) async fn locate_item(
         &self,
         chat: &Conversation,
@@ -91,7 +90,7 @@ impl ToolContext {
     }
 }
 
-/// Where a path ends: at a branch that is named, or where the handle is.
+/// Parses the name of a branch.
 pub(crate) fn parse_branch_name(name: &str) -> Result<BranchName, ToolError> {
     Ok(BranchName::new(name).map_err(EngineError::from)?)
 }

@@ -8,9 +8,7 @@ use std::borrow::Cow;
 
 use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
-use serde::Serialize;
-
-use crate::input::EpochReport;
+use serde::{Deserialize, Serialize};
 
 /// What one compile did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,12 +36,12 @@ pub struct Report {
     pub repairs: Vec<Repair>,
     /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
     /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
-    #[cfg_attr(test, schemars(with = "Vec<crate::report::schema::Loss>"))]
+    #[cfg_attr(test, schemars(with = "Vec<crate::schema::Loss>"))]
     pub losses: Vec<Loss>,
     /// Whether the cached prefix of the previous request still holds.
     pub epoch: EpochReport,
     /// What the provider's cache is asked to keep, and what it is expected to bill.
-    #[cfg_attr(test, schemars(with = "crate::report::schema::CacheReport"))]
+    #[cfg_attr(test, schemars(with = "crate::schema::CacheReport"))]
     pub cache: CacheReport,
     /// The payload itself.
     pub payload: PayloadReport,
@@ -65,7 +63,7 @@ pub struct RemovedTool {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TargetReport {
     /// The format: `anthropic`, `openai-chat`, `openai-responses`, `gemini`.
-    #[cfg_attr(test, schemars(with = "crate::report::schema::Format"))]
+    #[cfg_attr(test, schemars(with = "crate::schema::Format"))]
     pub format: Cow<'static, str>,
     /// The model as the provider knows it.
     pub model: String,
@@ -84,7 +82,7 @@ pub struct TargetReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Segment {
     /// `tools`, `system`, `anchor`, `history`, `live`, `tail` or `framing`.
-    #[cfg_attr(test, schemars(with = "crate::report::schema::SegmentBand"))]
+    #[cfg_attr(test, schemars(with = "crate::schema::SegmentBand"))]
     pub band: &'static str,
     /// Whose it is: a contribution's source, `task`, `rounds`, `tools`, `framing`.
     pub source: String,
@@ -243,6 +241,16 @@ impl Rewriting {
             Self::Previewed => "previewed",
         }
     }
+
+    /// Returns the rule that decided, in a few words.
+    #[must_use]
+    pub const fn rule_text(self) -> &'static str {
+        match self {
+            Self::Cleared => "an old output, shown as a placeholder",
+            Self::Repeated => "its call was made again later; shown as a placeholder",
+            Self::Previewed => "longer than the threshold of previews",
+        }
+    }
 }
 
 /// Why items are not in the payload.
@@ -285,6 +293,21 @@ impl OmitReason {
             Self::Host => "host",
         }
     }
+
+    /// Returns the rule that decided, in a few words.
+    #[must_use]
+    pub const fn rule_text(self) -> &'static str {
+        match self {
+            Self::Audience => "not meant for models",
+            Self::Bookkeeping => "no model reads it",
+            Self::Trimmed => "older than what fits",
+            Self::Repaired => "a provider would have refused it",
+            Self::Covered => "a compaction stands for it",
+            Self::Uncovered => "a compaction that is not in effect",
+            Self::Cleared => "an old thought",
+            Self::Host => "a pass of the host's left it out",
+        }
+    }
 }
 
 /// One change that made the history acceptable.
@@ -301,6 +324,67 @@ pub struct Repair {
     pub reason: String,
 }
 
+/// Why an epoch began: the reason a cached prefix no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EpochReason {
+    /// The first compile with this plan.
+    First,
+    /// Another format, model or limit.
+    TargetChanged,
+    /// Other tools are offered.
+    #[cfg_attr(test, schemars(description = "Other tools."))]
+    ToolsChanged,
+    /// Another system prompt.
+    InstructionsChanged,
+    /// Another anchor is in front of the history.
+    #[cfg_attr(test, schemars(description = "Another anchor."))]
+    AnchorChanged,
+    /// The history is not an extension of the one sent last.
+    HistoryChanged,
+    /// The history no longer fitted, so its older part was left out.
+    HistoryTrimmed,
+    /// The history grew too large, so old content was cleared.
+    HistoryCleared,
+    /// Another compaction is in effect, or one no longer is.
+    HistoryCompacted,
+    /// Long outputs are previewed from now on.
+    HistoryPreviewed,
+}
+
+impl EpochReason {
+    /// The word in reports and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::TargetChanged => "target_changed",
+            Self::ToolsChanged => "tools_changed",
+            Self::InstructionsChanged => "instructions_changed",
+            Self::AnchorChanged => "anchor_changed",
+            Self::HistoryChanged => "history_changed",
+            Self::HistoryTrimmed => "history_trimmed",
+            Self::HistoryCleared => "history_cleared",
+            Self::HistoryCompacted => "history_compacted",
+            Self::HistoryPreviewed => "history_previewed",
+        }
+    }
+}
+
+/// Whether the cached prefix of the previous request still holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EpochReport {
+    /// The epoch of this payload.
+    pub number: u64,
+    /// Why it began.
+    pub reason: EpochReason,
+    /// Whether it began with this compile.
+    pub opened: bool,
+}
+
 /// The payload itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -310,5 +394,3 @@ pub struct PayloadReport {
     /// Its fingerprint, 32 hexadecimal digits; see `Payload::fingerprint`.
     pub fingerprint: String,
 }
-
-impl Report {}

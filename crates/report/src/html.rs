@@ -10,24 +10,13 @@ use std::fmt::Write as _;
 
 use contexture_prompt_cache::CacheReport;
 
-use crate::report::document::{Omitted, Report, Rewritten, Segment, SegmentVerdict};
-use crate::report::note::{certainty_text, report_notes, segment_name, verdict_text};
-use crate::report::number_format::{group_thousands, is_unsafe};
+use crate::document::{Omitted, Report, Rewritten, Segment, SegmentVerdict};
+use crate::note::{certainty_text, report_notes, segment_name, verdict_text};
+use crate::number_format::{group_thousands, is_unsafe};
 
 const STYLE: &str = include_str!("html.css");
 
 /// Draws the report as an HTML page with this title.
-///
-/// ```
-/// # use contexture_catalogue::Catalogue;
-/// # use contexture_compile::{Compiler, Target, render_html};
-/// # use contexture_ir::{Item, Message, Role};
-/// # let items = [Item::from(Message::text(Role::User, "Hi"))];
-/// # let compiled = Compiler::new(Catalogue::builtin()).compile(&items, &Target::openai_chat("gpt-4o"))?;
-/// let page = render_html(&compiled.report, "support-42");
-/// assert!(page.starts_with("<!doctype html>"));
-/// # Ok::<(), contexture_compile::CompileError>(())
-/// ```
 #[must_use]
 pub fn render_html(report: &Report, title: &str) -> String {
     let page = HtmlPage {
@@ -35,6 +24,8 @@ pub fn render_html(report: &Report, title: &str) -> String {
         scale: bar_scale_tokens(report),
     };
     let target = &report.target;
+    // Titles, labels and links quote what users and models wrote: no script and no request to elsewhere may come of it, so
+    // everything is escaped, and the policy forbids the rest.
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -61,6 +52,7 @@ fn bar_scale_tokens(report: &Report) -> u64 {
     let segments = report.segments.iter();
     let cut = segments.fold(0_u64, |sum, one| sum.saturating_add(one.omitted_tokens));
     let window = report.target.window.max(report.target.limit);
+    // One scale for all bars, so that their lengths can be compared; at least 1, since widths are divided by it.
     window
         .max(report.totals.tokens)
         .max(report.cache.predicted.total_tokens())
@@ -103,6 +95,7 @@ impl HtmlPage<'_> {
     /// What is expected to be read from the provider's cache, written to it, and neither.
     fn cache_bar(&self, cache: &CacheReport) -> String {
         let used = &cache.predicted;
+        // Without a cache the bar would only repeat the window.
         if used.total_tokens() == 0 || cache.retention_seconds == 0 {
             return String::new();
         }
@@ -172,6 +165,7 @@ impl HtmlPage<'_> {
 
     /// Per cent of the bar, with three decimals.
     fn width_percent(&self, tokens: u64) -> String {
+        // Whole numbers: the same report gives the same page on every machine.
         let thousandths = u128::from(tokens) * 100_000 / u128::from(self.scale);
         format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
     }
@@ -293,6 +287,7 @@ fn hover_title(number: usize, segment: &Segment) -> String {
 
 fn css_class(segment: &Segment) -> &'static str {
     match segment.verdict {
+        // What a compaction stands for can still be read, which a cut cannot: it has a colour of its own.
         SegmentVerdict::Required if segment.source == "compaction" => "covered",
         SegmentVerdict::Cleared | SegmentVerdict::Shortened | SegmentVerdict::Required => "cleared",
         _ => "cut",
@@ -309,6 +304,7 @@ fn escape_html(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
+            // Line breaks too: a title or label is one line.
             c if c.is_whitespace() => out.push(' '),
             c if is_unsafe(c) => out.push('\u{fffd}'),
             c => out.push(c),

@@ -1,30 +1,28 @@
-//! The report: what was sent, what was not, and why, as data, as a table and as a page.
+//! The report of one compile: what was sent, what was not, and why, as data, as a table and as a page.
 //!
-//! * `document` holds the types. Their JSON is stable: fields are added and never renamed, and `schema` compares them with
-//!   the published schema in `docs/schema`.
-//! * `table` writes a report for terminals, `html` as a page of its own without scripts.
-//! * `note` has the sentences beside the segments, `number_format` the way numbers are written: the same in both.
+//! * [`Report`] and its parts are the data. Their JSON is stable: fields are added and never renamed, and a test compares
+//!   them with the published schema in `docs/schema`.
+//! * [`render_table`] writes a report for terminals, [`render_html`] as a page of its own without scripts.
+//! * [`number_format`] writes numbers the way both do.
 //!
 //! Two sums always hold: the tokens of the segments add up to the total, and every item of the path is either in the payload
 //! or in exactly one omitted span.
 //!
-//! The types are also what earlier stages record their decisions in, so this module stands below them and needs only the
-//! input.
-//!
-//! Not here: drawing up a report from what the passes decided, which is the pipeline's.
+//! Not here: drawing up a report from what the passes decided, which is `contexture-compile`'s.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod document;
 mod html;
 mod note;
 pub mod number_format;
 #[cfg(test)]
-pub(crate) mod schema;
+mod schema;
 mod table;
 
 pub use document::{
-    OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
-    SegmentVerdict, TargetReport, TokenRange, Totals,
+    EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
+    Rewriting, Rewritten, Segment, SegmentVerdict, TargetReport, TokenRange, Totals,
 };
 pub use html::render_html;
-pub(crate) use number_format::count_with_noun;
 pub use table::{Width, render_table};

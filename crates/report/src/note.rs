@@ -7,11 +7,10 @@ use contexture_catalogue::Money;
 use contexture_condense::READ_TOOL;
 use contexture_prompt_cache::CacheReport;
 
-use crate::input::Contribution;
-use crate::report::document::{
+use crate::document::{
     OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, SegmentVerdict, TargetReport,
 };
-use crate::report::number_format::{count_with_noun, group_thousands};
+use crate::number_format::{count_with_noun, group_thousands};
 
 /// How many links and places are named before the rest is a number.
 const NAMED: usize = 3;
@@ -90,6 +89,7 @@ fn tools_note(removed: &[RemovedTool]) -> Option<String> {
 
 /// What a segment is called, without what its band says already.
 pub(crate) fn segment_name(segment: &Segment) -> String {
+    // "rounds  rounds 3–9" and "system  …" would say a word twice.
     let plain = segment.source == segment.band || segment.label.starts_with("round");
     match (plain, segment.label.is_empty()) {
         (true, _) => segment.label.clone(),
@@ -120,6 +120,7 @@ pub(crate) fn verdict_text(segment: &Segment) -> String {
     let omitted = segment.omitted_tokens;
     match (omitted, segment.tokens) {
         (0, _) => text,
+        // Nothing of it is left, so there is no "after".
         (_, 0) => format!("{text}, {} tokens", group_thousands(omitted)),
         (_, after) => format!(
             "{text}, {} → {}",
@@ -249,6 +250,7 @@ fn unreachable_note(report: &Report) -> Option<String> {
         OmitReason::Covered => report.readable,
         _ => false,
     };
+    // What no model was meant to see is not missed.
     let spans = report.omitted.iter().filter(|span| hidden(span.reason));
     let items: usize = spans.map(|span| span.items).sum();
     let outputs = report.rewritten.len();
@@ -270,6 +272,7 @@ fn unreachable_note(report: &Report) -> Option<String> {
         if items + outputs == 1 { "is" } else { "are" },
     );
     let whole = |segment: &Segment| segment.band == "history" || segment.omitted_tokens == 0;
+    // A repair may drop an item for good, and a shortened contribution is not in the store: "nothing" would be wrong then.
     let repaired = report
         .omitted
         .iter()
@@ -287,6 +290,7 @@ fn unreachable_note(report: &Report) -> Option<String> {
 fn repair_notes(repairs: &[Repair]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<&Repair>)> = Vec::new();
     for repair in repairs {
+        // A long history repeats one repair hundreds of times with other names, which would hide the rest.
         let said = without_quoted_names(&repair.reason);
         match kinds.iter_mut().find(|(known, _)| *known == said) {
             Some((_, same)) => same.push(repair),
@@ -305,6 +309,7 @@ fn repair_notes(repairs: &[Repair]) -> Vec<String> {
 
 /// What a repair says without the names it quotes.
 fn without_quoted_names(why: &str) -> String {
+    // Every second piece between quotes stands within them.
     why.split('"').step_by(2).collect::<Vec<_>>().join("…")
 }
 
@@ -334,30 +339,4 @@ fn index_list(repairs: &[&Repair]) -> String {
         named.push("…".to_owned());
     }
     format!(" (items {})", named.join(", "))
-}
-
-/// The source of the line about the window.
-const BUDGET: &str = "context_budget";
-
-impl Contribution {
-    /// A line at the tail that tells the model how full its window was: the figures of the previous request's
-    /// report, and what the provider billed for it, if that is known.
-    #[must_use]
-    pub fn remaining_budget(previous: &Report, billed: Option<u64>) -> Self {
-        let limit = previous.target.limit;
-        let used = billed.unwrap_or(previous.totals.tokens);
-        let left = limit.saturating_sub(used);
-        let about = match billed {
-            Some(_) => "took",
-            None if previous.totals.low == previous.totals.tokens => "took",
-            None => "took at most",
-        };
-        let text = format!(
-            "<{BUDGET}>The previous request {about} {} of {} tokens; {} were left.</{BUDGET}>",
-            group_thousands(used),
-            group_thousands(limit),
-            group_thousands(left)
-        );
-        Self::tail(BUDGET, text)
-    }
 }

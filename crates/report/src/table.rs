@@ -1,10 +1,10 @@
 //! The report as a table for people: plain text, no colours.
 //!
-//! Not here: what is said beside the segments; see `notes`.
+//! Not here: what is said beside the segments; see `note`.
 
-use crate::report::document::{Report, Segment};
-use crate::report::note::{certainty_text, report_notes, segment_name, verdict_text};
-use crate::report::number_format::{group_thousands, is_unsafe};
+use crate::document::{Report, Segment};
+use crate::note::{certainty_text, report_notes, segment_name, verdict_text};
+use crate::number_format::{group_thousands, is_unsafe};
 
 /// How wide the table may be, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,7 @@ pub fn render_table(report: &Report, width: Width) -> String {
         vec![["band", "segment", "tokens", "share", "verdict"].map(str::to_owned)];
     let mut band = "";
     for segment in &report.segments {
+        // A band is named once, at its first segment.
         let shown = if segment.band == band {
             ""
         } else {
@@ -87,6 +88,7 @@ fn align_columns(rows: &[[String; 5]], width: Width) -> String {
         }
     }
     let indent = widths.iter().map(|width| width + 2).sum::<usize>() + 2;
+    // On a narrow terminal a column of a few characters would be harder to read than a line below.
     let beside = indent + NARROW <= width.0;
     let mut out = String::new();
     for [band, name, tokens, share, verdict] in rows {
@@ -132,6 +134,7 @@ fn wrap_text(text: &str, room: usize) -> Vec<String> {
 
 /// Adds a line, cut to the width if it cannot be broken, and with nothing that moves a cursor.
 fn push_clipped_line(out: &mut String, line: &str, width: Width) {
+    // Segments are named by fragments and tools, whose names may hold escape sequences.
     let line = line.replace(is_unsafe, " ");
     let line = line.trim_end();
     if line.chars().count() <= width.0 {

@@ -6,22 +6,22 @@ use utoipa::ToSchema;
 
 use crate::time::format_timestamp;
 
-/// A branch: a name that moves with each append.
+/// A branch: a name for a node, which moves with each append.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct BranchDocument {
-    /// Its name.
+    /// Name of the branch, unique in its conversation.
     pub name: String,
-    /// The node it points to; `null`: it is empty.
+    /// Id of the node that it points to; `null` while the branch is empty.
     pub head: Option<String>,
-    /// Whether it is worked on where none is named.
+    /// Whether it is the active branch, which is used where none is named.
     pub active: bool,
-    /// Messages on its path.
+    /// Number of messages on its path.
     pub messages: u64,
-    /// Items on its path.
+    /// Number of items on its path.
     pub items: u64,
-    /// Turns on its path.
+    /// Number of turns on its path.
     pub turns: u64,
-    /// When it was made.
+    /// Time of its creation (RFC 3339), as the writer gave it.
     pub created: String,
 }
 
@@ -43,18 +43,18 @@ impl From<&Branch> for BranchDocument {
 /// All branches of a conversation, in order of creation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct BranchesDocument {
-    /// The branches.
+    /// The branches of the conversation, in order of creation.
     pub branches: Vec<BranchDocument>,
 }
 
-/// A checkpoint: a name that stays.
+/// A checkpoint: a name for a node, which stays until it is set again.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CheckpointDocument {
-    /// Its name.
+    /// Name of the checkpoint, unique in its conversation.
     pub name: String,
-    /// The node it points to.
+    /// Id of the node that it points to.
     pub node: String,
-    /// When it was last set.
+    /// Time at which it was last set (RFC 3339), as the writer gave it.
     pub set: String,
 }
 
@@ -71,6 +71,6 @@ impl From<&Checkpoint> for CheckpointDocument {
 /// All checkpoints of a conversation, by name.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CheckpointsDocument {
-    /// The checkpoints.
+    /// The checkpoints of the conversation, in order of name.
     pub checkpoints: Vec<CheckpointDocument>,
 }

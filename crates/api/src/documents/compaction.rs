@@ -7,26 +7,26 @@ use utoipa::ToSchema;
 /// A compaction, stored or drafted.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CompactionDocument {
-    /// Its node; `null`: it was only drafted.
+    /// Id of the node that holds the compaction; `null` for a draft.
     pub compaction: Option<String>,
-    /// The first node it stands for.
+    /// Id of the first node that it covers.
     pub first: String,
-    /// The last.
+    /// Id of the last node that it covers.
     pub last: String,
-    /// How many items it stands for.
+    /// Number of items that it covers.
     pub items: usize,
-    /// Their tokens.
+    /// Tokens of the covered items; an earlier compaction among them counts instead of what it covers.
     pub tokens: u64,
-    /// Its own tokens.
+    /// Tokens of the compaction itself.
     pub summary_tokens: u64,
-    /// What it says.
+    /// Texts of the compaction: a summary, if there is one, and the manifest.
     pub summary: Vec<String>,
-    /// Whether it was written before for the same content.
+    /// Whether the summary is an earlier one of the same span.
     pub reused: bool,
 }
 
 impl CompactionDocument {
-    /// A draft, and the node it was stored as.
+    /// Creates the document of a draft; `node` is the node it was stored as, `None` if it was not stored.
     #[must_use]
     pub fn new(draft: &CompactionDraft, node: Option<String>) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl CompactionDocument {
     }
 }
 
-/// A compaction in effect.
+/// A compaction that is in effect on a branch.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CoverDocument {
-    /// Its node.
+    /// Id of the node that holds the compaction.
     pub compaction: String,
-    /// The first node it stands for.
+    /// Id of the first node that it covers.
     pub first: String,
-    /// The last.
+    /// Id of the last node that it covers.
     pub last: String,
 }
 
@@ -66,6 +66,6 @@ impl From<&CoverEntry> for CoverDocument {
 /// The compactions in effect on a branch, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CoversDocument {
-    /// The compactions.
+    /// The compactions in effect, oldest first.
     pub compactions: Vec<CoverDocument>,
 }

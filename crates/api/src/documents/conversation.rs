@@ -12,30 +12,30 @@ use crate::time::format_timestamp;
 /// A conversation, without its tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ConversationDocument {
-    /// Its id, unique within the owner.
+    /// Id of the conversation, unique within its owner.
     pub id: String,
-    /// What people call it.
+    /// Title for people; `null` if it has none.
     pub title: Option<String>,
-    /// The subject, an end user say.
+    /// Subject of the conversation, such as an end user; `null` if none was named.
     pub resource: Option<String>,
-    /// The caller's own data.
+    /// Values that the caller attached, by key.
     #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     pub metadata: BTreeMap<String, Raw>,
-    /// The branch that is worked on where none is named.
+    /// Name of the active branch, which is used where none is named.
     pub active: String,
-    /// Counts changes of title and metadata, from 1.
+    /// Version of title and metadata: 1 at first, one more with each change.
     pub version: u64,
-    /// Messages of the active branch.
+    /// Number of messages on the active branch.
     pub messages: u64,
-    /// Items of the whole tree.
+    /// Number of items in the entire tree.
     pub items: u64,
-    /// Branches.
+    /// Number of branches in the conversation.
     pub branches: u64,
-    /// The number of its last event.
+    /// Sequence number of its last event.
     pub events: u64,
-    /// When it was made.
+    /// Time of its creation (RFC 3339), as the writer gave it.
     pub created: String,
-    /// When it was last written to.
+    /// Time of the latest write (RFC 3339), as the writer gave it.
     pub updated: String,
 }
 
@@ -62,11 +62,11 @@ impl From<&Conversation> for ConversationDocument {
 /// A page of conversations, most recently updated first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ConversationsDocument {
-    /// The conversations.
+    /// The conversations of this page, most recently updated first.
     pub conversations: Vec<ConversationDocument>,
-    /// Whether there are more.
+    /// Whether another page follows.
     pub more: bool,
-    /// The `after` of the next page, if there is one.
+    /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -4,34 +4,35 @@ use contexture::wire::{PieceKind, StreamEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A piece of an answer that is still coming. Nothing of it is stored yet, and it is told once.
+/// A piece of an answer that is still being received. Nothing of the answer is stored yet, and each piece is sent only
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DeltaDocument {
-    /// What it is, in the words of Open Responses: `response.created`, after which all that came of this answer before is void,
-    /// `response.output_item.added`, `response.output_text.delta`, `response.reasoning.delta`,
+    /// Kind of the piece, in the words of Open Responses: `response.created` (which voids all earlier pieces of this
+    /// answer), `response.output_item.added`, `response.output_text.delta`, `response.reasoning.delta`,
     /// `response.reasoning_summary_text.delta`, `response.refusal.delta`, `response.function_call_arguments.delta`,
     /// `response.output_item.done`, `response.completed`, `response.incomplete`, `response.failed`.
     pub kind: &'static str,
-    /// The request that is answered, as in `x-contexture-request`.
+    /// Id of the request that is answered, as in the header `x-contexture-request`.
     pub request: String,
-    /// The branch.
+    /// Name of the branch that the request is on.
     pub branch: String,
-    /// The number of the item within the answer, from 0.
+    /// Index of the item within the answer, from 0; absent for kinds that concern the entire answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub piece: Option<usize>,
-    /// What is new of it.
+    /// Text that this piece adds to the item; present for kinds that end in `.delta`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<String>,
-    /// Of an item that begins: `message`, `reasoning`, `call`, or the provider's word.
+    /// Type of an item that begins: `message`, `reasoning`, `call`, or the provider's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// Of a call that begins: the tool.
+    /// Name of the tool, for a call that begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
 impl DeltaDocument {
-    /// A piece of the answer to a request; `None` for what is no piece of it, as figures.
+    /// Converts an event of an answer; `None` for events that add nothing to it, such as usage.
     #[must_use]
     pub fn from_event(request: &str, branch: &str, event: StreamEvent) -> Option<Self> {
         let plain = Self {
@@ -77,7 +78,7 @@ impl DeltaDocument {
     }
 }
 
-/// The word for an item that begins, and the tool if it is a call.
+/// Returns the word for an item that begins, and the tool's name if it is a call; `None` for an unknown kind.
 fn item_and_tool(kind: PieceKind) -> Option<(String, Option<String>)> {
     Some(match kind {
         PieceKind::Message => ("message".to_owned(), None),

@@ -6,29 +6,30 @@ use utoipa::ToSchema;
 
 use crate::time::format_timestamp;
 
-/// One change. Which of the optional fields there are follows from `kind`.
+/// One change of a conversation. Which of the optional fields are present depends on `kind`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct EventDocument {
-    /// Its number within the conversation, from 1, without gaps.
+    /// Number of the event within its conversation, from 1, without gaps.
     pub seq: u64,
-    /// When, as the writer said.
+    /// Time of the change (RFC 3339), as the writer gave it.
     pub at: String,
-    /// `created`, `updated`, `appended`, `branch_created`, `branch_activated`, `branch_renamed`, `branch_deleted`,
-    /// `branch_claimed`, `checkpoint_set`, `checkpoint_deleted`, `node_redacted`, `bytes_redacted`.
+    /// Kind of the change: `created`, `updated`, `appended`, `branch_created`, `branch_activated`, `branch_renamed`,
+    /// `branch_deleted`, `branch_claimed`, `checkpoint_set`, `checkpoint_deleted`, `node_redacted`, `bytes_redacted`,
+    /// or `other` if this version does not know it.
     pub kind: &'static str,
-    /// The branch.
+    /// Name of the branch that changed; its new name if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The name the branch had.
+    /// Previous name of a branch that was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The checkpoint.
+    /// Name of the checkpoint that was set or deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
-    /// The node: the new head, where the branch or checkpoint points, what was redacted.
+    /// Id of the new head, of the node that the branch or checkpoint points to, or of the redacted node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// How many.
+    /// Number of items that were appended, or of state values and blobs that were redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
@@ -98,11 +99,11 @@ impl From<&Event> for EventDocument {
     }
 }
 
-/// Events behind a number, in order.
+/// A page of events after a given number, in order.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct EventsDocument {
-    /// The events.
+    /// The events of this page, oldest first.
     pub events: Vec<EventDocument>,
-    /// Whether there may be more: ask again with `after` the last one's number.
+    /// Whether more events may follow; ask for them with the last `seq` as `after`.
     pub more: bool,
 }

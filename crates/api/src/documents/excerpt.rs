@@ -5,29 +5,29 @@ use contexture::engine::LinkTarget;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A part of what a link names.
+/// A part of the text that a link names.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = PartDocument)]
 pub struct ExcerptDocument {
-    /// The node.
+    /// Id of the node that holds the item.
     pub id: String,
-    /// The item's type.
+    /// Type of the item, such as `function_call_output`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Lines of the whole text.
+    /// Number of lines in the full text.
     pub lines: u64,
-    /// Characters of the whole text.
+    /// Number of characters (Unicode scalar values) in the full text.
     pub characters: u64,
-    /// The first line that is here.
+    /// Number of the first line in this part, from 1.
     pub from: u64,
-    /// The last.
+    /// Number of the last line in this part, which may be cut.
     pub to: u64,
-    /// The part.
+    /// Text of the part, from line `from` to line `to`.
     pub text: String,
 }
 
 impl ExcerptDocument {
-    /// A part of a link's text.
+    /// Creates the document of a part of a link's text.
     #[must_use]
     pub fn new(linked: &LinkTarget, part: &Excerpt<'_>) -> Self {
         Self {
@@ -42,33 +42,33 @@ impl ExcerptDocument {
     }
 }
 
-/// Lines of what a link names that match.
+/// The lines of a link's text that match a search.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct FoundDocument {
-    /// The node.
+    /// Id of the node that holds the item.
     pub id: String,
-    /// The item's type.
+    /// Type of the item, such as `function_call_output`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How many lines match.
+    /// Number of matching lines, from the first line that was searched.
     pub matches: u64,
-    /// The lines, and what stands around them.
+    /// The matching lines and the lines around them, in order.
     pub found: Vec<LineDocument>,
 }
 
-/// A line.
+/// A line that matches a search, or stands near one that does.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LineDocument {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
-    /// Whether it matches, or only stands near.
+    /// Whether the line itself matches.
     pub matches: bool,
-    /// The line.
+    /// Text of the line, with `…` where it was cut.
     pub text: String,
 }
 
 impl FoundDocument {
-    /// What was found in a link's text.
+    /// Creates the document of the lines found in a link's text.
     #[must_use]
     pub fn new(linked: &LinkTarget, found: &FoundLines) -> Self {
         let lines = found.lines.iter().map(|line| LineDocument {

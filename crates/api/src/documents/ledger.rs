@@ -4,89 +4,89 @@ use contexture::compile::CacheUsage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What calls under policies cost, and what they would have cost as clients sent them.
+/// The cost of calls under policies, beside their cost if every request had been forwarded unchanged.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct LedgerDocument {
-    /// The conversation, if one was asked for.
+    /// Id of the conversation, if one was asked for; else `null`.
     pub conversation: Option<String>,
-    /// All of its calls together, or all of the owner's.
+    /// Sum over all calls of the conversation, or of the owner if no conversation was asked for.
     pub total: LedgerSumDocument,
-    /// Of a conversation: its calls, oldest first.
+    /// Calls of the conversation, oldest first; empty if none was asked for.
     pub entries: Vec<LedgerEntryDocument>,
-    /// Of an owner: the days there were calls on, oldest first.
+    /// Days on which the owner made calls, oldest first; empty if a conversation was asked for.
     pub days: Vec<LedgerDayDocument>,
-    /// Where to go on, if there is more.
+    /// Value of `after` for the next page; `null` on the last.
     pub next: Option<String>,
 }
 
-/// Some calls together. Money is in 10⁻¹² dollars, for input alone, as far as prices are known.
+/// The sum of several calls. Money is in 10⁻¹² dollars, for input alone, as far as prices are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct LedgerSumDocument {
-    /// How many.
+    /// Number of calls in the sum.
     pub calls: u64,
-    /// In how many of them something else was sent than came.
+    /// Number of calls whose request was rewritten.
     pub rewritten: u64,
-    /// The tokens that were sent.
+    /// Input tokens of the requests that were sent.
     pub sent_tokens: u64,
-    /// The tokens that came.
+    /// Input tokens of the requests as clients wrote them.
     pub passed_tokens: u64,
-    /// What was sent, in money.
+    /// Cost of the requests that were sent, in 10⁻¹² dollars.
     pub sent_pico_dollars: i64,
-    /// What came, in money.
+    /// Cost of the requests as clients wrote them, in 10⁻¹² dollars.
     pub passed_pico_dollars: i64,
-    /// What that saved; less than nothing where it cost more.
+    /// Cost that rewriting saved, in 10⁻¹² dollars; negative if it cost more.
     pub saved_pico_dollars: i64,
 }
 
-/// The calls of a day.
+/// The sum of the calls of one day.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LedgerDayDocument {
-    /// The day, in UTC: `2026-11-20`.
+    /// Date of the day in UTC, such as `2026-11-20`.
     pub day: String,
-    /// Its calls.
+    /// Sum over the calls of that day.
     #[serde(flatten)]
     pub sum: LedgerSumDocument,
 }
 
-/// One call.
+/// One call that was made under a policy, with its cost.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LedgerEntryDocument {
-    /// The id its answer is kept under.
+    /// Id under which its answer is stored.
     pub response: String,
-    /// When: RFC 3339.
+    /// Time at which its answer was stored (RFC 3339).
     pub at: String,
-    /// The model.
+    /// Name of the model that was called.
     pub model: String,
-    /// The policy.
+    /// Name of the policy that applied.
     pub policy: String,
-    /// Whether something else was sent than came.
+    /// Whether a rewritten request was sent.
     pub rewritten: bool,
-    /// What was sent, as the provider's cache is expected to take it.
+    /// Input tokens of the request that was sent, by its expected use of the provider's cache.
     pub sent: CacheUseDocument,
-    /// What came, as the cache would have taken it had all calls been passed on as they came.
+    /// Input tokens of the client's request, by its cache use if all calls had been forwarded unchanged.
     pub passed: CacheUseDocument,
-    /// What was sent, in 10⁻¹² dollars.
+    /// Cost of the request that was sent, in 10⁻¹² dollars.
     pub sent_pico_dollars: i64,
-    /// What came, in 10⁻¹² dollars.
+    /// Cost of the request as the client wrote it, in 10⁻¹² dollars.
     pub passed_pico_dollars: i64,
-    /// What that saved; less than nothing where it cost more.
+    /// Cost that rewriting saved, in 10⁻¹² dollars; negative if it cost more.
     pub saved_pico_dollars: i64,
-    /// What the call cost with its answer, by the usage that the provider reported.
+    /// Cost of the call and its answer in 10⁻¹² dollars, by the usage that the provider reported; `null` if unknown.
     pub reported_pico_dollars: Option<i64>,
-    /// What was read from the cache, as the provider reported it; `sent` says what was expected.
+    /// Tokens read from the cache, as the provider reported them; `null` if it did not.
     #[serde(default)]
     pub reported_read_tokens: Option<u64>,
 }
 
-/// Input tokens by what is paid for them.
+/// Input tokens by the price that applies to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CacheUseDocument {
-    /// Read from the cache.
+    /// Tokens read from the provider's cache.
     pub read: u64,
-    /// Written to it, for the usual time or longer.
+    /// Tokens written to the cache, for either lifetime.
     pub written: u64,
-    /// Neither.
+    /// Tokens neither read from the cache nor written to it.
     pub fresh: u64,
 }
 
@@ -102,7 +102,7 @@ impl From<CacheUsage> for CacheUseDocument {
 }
 
 impl CacheUseDocument {
-    /// All of them.
+    /// Returns the number of input tokens.
     #[must_use]
     pub const fn tokens(self) -> u64 {
         self.read
@@ -112,7 +112,7 @@ impl CacheUseDocument {
 }
 
 impl LedgerSumDocument {
-    /// The same with one call more.
+    /// Returns this sum with one more call in it.
     #[must_use]
     pub const fn with_entry(mut self, entry: &LedgerEntryDocument) -> Self {
         self.calls += 1;
@@ -132,7 +132,7 @@ impl LedgerSumDocument {
         self
     }
 
-    /// Both together.
+    /// Returns the sum of both; numbers stop at their limits instead of overflowing.
     #[must_use]
     pub const fn combined_with(self, other: &Self) -> Self {
         Self {

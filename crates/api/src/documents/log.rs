@@ -15,54 +15,54 @@ use crate::time::format_timestamp;
 /// A conversation's tree: its messages, newest first, children before parents, and the names in it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LogDocument {
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation: String,
     /// All branches, in order of creation.
     pub branches: Vec<BranchDocument>,
-    /// Messages. One that was branched in its middle is two of them.
+    /// Messages of the tree; one with a branch in its middle appears as two entries.
     pub entries: Vec<LogEntryDocument>,
     /// The compactions in effect on the active branch, oldest first.
     pub compactions: Vec<CoverDocument>,
-    /// Messages that are left out because of a limit.
+    /// Number of messages that were left out because of the limit.
     pub hidden: usize,
-    /// Of them, those at which branches end.
+    /// Number of left-out messages at which branches end.
     pub hidden_heads: usize,
-    /// The `after` of the next page, if there is one.
+    /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// A message in a tree.
+/// A message in the tree of a conversation, or a part of one.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LogEntryDocument {
-    /// Its newest node.
+    /// Id of its newest node.
     pub id: String,
-    /// The message's id.
+    /// Id of the message.
     pub message: String,
-    /// The newest node of the message before it; `null`: it is the first.
+    /// Id of the newest node of the message before it; `null` for the first.
     pub parent: Option<String>,
-    /// Who speaks: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
+    /// Role of the message: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
     pub role: &'static str,
-    /// What it says, in one line: the beginning of its text, else the functions it calls, or what they gave.
+    /// Summary in one line: the beginning of its text, else the functions it calls, else the beginning of their output.
     pub text: String,
-    /// Its items.
+    /// Number of items in the message.
     pub items: usize,
-    /// The functions it calls.
+    /// Number of function calls in the message.
     pub calls: u64,
-    /// Tokens of its text in `o200k_base`.
+    /// Tokens of its text, counted in `o200k_base`.
     pub tokens: u64,
-    /// When it was stored, as the writer said.
+    /// Time at which its newest node was stored (RFC 3339), as the writer gave it.
     pub created: String,
-    /// Branches that end here, the active one first.
+    /// Names of the branches that end here, the active one first.
     pub branches: Vec<String>,
-    /// Checkpoints that point here.
+    /// Names of the checkpoints that point here.
     pub checkpoints: Vec<String>,
     /// Whether the active branch ends here.
     pub active: bool,
 }
 
 impl LogDocument {
-    /// Rows of a tree.
+    /// Creates the document from the rows of a tree.
     ///
     /// # Errors
     /// A node is damaged.

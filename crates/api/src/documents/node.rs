@@ -8,24 +8,24 @@ use utoipa::ToSchema;
 
 use crate::time::format_timestamp;
 
-/// An item in the tree.
+/// An item at its position in the tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NodeDocument {
-    /// The node's id.
+    /// Id of the node.
     pub id: String,
-    /// The node before it; `null`: it is the first.
+    /// Id of the node before it; `null` for the first.
     pub parent: Option<String>,
-    /// Its place on its path, from 1.
+    /// Position of the node on its path, from 1.
     pub depth: u64,
-    /// The message it belongs to.
+    /// Id of the message that the item belongs to.
     pub message: String,
-    /// What kind of item it is.
+    /// Kind of the item: `user`, `assistant`, `instruction`, `call`, `output`, `reasoning`, `compaction` or `other`.
     pub kind: &'static str,
-    /// Who produced it: `user`, `model`, `tool`, `layer`, `system`, `import`.
+    /// Producer of the item: `user`, `model`, `tool`, `layer`, `system`, `import`.
     pub origin: &'static str,
-    /// When it was stored, as the writer said.
+    /// Time at which the item was stored (RFC 3339), as the writer gave it.
     pub created: String,
-    /// The item, as it is stored, byte for byte.
+    /// The item as JSON, byte for byte as it is stored.
     #[schema(value_type = Object)]
     pub item: Raw,
 }
@@ -52,49 +52,49 @@ impl TryFrom<&Node> for NodeDocument {
     }
 }
 
-/// A part of a path, oldest first.
+/// A page of the items on a path, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NodesDocument {
-    /// The node the path ends at; `null` on an empty branch.
+    /// Id of the node at which the path ends; `null` on an empty branch.
     pub head: Option<String>,
-    /// The length of the whole path.
+    /// Number of items on the entire path.
     pub depth: u64,
-    /// The items.
+    /// The items of this page, oldest first.
     pub items: Vec<NodeDocument>,
-    /// Whether there are more.
+    /// Whether another page follows.
     pub more: bool,
-    /// The `after` of the next page, if there is one.
+    /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// The messages of a path, oldest first, as the AI SDK has them.
+/// The messages of a path, oldest first, in the format of the AI SDK.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct MessagesDocument {
-    /// The branch.
+    /// Name of the branch that the path ends at.
     pub branch: String,
-    /// The messages.
+    /// The messages of the path, as `UIMessage` objects of the AI SDK.
     #[schema(value_type = Vec<Object>)]
-    pub messages: Vec<contexture::UiMessage>,
+    pub messages: Vec<contexture::ir::UiMessage>,
 }
 
-/// What was stored.
+/// The result of an append.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SavedDocument {
-    /// The branch it is on.
+    /// Name of the branch that the messages are on.
     pub branch: String,
-    /// The head of the branch now.
+    /// Id of the head of that branch after the append; `null` if the branch is empty.
     pub head: Option<String>,
-    /// Whether the branch was opened for it, because a stored message was edited.
+    /// Whether the append opened that branch, because a stored message was edited.
     pub opened: bool,
-    /// The ids of the messages as they were given, new ids for edited ones.
+    /// Ids of the messages in the order they were given, with new ids for edited ones.
     pub messages: Vec<String>,
-    /// The nodes that were stored, in order.
+    /// Ids of the nodes that were stored, in order.
     pub items: Vec<String>,
 }
 
-impl From<&contexture::Committed> for SavedDocument {
-    fn from(committed: &contexture::Committed) -> Self {
+impl From<&contexture::engine::Committed> for SavedDocument {
+    fn from(committed: &contexture::engine::Committed) -> Self {
         Self {
             branch: committed.branch.to_string(),
             head: committed.head.map(|head| head.to_string()),

@@ -6,39 +6,39 @@ use utoipa::ToSchema;
 
 use crate::time::format_timestamp;
 
-/// A note.
+/// A note of the memory layer.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NoteDocument {
-    /// Its key.
+    /// Key of the note, unique in its scope.
     pub key: String,
-    /// What it says.
+    /// Text of the note.
     pub value: String,
-    /// What it is about.
+    /// Subject of the note; `null` if none was given.
     pub description: Option<String>,
-    /// How important it is, 0 to 100.
+    /// Importance from 0 to 100, larger is more; `null` if none was given.
     pub importance: Option<u8>,
-    /// When it was made.
+    /// Time of its creation (RFC 3339).
     pub created: String,
-    /// When it was last changed.
+    /// Time of its last change (RFC 3339).
     pub updated: String,
-    /// How often it was changed.
+    /// Number of writes that changed the note, its creation included.
     pub updates: u64,
-    /// When it is forgotten; `null`: never.
+    /// When the note expires; `null` if it never does.
     pub expires: Option<ExpiryDocument>,
 }
 
-/// When a note is forgotten.
+/// The time at which a note expires.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ExpiryDocument {
-    /// After so many more answers of the model.
+    /// After this number of further answers of the model.
     Answers(u64),
-    /// At this time.
+    /// At this time (RFC 3339).
     At(String),
 }
 
 impl NoteDocument {
-    /// A note as it is at a moment.
+    /// Creates the document of a note, as it is at a moment.
     #[must_use]
     pub fn new(key: &str, note: &Note, at: NoteTime) -> Self {
         Self {
@@ -60,18 +60,18 @@ impl NoteDocument {
     }
 }
 
-/// The notes that have not expired, by key.
+/// The notes that have not expired, in order of key.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NotesDocument {
-    /// The notes.
+    /// The notes, in order of key.
     pub notes: Vec<NoteDocument>,
 }
 
-/// What became of a note.
+/// The result of a write to a note.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NoteDoneDocument {
-    /// Its key.
+    /// Key of the note.
     pub key: String,
-    /// `created`, `updated`, `unchanged`.
+    /// Outcome of the write: `created`, `updated` or `unchanged`.
     pub done: &'static str,
 }

@@ -1,69 +1,68 @@
 //! Proxied requests: what was forwarded to a provider, and what became of it here.
 
 use contexture::catalogue::Cost;
+use contexture::engine::{Ingested, Recorded};
 use contexture::ir::ConversationId;
-use contexture::{Ingested, Recorded};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::CacheUseDocument;
 
-/// A request that was passed on to a provider, and what became of it here.
+/// A request that was forwarded to a provider, and its outcome in Contexture.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RequestDocument {
-    /// Its id, as in `x-contexture-request`.
+    /// Id of the request, as in the header `x-contexture-request`.
     pub id: String,
-    /// The upstream it went to.
+    /// Name of the upstream that it was forwarded to.
     pub upstream: String,
-    /// The conversation it belongs to.
+    /// Id of its conversation; `null` if it has none or none is known yet.
     pub conversation: Option<String>,
-    /// The branch it is on.
+    /// Name of the branch that it is on; `null` unless it is stored.
     pub branch: Option<String>,
-    /// How it was matched: `explicit`, `prefix`, `retry` or `new`.
+    /// How its conversation was found: `explicit`, `prefix`, `retry` or `new`; `null` unless it was stored.
     pub matched: Option<String>,
-    /// The last node of what it said.
+    /// Id of the node of its last item; `null` unless it is stored.
     pub node: Option<String>,
-    /// How many items were new.
+    /// Number of its items that were not stored before.
     pub appended: usize,
-    /// The policy that it got.
+    /// Name of the policy that applied; `null` if none did.
     pub policy: Option<String>,
-    /// How many tokens less were sent than came, if something else was sent; less than nothing if more.
+    /// Tokens that the rewrite saved, negative if it added some; `null` if the request was not rewritten.
     pub tokens_saved: Option<i64>,
-    /// What of the request that was sent is expected to come from the provider's cache, under a policy that may change
-    /// it; the answer says what did.
+    /// Expected cache use of the request that was sent; `null` without a policy that may rewrite it.
     pub predicted: Option<CacheUseDocument>,
-    /// The answer, once it is stored.
+    /// The answer; `null` until it is stored.
     pub answer: Option<AnswerDocument>,
-    /// What failed here, while the request went on: `request`, `answer`, `store`, `rewrite`, `timeout`, `refused`,
-    /// `ledger`, `overload` or `fault`.
+    /// Step that failed in Contexture while the request was forwarded: `request`, `answer`, `store`, `rewrite`,
+    /// `timeout`, `refused`, `signed`, `ledger`, `overload` or `fault`; `null` if none did.
     pub failed: Option<String>,
-    /// Why.
+    /// Reason for the failure; `null` if nothing failed.
     pub why: Option<String>,
-    /// Whether nothing more is going to happen.
+    /// Whether this outcome is final.
     pub done: bool,
 }
 
-/// A stored answer.
+/// An answer that was stored, with its usage.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AnswerDocument {
-    /// The id it is kept under.
+    /// Id under which the answer is stored.
     pub response: String,
-    /// The head behind it.
+    /// Id of the head of its branch after the answer.
     pub head: Option<String>,
-    /// Its branch.
+    /// Name of the branch that the answer is on.
     pub branch: String,
-    /// Tokens of the request, as the provider counted them.
+    /// Tokens of the request, as the provider reported them; `null` if it did not.
     pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
+    /// Tokens of the answer, as the provider reported them; `null` if it did not.
     pub output_tokens: Option<u64>,
-    /// Tokens of the request that came from the provider's cache.
+    /// Tokens of the request that came from the provider's cache, as it reported them; `null` if it did not.
     pub cache_read_tokens: Option<u64>,
-    /// What it cost, in 10⁻¹² dollars, as far as prices are known.
+    /// Cost of request and answer in 10⁻¹² dollars, as far as prices are known; `null` if unknown.
     pub pico_dollars: Option<u128>,
 }
 
 impl RequestDocument {
-    /// Records that something failed here.
+    /// Records a failure, in place of an earlier one.
     pub fn set_failure(&mut self, what: &str, why: &str) {
         // A later failure replaces an earlier one, because `x-contexture-failed` has room for one
         // word.
@@ -71,7 +70,7 @@ impl RequestDocument {
         self.why = Some(why.to_owned());
     }
 
-    /// Describes a request that has just come.
+    /// Creates the document of a request that has just arrived.
     #[must_use]
     pub fn for_upstream(upstream: &str, conversation: Option<&ConversationId>) -> Self {
         Self {
@@ -83,7 +82,7 @@ impl RequestDocument {
         }
     }
 
-    /// Whether it is stored, or will not be.
+    /// Returns whether the request is stored, or will never be.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         // `done` without a match means that storing failed: nobody should wait on.

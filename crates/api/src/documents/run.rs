@@ -7,44 +7,44 @@ use utoipa::ToSchema;
 
 use crate::time::format_timestamp;
 
-/// A run.
+/// A run of an agent, with its status and result.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RunDocument {
-    /// Its id.
+    /// Id of the run, as 32 hexadecimal digits.
     pub run: String,
-    /// Its conversation.
+    /// Id of the conversation that it works in; empty if unknown.
     pub conversation: String,
-    /// The branch it works on.
+    /// Name of the branch that it works on.
     pub branch: String,
-    /// The agent's name.
+    /// Name of the agent.
     pub agent: String,
-    /// Its parent, if it has one.
+    /// Id of its parent run; `null` if it has none.
     pub parent: Option<String>,
-    /// How it stands.
+    /// Status of the run: `running`, `waiting`, `completed`, `aborted` or `failed`.
     pub status: String,
-    /// When it began.
+    /// Time at which it began (RFC 3339).
     pub began: String,
-    /// When it ended.
+    /// Time at which it ended (RFC 3339); `null` if it has not ended.
     pub ended: Option<String>,
-    /// What it spent, children included; of a run that goes on nothing is said.
+    /// Usage and cost, child runs included; `null` if it has not ended.
     #[schema(value_type = Option<Object>)]
     pub spent: Value,
-    /// What it gave.
+    /// Result of the run, as text; `null` if there is none.
     pub result: Option<String>,
-    /// Why it was called off or went wrong.
+    /// Reason why it was aborted or failed; `null` otherwise.
     pub why: Option<String>,
-    /// Calls of it, and of runs below it, that wait for a decision.
+    /// Calls of the run and of its child runs that wait for a decision.
     pub waiting: Vec<WaitingCallDocument>,
 }
 
-/// A call that waits for a decision.
+/// A tool call that waits for a decision.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct WaitingCallDocument {
-    /// Its node.
+    /// Id of the node that holds the call.
     pub call: String,
-    /// The tool.
+    /// Name of the tool that is called.
     pub tool: String,
-    /// What it is called with: JSON, or the text that came where it is none.
+    /// Arguments of the call as JSON; a string with the model's text if that is not valid JSON.
     #[schema(value_type = Object)]
     pub arguments: Value,
 }
@@ -52,12 +52,12 @@ pub struct WaitingCallDocument {
 /// Runs, the newest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RunsDocument {
-    /// The runs.
+    /// The runs, newest first.
     pub runs: Vec<RunDocument>,
 }
 
 impl RunDocument {
-    /// A run and its calls that wait.
+    /// Creates the document of a run and its waiting calls.
     #[must_use]
     pub fn new(run: &RunEntry, waiting: &[WaitingCall]) -> Self {
         let conversation = run.conversation.as_ref().map(ToString::to_string);

@@ -6,45 +6,45 @@ use utoipa::ToSchema;
 
 use crate::time::format_timestamp;
 
-/// What a search found, best first.
+/// A page of search results, best first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SearchDocument {
-    /// The hits.
+    /// The hits of this page, best first.
     pub hits: Vec<HitDocument>,
-    /// Whether there are more.
+    /// Whether another page follows.
     pub more: bool,
-    /// Whether everything was looked at; else only the newest of what may fit.
+    /// Whether everything was searched; `false` if only the newest candidates were.
     pub complete: bool,
-    /// The `after` of the next page, if there is one.
+    /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// An item whose text has what was asked for.
+/// An item whose text matches the query.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct HitDocument {
-    /// Its conversation.
+    /// Id of the conversation that the item is in.
     pub conversation: String,
-    /// The node.
+    /// Id of the node that holds the item.
     pub id: String,
-    /// The message it belongs to, if it is not one of its own.
+    /// Id of the message that the item belongs to; `null` if it is a message of its own.
     pub message: Option<String>,
-    /// What kind of item it is.
+    /// Kind of the item: `user`, `assistant`, `instruction`, `call`, `output`, `reasoning`, `compaction` or `other`.
     pub kind: &'static str,
-    /// Higher is better, within one query.
+    /// Score of the hit: higher is better, comparable within one query only.
     pub score: u32,
-    /// When it was stored, as the writer said.
+    /// Time at which the item was stored (RFC 3339), as the writer gave it.
     pub created: String,
-    /// The stretch of its text that shows why.
+    /// Part of its text that shows the matches.
     pub snippet: SnippetDocument,
 }
 
-/// A stretch of a text: plain, not escaped for anything.
+/// A part of a text as plain text, without any escaping.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SnippetDocument {
-    /// The text, with `…` where it was cut.
+    /// Text of the part, with `…` where it was cut.
     pub text: String,
-    /// The matches: from byte to byte of the text in UTF-8.
+    /// Byte ranges of the matches in the UTF-8 text: the start, and the end (exclusive).
     pub matches: Vec<[usize; 2]>,
 }
 

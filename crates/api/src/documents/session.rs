@@ -5,39 +5,39 @@ use contexture::sessions::SessionFormat;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A session that is kept.
+/// A session that was imported into a conversation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SessionDocument {
-    /// Its conversation.
+    /// Id of the conversation that holds the session.
     pub conversation: String,
-    /// What people call it.
+    /// Title of the session; `null` if it has none.
     pub title: Option<String>,
-    /// The format it came in.
+    /// Name of the format it was read from, such as `claude-code`.
     pub format: &'static str,
-    /// The session's own id.
+    /// Id of the session: that of its log, or one derived from the file name or text.
     pub source: String,
-    /// Its items.
+    /// Number of items in the session.
     pub items: usize,
-    /// Of them, those that were not kept before.
+    /// Number of its items that were not stored before.
     pub new: usize,
-    /// Its branches.
+    /// Number of branches in the session.
     pub branches: usize,
-    /// Where it parted from what was kept; `null`: it did not.
+    /// Where the session diverges from what was stored before; `null` if it does not.
     pub parted: Option<DivergenceDocument>,
 }
 
-/// Where a session parted from what was kept.
+/// The point at which a session diverges from what was stored before.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = PartedDocument)]
 pub struct DivergenceDocument {
-    /// The branch that the rest of it is on.
+    /// Name of the branch that holds the rest of the session.
     pub branch: String,
-    /// So many items are shared.
+    /// Number of items that both have in common.
     pub after: usize,
 }
 
 impl SessionDocument {
-    /// What came of a session of this format and id.
+    /// Creates the document of an imported session with this format and id.
     #[must_use]
     pub fn new(format: SessionFormat, source: &str, imported: &Imported) -> Self {
         let parted = |parted: &DivergedSession| DivergenceDocument {
@@ -58,11 +58,11 @@ impl SessionDocument {
     }
 }
 
-/// Sessions that are kept, and what could not be read of them.
+/// Imported sessions, and the records that could not be read.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SessionsDocument {
-    /// Each, in order.
+    /// The sessions, in the order they were read.
     pub imported: Vec<SessionDocument>,
-    /// Records that were left out, and why.
+    /// Records that were left out, each with the reason.
     pub skipped: Vec<String>,
 }

@@ -6,31 +6,31 @@ use contexture::layers::builtin::{AllowedTool, Skill};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A skill.
+/// A skill: instructions that a model can load when it needs them.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SkillDocument {
-    /// Its name.
+    /// Name of the skill; `namespace:name` if its folder has a namespace.
     pub name: String,
-    /// What it does and when to use it.
+    /// Description of the skill: what it does and when to use it.
     pub description: String,
-    /// Its folder, for those whose machine it lies on.
+    /// Path of its folder; absent over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Under what licence, or where that is written.
+    /// Licence of the skill, or where to find it; `null` if none is given.
     pub license: Option<String>,
-    /// What it needs of its surroundings.
+    /// Requirements on its environment; `null` if none are given.
     pub compatibility: Option<String>,
-    /// What else it says of itself.
+    /// Other metadata of the skill, by key.
     pub metadata: BTreeMap<String, String>,
-    /// The tools it may use without a person being asked: `Read`, `Bash(git:*)`.
+    /// Tools that it may use without asking a person, such as `Read` or `Bash(git:*)`.
     pub allowed_tools: Vec<String>,
-    /// What to do, as Markdown; where one skill is asked for.
+    /// Instructions as Markdown; absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
 impl SkillDocument {
-    /// A skill in a list: without instructions and path.
+    /// Creates the document of a skill in a list, without instructions and path.
     #[must_use]
     pub fn without_instructions(skill: &Skill) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl SkillDocument {
         }
     }
 
-    /// The same with its instructions.
+    /// Creates the document of a skill with its instructions, without its path.
     #[must_use]
     pub fn with_instructions(skill: &Skill) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl SkillDocument {
         }
     }
 
-    /// The same with its folder.
+    /// Returns the same document with the path of the skill's folder.
     #[must_use]
     pub fn with_folder(self, skill: &Skill) -> Self {
         let folder = skill.folder.as_ref();
@@ -71,7 +71,7 @@ impl SkillDocument {
     }
 }
 
-/// `Read`, `Bash(git:*)`.
+/// Formats an allowed tool as in `Read` or `Bash(git:*)`.
 fn format_allowed_tool(tool: &AllowedTool) -> String {
     match &tool.argument_pattern {
         Some(within) => format!("{}({within})", tool.tool),
@@ -79,20 +79,20 @@ fn format_allowed_tool(tool: &AllowedTool) -> String {
     }
 }
 
-/// Skills, in the order of their folders.
+/// All skills, in the order of their folders.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SkillsDocument {
     /// The skills, without instructions.
     pub skills: Vec<SkillDocument>,
 }
 
-/// A file of a skill.
+/// A text file of a skill.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SkillFileDocument {
-    /// The skill.
+    /// Name of the skill.
     pub skill: String,
-    /// The file, in the skill's folder.
+    /// Path of the file in the skill's folder.
     pub path: String,
-    /// What it says.
+    /// Content of the file.
     pub text: String,
 }

@@ -7,17 +7,17 @@ use contexture::wire::{Issue, Loss};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How many tokens a text has.
+/// The number of tokens of a text.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub struct CountDocument {
-    /// The tokens; where they are not exact, the most there may be.
+    /// Number of tokens; the best estimate if the count is not exact.
     pub tokens: u64,
-    /// Whether they were counted, not estimated.
+    /// Whether the tokens were counted, not estimated.
     pub exact: bool,
-    /// Not exact: at least so many.
+    /// Lower bound of the estimate; absent if the count is exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<u64>,
-    /// Not exact: at most so many.
+    /// Upper bound of the estimate; absent if the count is exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<u64>,
 }
@@ -35,34 +35,34 @@ impl From<TokenCount> for CountDocument {
     }
 }
 
-/// Several texts and their sum.
+/// Token counts of several texts, and their sum.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CountsDocument {
-    /// The sum.
+    /// Sum over all texts.
     #[serde(flatten)]
     pub total: CountDocument,
-    /// How they were cut into tokens.
+    /// Name of the encoding that was used, such as `o200k_base`.
     pub encoding: String,
-    /// Each text, in order.
+    /// Count of each text, in the order given.
     pub texts: Vec<CountDocument>,
 }
 
-/// Rendered fragments.
+/// Fragments that were rendered as text.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RenderedDocument {
-    /// The text.
+    /// The rendered text, as a model reads it.
     pub output: String,
 }
 
-/// A document in another format.
+/// A document that was converted to another format.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ConvertedDocument {
-    /// The document.
+    /// The document in the new format.
     #[schema(value_type = Object)]
     pub output: Raw,
-    /// What the other format cannot say.
+    /// Content that the new format cannot express.
     pub losses: Vec<LossDocument>,
-    /// What was mended, if that was asked for.
+    /// Repairs of the history; absent if none were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repairs: Option<Vec<RepairDocument>>,
 }
@@ -82,14 +82,14 @@ impl TryFrom<Converted> for ConvertedDocument {
     }
 }
 
-/// Something a format cannot say.
+/// Content that a format cannot express.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LossDocument {
-    /// Where it stood.
+    /// Position of the content, such as `messages[3].content[0]`.
     pub path: String,
-    /// What kind of thing it is.
+    /// Kind of the content, such as `part` or `field`.
     pub what: String,
-    /// Why.
+    /// Reason for the loss, as a sentence fragment.
     pub why: String,
 }
 
@@ -108,14 +108,14 @@ impl From<&Loss> for LossDocument {
     }
 }
 
-/// Something that was mended.
+/// A repair that makes a history acceptable to its target.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RepairDocument {
-    /// Which item, from 0.
+    /// Index of the item concerned, from 0; the number of items for the end of the history.
     pub index: usize,
-    /// What kind of mending.
+    /// Kind of the problem that was repaired.
     pub what: &'static str,
-    /// Why.
+    /// Problem and repair, as a sentence fragment.
     pub why: String,
 }
 

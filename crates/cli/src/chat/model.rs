@@ -10,8 +10,8 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::catalogue::{CatalogueError, Encoding, ModelSpec, Prices};
 use contexture::models::Model;
-use contexture::models_http::ClientError;
-use contexture::{Catalogue, Format, HttpModel, Provider, Target};
+use contexture::models_http::{ClientError, HttpModel, Provider};
+use contexture::{Catalogue, Format, Target};
 
 use crate::chat::scripted_model;
 use crate::input::InputSource;

@@ -10,13 +10,13 @@
 
 use std::collections::VecDeque;
 
-use contexture::ir::{FunctionCall, Raw, Transcript};
+use contexture::ir::{FunctionCall, Raw, Role, Transcript};
 use contexture::models::{
     CannedReply, ModelError, ModelResponse, RecordedExchange, ReplayMatching, ReplayModel,
     ScriptedModel, text_response,
 };
-use contexture::wire::DocumentKind;
-use contexture::{Dialect, Format, Item, Message, Role, lower};
+use contexture::wire::{Dialect, DocumentKind};
+use contexture::{Format, Item, Message, lower};
 use serde::Deserialize;
 
 use crate::input::InputSource;

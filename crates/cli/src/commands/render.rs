@@ -1,9 +1,8 @@
 //! `contexture render`: fragments to text.
 
 use clap::{Args, ValueEnum};
-use contexture::Renderer;
 use contexture::ir::{Fragment, parse_fragments};
-use contexture::render::{Format, Grouping};
+use contexture::render::{Format, Grouping, Renderer};
 use serde_json::json;
 
 use crate::input::InputSource;

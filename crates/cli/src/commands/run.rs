@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use clap::Args;
+use contexture::ir::Role;
 use contexture::runs::Run;
-use contexture::{Item, Message, Role};
+use contexture::{Item, Message};
 
 use crate::chat::{AgentArguments, RunPrinter, drive_run, print_run_result};
 use crate::database::WhenMissing;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::Args;
-use contexture::ir::{MessageId, Output};
+use contexture::ir::{MessageId, Output, Part};
 use contexture::store::{Node, NodeQuery};
-use contexture::{Conversation, Item, Part};
+use contexture::{Conversation, Item};
 use contexture_api::NodeDocument;
 use owo_colors::OwoColorize as _;
 use serde::Serialize;

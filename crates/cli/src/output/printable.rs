@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use contexture::compile::figures::is_unsafe;
-pub(crate) use contexture::compile::figures::{count_with_noun, group_thousands, one_line};
+use contexture::compile::number_format::is_unsafe;
+pub(crate) use contexture::compile::number_format::{count_with_noun, group_thousands, one_line};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text with its lines; control characters other than tab and newline shown as `�`.

@@ -10,10 +10,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use contexture::compile::{Plan, PreviewPolicy};
+use contexture::compile::{HistoryPolicy, Plan, PreviewPolicy};
 use contexture::ir::{ConversationId, FunctionTool, NodeId, Raw, ResponseId, ToolDefinition};
+use contexture::offload::FsOffloadStore;
 use contexture::store::{BlobId, Event, ListEntries, PathEnd, StateKey, StateRequest};
-use contexture::{Conversation, Engine, FsOffloadStore, HistoryPolicy, Owner, SqliteStore, Target};
+use contexture::store_sqlite::SqliteStore;
+use contexture::{Conversation, Engine, Owner, Target};
 use contexture_server::Config;
 use serde_json::Value;
 use tokio::runtime::Runtime;

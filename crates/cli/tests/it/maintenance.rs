@@ -1,7 +1,8 @@
 //! Whole conversations out and in again, copies of the database, checking it.
 
+use contexture::Owner;
 use contexture::store::{ExpectedVersion, KeyScope, KeyValues as _, PutEntry};
-use contexture::{Owner, SqliteStore};
+use contexture::store_sqlite::SqliteStore;
 use serde_json::Value;
 
 use crate::command::{Place, example};

@@ -10,7 +10,7 @@ use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, repair as mend};
 
 use crate::blocks::view_entry::{ShownAs, ViewEntry};
-use crate::report::Repair;
+use contexture_report::Repair;
 
 /// A repaired history.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use contexture_ir::{ContentHash, FunctionCall, FunctionCallOutput, Item, Output}
 use contexture_wire::partner_indices;
 
 use crate::input::PathItem;
-use crate::report::OmitReason;
+use contexture_report::OmitReason;
 
 /// An item on its way into the payload.
 #[derive(Clone, Debug)]

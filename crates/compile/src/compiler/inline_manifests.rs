@@ -11,7 +11,7 @@ use contexture_wire::Format;
 
 use crate::history::{ActiveCovers, COVERS};
 use crate::input::{Cover, PathItem};
-use crate::report::{OmitReason, Omitted};
+use contexture_report::{OmitReason, Omitted};
 
 /// A manifest takes at most this per cent of what it stands for …
 const SHARE: u64 = 15;

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::blocks::ItemWeigher;
 use crate::input::{CompileRequest, PathItem};
-use crate::report::{OmitReason, Report, Rewriting, Rewritten};
+use contexture_report::{OmitReason, Report, Rewritten};
 
 /// What became of one item of the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub struct ItemVerdict {
     pub tokens: u64,
     /// Its tokens as it is shown; 0 if it is not.
     pub shown: u64,
-    /// What became of it: a word of [`OmitReason`] or [`Rewriting`].
+    /// What became of it: a word of [`OmitReason`] or [`Rewriting`](contexture_report::Rewriting).
     pub verdict: &'static str,
     /// The rule that decided, in a few words.
     pub rule: String,
@@ -73,7 +73,7 @@ pub fn explain_items(
             shown: 0,
             verdict: why.as_str(),
             rule: repair
-                .map_or_else(|| omit_reason_text(why), |said| *said)
+                .map_or_else(|| why.rule_text(), |said| *said)
                 .to_owned(),
             link: Link::new(item.hash).to_string(),
         })
@@ -86,32 +86,14 @@ pub fn explain_items(
 }
 
 fn rewriting_verdict(one: &Rewritten, item: &PathItem) -> ItemVerdict {
-    let rule = match one.rewriting {
-        Rewriting::Cleared => "an old output, shown as a placeholder",
-        Rewriting::Repeated => "its call was made again later; shown as a placeholder",
-        Rewriting::Previewed => "longer than the threshold of previews",
-    };
     ItemVerdict {
         index: one.index,
         kind: item_kind(&item.item),
         tokens: one.tokens_before,
         shown: one.tokens_after,
         verdict: one.rewriting.as_str(),
-        rule: rule.to_owned(),
+        rule: one.rewriting.rule_text().to_owned(),
         link: one.link.clone(),
-    }
-}
-
-const fn omit_reason_text(why: OmitReason) -> &'static str {
-    match why {
-        OmitReason::Audience => "not meant for models",
-        OmitReason::Bookkeeping => "no model reads it",
-        OmitReason::Trimmed => "older than what fits",
-        OmitReason::Repaired => "a provider would have refused it",
-        OmitReason::Covered => "a compaction stands for it",
-        OmitReason::Uncovered => "a compaction that is not in effect",
-        OmitReason::Cleared => "an old thought",
-        OmitReason::Host => "a pass of the host's left it out",
     }
 }
 

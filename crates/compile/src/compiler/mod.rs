@@ -1,6 +1,6 @@
 //! The front for callers without a store: items or documents in, payloads or documents out.
 //!
-//! * `standalone` fills a request from the catalogue ([`Target`]) and compiles lists of items ([`Compiler`]).
+//! * `target` fills in a request from the catalogue ([`Target`]); `standalone` compiles lists of items ([`Compiler`]).
 //! * `inline_manifests` puts manifests in the place of what does not fit, where no tree keeps the originals.
 //! * `converter` writes documents of one format in another ([`Converter`]) and lists what the other cannot say.
 //! * `item_verdicts` tells of each item of a path what became of it, from a finished report.
@@ -17,8 +17,10 @@ mod inline_manifests;
 mod item_verdicts;
 mod native_compaction;
 mod standalone;
+mod target;
 
 pub use converter::{Converted, Converter};
 pub use item_verdicts::{ItemVerdict, explain_items};
 pub use native_compaction::NativeCompaction;
-pub use standalone::{Compiler, Target};
+pub use standalone::Compiler;
+pub use target::Target;

@@ -14,7 +14,7 @@ use crate::blocks::{BlockKind, LoweredBlock, Lowerer, Memo, ViewEntry, repair_en
 use crate::error::Refusal;
 use crate::history::History;
 use crate::input::{Band, CompileRequest, Content, Contribution, Stability};
-use crate::report::Repair;
+use contexture_report::Repair;
 
 /// A contribution in its place.
 #[derive(Clone, Copy, Debug)]

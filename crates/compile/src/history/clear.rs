@@ -11,7 +11,7 @@ use crate::blocks::{ShownAs, ViewEntry, calls_by_output};
 use crate::budget::per_cent;
 use crate::history::rounds::History;
 use crate::input::{ClearFrontier, ClearPolicy};
-use crate::report::OmitReason;
+use contexture_report::OmitReason;
 
 /// What stands for an output that was cleared. Other systems look for these words.
 pub(crate) const CLEARED: &str = "[Old tool result content cleared]";

@@ -16,7 +16,7 @@ use contexture_wire::Format;
 
 use crate::blocks::{ShownAs, ViewEntry, group_into_rounds, split_into_blocks};
 use crate::input::Cover;
-use crate::report::OmitReason;
+use contexture_report::OmitReason;
 
 /// The field in which a compaction made by Contexture names what it covers. Only its presence matters
 /// here: it tells such a compaction from a provider's. The field is in our own namespace and is never

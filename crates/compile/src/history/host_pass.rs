@@ -9,7 +9,7 @@ use contexture_ir::ContentHash;
 
 use crate::blocks::ViewEntry;
 use crate::input::{Pass, PassPoint, ViewItem};
-use crate::report::OmitReason;
+use contexture_report::OmitReason;
 
 /// Runs the passes of a point.
 pub(crate) fn run_host_passes(

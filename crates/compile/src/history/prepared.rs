@@ -20,7 +20,7 @@ use crate::error::{Cancel, Refusal};
 use crate::history::rounds::History;
 use crate::history::view_policy::{ViewPolicy, ViewRequest};
 use crate::input::{CompileInput, Cover, PathItem};
-use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
+use contexture_report::{OmitReason, Repair, Rewriting, Rewritten};
 
 /// The path, selected, repaired, lowered and weighed.
 #[derive(Debug)]

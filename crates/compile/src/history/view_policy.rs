@@ -14,7 +14,7 @@ use crate::history::covers::{ActiveCovers, apply_covers};
 use crate::history::host_pass::run_host_passes;
 use crate::history::preview::preview_outputs;
 use crate::input::{ClearFrontier, ClearPolicy, CompileInput, Pass, PassPoint, PathItem};
-use crate::report::OmitReason;
+use contexture_report::OmitReason;
 
 /// How a path is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use contexture_ir::{Fragment, Item, Message};
 use contexture_render::Renderer;
+use contexture_report::Report;
+use contexture_report::number_format::group_thousands;
 use serde::{Deserialize, Serialize};
 
 /// Where a contribution stands in the payload, from the first byte to the last.
@@ -128,6 +130,9 @@ pub struct Contribution {
     pub pinned: bool,
 }
 
+/// The source of the line about the window.
+const BUDGET_SOURCE: &str = "context_budget";
+
 impl Contribution {
     /// A contribution of the given content: frozen in the system and anchor bands, volatile in the
     /// others, no budget, not pinned.
@@ -178,5 +183,26 @@ impl Contribution {
     #[must_use]
     pub const fn is_required(&self) -> bool {
         self.pinned || (matches!(self.band, Band::System) && self.budget.max.is_none())
+    }
+
+    /// A line at the tail that tells the model how full its window was: the figures of the previous request's
+    /// report, and what the provider billed for it, if that is known.
+    #[must_use]
+    pub fn remaining_budget(previous: &Report, billed: Option<u64>) -> Self {
+        let limit = previous.target.limit;
+        let used = billed.unwrap_or(previous.totals.tokens);
+        let left = limit.saturating_sub(used);
+        let about = match billed {
+            Some(_) => "took",
+            None if previous.totals.low == previous.totals.tokens => "took",
+            None => "took at most",
+        };
+        let text = format!(
+            "<{BUDGET_SOURCE}>The previous request {about} {} of {} tokens; {} were left.</{BUDGET_SOURCE}>",
+            group_thousands(used),
+            group_thousands(limit),
+            group_thousands(left)
+        );
+        Self::tail(BUDGET_SOURCE, text)
     }
 }

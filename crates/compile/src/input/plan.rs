@@ -7,6 +7,7 @@
 
 use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
 use contexture_prompt_cache::{CacheAdvice, CachedPrefix};
+use contexture_report::{EpochReason, EpochReport};
 use serde::{Deserialize, Serialize};
 
 use crate::input::calibrated_range::CalibratedRange;
@@ -129,67 +130,6 @@ impl ClearFrontier {
         repeats: 0,
         hash: ContentHash::from_bytes([0; 16]),
     };
-}
-
-/// Why an epoch began: the reason a cached prefix no longer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EpochReason {
-    /// The first compile with this plan.
-    First,
-    /// Another format, model or limit.
-    TargetChanged,
-    /// Other tools are offered.
-    #[cfg_attr(test, schemars(description = "Other tools."))]
-    ToolsChanged,
-    /// Another system prompt.
-    InstructionsChanged,
-    /// Another anchor is in front of the history.
-    #[cfg_attr(test, schemars(description = "Another anchor."))]
-    AnchorChanged,
-    /// The history is not an extension of the one sent last.
-    HistoryChanged,
-    /// The history no longer fitted, so its older part was left out.
-    HistoryTrimmed,
-    /// The history grew too large, so old content was cleared.
-    HistoryCleared,
-    /// Another compaction is in effect, or one no longer is.
-    HistoryCompacted,
-    /// Long outputs are previewed from now on.
-    HistoryPreviewed,
-}
-
-impl EpochReason {
-    /// The word in reports and JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::TargetChanged => "target_changed",
-            Self::ToolsChanged => "tools_changed",
-            Self::InstructionsChanged => "instructions_changed",
-            Self::AnchorChanged => "anchor_changed",
-            Self::HistoryChanged => "history_changed",
-            Self::HistoryTrimmed => "history_trimmed",
-            Self::HistoryCleared => "history_cleared",
-            Self::HistoryCompacted => "history_compacted",
-            Self::HistoryPreviewed => "history_previewed",
-        }
-    }
-}
-
-/// Whether the cached prefix of the previous request still holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EpochReport {
-    /// The epoch of this payload.
-    pub number: u64,
-    /// Why it began.
-    pub reason: EpochReason,
-    /// Whether it began with this compile.
-    pub opened: bool,
 }
 
 impl Plan {

@@ -22,8 +22,8 @@ use crate::pipeline::compile::Compiled;
 use crate::pipeline::explain::build_report;
 use crate::pipeline::fit::{FittedParts, fit_to_budget};
 use crate::pipeline::outcome::CompileOutcome;
-use crate::report::Report;
 use crate::rewrite::{ClearDecision, PreviewDecision};
+use contexture_report::Report;
 
 /// What one attempt works on.
 pub(crate) struct AssemblyInput<'a> {

@@ -18,7 +18,7 @@ use crate::input::{Advice, CompileInput, CompileRequest, Plan};
 use crate::payload::Payload;
 use crate::pipeline::attempt::{AssemblyInput, AssemblyOutcome, Attempt, assemble_request};
 use crate::pipeline::scratch::Scratch;
-use crate::report::Report;
+use contexture_report::Report;
 
 /// What a compile gives.
 #[derive(Clone, Debug)]

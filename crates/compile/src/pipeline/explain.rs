@@ -10,12 +10,13 @@ use contexture_tools::ExcludedTool;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead, unit_count};
 use crate::error::RequiredSegment;
 use crate::history::{ActiveCompaction, History, RequiredMessage};
-use crate::input::{Band, CompileRequest, Contribution, EpochReport};
+use crate::input::{Band, CompileRequest, Contribution};
 use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
-use crate::report::{
-    PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment, SegmentVerdict,
-    TargetReport, TokenRange, Totals, count_with_noun,
+use contexture_report::number_format::count_with_noun;
+use contexture_report::{
+    EpochReport, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
+    SegmentVerdict, TargetReport, TokenRange, Totals,
 };
 
 /// What must be sent, for a refusal.

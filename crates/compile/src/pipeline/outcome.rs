@@ -9,7 +9,7 @@ use crate::blocks::LoweredBlock;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
 use crate::history::{PreparedHistory, RequiredMessage, TrimPoint};
 use crate::input::{CompactAdvice, CompileInput, Content};
-use crate::report::{OmitReason, Omitted, Rewritten};
+use contexture_report::{OmitReason, Omitted, Rewritten};
 
 /// What the passes decided.
 pub(crate) struct CompileOutcome<'a> {

@@ -1,6 +1,6 @@
 //! Real reports agree with the published JSON Schema, and hold nothing that it does not describe.
 
-use contexture_compile::{HistoryPolicy, PreviewPolicy, Report, TextSize};
+use contexture_compile::{Band, HistoryPolicy, PreviewPolicy, Report, TextSize};
 use contexture_ir::ToolDefinition;
 use contexture_wire::{Format, lift};
 use jsonschema::Validator;
@@ -128,5 +128,22 @@ fn what_is_no_report_does_not_agree() {
             !findings(&report, &validators[..1]).is_empty(),
             "without {field}"
         );
+    }
+}
+
+#[test]
+fn every_band_is_in_the_published_schema() {
+    let published: Value = serde_json::from_str(PUBLISHED).unwrap();
+    let published = published["$defs"]["SegmentBand"]["enum"]
+        .as_array()
+        .unwrap();
+    for band in [
+        Band::System,
+        Band::Anchor,
+        Band::History,
+        Band::Live,
+        Band::Tail,
+    ] {
+        assert!(published.contains(&band.as_str().into()), "{band:?}");
     }
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use contexture::compile::{AdapterError, Contribution, TargetAdapter};
+use contexture::engine::TargetChoice;
 use contexture::ir::{
     FunctionCall, FunctionCallOutput, Item, Message, Output, Raw, Role, ToolDefinition, Transcript,
 };
 use contexture::wire::{Format, RepairRules};
-use contexture::{
-    Catalogue, Compiler, Engine, EngineError, Target, TargetChoice, assistant_text, user,
-};
+use contexture::{Catalogue, Compiler, Engine, EngineError, Target, assistant_text, user};
 use serde_json::{Value, json};
 
 /// Writes requests for `POST /v2/chat`.

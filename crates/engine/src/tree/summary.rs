@@ -1,6 +1,6 @@
 //! What a message says, in one line.
 
-use contexture_compile::figures::one_line;
+use contexture_compile::number_format::one_line;
 use contexture_ir::Item;
 use contexture_tokens::TokenCounter;
 

@@ -9,7 +9,7 @@ use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 use contexture_api::format_timestamp;
 
-/// Branches and checkpoints of a page.
+/// Maximum number of branches, and of checkpoints, on a page.
 const PAGE: usize = 100;
 
 pub(crate) struct ListBranches;
@@ -19,70 +19,70 @@ pub(crate) struct SwitchBranch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListBranchesArguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// Skip so many branches and checkpoints: `next` of the page before.
+    /// Number of branches and checkpoints to skip: `next` of the previous page.
     #[serde(default)]
     from: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RefPage {
-    /// The branches.
+    /// Branches of this page, in order of creation.
     branches: Vec<BranchInfo>,
-    /// The checkpoints.
+    /// Checkpoints of this page, in order of name.
     checkpoints: Vec<CheckpointInfo>,
-    /// `from` of the next page, if there are more.
+    /// Value of `from` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
 }
 
-/// A branch.
+/// A branch of a conversation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct BranchInfo {
-    /// Its name.
+    /// Name of the branch.
     name: String,
-    /// Whether programs that name none work on it.
+    /// Whether it is the active branch, which is used where none is named.
     active: bool,
-    /// The id of its last item; absent while it is empty.
+    /// Id of its last item; absent while the branch is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// Items on its path.
+    /// Number of items on its path.
     items: u64,
-    /// Messages on its path.
+    /// Number of messages on its path.
     messages: u64,
 }
 
-/// A checkpoint.
+/// A checkpoint of a conversation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CheckpointInfo {
-    /// Its name.
+    /// Name of the checkpoint.
     name: String,
-    /// The id of the item it stands at.
+    /// Id of the item that it points to.
     item: String,
-    /// When it was set.
+    /// Time at which it was set (RFC 3339).
     at: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateBranchArguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The new branch's name: letters, digits and . _ : - /
+    /// Name of the new branch, of letters, digits and any of . _ : - / only.
     name: String,
-    /// The id of the item or message it goes on from. Default: the end of `branch`.
+    /// Id of the item or message from which the new branch continues. Default: the end of `branch`.
     at: Option<String>,
-    /// The branch it parts from; default: the active one.
+    /// Name of the branch from which the new one starts; default: the active one.
     branch: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SwitchBranchArguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The branch.
+    /// Name of the branch to make active.
     name: String,
 }
 

@@ -10,7 +10,7 @@ use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 
-/// Rows of the report.
+/// Maximum number of rows in `segments`.
 const SEGMENTS: usize = 40;
 
 pub(crate) struct CheckBudget;
@@ -18,68 +18,68 @@ pub(crate) struct CheckBudget;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The model that would answer, as its provider names it.
+    /// Model that would answer, as its provider names it.
     model: String,
-    /// The format of its requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
+    /// Format of the model's requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
     format: Option<String>,
-    /// Tokens the model can hold, if not what is known of it.
+    /// Size of the context window in tokens; default: the size known for the model.
     #[schemars(range(min = 1))]
     window: Option<u64>,
-    /// Tokens kept free for the answer, if not the usual.
+    /// Tokens kept free for the answer; default: the usual reserve.
     reserve: Option<u64>,
-    /// On this branch instead of the active one.
+    /// Name of the branch to use instead of the active one.
     branch: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// The model.
+    /// Name of the model.
     model: String,
-    /// The format of its requests.
+    /// Format of the model's requests.
     format: String,
-    /// Tokens it can hold.
+    /// Size of the context window in tokens.
     window: u64,
-    /// Of these, kept free for the answer.
+    /// Tokens of the window that are kept free for the answer.
     reserve: u64,
-    /// What a request may take: `window` less `reserve`.
+    /// Tokens that a request may take: `window` less `reserve`.
     limit: u64,
-    /// What the next request would take.
+    /// Tokens that the next request would take.
     tokens: u64,
-    /// Whether that was counted, and not estimated from above.
+    /// Whether `tokens` was counted, not estimated from above.
     exact: bool,
-    /// What is left: `limit` less `tokens`.
+    /// Tokens that are left: `limit` less `tokens`.
     remaining: u64,
-    /// Per cent of `limit` that is taken.
+    /// Percentage of `limit` that is taken.
     used: f64,
-    /// Items of the conversation.
+    /// Number of items on the path.
     items: usize,
-    /// Items the model would not be shown.
+    /// Number of items that the model would not see.
     omitted: usize,
-    /// Outputs the model would be shown in short, with a link.
+    /// Number of outputs that the model would see shortened, with a link.
     shortened: usize,
-    /// Tokens that compact_conversation would bring back in short, where history no longer fits.
+    /// Tokens of left-out history that compact_conversation would summarise, if the history no longer fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     to_compact: Option<u64>,
-    /// Tokens of it expected to be read from the provider's cache.
+    /// Tokens of the request that are expected to be read from the provider's cache.
     cache_read: u64,
-    /// What the request is made of, in its order.
+    /// Segments of the request, in order.
     segments: Vec<SegmentRow>,
-    /// Rows left out of `segments`.
+    /// Number of rows left out of `segments`.
     #[serde(skip_serializing_if = "Option::is_none")]
     more_segments: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct SegmentRow {
-    /// Where it stands: tools, system, anchor, history, live, tail or framing.
+    /// Band of the segment: tools, system, anchor, history, live, tail or framing.
     band: String,
-    /// A few words.
+    /// Label of the segment, in a few words.
     label: String,
-    /// Tokens it takes.
+    /// Tokens that the segment takes.
     tokens: u64,
-    /// What became of it: kept, shortened, cleared, trimmed, dropped.
+    /// Verdict on the segment: kept, kept (required), shortened, cleared, trimmed or dropped.
     verdict: String,
 }
 

@@ -14,20 +14,20 @@ pub(crate) struct RestoreCheckpoint;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateCheckpointArguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The checkpoint's name.
+    /// Name of the checkpoint.
     name: String,
-    /// The branch whose end it names; default: the active one.
+    /// Name of the branch to whose end it points; default: the active one.
     branch: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RestoreCheckpointArguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The checkpoint's name.
+    /// Name of the checkpoint.
     name: String,
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use contexture::CompactOptions;
-use contexture::engine::{CompactionDraft, GivenSummary};
+use contexture::engine::{CompactOptions, CompactionDraft, GivenSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,7 @@ use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 
-/// Characters shown of what stands for the older part.
+/// Maximum number of characters that are shown of a compaction's text.
 const SUMMARY: usize = 8_000;
 
 pub(crate) struct CompactConversation;
@@ -20,45 +19,45 @@ pub(crate) struct CompactConversation;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The model it is compacted for, as its provider names it.
+    /// Model that the conversation is compacted for, as its provider names it.
     model: String,
-    /// The format of its requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
+    /// Format of the model's requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
     format: Option<String>,
-    /// Tokens the model can hold, if not what is known of it.
+    /// Size of the context window in tokens; default: the size known for the model.
     #[schemars(range(min = 1))]
     window: Option<u64>,
-    /// How much of the window stays as it is, in per cent; default 40, at most half of the history.
+    /// Percentage of the window that stays as it is; default 40, at most half of the history.
     #[schemars(range(max = 100))]
     keep: Option<u8>,
-    /// A summary of the older part, written by you, to stand before the manifest.
+    /// Summary of the older part, written by you, which is placed before the manifest.
     summary: Option<String>,
-    /// Only say what would be done.
+    /// Whether to show the compaction without storing it.
     #[serde(default)]
     dry_run: bool,
-    /// On this branch instead of the active one.
+    /// Name of the branch to use instead of the active one.
     branch: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// The compaction's id; absent in a dry run.
+    /// Id of the compaction; absent in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     compaction: Option<String>,
-    /// The id of the first item it stands for.
+    /// Id of the first item that it covers.
     first: String,
-    /// The id of the last item it stands for.
+    /// Id of the last item that it covers.
     last: String,
-    /// How many items it stands for.
+    /// Number of items that it covers.
     items: usize,
-    /// Tokens of those.
+    /// Tokens of the covered items.
     tokens: u64,
-    /// Tokens of what stands for them.
+    /// Tokens of the compaction itself.
     summary_tokens: u64,
-    /// What stands for them.
+    /// Text of the compaction, which the model sees instead of the covered items.
     summary: String,
-    /// Characters of it left out here; read_conversation shows the rest.
+    /// Number of characters left out of `summary`; read_conversation shows the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut: Option<usize>,
 }

@@ -11,7 +11,7 @@ use crate::tool_error::ToolError;
 use crate::uri;
 use contexture_api::format_timestamp;
 
-/// Conversations of a page unless another number is asked for, and the most.
+/// Default and maximum number of conversations on a page.
 const LIMIT: (usize, usize) = (20, 100);
 
 pub(crate) struct ListConversations;
@@ -23,43 +23,43 @@ pub(crate) struct Arguments {
     resource: Option<String>,
     /// Only conversations whose title has this text, in any case.
     title: Option<String>,
-    /// At most so many; default 20.
+    /// Maximum number of conversations; default 20.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// Value of `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// The conversations, the one that changed last first.
+    /// Conversations of this page, most recently changed first.
     conversations: Vec<ConversationInfo>,
-    /// Where to go on, if there are more.
+    /// Cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct ConversationInfo {
-    /// Its id.
+    /// Id of the conversation.
     id: String,
-    /// What people call it.
+    /// Title of the conversation, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// What it is about: an end user, a ticket, a project.
+    /// Subject of the conversation: an end user, a ticket, a project.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<String>,
-    /// The active branch.
+    /// Name of the active branch.
     branch: String,
-    /// How many branches there are.
+    /// Number of branches in the conversation.
     branches: u64,
-    /// Messages on the active branch.
+    /// Number of messages on the active branch.
     messages: u64,
-    /// When it began.
+    /// Time of its creation (RFC 3339).
     created: String,
-    /// When it changed last.
+    /// Time of its last change (RFC 3339).
     updated: String,
-    /// The resource that has its text.
+    /// URI of the resource that has its text.
     uri: String,
 }
 
@@ -92,7 +92,7 @@ impl Tool for ListConversations {
     }
 }
 
-/// A page of the owner's conversations.
+/// Loads a page of the owner's conversations.
 pub(crate) async fn load_conversation_page(
     context: &ToolContext,
     mut list: List,

@@ -20,7 +20,7 @@ use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 use contexture_api::format_timestamp;
 
-/// The conversation that is made where an owner keeps a note before there is any.
+/// Id of the conversation that is created for the notes of an owner who has none.
 const NOTES_CONVERSATION: &str = "notes";
 
 pub(crate) struct ReadMemory;
@@ -31,105 +31,105 @@ pub(crate) struct DeleteMemory;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadMemoryArguments {
-    /// Only the note of this key, whole. Default: all, long ones cut.
+    /// Key of the one note to read, uncut. Default: all notes, long ones cut.
     key: Option<String>,
-    /// The notes about this resource: an end user, a project. Default: the owner's own.
+    /// Resource that the notes are about: an end user, a project. Default: the owner's own notes.
     resource: Option<String>,
-    /// The notes about this conversation's resource, or its own if it has none.
+    /// Conversation whose resource the notes are about, or itself if it has no resource.
     conversation: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateMemoryArguments {
-    /// The note's key: a few words it is found by.
+    /// Key of the note: a few words to find it by.
     key: String,
-    /// What it says.
+    /// Text of the note.
     value: String,
-    /// What it is about.
+    /// Subject of the note.
     description: Option<String>,
-    /// How important it is: the larger, the later it gives way where there is no room.
+    /// Importance of the note: the larger, the later it is left out where space is short.
     #[schemars(range(max = 100))]
     importance: Option<u8>,
-    /// Seconds after which it is forgotten; default: never.
+    /// Seconds after which the note expires; default: never.
     #[schemars(range(min = 1))]
     expires_in: Option<u64>,
-    /// A note about this resource: an end user, a project. Default: the owner's own.
+    /// Resource that the note is about: an end user, a project. Default: the owner's own notes.
     resource: Option<String>,
-    /// A note about this conversation's resource, or the conversation if it has none.
+    /// Conversation whose resource the note is about, or itself if it has no resource.
     conversation: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateMemoryArguments {
-    /// The note's key.
+    /// Key of the note.
     key: String,
-    /// What it shall say; default: as before.
+    /// New text of the note; default: unchanged.
     value: Option<String>,
-    /// What it is about; empty: nothing. Default: as before.
+    /// New subject of the note, empty to remove it. Default: unchanged.
     description: Option<String>,
-    /// How important it is; default: as before.
+    /// New importance of the note; default: unchanged.
     #[schemars(range(max = 100))]
     importance: Option<u8>,
-    /// Seconds from now after which it is forgotten, 0 for never; default: as before.
+    /// Seconds from now after which the note expires, 0 for never; default: unchanged.
     expires_in: Option<u64>,
-    /// The note is about this resource. Default: the owner's own.
+    /// Resource that the note is about: an end user, a project. Default: the owner's own notes.
     resource: Option<String>,
-    /// The note is about this conversation's resource, or the conversation if it has none.
+    /// Conversation whose resource the note is about, or itself if it has no resource.
     conversation: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteMemoryArguments {
-    /// The note's key.
+    /// Key of the note.
     key: String,
-    /// The note is about this resource. Default: the owner's own.
+    /// Resource that the note is about: an end user, a project. Default: the owner's own notes.
     resource: Option<String>,
-    /// The note is about this conversation's resource, or the conversation if it has none.
+    /// Conversation whose resource the note is about, or itself if it has no resource.
     conversation: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct NoteList {
-    /// The notes, by key.
+    /// Notes, in order of key.
     notes: Vec<NoteInfo>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct NoteInfo {
-    /// Its key.
+    /// Key of the note.
     key: String,
-    /// What it says.
+    /// Text of the note, with … where it was cut.
     value: String,
-    /// Characters of the whole, if it was cut: ask for its key.
+    /// Number of characters in the full text, if it was cut; give `key` to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     characters: Option<usize>,
-    /// What it is about.
+    /// Subject of the note.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// How important it is.
+    /// Importance of the note, from 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     importance: Option<u8>,
-    /// When it was made.
+    /// Time of its creation (RFC 3339).
     created: String,
-    /// When it was changed last.
+    /// Time of its last change (RFC 3339).
     updated: String,
-    /// When it is forgotten.
+    /// Time at which the note expires (RFC 3339), or "after some more answers".
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedNote {
-    /// The note's key.
+    /// Key of the note.
     key: String,
-    /// What became of it: created, updated, unchanged or deleted.
+    /// Outcome of the call: created, updated, unchanged or deleted.
     done: String,
 }
 
-/// What notes belong to.
+/// The owner, resource or conversation that notes belong to.
 #[derive(Clone, Copy)]
 enum NoteOwner<'a> {
     Owner,
@@ -154,14 +154,14 @@ impl<'a> NoteOwner<'a> {
     }
 }
 
-/// Notes, and the handle by which they are reached.
+/// Notes, and the conversation through which they are reached.
 struct NotesHandle {
     chat: Conversation,
     memory: Memory,
 }
 
 impl NotesHandle {
-    /// The notes of a keeper; `None` where the owner has no conversation yet, so no note either.
+    /// Opens the notes of `keeper`; `None` if the owner has no conversation yet, and so no notes.
     async fn open_existing(
         context: &ToolContext,
         keeper: NoteOwner<'_>,
@@ -205,7 +205,7 @@ impl NotesHandle {
         Self::for_conversation(context.open_conversation(&id, None).await?, scope).map(Some)
     }
 
-    /// The same, making a conversation where there is none.
+    /// Opens the notes of `keeper`, and creates a conversation if the owner has none.
     async fn open_or_create(
         context: &ToolContext,
         keeper: NoteOwner<'_>,
@@ -237,7 +237,7 @@ impl NotesHandle {
         Ok((notes.clone(), at))
     }
 
-    /// Changes the notes as they are when it is stored.
+    /// Changes the stored notes; `change` runs again if another writer was faster.
     async fn update_notes<T: Send>(
         &self,
         mut change: impl FnMut(&mut Notes, NoteTime) -> Result<T, ToolError> + Send,
@@ -420,7 +420,7 @@ fn changed_note(key: String, done: EditResult) -> ChangedNote {
     }
 }
 
-/// Seconds as a time to live; none at all is for ever.
+/// Converts seconds to a time to live; 0 means for ever.
 fn ttl_from_seconds(seconds: u64) -> NoteTtl {
     match seconds {
         0 => NoteTtl::Never,

@@ -13,11 +13,11 @@ use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 use crate::uri::ScopedLink;
 
-/// The characters of an answer.
+/// Maximum number of characters in an answer.
 const CHARACTERS: usize = 16_000;
-/// Matching lines unless another number is asked for, and the most.
+/// Default and maximum number of matching lines.
 const MATCHES: (u64, u64) = (50, 500);
-/// Lines around a match at most.
+/// Maximum number of lines around a match.
 const AROUND: usize = 20;
 
 pub(crate) struct ReadLink;
@@ -25,24 +25,24 @@ pub(crate) struct ReadLink;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The link: context://vfs/ and 32 hexadecimal digits, as previews, reports and other tools give it.
+    /// Link to read: context://vfs/ and 32 hexadecimal digits, as previews, reports and other tools give it.
     link: String,
-    /// The id of the conversation it stands in; may be left out if the link says ?conversation=.
+    /// Id of the conversation that the link is from; may be left out if the link contains ?conversation=.
     conversation: Option<String>,
-    /// On this branch instead of the active one.
+    /// Name of the branch to use instead of the active one.
     branch: Option<String>,
-    /// The line to begin with; 1 is the first. With `find`: only matches from this line on.
+    /// Number of the first line to read; 1 is the first. With `find`: only matches from this line on.
     #[schemars(range(min = 1))]
     from: Option<u64>,
     /// Characters of the first line to skip, for very long lines.
     column: Option<u64>,
-    /// At most so many lines, or matching lines.
+    /// Maximum number of lines, or of matching lines.
     #[schemars(range(min = 1))]
     lines: Option<u64>,
-    /// The last so many lines, instead of `from` and `lines`.
+    /// Number of lines to read at the end, instead of `from` and `lines`.
     #[schemars(range(min = 1))]
     last: Option<u64>,
-    /// Only lines with this text, in any case.
+    /// Text to find, ignoring case; only lines that contain it are returned.
     find: Option<String>,
     /// Whether `find` is a regular expression.
     #[serde(default)]
@@ -55,60 +55,60 @@ pub(crate) struct Arguments {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// The link.
+    /// Link that was read.
     link: String,
-    /// The id of the item it names.
+    /// Id of the item that the link names.
     id: String,
-    /// What that is.
+    /// Kind of that item.
     kind: ItemKind,
-    /// Lines of the whole text.
+    /// Number of lines in the full text.
     lines: u64,
-    /// Characters of the whole text.
+    /// Number of characters in the full text.
     characters: u64,
-    /// Without `find`: the part that was asked for.
+    /// Part that was asked for, without `find`.
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<LinkPart>,
-    /// With `find`: the lines that match.
+    /// Lines that match, with `find`.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<LineMatches>,
-    /// Where to read on, if there is more: `from` and `column` of the next call.
+    /// Position to read on from, if there is more: `from` and `column` of the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<NextPosition>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct LinkPart {
-    /// Its first line.
+    /// Number of its first line.
     from: u64,
-    /// Its last line, be it in part.
+    /// Number of its last line, which may be cut.
     to: u64,
-    /// The text.
+    /// Text of the part.
     text: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct LineMatches {
-    /// How many lines match, those before `from` not counted.
+    /// Number of matching lines, without those before `from`.
     matches: u64,
-    /// The lines that are shown.
+    /// Matching lines and the lines around them.
     lines: Vec<LinkLine>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct LinkLine {
-    /// Its number; the first is 1.
+    /// Number of the line; the first is 1.
     line: u64,
-    /// Whether it matches, or stands around one that does.
+    /// Whether the line itself matches.
     matches: bool,
-    /// The line, with … where it was cut.
+    /// Text of the line, with … where it was cut.
     text: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct NextPosition {
-    /// The line.
+    /// Number of the line to begin with.
     from: u64,
-    /// Characters of it to skip.
+    /// Number of characters of that line to skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u64>,
 }
@@ -209,7 +209,7 @@ fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolError> {
     })
 }
 
-/// Where to begin, and how many lines.
+/// Returns the position to begin at and the number of lines to read.
 fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64), ToolError> {
     // As above: options without effect are refused.
     if arguments.regex || arguments.around > 0 {

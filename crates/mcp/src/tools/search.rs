@@ -13,7 +13,7 @@ use crate::tool_context::{ToolContext, parse_branch_name};
 use crate::tool_error::ToolError;
 use contexture_api::format_timestamp;
 
-/// Hits of a page unless another number is asked for, and the most.
+/// Default and maximum number of hits on a page.
 const LIMIT: (usize, usize) = (10, 50);
 
 pub(crate) struct SearchConversations;
@@ -21,46 +21,46 @@ pub(crate) struct SearchConversations;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// Words that must all be there; "side by side" in double quotes; a star for words that begin* so.
+    /// Words that must all occur; phrases in double quotes; a star for words that begin* so.
     query: String,
-    /// In this conversation only.
+    /// Id of the only conversation to search.
     conversation: Option<String>,
-    /// On the path of this branch only; with `conversation`.
+    /// Name of the only branch to search; needs `conversation`.
     branch: Option<String>,
-    /// In conversations about this resource only.
+    /// Resource whose conversations are searched, and no others.
     resource: Option<String>,
-    /// Only items of these kinds.
+    /// Kinds of items to search; default: all.
     #[serde(default)]
     kinds: Vec<ItemKind>,
-    /// At most so many hits; default 10.
+    /// Maximum number of hits; default 10.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<usize>,
-    /// `next_cursor` of the page before, with the same query.
+    /// Value of `next_cursor` of the previous page of the same query.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// What was found, best first.
+    /// Items that match, best first.
     hits: Vec<ConversationHit>,
-    /// Where to go on, if there are more.
+    /// Cursor of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-    /// Whether everything was looked at; if not, only the newest of what may fit was: ask more precisely.
+    /// Whether everything was searched; if not, only the newest candidates were: ask more precisely.
     complete: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct ConversationHit {
-    /// Its conversation.
+    /// Id of the conversation that the item is in.
     conversation: String,
-    /// The item's id: `read_conversation` with `around` shows what stands around it.
+    /// Id of the item; `read_conversation` with `around` shows the items around it.
     id: String,
-    /// What it is.
+    /// Kind of the item.
     kind: ItemKind,
-    /// When it was made.
+    /// Time at which the item was stored (RFC 3339).
     at: String,
-    /// The stretch of its text that shows why.
+    /// Part of its text that shows the matches.
     text: String,
 }
 

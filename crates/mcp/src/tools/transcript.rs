@@ -12,7 +12,7 @@ use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 
-/// Items of a page unless another number is asked for, and the most.
+/// Default and maximum number of items on a page.
 const LIMIT: (u64, u64) = (20, 100);
 
 pub(crate) struct ReadConversation;
@@ -20,50 +20,50 @@ pub(crate) struct ReadConversation;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// On this branch instead of the active one.
+    /// Name of the branch to use instead of the active one.
     branch: Option<String>,
-    /// The position to begin with; 1 is the first item. Default: so that the last items are read.
+    /// Position of the first item to read; 1 is the first. Default: so that the last items are read.
     #[schemars(range(min = 1))]
     from: Option<u64>,
-    /// The id of an item or message to read around, instead of `from`.
+    /// Id of an item or message to read around, instead of `from`.
     around: Option<String>,
-    /// At most so many items; default 20. With fewer items each is cut later.
+    /// Maximum number of items; default 20. With fewer items, more of each is shown.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u64>,
 }
 
-/// A page of a conversation.
+/// A page of a conversation's items.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// The conversation's id.
+    /// Id of the conversation.
     conversation: String,
-    /// The branch; absent where `around` names an item that is not on it.
+    /// Name of the branch; absent if `around` names an item that is not on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
-    /// How many items there are on the path.
+    /// Number of items on the path.
     total: u64,
-    /// The items, oldest first. Bookkeeping that people are not shown is left out, so positions may have gaps.
+    /// Items of this page, oldest first. Items that people may not see are left out, so positions may have gaps.
     items: Vec<ItemExcerpt>,
-    /// `from` of the page before this one, if there is one.
+    /// Value of `from` for the page before this one, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier: Option<u64>,
-    /// `from` of the page after this one, if there is one.
+    /// Value of `from` for the page after this one, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     later: Option<u64>,
     #[serde(skip)]
     id: Option<ConversationId>,
 }
 
-/// Which items.
+/// The items of a path that are read.
 #[derive(Clone, Debug)]
 pub(crate) enum ItemRange {
-    /// The last ones.
+    /// The last items of the path.
     Last,
-    /// From this position on.
+    /// Items from this position on; the first is 1.
     From(u64),
-    /// Those around an item or message.
+    /// Items around the item or message of this id.
     Around(String),
 }
 
@@ -165,7 +165,7 @@ fn build_page(
 }
 
 impl Answer {
-    /// As text, for a resource.
+    /// Formats the page as text, for a resource.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         if let Some(earlier) = self.earlier {

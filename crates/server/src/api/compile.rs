@@ -30,28 +30,28 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(explain))
 }
 
-/// How to resolve.
+/// Options for resolving a branch.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResolveRequest {
     /// The format of the system prompt: `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
     format: Option<String>,
-    /// Fragments to say instead of those that the path carries.
+    /// Fragments to use instead of those that the path carries.
     #[schema(value_type = Option<Vec<Object>>)]
     fragments: Option<Raw>,
 }
 
-/// What a model sees, as text and messages.
+/// The input of a model, as text and messages.
 #[derive(Serialize, ToSchema)]
 struct ResolvedDocument {
-    /// What is said before the messages.
+    /// Text of the system prompt, which comes before the messages.
     system_prompt: String,
-    /// The messages, as the AI SDK has them.
+    /// Messages of the branch, as `UIMessage` objects of the AI SDK.
     #[schema(value_type = Vec<Object>)]
-    messages: Vec<contexture::UiMessage>,
+    messages: Vec<contexture::ir::UiMessage>,
 }
 
-/// The system prompt and the messages of a branch.
+/// Returns the system prompt and the messages of a branch.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/resolve", tag = "compile", request_body = ResolveRequest,
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
@@ -76,39 +76,39 @@ async fn resolve(
     }))
 }
 
-/// For whom to compile, and how much.
+/// The model to compile for, and the limits of its request.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompileRequest {
-    /// The format of the request: `openai-chat`, `openai-responses`, `anthropic`, `gemini`.
+    /// Format of the request: `openai-chat`, `openai-responses`, `anthropic`, `gemini`.
     to: String,
-    /// The model.
+    /// Name of the model that is called.
     model: String,
-    /// Tokens the model can hold. Default: the model's.
+    /// Size of the context window in tokens. Default: the model's.
     window: Option<u64>,
-    /// Tokens kept free for the answer.
+    /// Tokens of the window that are kept free for the answer.
     reserve: Option<u64>,
-    /// Top-level fields of the request, verbatim.
+    /// Top-level fields to add to the request, verbatim.
     #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
     params: Option<BTreeMap<String, Raw>>,
-    /// Fragments for the system prompt.
+    /// Fragments to add to the system prompt.
     #[schema(value_type = Option<Vec<Object>>)]
     system: Option<Raw>,
-    /// The format those are rendered in. Default: `xml`.
+    /// Format in which `system` is rendered. Default: `xml`.
     renderer: Option<String>,
-    /// At most so many of the newest turns.
+    /// Maximum number of turns to send, newest first.
     turns: Option<u32>,
-    /// Outputs of more characters are shown as previews. Default: where it pays.
+    /// Number of characters above which an output is shown as a preview. Default: where it pays.
     preview: Option<u64>,
 }
 
-/// A compiled call.
+/// A compiled call: the request, and the report on it.
 #[derive(Serialize, ToSchema)]
 struct CompiledDocument {
-    /// The request, to be sent as it is.
+    /// Request for the provider, to be sent as it is.
     #[schema(value_type = Object)]
     payload: Raw,
-    /// What is in it, what is not, and why: docs/schema/report.schema.json.
+    /// Report on what the request contains and leaves out; its schema is docs/schema/report.schema.json.
     #[schema(value_type = Object)]
     report: Raw,
 }
@@ -134,15 +134,15 @@ async fn compile(
     }))
 }
 
-/// What a compile would send.
+/// The report on a compile, in three forms.
 #[derive(Serialize, ToSchema)]
 struct ExplainedDocument {
-    /// docs/schema/report.schema.json
+    /// Report on the request, by the schema docs/schema/report.schema.json.
     #[schema(value_type = Object)]
     report: Raw,
-    /// The same as a table for people.
+    /// Same report as a table of text.
     table: String,
-    /// The same as a page with a picture of the window.
+    /// Same report as an HTML page with a picture of the window.
     html: String,
 }
 

@@ -5,11 +5,11 @@
 
 use axum::extract::State;
 use contexture::compile::{
-    Band, Clear, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Target,
+    Band, Clear, Compiled, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Target,
 };
 use contexture::ir::{Raw, Transcript};
 use contexture::wire::lift;
-use contexture::{Catalogue, Compiled, Compiler};
+use contexture::{Catalogue, Compiler};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -21,40 +21,40 @@ use crate::http::extractors::{Json, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
 
-/// The model whose tokens are counted where none is named.
+/// Model whose tokens are counted if the request names none.
 const DEFAULT_MODEL: &str = "gpt-5.4";
-/// A window in which nothing needs to go.
+/// Window size in tokens from which nothing needs to be removed.
 const UNLIMITED_WINDOW: u64 = 1 << 40;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(compress))
 }
 
-/// Messages to be made shorter. Other fields are left alone.
+/// Messages to be shortened. Other fields are ignored.
 #[derive(Deserialize, ToSchema)]
 struct CompressRequest {
-    /// The messages, as Chat Completions or Messages has them.
+    /// Messages in the format of Chat Completions or of Messages.
     #[schema(value_type = Vec<serde_json::Value>)]
     messages: Raw,
-    /// The model they are for.
+    /// Name of the model they are for. Default: `gpt-5.4`.
     model: Option<String>,
 }
 
-/// The messages, and what they take.
+/// The shortened messages, with their token counts.
 #[derive(Serialize, ToSchema)]
 struct CompressedDocument {
-    /// The messages, in the format they came in.
+    /// Messages in the format they came in.
     #[schema(value_type = Vec<serde_json::Value>)]
     messages: Raw,
-    /// Tokens as they came.
+    /// Tokens of the messages as received.
     tokens_before: u64,
-    /// Tokens as they are.
+    /// Tokens of the messages as returned.
     tokens_after: u64,
-    /// The difference.
+    /// Tokens saved: `tokens_before` less `tokens_after`.
     tokens_saved: u64,
-    /// `tokens_after` by `tokens_before`; 1 where nothing was there.
+    /// Ratio of `tokens_after` to `tokens_before`; 1 if nothing was counted.
     compression_ratio: f64,
-    /// What was done: `preview` or nothing.
+    /// Names of the applied changes: `preview`, or none.
     transforms_applied: Vec<&'static str>,
 }
 
@@ -92,10 +92,10 @@ async fn compress(
     }))
 }
 
-/// The member of a request with the history, in the formats that can be shortened here.
+/// Member of a request that holds the history, in the formats that can be shortened here.
 const MESSAGES: &str = "messages";
 
-/// Tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
+/// Returns the tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
 fn compress_messages(
     catalogue: &Catalogue,
     model: &str,

@@ -24,16 +24,16 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(show, set, delete))
 }
 
-/// Whose notes.
+/// The scope of the notes.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct NotesParams {
-    /// `resource` (the default): those of the conversation's resource, or its own if it has none. `owner`: those of the owner.
-    /// `path`: those that rewind.
+    /// Scope of the notes: `resource` (the default) for those of the conversation's resource, or its own if it has
+    /// none; `owner` for those of the owner; `path` for those that rewind with the path.
     #[param(inline)]
     scope: Option<NoteScope>,
-    /// With `path`: the branch. Default: the active one.
+    /// With `path`: the name of the branch. Default: the active one.
     branch: Option<String>,
 }
 
@@ -46,7 +46,7 @@ enum NoteScope {
     Path,
 }
 
-/// A conversation and the layer that keeps its notes.
+/// A conversation, and the layer that holds its notes.
 struct NotesHandle {
     chat: Conversation,
     memory: Memory,
@@ -67,7 +67,7 @@ impl NotesHandle {
         Ok(Self { chat, memory })
     }
 
-    /// The notes, and when it is for them.
+    /// Reads the notes, and the current time by which their expiry is judged.
     async fn read_notes(&self) -> Result<(Notes, NoteTime), Problem> {
         let session = self.chat.layer_session(None).await?;
         let notes = session.state::<Memory>().map_err(EngineError::from)?;
@@ -91,7 +91,7 @@ fn note_problem(error: &NoteError) -> Problem {
     Problem::custom(word, status, error.to_string())
 }
 
-/// The notes that have not expired.
+/// Lists the notes that have not expired.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/memory", tag = "memory",
     params(("conversation" = String, Path, description = "Its id"), NotesParams),
@@ -114,7 +114,7 @@ async fn list(
     Ok(Json(NotesDocument { notes }))
 }
 
-/// A note.
+/// Returns a note by its key.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/memory/{note}", tag = "memory",
     params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
@@ -136,19 +136,19 @@ async fn show(
     Ok(Json(NoteDocument::new(&key, note, at)))
 }
 
-/// What a note says; what is not given stays as it is.
+/// A change of a note; fields that are left out stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NoteEdit)]
 struct NoteEditDocument {
-    /// What it says; needed for a new note.
+    /// Text of the note; required for a new one.
     value: Option<String>,
-    /// What it is about; empty: nothing.
+    /// Subject of the note; an empty text removes it.
     description: Option<String>,
-    /// How important it is, 0 to 100: the larger, the later it gives way where there is no room.
+    /// Importance from 0 to 100: the larger, the later the note is left out where space is short.
     #[schema(maximum = 100)]
     importance: Option<u8>,
-    /// When it is forgotten. Default: as it is, of a new note never.
+    /// When the note expires. Default: unchanged; never, for a new note.
     #[schema(inline)]
     expires: Option<Expires>,
 }
@@ -156,15 +156,15 @@ struct NoteEditDocument {
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Expires {
-    /// Never.
+    /// The note never expires.
     Never,
-    /// After so many answers of the model.
+    /// After this number of further answers of the model.
     Answers(u64),
-    /// After so many milliseconds.
+    /// After this number of milliseconds.
     Ms(u64),
 }
 
-/// Makes a note, or changes one.
+/// Creates a note, or changes one.
 #[utoipa::path(
     put, path = "/conversations/{conversation}/memory/{note}", tag = "memory", request_body = NoteEditDocument,
     params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),

@@ -24,20 +24,20 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(show_ledger))
 }
 
-/// Whose calls.
+/// The calls of the ledger to return.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct LedgerParams {
-    /// The conversation. Default: all, a day each.
+    /// Id of the conversation. Default: the sums of all conversations, day by day.
     conversation: Option<String>,
-    /// At most so many calls, from 1 to 500. Default: 100.
+    /// Maximum number of calls, from 1 to 500. Default: 100.
     limit: Option<usize>,
-    /// Where a page ended, as its `next` said.
+    /// Value of `next` of the previous page. Default: the first page.
     after: Option<String>,
 }
 
-/// The ledger: what was sent beside what came, call by call or day by day, losses included.
+/// Returns the ledger: what was sent beside what came, call by call or day by day, losses included.
 #[utoipa::path(
     get, path = "/ledger", operation_id = "show", tag = "requests", params(LedgerParams),
     responses((status = 200, description = "The ledger", body = LedgerDocument), ReadRefusals)
@@ -64,7 +64,7 @@ async fn show_ledger(
     Ok(Json(LedgerDocument { next, ..document }))
 }
 
-/// A request that was passed on, by the id in `x-contexture-request`. The newest 10,000 are known.
+/// Returns a request that was forwarded, by the id in `x-contexture-request`. The newest 10,000 are known.
 #[utoipa::path(
     get, path = "/requests/{request}", operation_id = "show", tag = "requests",
     params(("request" = String, Path, description = "The request's id")),

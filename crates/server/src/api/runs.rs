@@ -24,16 +24,16 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(decide_call))
 }
 
-/// Which runs.
+/// The runs to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListRunsParams {
-    /// Those of this conversation only.
+    /// Id of the only conversation whose runs are listed. Default: all.
     conversation: Option<String>,
 }
 
-/// The owner's runs, the newest first.
+/// Lists the owner's runs, the newest first.
 #[utoipa::path(
     get, path = "/runs", tag = "runs", params(ListRunsParams),
     responses((status = 200, description = "All of them", body = RunsDocument), ReadRefusals)
@@ -56,7 +56,7 @@ async fn list(
     Ok(Json(RunsDocument { runs }))
 }
 
-/// A run.
+/// Returns a run of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/runs/{run}", tag = "runs",
     params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id")),
@@ -73,19 +73,19 @@ async fn show(
     Ok(Json(RunDocument::new(&found, &waiting)))
 }
 
-/// What is decided about a call that waits.
+/// A decision about a call that waits.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct DecisionDocument {
-    /// The call's node, as `waiting` of the run says.
+    /// Id of the call's node, as in `waiting` of the run.
     call: String,
-    /// What is decided.
+    /// Whether the call is allowed.
     decision: ApprovalChoice,
-    /// With `deny`: why, for the model.
+    /// With `deny`: the reason, for the model.
     reason: Option<String>,
 }
 
-/// What may be decided.
+/// A choice between allowing and denying a call.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Verdict)]

@@ -22,34 +22,34 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(search))
 }
 
-/// What to look for, and where.
+/// The query of a search, and the items that it searches.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SearchParams {
-    /// Words as they are, "side by side" in double quotes, beginn* with a star. Any text is a query.
+    /// Words to find, "side by side" in double quotes, beginn* with a star. Any text is a query.
     query: String,
-    /// In this conversation only.
+    /// Id of the only conversation to search. Default: all.
     conversation: Option<String>,
-    /// With a conversation: on this branch only.
+    /// With `conversation`: the name of the only branch to search.
     branch: Option<String>,
-    /// In conversations of this resource only.
+    /// Resource whose conversations are searched, and no others.
     resource: Option<String>,
-    /// Items of this kind only.
+    /// Kind of the items to search. Default: all kinds.
     #[param(inline)]
     kind: Option<ItemKind>,
-    /// Any word of the query will do; rare ones count more. Default: all are needed.
+    /// Whether any word of the query is enough; rare ones count more. Default: all are needed.
     any: Option<bool>,
-    /// Also what people are not shown. Default: no.
+    /// Whether to search items that people may not see, too. Default: no.
     hidden: Option<bool>,
-    /// At most so many. Default 20.
+    /// Maximum number of hits. Default 20.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// Go on behind the page that gave this as `next`.
+    /// Value of `next` of the previous page. Default: the first page.
     after: Option<String>,
 }
 
-/// A hit's place, as a cursor keeps it.
+/// The position of a hit among the others, as a cursor stores it.
 #[derive(Deserialize, Serialize)]
 struct HitCursor {
     score: u32,
@@ -58,7 +58,7 @@ struct HitCursor {
     node: String,
 }
 
-/// What the owner's conversations say, best first.
+/// Searches the owner's conversations, best hits first.
 #[utoipa::path(
     get, path = "/search", tag = "search", params(SearchParams),
     responses((status = 200, description = "A page", body = SearchDocument), ReadRefusals)

@@ -26,26 +26,28 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(import_sessions))
 }
 
-/// What is known of the sessions.
+/// Options for an import of sessions.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ImportSessionParams {
-    /// Their format: `claude-code`, `codex`, `swe-agent`, `tau-bench`, `deepagents`, or a provider's: `openai-chat`, …. Default:
-    /// detected.
+    /// Format of the sessions: `claude-code`, `codex`, `swe-agent`, `tau-bench`, `deepagents`, or a provider's:
+    /// `openai-chat`, …. Default: detected.
     format: Option<String>,
-    /// The file's name, which decides where the text alone does not. Default: none.
+    /// Name of the file, which decides where the text alone does not. Default: none.
     name: Option<String>,
-    /// The conversation's id, for one session. Default: made from the session's own.
+    /// Id of the conversation, for one session. Default: made from the session's own.
     conversation: Option<String>,
-    /// What the conversations are about, an end user say. Default: nothing.
+    /// Subject of the conversations, such as an end user. Default: none.
     resource: Option<String>,
-    /// Leave out records that cannot be read, and list them, instead of refusing all. Default: no.
+    /// Whether to leave out and list records that cannot be read, instead of refusing all. Default: no.
     keep_going: Option<bool>,
 }
 
-/// Keeps sessions of other programs as conversations. Sent again nothing is kept twice; one that grew gets what is new.
-/// Each is kept whole or not at all; those before one that is refused stay.
+/// Imports sessions of other programs as conversations.
+///
+/// A session that is sent again is not stored twice; one that grew is extended. Each session is stored completely or
+/// not at all; those before one that is refused stay.
 #[utoipa::path(
     post, path = "/sessions", operation_id = "keep", tag = "transfer", params(ImportSessionParams, IdempotencyKeyParam),
     request_body(

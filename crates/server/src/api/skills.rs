@@ -23,7 +23,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(file))
 }
 
-/// The skills in the folders that the configuration names (`server.skills`).
+/// Lists the skills in the folders that the configuration names (`server.skills`).
 #[utoipa::path(
     get, path = "/skills", tag = "skills",
     responses((status = 200, description = "All of them, without instructions", body = SkillsDocument), ReadRefusals)
@@ -37,7 +37,7 @@ async fn list(State(app): State<App>, ReadAccess(_): ReadAccess) -> Json<SkillsD
     Json(SkillsDocument { skills })
 }
 
-/// A skill with its instructions.
+/// Returns a skill with its instructions.
 #[utoipa::path(
     get, path = "/skills/{skill}", tag = "skills",
     params(("skill" = String, Path, description = "Its name")),
@@ -53,16 +53,16 @@ async fn show(
     )?)))
 }
 
-/// Which file.
+/// The file of a skill to return.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SkillFileParams {
-    /// Its path in the skill's folder: at most 16 names joined by `/`.
+    /// Path of the file in the skill's folder: at most 16 names joined by `/`.
     path: String,
 }
 
-/// A file beside a skill's instructions: text of at most 1 MiB. Links are not followed.
+/// Returns a file beside a skill's instructions: text of at most 1 MiB. Links are not followed.
 #[utoipa::path(
     get, path = "/skills/{skill}/file", tag = "skills",
     params(("skill" = String, Path, description = "The skill's name"), SkillFileParams),

@@ -25,16 +25,16 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(convert))
 }
 
-/// Texts to be counted.
+/// Texts whose tokens are counted.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CountRequest {
-    /// The texts.
+    /// Texts to count, each by itself.
     texts: Vec<String>,
-    /// How text is cut into tokens: `o200k_base`, `cl100k_base`, `claude-v1`, `claude-v2`, `gemma3`, `gemma4`. Default:
+    /// Name of the encoding: `o200k_base`, `cl100k_base`, `claude-v1`, `claude-v2`, `gemma3`, `gemma4`. Default:
     /// `o200k_base`.
     encoding: Option<String>,
-    /// The model whose encoding it is, instead.
+    /// Name of a model whose encoding is used instead.
     model: Option<String>,
 }
 
@@ -80,12 +80,12 @@ fn requested_encoding(app: &App, request: &CountRequest) -> Result<Encoding, Pro
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RenderRequest {
-    /// The fragments, each `{"name", "data"}` or a serialised one.
+    /// Fragments to render, each `{"name", "data"}` or a serialised one.
     #[schema(value_type = Vec<Object>)]
     fragments: Raw,
-    /// `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
+    /// Format of the text: `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
     format: Option<String>,
-    /// Whether fragments of one name are gathered under its plural. Default: `off`.
+    /// Whether fragments of one name are grouped under its plural. Default: `off`.
     #[schema(inline)]
     group: Option<FragmentGrouping>,
 }
@@ -94,11 +94,11 @@ struct RenderRequest {
 #[serde(rename_all = "lowercase")]
 #[schema(as = Group)]
 enum FragmentGrouping {
-    /// Each stands where it stands.
+    /// Fragments are not grouped.
     Off,
-    /// Among the children of a fragment.
+    /// Fragments are grouped among the children of a fragment.
     Children,
-    /// In the list itself, too.
+    /// Fragments are grouped in the list itself, too.
     Everywhere,
 }
 
@@ -122,7 +122,7 @@ async fn render_fragments(
     Ok(Json(RenderedDocument { output }))
 }
 
-/// A format of rendered text by its name.
+/// Parses the name of a format of rendered text; `xml` if there is none.
 pub(crate) fn parse_render_format(name: Option<&str>) -> Result<render::Format, Problem> {
     let name = name.unwrap_or("xml");
     name.parse().map_err(|_| {
@@ -141,17 +141,18 @@ struct ConvertRequest {
     /// A request, a response or a list of messages.
     #[schema(value_type = Object)]
     document: Raw,
-    /// Its format: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ui`, `items`. Default: detected.
+    /// Format of the document: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ui`, `items`. Default:
+    /// detected.
     from: Option<String>,
-    /// The format to write.
+    /// Format to convert the document to.
     to: String,
-    /// The model it is for, where models of one format differ.
+    /// Name of the model it is for, where models of one format differ.
     model: Option<String>,
-    /// Make the history one that a provider accepts. Default: no.
+    /// Whether to make the history one that a provider accepts. Default: no.
     repair: Option<bool>,
 }
 
-/// Converts a document. What the other format cannot say is listed, never dropped silently.
+/// Converts a document. What the other format cannot express is listed, never dropped silently.
 #[utoipa::path(
     post, path = "/convert", tag = "texts", request_body = ConvertRequest,
     responses((status = 200, description = "The document in the other format", body = ConvertedDocument), WriteRefusals)
@@ -178,7 +179,7 @@ async fn convert(
     Ok(Json(document.map_err(EngineError::from)?))
 }
 
-/// A format of conversations by its name.
+/// Parses the name of a format of conversations.
 pub(crate) fn parse_format(name: &str) -> Result<Format, Problem> {
     name.parse().map_err(|_| {
         let known = Format::ALL.map(Format::as_str).join(", ");
@@ -189,7 +190,7 @@ pub(crate) fn parse_format(name: &str) -> Result<Format, Problem> {
     })
 }
 
-/// The format a document shows by its structure.
+/// Detects the format of a document by its structure.
 pub(crate) fn detect_wire_format(text: &str) -> Result<Format, Problem> {
     match detect_format(text, "").map_err(EngineError::from)?.format {
         SessionFormat::Wire(format) => Ok(format),

@@ -28,9 +28,9 @@ use crate::problem::{Code, Problem, error_chain};
 use crate::state::App;
 
 const JSON_LINES: &str = "application/jsonl";
-/// Pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
+/// Number of pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
 const CHANNEL_CAPACITY: usize = 2;
-/// The beginning of the first line of exported values, by which they are told from a conversation.
+/// Beginning of the first line of exported values, which tells them from a conversation.
 const VALUES_LINE_PREFIX: &str = r#"{"values":{"format":"#;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -39,23 +39,23 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(export_all))
 }
 
-/// What may take longer than an answer may.
+/// Returns the routes that may run longer than the time limit of others.
 pub(crate) fn long_router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(import))
 }
 
-/// In which form.
+/// The format and the branch of an export.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ExportParams {
     /// A session's or document's format: `openai-chat`, `anthropic`, `items`, …. Default: all there is, as lines of JSON.
     format: Option<String>,
-    /// With a format: the branch. Default: the active one.
+    /// With `format`: the name of the branch. Default: the active one.
     branch: Option<String>,
 }
 
-/// A conversation: all of it as lines of JSON for an import, or one branch in another format.
+/// Exports a conversation: all of it as lines of JSON for an import, or one branch in another format.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/export", tag = "transfer",
     params(("conversation" = String, Path, description = "Its id"), ExportParams),
@@ -81,17 +81,18 @@ async fn export(
     }))
 }
 
-/// Of whom.
+/// The conversations and values to export.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ExportAllParams {
-    /// Only conversations and values of this resource.
+    /// Only conversations and values of this resource. Default: all.
     resource: Option<String>,
 }
 
-/// Everything of the owner: conversations and values, as lines of JSON for an import. Conversations that are deleted before their
-/// turn are left out.
+/// Exports everything of the owner: conversations and values, as lines of JSON for an import.
+///
+/// Conversations that are deleted before their turn are left out.
 #[utoipa::path(
     get, path = "/export", tag = "transfer", params(ExportAllParams),
     responses((status = 200, description = "All there is", body = String, content_type = "application/jsonl"), ReadRefusals)
@@ -170,17 +171,18 @@ where
     ([(CONTENT_TYPE, JSON_LINES)], Body::from_stream(pieces)).into_response()
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Default, Serialize, ToSchema)]
 struct ImportedDocument {
-    /// The conversations, in order.
+    /// Ids of the imported conversations, in order.
     conversations: Vec<String>,
-    /// How many lots of values.
+    /// Number of imported batches of values.
     values: usize,
 }
 
-/// Keeps conversations and values of an export. Each conversation is kept whole or not at all; those before one that
-/// is refused stay.
+/// Imports the conversations and values of an export.
+///
+/// Each conversation is stored completely or not at all; those before one that is refused stay.
 #[utoipa::path(
     post, path = "/import", tag = "transfer",
     request_body(content = String, content_type = "application/jsonl", description = "Lines as an export gives them"),

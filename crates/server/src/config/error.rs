@@ -2,17 +2,17 @@
 
 use crate::config::line_numbers::{ConfigFault, line_number, line_of_path};
 
-/// Why a configuration cannot be used: the file, the line, the key, and what is wrong with it.
+/// An error in a configuration: the file, the line, the key, and what is wrong with it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{file}{}: {}{why}", LineSuffix(*line), KeyPrefix(key.as_deref()))]
 pub struct ConfigError {
-    /// The file.
+    /// Name of the configuration file.
     pub file: String,
-    /// The line, counted from 1, if it is about one.
+    /// Line of the error, counted from 1; `None` if it is about no line.
     pub line: Option<usize>,
-    /// The key, as `routes[1].policy`, if it is about one.
+    /// Key of the error, such as `routes[1].policy`; `None` if it is about no key.
     pub key: Option<String>,
-    /// What is wrong: lower case, no full stop.
+    /// Description of the error, in lower case and without a full stop.
     pub why: String,
 }
 
@@ -45,7 +45,7 @@ impl ConfigError {
     }
 }
 
-/// Returns what stands before `=` in the line of a byte.
+/// Returns the text before `=` in the line of a byte.
 fn key_on_line(text: &str, byte: usize) -> Option<String> {
     let before = text.get(..byte)?;
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);

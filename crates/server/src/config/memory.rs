@@ -3,39 +3,39 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which notes are said to the model, and where.
+/// The notes that the model is shown, and their place in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
-    /// Whose. Default: `user`.
+    /// Scope of the notes. Default: `user`.
     pub of: MemoryScope,
-    /// Where they stand. Default: `system`.
+    /// Place of the notes in the request. Default: `system`.
     pub placement: MemoryPlacement,
-    /// How many tokens they may take; what is least important is left out first. Default: no limit.
+    /// Maximum number of tokens of the notes; the least important are left out first. Default: no limit.
     pub budget_tokens: Option<u64>,
-    /// Whether the model may keep notes itself, by tools that are answered here. Default: false.
+    /// Whether the model may write notes itself, with tools that the proxy answers. Default: false.
     pub tools: bool,
 }
 
-/// Whose notes.
+/// The scope of the notes that the model is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "MemoryOf")]
 pub enum MemoryScope {
-    /// The end user's that the request is for; the owner's where it is for none.
+    /// Notes of the end user that the request is for; those of the owner if it is for none.
     #[default]
     User,
-    /// The owner's.
+    /// Notes of the owner.
     Owner,
 }
 
-/// Where notes stand.
+/// The place of notes in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryPlacement {
-    /// In the system prompt: where they change, the provider's cache is written anew.
+    /// In the system prompt: when they change, the provider's cache is written anew.
     #[default]
     System,
-    /// Behind the history: they are sent anew each time, and change nothing before them.
+    /// After the history: they are sent anew each time, and change nothing before them.
     Tail,
 }

@@ -6,11 +6,11 @@ use contexture::engine::{SecretPattern, Secrets};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which secrets are taken out.
+/// The secrets that are removed from requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedactConfig {
-    /// These kinds and no others. Default: all.
+    /// Kinds of secrets to remove, and no others. Default: all.
     pub kinds: Option<BTreeSet<SecretKind>>,
 }
 
@@ -18,22 +18,22 @@ pub struct RedactConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretKind {
-    /// `sk-…`: OpenAI's, Anthropic's and those shaped like them.
+    /// API keys with the prefix `sk-`: those of OpenAI and Anthropic, and others of that shape.
     ApiKey,
-    /// `AKIA…` and `ASIA…`.
+    /// AWS key ids with the prefix `AKIA` or `ASIA`.
     AwsKeyId,
-    /// `ghp_…`, `github_pat_…` and their like.
+    /// GitHub tokens: `ghp_…`, `github_pat_…` and their like.
     GithubToken,
-    /// `AIza…`.
+    /// Google API keys with the prefix `AIza`.
     GoogleApiKey,
-    /// In PEM.
+    /// Private keys in PEM format.
     PrivateKey,
-    /// `xoxb-…` and its like.
+    /// Slack tokens: `xoxb-…` and their like.
     SlackToken,
 }
 
 impl SecretKind {
-    /// What stands in the place of one: `[redacted: API key]`.
+    /// Returns the name that replaces such a secret, as in `[redacted: API key]`.
     const fn pattern_name(self) -> &'static str {
         match self {
             Self::ApiKey => "API key",
@@ -47,7 +47,7 @@ impl SecretKind {
 }
 
 impl RedactConfig {
-    /// What its secrets look like.
+    /// Returns the patterns of the configured kinds.
     pub(crate) fn secret_patterns(&self) -> Vec<SecretPattern> {
         let mut patterns = Secrets::common().patterns;
         if let Some(kinds) = &self.kinds {

@@ -19,18 +19,18 @@ where
     text.parse().map_err(D::Error::custom)
 }
 
-/// Off, or on with this.
+/// A feature that is off, or on with settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toggle<T> {
-    /// `false`.
+    /// Off, written as `false`.
     #[default]
     Off,
-    /// `true`, which is a table that says nothing, or a table.
+    /// On, written as a table of settings, or as `true` for their defaults.
     On(T),
 }
 
 impl<T> Toggle<T> {
-    /// Returns the table; `None` if it is off.
+    /// Returns the settings; `None` if it is off.
     #[must_use]
     pub(crate) const fn as_option(&self) -> Option<&T> {
         match self {

@@ -25,24 +25,24 @@ use crate::state::App;
 /// Pause after an error of `accept`, too many open files say: retrying at once would spin.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Why the server does not serve.
+/// An error that keeps the server from listening.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Others than this machine could call, and nobody would ask who they are.
+    /// The address is reachable from other machines, but no keys are configured.
     #[error(
         "will not listen on {address} without keys: everybody who reaches it could read and write everything"
     )]
     NoKeys {
-        /// The address.
+        /// Address to listen on, from the configuration.
         address: SocketAddr,
     },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
-        /// The address.
+        /// Address to listen on, from the configuration.
         address: SocketAddr,
-        /// What the system says.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },

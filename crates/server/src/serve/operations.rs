@@ -40,12 +40,12 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Probl
     }))
 }
 
-/// That all is well.
+/// The answer of a healthy server.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Health {
-    /// `ok`.
+    /// Status of the server, always `ok`.
     status: &'static str,
-    /// The server's version.
+    /// Version of the server program.
     version: &'static str,
 }
 

@@ -119,7 +119,7 @@ async fn other_method(method: Method) -> Response {
     .into_response()
 }
 
-/// This description.
+/// Returns this description of the API.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "server", security(()),
     responses((status = 200, description = "OpenAPI 3.1", body = serde_json::Value))

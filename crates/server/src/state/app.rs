@@ -40,7 +40,7 @@ struct AppInner {
     ledger_locks: KeyedLocks,
     live_feed: LiveFeed,
     skills: Vec<Skill>,
-    /// By policy.
+    /// Skills that policies list to models, by name of the policy.
     skills_by_policy: BTreeMap<String, Skills>,
     shutdown_token: CancellationToken,
     background_tasks: TaskTracker,
@@ -166,7 +166,7 @@ impl App {
 impl std::fmt::Debug for AppInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Keys and upstreams are left out: a debug print must never show a secret.
-        f.debug_struct("Shared")
+        f.debug_struct("AppInner")
             .field("engine", &self.engine)
             .field("config", &self.config)
             .finish_non_exhaustive()

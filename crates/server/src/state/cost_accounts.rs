@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use contexture::Format;
 use contexture::Owner;
-use contexture::catalogue::{CacheKind, Prices};
+use contexture::catalogue::{CacheKind, ModelSpec, Prices};
 use contexture::compile::{
     CacheMarker, CacheRules, CacheSimulator, CacheUsage, Outline, Rates, active_markers,
 };
 use contexture::ir::ConversationId;
-use contexture::{Format, ModelSpec};
 
 /// Calls like this one that are expected, this one included: a rewrite that costs once must pay back within them.
 const EXPECTED_CALLS: u64 = 5;
@@ -35,23 +35,23 @@ struct PricedOutline<'a> {
     rates: Rates,
 }
 
-/// How far a conversation may be behind its clients' own cost, until the difference is saved again.
+/// The amount by which a conversation may cost more than its clients' own requests, until it is saved again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RewriteDebt {
-    /// Nothing.
+    /// No debt: a rewrite may spend only what earlier ones saved.
     None,
-    /// Once the surcharge for writing a request to the cache: markers cost first and save later.
+    /// The surcharge for writing the request to the cache once: markers cost first and save later.
     OneWrite,
 }
 
-/// The requests that are compared.
+/// The requests that are compared to decide on a rewrite.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RewriteOffer<'a> {
-    /// As the client sent it.
+    /// Request as the client sent it.
     pub(crate) original: &'a Outline,
-    /// What is sent if nothing changes.
+    /// Request that is sent if nothing changes.
     pub(crate) current: &'a Outline,
-    /// What may be sent instead.
+    /// Request that may be sent instead.
     pub(crate) proposed: &'a Outline,
     pub(crate) debt: RewriteDebt,
 }

@@ -7,49 +7,49 @@ use contexture::models_http::{ApiKey, ClientError, ClientOptions, Upstream};
 
 use crate::config::{Config, UpstreamConfig, UpstreamFormat};
 
-/// Why an upstream cannot be used.
+/// An error in the configuration of an upstream.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamConfigError {
-    /// Its address or its connections.
+    /// Its address is invalid, or its connections cannot be set up.
     #[error("upstream {name:?}")]
     Client {
-        /// Its name.
+        /// Name of the upstream.
         name: String,
-        /// What is wrong.
+        /// Error of the HTTP client.
         #[source]
         source: ClientError,
     },
-    /// The variable that should have its key is not set.
+    /// The environment variable for its key is missing or empty.
     #[error("upstream {name:?}: the environment has no {variable}, which should have its key")]
     NoKey {
-        /// Its name.
+        /// Name of the upstream.
         name: String,
-        /// The variable.
+        /// Name of the environment variable.
         variable: String,
     },
-    /// The file that should have its key cannot be read, or its first line is empty.
+    /// The file for its key cannot be read, or its first line is empty.
     #[error("upstream {name:?}: no key can be read from {}", file.display())]
     KeyFile {
-        /// Its name.
+        /// Name of the upstream.
         name: String,
-        /// The file.
+        /// Path of the key file.
         file: PathBuf,
-        /// Why it cannot be read; `None` if its first line is empty.
+        /// Error of reading the file; `None` if its first line is empty.
         #[source]
         source: Option<std::io::Error>,
     },
 }
 
-/// A provider that requests are passed on to.
+/// A provider that requests are forwarded to.
 #[derive(Debug)]
 pub(crate) struct ConfiguredUpstream {
     pub(crate) name: String,
     pub(crate) format: UpstreamFormat,
     pub(crate) host: Upstream,
-    /// Sent in the place of whatever the client sends.
+    /// Key that replaces the client's credentials; `None`: those are forwarded.
     pub(crate) key: Option<ApiKey>,
-    /// The field of a request's body that names the conversation.
+    /// Field of a request's body that names the conversation; `None`: no field does.
     pub(crate) conversation_from: Option<String>,
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::tidy::exempt::{FORMAT_NAMERS, FORMAT_NAMERS_PENDING, SHARED_TYPE_NAMES};
+use crate::tidy::exempt::{FORMAT_NAMERS, SHARED_TYPE_NAMES};
 use crate::tidy::files::paths::is_name;
 use crate::tidy::files::source::Token;
 use crate::tidy::files::workspace::Workspace;
@@ -106,10 +106,7 @@ pub(crate) fn check_format_names(workspace: &Workspace) -> Vec<Finding> {
             continue;
         };
         let path = file.path.as_str();
-        let is_pending = FORMAT_NAMERS_PENDING
-            .iter()
-            .any(|directory| path.starts_with(directory));
-        if !unused.remove(path) && !is_pending {
+        if !unused.remove(path) {
             findings.push(Finding::on_line(
                 path,
                 line,

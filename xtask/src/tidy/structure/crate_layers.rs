@@ -1,13 +1,13 @@
-//! The rooms of the house: every crate, the floor it stands on and what it may know. The one place where this is
+//! The crates of the workspace: the layer of each, and which crates it may depend on. The only place where this is
 //! written as data; `ARCHITECTURE.md` shows the same picture to people.
 //!
-//! Rules read from it by `layers` and `purity`:
-//! * A crate depends only on crates of lower floors, and on same-floor crates listed in its `peers`.
-//! * Where `only` is given, the crate depends on those of ours and no others, whatever their floor.
-//! * Crates of `FOR_TESTS` are development dependencies only, of any floor.
-//! * Other development dependencies may also stay on the crate's own floor, because a test may need a neighbour's
+//! `layers` and `purity` read it. The rules:
+//! * A crate depends only on crates of lower layers, and on crates of its own layer listed in its `peers`.
+//! * Where `only` is given, the crate depends on those of ours and no others, whatever their layer.
+//! * Crates of `FOR_TESTS` are development dependencies only, of any layer.
+//! * Other development dependencies may also be of the crate's own layer, because a test may need a neighbour's
 //!   data, but not point up.
-//! * Libraries listed in `RESERVED_LIBRARIES` belong to the rooms named there.
+//! * Libraries listed in `RESERVED_LIBRARIES` belong to the crates named there.
 //!
 //! Not here: the checks themselves.
 
@@ -23,20 +23,20 @@ pub(crate) struct CrateRule {
 }
 
 impl CrateRule {
-    const fn new(package: &'static str, floor: u8) -> Self {
+    const fn new(package: &'static str, layer: u8) -> Self {
         Self {
             package,
-            layer: floor,
+            layer,
             pure: false,
             allowed_peers: &[],
             allowed_dependencies: None,
         }
     }
 
-    const fn pure(package: &'static str, floor: u8) -> Self {
+    const fn pure(package: &'static str, layer: u8) -> Self {
         Self {
             pure: true,
-            ..Self::new(package, floor)
+            ..Self::new(package, layer)
         }
     }
 
@@ -49,7 +49,7 @@ impl CrateRule {
     }
 }
 
-/// Crates that exist for tests, and that tests of any floor may use.
+/// Crates that exist for tests, and that tests of any layer may use.
 pub(crate) const FOR_TESTS: &[&str] = &[
     "contexture-testdata",
     "contexture-store-testkit",
@@ -89,6 +89,14 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::pure("contexture-condense", 2),
     CrateRule {
         allowed_peers: &["contexture-prompt-cache", "contexture-condense"],
+        ..CrateRule::pure("contexture-report", 2)
+    },
+    CrateRule {
+        allowed_peers: &[
+            "contexture-prompt-cache",
+            "contexture-condense",
+            "contexture-report",
+        ],
         ..CrateRule::pure("contexture-compile", 2)
     },
     CrateRule::pure("contexture-sessions", 2),
@@ -124,12 +132,12 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::new("xtask", 10),
 ];
 
-/// The room of a package.
+/// Returns the rule of a package.
 pub(crate) fn find_crate_rule(package: &str) -> Option<&'static CrateRule> {
-    CRATE_RULES.iter().find(|room| room.package == package)
+    CRATE_RULES.iter().find(|rule| rule.package == package)
 }
 
-/// Libraries that only some rooms may depend on, and why. Tests may use them anywhere.
+/// Libraries that only some crates may depend on, and why. Tests may use them anywhere.
 pub(crate) struct ReservedLibraries {
     pub(crate) libraries: &'static [&'static str],
     pub(crate) crates: &'static [&'static str],
@@ -233,35 +241,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_room_named_by_a_rule_exists() {
+    fn every_crate_named_by_a_rule_exists() {
         let named = RESERVED_LIBRARIES
             .iter()
             .flat_map(|reserved| reserved.crates.iter());
         let peers = CRATE_RULES
             .iter()
-            .flat_map(|room| room.allowed_peers.iter());
+            .flat_map(|rule| rule.allowed_peers.iter());
         let only = CRATE_RULES
             .iter()
-            .flat_map(|room| room.allowed_dependencies.unwrap_or_default().iter());
+            .flat_map(|rule| rule.allowed_dependencies.unwrap_or_default().iter());
         for name in named.chain(peers).chain(only).chain(FOR_TESTS) {
-            assert!(find_crate_rule(name).is_some(), "{name} is not a room");
+            assert!(find_crate_rule(name).is_some(), "{name} has no rule");
         }
         assert!(find_crate_rule("contexture").is_some());
     }
 
     #[test]
-    fn pure_rooms_stand_only_on_pure_rooms() {
-        let ships = |room: &CrateRule| !FOR_TESTS.contains(&room.package);
-        let impure_below = |floor| {
+    fn pure_crates_have_only_pure_crates_below() {
+        let ships = |rule: &CrateRule| !FOR_TESTS.contains(&rule.package);
+        let impure_below = |layer| {
             CRATE_RULES
                 .iter()
-                .any(|room| !room.pure && ships(room) && room.layer < floor)
+                .any(|rule| !rule.pure && ships(rule) && rule.layer < layer)
         };
         assert!(
             CRATE_RULES
                 .iter()
-                .filter(|room| room.pure)
-                .all(|room| !impure_below(room.layer))
+                .filter(|rule| rule.pure)
+                .all(|rule| !impure_below(rule.layer))
         );
     }
 }

@@ -2,9 +2,7 @@
 //!
 //! Not here: comments that say why (`comments`).
 
-use std::collections::BTreeMap;
-
-use crate::tidy::exempt::{DOC_COMMENTS_PENDING, HELP_TEXTS};
+use crate::tidy::exempt::HELP_TEXTS;
 use crate::tidy::files::source::LexedSource;
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
@@ -15,54 +13,16 @@ const ENDS: &[char] = &['.', ':', '?', '!', '…'];
 /// What may stand behind the end.
 const CLOSING: &[char] = &[')', '"', '*', '_', '`'];
 
-/// Checks the first paragraph of each documentation comment of a crate that is not pending.
+/// Checks the first paragraph of each documentation comment.
 pub(crate) fn check_doc_comments(workspace: &Workspace) -> Vec<Finding> {
-    doc_comment_findings(workspace)
-        .filter(|(directory, _)| !DOC_COMMENTS_PENDING.contains(directory))
-        .map(|(_, finding)| finding)
-        .collect()
-}
-
-/// Counts the findings of each pending crate.
-pub(crate) fn count_pending_doc_comments(workspace: &Workspace) -> Vec<Finding> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (directory, _) in doc_comment_findings(workspace) {
-        if DOC_COMMENTS_PENDING.contains(&directory) {
-            *counts.entry(directory).or_default() += 1;
-        }
-    }
-    // An entry without findings is one as well, so that the list only becomes shorter.
-    DOC_COMMENTS_PENDING
-        .iter()
-        .map(|directory| match counts.get(directory) {
-            Some(count) => {
-                let what = format!("{count} documentation comments begin with no sentence");
-                Finding::on_file(
-                    directory,
-                    what,
-                    "write three words or more, and a full stop",
-                )
-            }
-            None => {
-                let what = "all documentation comments begin with a sentence";
-                Finding::on_file(directory, what, "remove it from DOC_COMMENTS_PENDING")
-            }
-        })
-        .collect()
-}
-
-fn doc_comment_findings(workspace: &Workspace) -> impl Iterator<Item = (&str, Finding)> {
     workspace
         .shipped_files()
         .filter_map(|(file, source)| Some((file.crate_directory()?, file, source)))
         .filter(|(directory, ..)| {
             directory.starts_with("crates/") && !HELP_TEXTS.contains(directory)
         })
-        .flat_map(|(directory, file, source)| {
-            check_file(file, source)
-                .into_iter()
-                .map(move |finding| (directory, finding))
-        })
+        .flat_map(|(_, file, source)| check_file(file, source))
+        .collect()
 }
 
 fn check_file(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
@@ -138,15 +98,5 @@ mod tests {
             found("#[cfg(test)]\nmod tests {\n    /// Name.\n    struct A;\n}"),
             0
         );
-    }
-
-    #[test]
-    fn pending_crates_are_counted() {
-        let directory = DOC_COMMENTS_PENDING[0];
-        let path = format!("{directory}/src/b.rs");
-        let workspace = Workspace::of(&[(path.as_str(), "/// Name.\nstruct A;")]);
-        assert_eq!(check_doc_comments(&workspace), []);
-        let counts = count_pending_doc_comments(&workspace);
-        assert!(counts[0].what.starts_with("1 documentation"), "{counts:?}");
     }
 }

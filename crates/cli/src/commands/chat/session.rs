@@ -4,10 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use contexture::compile::{Width, read_tool, render_table};
+use contexture::engine::CompactOptions;
+use contexture::ir::Role;
 use contexture::layers::builtin::UnknownFields;
 use contexture::runs::{Agent, Run, RunStatus, list_runs, waiting_calls};
 use contexture::store::{NodeKind, PathEnd, ReadRequest};
-use contexture::{CompactOptions, Conversation, Item, Message, Role};
+use contexture::{Conversation, Item, Message};
 
 use crate::chat::{AgentArguments, RunPrinter, drive_run, next_commands, print_run_result};
 use crate::commands::chat::slash::{HELP, SlashCommand};

@@ -99,7 +99,11 @@ async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut V
         Ok(DatabaseAddress::Postgres(_)) => {
             return check_postgres(arguments, globals, checks).await;
         }
-        _ => {
+        Err(error) => {
+            return checks.push(DoctorCheck::from_failure("database", error.into()));
+        }
+        // Memory, the only address that is left.
+        Ok(_) => {
             let found = format!("{address}, which keeps nothing");
             return checks.push(
                 DoctorCheck::new("database", CheckState::Warn, found)

@@ -9,12 +9,12 @@ use utoipa::IntoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Which branch.
+/// The branch that a request is about.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct BranchParams {
-    /// The branch. Default: the active one.
+    /// Name of the branch. Default: the active one.
     pub(crate) branch: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(rewind))
 }
 
-/// The branches of a conversation.
+/// Lists the branches of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/branches", tag = "branches",
     params(("conversation" = String, Path, description = "Its id")),
@@ -46,19 +46,19 @@ async fn list(
     Ok(Json(BranchesDocument { branches }))
 }
 
-/// A branch to be made.
+/// A branch to be created.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewBranchDocument {
-    /// Its name.
+    /// Name of the new branch.
     name: String,
-    /// The branch where it begins. Default: the active one.
+    /// Name of the branch at whose head it begins. Default: the active one.
     from: Option<String>,
-    /// The node where it begins, instead of a branch.
+    /// Id of the node at which it begins, instead of a branch.
     at: Option<String>,
 }
 
-/// Makes a branch, without switching to it.
+/// Creates a branch, without switching to it.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/branches", tag = "branches", request_body = NewBranchDocument,
     params(("conversation" = String, Path, description = "Its id"), IdempotencyKeyParam),
@@ -87,7 +87,7 @@ async fn create(
     ))
 }
 
-/// A branch.
+/// Returns a branch of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/branches/{branch}", tag = "branches",
     params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name")),
@@ -144,20 +144,20 @@ async fn activate(
     Ok(Json((&chat.switch_branch(&name).await?).into()))
 }
 
-/// Where to go back to: one of these.
+/// The point to go back to: exactly one of the fields is given.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RewindDocument {
-    /// A message.
+    /// Id of the message with which the new branch ends.
     message: Option<String>,
-    /// A node.
+    /// Id of the node with which the new branch ends.
     node: Option<String>,
-    /// Before the first message: the new branch is empty.
+    /// Whether to go back to before the first message: the new branch is empty.
     #[serde(default)]
     beginning: bool,
 }
 
-/// Goes back: a new branch that ends there, made active. What is left behind stays on its branch.
+/// Goes back: creates a branch that ends there, and makes it active. What came after stays on its branch.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/rewind", tag = "branches", request_body = RewindDocument,
     params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),

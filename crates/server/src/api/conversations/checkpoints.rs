@@ -24,7 +24,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(restore))
 }
 
-/// The checkpoints of a conversation.
+/// Lists the checkpoints of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/checkpoints", tag = "branches",
     params(("conversation" = String, Path, description = "Its id")),
@@ -43,7 +43,7 @@ async fn list(
     Ok(Json(CheckpointsDocument { checkpoints }))
 }
 
-/// A checkpoint.
+/// Returns a checkpoint of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
@@ -67,7 +67,7 @@ async fn show(
     Ok(Json(found.into()))
 }
 
-/// Names the place where a branch ends; a checkpoint of that name is moved there.
+/// Sets a checkpoint to the head of a branch; one that has the name already is moved there.
 #[utoipa::path(
     put, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), BranchParams),
@@ -83,7 +83,7 @@ async fn set(
     Ok(Json((&chat.checkpoint(&name).await?).into()))
 }
 
-/// Deletes a checkpoint's name; what it led to stays.
+/// Deletes a checkpoint's name; the node it points to stays.
 #[utoipa::path(
     delete, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
@@ -101,7 +101,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Goes back to a checkpoint: a new branch that ends there, made active.
+/// Goes back to a checkpoint: creates a branch that ends there, and makes it active.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/checkpoints/{checkpoint}/restore", tag = "branches",
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), IdempotencyKeyParam),

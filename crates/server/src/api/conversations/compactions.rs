@@ -27,7 +27,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(uncompact))
 }
 
-/// The compactions in effect on a branch.
+/// Lists the compactions in effect on a branch.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/compactions", tag = "compile",
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
@@ -44,30 +44,30 @@ async fn list(
     Ok(Json(CoversDocument { compactions }))
 }
 
-/// What to compact, and for whom.
+/// The span to compact, and the model it is compacted for.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompactDocument {
-    /// The format of the requests it is made for: `anthropic` (the default), `openai-chat`, `openai-responses`, `gemini`.
+    /// Format of the requests it is made for: `anthropic` (the default), `openai-chat`, `openai-responses`, `gemini`.
     to: Option<String>,
-    /// The model it is made for: its window, its tokens.
+    /// Name of the model it is made for, which decides window and token counts.
     model: String,
-    /// Tokens the model can hold. Default: the model's.
+    /// Size of the context window in tokens. Default: the model's.
     window: Option<u64>,
-    /// How much of the window stays as it is, in per cent. Default 40.
+    /// Percentage of the window that stays as it is. Default 40.
     #[schema(minimum = 0, maximum = 100)]
     keep: Option<u8>,
-    /// The first node to stand for. Default: what no longer fits, else the older half.
+    /// Id of the first node to cover. Default: what no longer fits, else the older half.
     first: Option<String>,
-    /// The last, if the first is said.
+    /// Id of the last node to cover; required with `first`.
     last: Option<String>,
-    /// A summary to stand before the manifest.
+    /// Summary to place before the manifest. Default: none.
     summary: Option<String>,
-    /// Only tell what would be stored. Default: no.
+    /// Whether to return the compaction without storing it. Default: no.
     dry_run: Option<bool>,
 }
 
-/// Puts a manifest in the place of a branch's older part. The messages stay.
+/// Covers the older part of a branch with a manifest. The messages stay in the tree.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/compactions", tag = "compile", request_body = CompactDocument,
     params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
@@ -133,7 +133,7 @@ fn compact_options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
     Ok(options)
 }
 
-/// Takes a compaction back: what it stands for is shown again.
+/// Takes a compaction back: what it covers is shown again.
 #[utoipa::path(
     delete, path = "/conversations/{conversation}/compactions/{compaction}", tag = "compile",
     params(("conversation" = String, Path, description = "Its id"), ("compaction" = String, Path, description = "Its node"), BranchParams),

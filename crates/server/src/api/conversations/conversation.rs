@@ -34,7 +34,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(show, change, delete))
 }
 
-/// Which conversations.
+/// The conversations to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -45,18 +45,18 @@ struct ListConversationsParams {
     title: Option<String>,
     /// Only those whose metadata has these values: a JSON object of texts, numbers, booleans and nulls.
     metadata: Option<String>,
-    /// Only those written to since, in milliseconds since the Unix epoch.
+    /// Only those written to at or after this time, in milliseconds since the Unix epoch.
     updated_since: Option<i64>,
-    /// Only those written to before.
+    /// Only those written to before this time, in milliseconds since the Unix epoch.
     updated_before: Option<i64>,
-    /// At most so many. Default 100.
+    /// Maximum number of conversations. Default 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// Go on behind the page that gave this as `next`.
+    /// Value of `next` of the previous page. Default: the first page.
     after: Option<String>,
 }
 
-/// The owner's conversations, most recently updated first.
+/// Lists the owner's conversations, most recently updated first.
 #[utoipa::path(
     get, path = "/conversations", tag = "conversations", params(ListConversationsParams),
     responses((status = 200, description = "A page", body = ConversationsDocument), ReadRefusals)
@@ -98,7 +98,7 @@ async fn list(
     }))
 }
 
-/// All of these values. Whatever is no plain value is refused.
+/// Parses a filter that requires all of these values; anything but a plain value is refused.
 fn parse_metadata_filter(text: &str) -> Result<MetadataFilter, Problem> {
     let refused = |why: String| Problem::new(Code::BadQuery, format!("`metadata`: {why}"));
     let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(text)
@@ -128,24 +128,24 @@ fn parse_metadata_filter(text: &str) -> Result<MetadataFilter, Problem> {
         .map(MetadataFilter::All)
 }
 
-/// A conversation to be made.
+/// A conversation to be created.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewDocument {
-    /// Its id: 1 to 128 of the characters A-Z a-z 0-9 . _ : -. Default: one is made.
+    /// Id of the conversation: 1 to 128 of the characters A-Z a-z 0-9 . _ : -. Default: one is made.
     #[schema(max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     id: Option<String>,
-    /// What people call it.
+    /// Title for people. Default: none.
     title: Option<String>,
-    /// The subject, an end user say.
+    /// Subject of the conversation, such as an end user. Default: none.
     resource: Option<String>,
-    /// The caller's own data.
+    /// Values to attach, by key. Default: none.
     #[serde(default)]
     #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
     metadata: Option<BTreeMap<String, Raw>>,
 }
 
-/// Makes a conversation with the empty branch `main`.
+/// Creates a conversation with the empty branch `main`.
 #[utoipa::path(
     post, path = "/conversations", tag = "conversations", request_body = NewDocument, params(IdempotencyKeyParam),
     responses(
@@ -183,7 +183,7 @@ async fn create(
     ))
 }
 
-/// A conversation.
+/// Returns a conversation, without its tree.
 #[utoipa::path(
     get, path = "/conversations/{conversation}", tag = "conversations",
     params(("conversation" = String, Path, description = "Its id")),
@@ -207,21 +207,21 @@ async fn show(
     ))
 }
 
-/// What changes; what is not said stays.
+/// A change of a conversation; fields that are left out stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ChangeDocument {
-    /// The title; `null` removes it.
+    /// New title; `null` removes it.
     #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// Metadata, key by key; `null` removes a key, keys that are not named stay.
+    /// New metadata by key; `null` removes a key, and other keys stay.
     #[serde(default)]
     #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
     metadata: Option<BTreeMap<String, Option<Raw>>>,
 }
 
-/// Tells what is said to be `null` from what is not said.
+/// Deserializes a field that is present, so that `null` differs from a missing field.
 fn deserialize_present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

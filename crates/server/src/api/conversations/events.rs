@@ -31,22 +31,23 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(events))
 }
 
-/// Which events.
+/// The events to list or to follow.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListEventsParams {
-    /// Behind this number. Default 0: from the first.
+    /// Number of the event after which to begin. Default 0: with the first.
     after: Option<u64>,
-    /// At most so many; a stream has no end. Default 100.
+    /// Maximum number of events; a stream has no end. Default 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
 
-/// What happened to a conversation, in order. Asked for `text/event-stream`, what happens from now on follows, until the
-/// conversation is deleted or the server stops; whoever comes back with `last-event-id` misses nothing of it. Answers that
-/// pass through this server come piece by piece as they are streamed, as events `delta` without an id: those are not sent
-/// again.
+/// Lists what happened to a conversation, in order, or follows it as a stream.
+///
+/// With `accept: text/event-stream`, new events follow until the conversation is deleted or the server stops; a client
+/// that comes back with `last-event-id` misses none. Pieces of answers that pass through this server are sent as events
+/// `delta` without an id, and are not sent again.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/events", tag = "events",
     params(
@@ -91,7 +92,7 @@ async fn events(
     Ok(Json(EventsDocument { events, more }).into_response())
 }
 
-/// Both as they come, as long as there may be more of the first.
+/// Merges both streams, and ends with the first.
 fn merge_until_first_ends(
     events: impl Stream<Item = Event>,
     deltas: impl Stream<Item = Event>,
@@ -103,7 +104,7 @@ fn merge_until_first_ends(
         .filter_map(ready)
 }
 
-/// Pieces of answers. Whoever is too slow for them is told how many it missed.
+/// Converts pieces of answers to events; a receiver that is too slow is told how many it missed.
 fn delta_events(receiver: Receiver<DeltaDocument>) -> impl Stream<Item = Event> {
     stream::unfold(receiver, async |mut receiver| {
         let event = match receiver.recv().await {

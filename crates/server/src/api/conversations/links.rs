@@ -1,11 +1,11 @@
 //! What links name: parts of long outputs, by lines or by what they say.
 
 use axum::extract::State;
-use contexture::MessageView;
 use contexture::compile::Link;
 use contexture::compile::reading::{
     FindOptions, Matcher, Pattern, TextPosition, extract_excerpt, find_lines,
 };
+use contexture::engine::MessageView;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -18,37 +18,37 @@ use crate::problem::{Code, Problem};
 use crate::state::App;
 use contexture_api::{ExcerptDocument, FoundDocument};
 
-/// The most lines that are found or shown around.
+/// Maximum number of lines that are found, or shown around a match.
 const MAX_LINES: usize = 1_000;
-/// The most characters of one answer.
+/// Maximum number of characters in one answer.
 const MAX_CHARACTERS: usize = 1 << 20;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(read))
 }
 
-/// Which part of what.
+/// The link to read, and the part of its text to return.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ReadLinkParams {
-    /// The link: `context://…`.
+    /// Link to read: `context://…`.
     link: String,
-    /// The branch. Default: the active one.
+    /// Name of the branch. Default: the active one.
     branch: Option<String>,
-    /// The first line. Default 1.
+    /// Number of the first line. Default 1.
     from: Option<u64>,
-    /// The last line. Default: as far as one answer goes, 1,048,576 characters.
+    /// Number of the last line. Default: as far as one answer goes, 1,048,576 characters.
     to: Option<u64>,
-    /// Only lines that have this text, in any case.
+    /// Text to find, ignoring case; only lines that contain it are returned.
     text: Option<String>,
-    /// Only lines that this regular expression matches.
+    /// Regular expression to find; only lines that match it are returned.
     regex: Option<String>,
-    /// So many lines around each. Default 0, at most 1,000.
+    /// Number of lines to show around each match. Default 0, at most 1,000.
     around: Option<usize>,
 }
 
-/// A part of what a link names, or the lines of it that match.
+/// Returns a part of what a link names, or the lines of it that match.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/read", tag = "messages",
     params(("conversation" = String, Path, description = "Its id"), ReadLinkParams),
@@ -113,7 +113,7 @@ async fn read(
     ))))
 }
 
-/// A part, or lines that match.
+/// A part of a text, or the lines of it that match.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum ReadDocument {

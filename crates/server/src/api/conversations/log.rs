@@ -22,14 +22,14 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(log))
 }
 
-/// Which page.
+/// The page of the log to return.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct LogParams {
-    /// Behind this place, the `next` of the page before. Default: from the newest.
+    /// Value of `next` of the previous page. Default: from the newest.
     after: Option<String>,
-    /// At most so many. Default 50.
+    /// Maximum number of messages. Default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }

@@ -4,9 +4,10 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use contexture::EngineError;
+use contexture::engine::MessageView;
 use contexture::ir::{Item, Raw, UiMessage, message};
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
-use contexture::{EngineError, MessageView};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -33,29 +34,29 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(item))
 }
 
-/// Whose view, and on which branch.
+/// The audience and the branch of the messages.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct MessagesParams {
-    /// The branch. Default: the active one.
+    /// Name of the branch. Default: the active one.
     branch: Option<String>,
-    /// For whom. Default: `user`.
+    /// Audience that the messages are for. Default: `user`.
     #[param(inline)]
     audience: Option<Audience>,
 }
 
-/// For whom messages are shown.
+/// The audience that messages are shown to.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Audience {
-    /// A person.
+    /// A person, who does not see what the host added for the model.
     User,
-    /// A model: what the host added for it is there, what only people see is not.
+    /// A model, which does not see what is meant for people only.
     Model,
 }
 
-/// The messages of a branch, as the AI SDK has them.
+/// Returns the messages of a branch, in the format of the AI SDK.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/messages", tag = "messages",
     params(("conversation" = String, Path, description = "Its id"), MessagesParams),
@@ -79,16 +80,16 @@ async fn messages(
     }))
 }
 
-/// What is to be stored, in one transaction: messages, and items behind them.
+/// Messages to be stored, and items behind them, in one transaction.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AppendDocument {
-    /// Messages as the AI SDK has them. One whose id is stored is compared: the same is left alone, one that grew at the
-    /// end gets what is new, one that changed opens a branch.
+    /// Messages in the format of the AI SDK. A message whose id is stored is compared: one that is equal is skipped,
+    /// one that grew at the end is extended, one that changed opens a branch.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     messages: Option<Vec<Raw>>,
-    /// Items as Open Responses has them.
+    /// Items in the format of Open Responses.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     items: Option<Vec<Raw>>,
@@ -149,23 +150,23 @@ async fn append(
     ))
 }
 
-/// Which items.
+/// The items to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListItemsParams {
-    /// The branch. Default: the active one.
+    /// Name of the branch. Default: the active one.
     branch: Option<String>,
-    /// The node the path ends at, instead of a branch.
+    /// Id of the node at which the path ends, instead of a branch.
     at: Option<String>,
-    /// At most so many. Default 100.
+    /// Maximum number of items. Default 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// Go on behind the page that gave this as `next`.
+    /// Value of `next` of the previous page. Default: the first page.
     after: Option<String>,
 }
 
-/// Where a page ended: the node of the path, so that all pages are of one, and the depth to go on from.
+/// The end of a page: the head of its path, so that all pages are of one path, and the depth to continue from.
 #[derive(Deserialize, Serialize)]
 struct ItemCursor {
     conversation: String,
@@ -173,7 +174,7 @@ struct ItemCursor {
     depth: u64,
 }
 
-/// The items of a path, oldest first.
+/// Lists the items of a path, oldest first.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/items", tag = "messages",
     params(("conversation" = String, Path, description = "Its id"), ListItemsParams),
@@ -241,7 +242,7 @@ async fn items(
     Ok(([(ETAG, etag::head_etag(read.head))], Json(document)))
 }
 
-/// One item, wherever it stands.
+/// Returns one item, wherever it is in the tree.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/items/{item}", tag = "messages",
     params(("conversation" = String, Path, description = "Its id"), ("item" = String, Path, description = "The node's id, 32 hexadecimal digits")),

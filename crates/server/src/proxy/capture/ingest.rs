@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use contexture::engine::{IngestRequest, Ingested};
 use contexture::ir::{ConversationId, Transcript};
 use contexture::layers::builtin::Skills;
-use contexture::{DocumentKind, Engine, IngestRequest, Ingested, Owner, lift};
+use contexture::wire::DocumentKind;
+use contexture::{Engine, Owner, lift};
 use serde_json::value::RawValue;
 
 use crate::proxy::control_headers::ControlHeaders;

@@ -2,9 +2,9 @@
 //!
 //! Not here: what the ledger is (`ledger`), who waits for the answer (`task`, `server_tools`).
 
-use contexture::engine::AnswerOptions;
+use contexture::EngineError;
+use contexture::engine::{AnswerOptions, Ingested, InterceptedCall, Recorded};
 use contexture::ir::Transcript;
-use contexture::{EngineError, Ingested, InterceptedCall, Recorded};
 
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::count_not_booked;

@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
+use contexture::engine::{Ingested, MatchKind};
 use contexture::ir::Transcript;
-use contexture::{Format, Ingested, MatchKind, Owner};
+use contexture::{Format, Owner};
 use tokio::sync::oneshot;
 
 use crate::config::PolicyConfig;

@@ -10,12 +10,9 @@ use contexture::compile::{
     CacheUsage, CalibratedRange, Clear, ClearPolicy, CompileError, Compiled, CountedRequest,
     HistoryPolicy, MarkerPolicy, Outline, PreviewPolicy, Previewing, Target, TextSize, Window,
 };
-use contexture::engine::Trigger;
+use contexture::engine::{Ingested, PrepareOptions, Trigger};
 use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
-use contexture::{
-    CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format, Ingested,
-    PrepareOptions,
-};
+use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
 
 use crate::config::{CostCondition, PolicyConfig, WindowConfig};
 use crate::proxy::capture::ingest::{IngestedRequest, ParsedRequest};
@@ -87,14 +84,14 @@ struct RequestChanges {
     marks: Option<MarkerPolicy>,
 }
 
-/// Which of the requests for one answer it is.
+/// The position of a request among those for one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolRound {
-    /// The client's.
+    /// The first request: the client's own, or its rewrite.
     First,
-    /// One of ours, with the outputs of server tools.
+    /// A later request of the server, with the outputs of server tools.
     Later,
-    /// The same, in which the model may call no tool.
+    /// The last such request, in which the model may call no tool.
     Last,
 }
 

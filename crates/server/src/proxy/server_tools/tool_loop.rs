@@ -4,12 +4,13 @@
 //! Each round is stored with the outputs of the tools, in one append, before the model is asked again: what was paid for is
 //! never lost, and a later request finds the calls in its history.
 
+use contexture::Format;
 use contexture::catalogue::Cost;
+use contexture::engine::{Ingested, InterceptedCall, Recorded};
 use contexture::ir::{FinishReason, Item, Transcript, Usage};
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 use contexture::wire::StreamEvent;
 use contexture::wire::proxy::MergedEnding;
-use contexture::{Format, Ingested, InterceptedCall, Recorded};
 use serde_json::Value;
 
 use crate::proxy::capture::parse_answer;

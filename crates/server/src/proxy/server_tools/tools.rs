@@ -2,8 +2,9 @@
 
 use contexture::compile::reading::ReadReply;
 use contexture::compile::{READ_TOOL, read_tool};
+use contexture::engine::InterceptedCall;
 use contexture::ir::{FunctionCall, FunctionCallOutput, Item, Output, Raw, Status, ToolDefinition};
-use contexture::{Conversation, EngineError, InterceptedCall};
+use contexture::{Conversation, EngineError};
 
 /// A tool that the proxy answers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use contexture::{Engine, SqliteStore};
+use contexture::Engine;
+use contexture::store_sqlite::SqliteStore;
 use contexture_server::NewKey;
 use contexture_upstream_testkit::ScriptedProvider;
 use serde_json::json;

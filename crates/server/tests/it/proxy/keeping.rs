@@ -1,6 +1,7 @@
 //! What is kept of what passes.
 
-use contexture::{Engine, SqliteStore};
+use contexture::Engine;
+use contexture::store_sqlite::SqliteStore;
 use contexture_upstream_testkit::ScriptedProvider;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use contexture::ModelSpec;
+use contexture::catalogue::ModelSpec;
 use contexture::compile::{
     Band, CacheRules, CacheSimulator, CacheUsage, Clear, Compiled, Compiler, Content, Contribution,
     HistoryPolicy, MarkerPolicy, Outline, Rates, RequestPart, Target, TokenBounds, active_markers,
@@ -16,7 +16,8 @@ use contexture::engine::Clock;
 use contexture::ir::{
     FinishReason, Item, Message, RequestOptions, ResponseInfo, Role, Transcript, Usage,
 };
-use contexture::{Catalogue, Dialect, DocumentKind, Engine, Format, lift, lower};
+use contexture::wire::{Dialect, DocumentKind};
+use contexture::{Catalogue, Engine, Format, lift, lower};
 use contexture_upstream_testkit::{Received, UpstreamResponse as Scripted};
 use serde_json::Value;
 

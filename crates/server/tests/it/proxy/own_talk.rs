@@ -1,8 +1,8 @@
 //! A client of any format in front of a provider whose model reads what it was not shown.
 
 use contexture::ir::{Item, Message, RequestOptions, Role, ToolDefinition, Transcript};
-use contexture::wire::{Accumulator, StreamFraming};
-use contexture::{Dialect, DocumentKind, Engine, Format, lift, lower};
+use contexture::wire::{Accumulator, Dialect, DocumentKind, StreamFraming};
+use contexture::{Engine, Format, lift, lower};
 use contexture_testdata::{Validator, request_validator, schema};
 use contexture_upstream_testkit::{Provider, Received, ScriptedProvider};
 use reqwest::{Method, StatusCode};

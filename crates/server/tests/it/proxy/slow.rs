@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use contexture::{Engine, SqliteStore};
+use contexture::Engine;
+use contexture::store_sqlite::SqliteStore;
 use contexture_upstream_testkit::ScriptedProvider;
 use flate2::Compression;
 use flate2::write::GzEncoder;
