@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-use contexture_text::excerpt;
+use contexture_text::truncate_chars;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::price::write_decimal;
@@ -144,7 +144,7 @@ impl std::str::FromStr for Money {
             Some(Self(whole.checked_mul(DOLLAR)?.checked_add(rest)?))
         };
         read().ok_or_else(|| MoneyError {
-            found: excerpt(text, 40),
+            found: truncate_chars(text, 40),
         })
     }
 }

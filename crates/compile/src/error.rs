@@ -37,10 +37,10 @@ pub enum Refusal {
         reserve: u64,
     },
     /// There is nothing a model could answer.
-    #[error("nothing to say: {format} needs at least one message")]
+    #[error("nothing to say: {target} needs at least one message")]
     NothingToSay {
-        /// Format of the target.
-        format: Format,
+        /// Name of the target's format or adapter.
+        target: String,
     },
     /// The target takes no requests.
     #[error("{format} is not a provider's format: it takes no requests")]

@@ -36,7 +36,7 @@ pub use contexture_condense::{
 pub use contexture_prompt_cache::{
     CacheAdvice, CacheDiff, CacheMarker, CacheReport, CacheRules, CacheSimulator, CacheState,
     CacheUsage, CachedContent, CachedPrefix, CallTokens, ContentIgnored, ContentReport, DiffError,
-    DiffTarget, Difference, Framing, MarkReport, MarkerPlan, MarkerPolicy, MarkerReason, Outline,
+    DiffTarget, Difference, Framing, MarkerPlan, MarkerPolicy, MarkerReason, MarkerReport, Outline,
     OutlineError, OutlineSegment, Rates, RebilledCost, RequestPart, Rewrite, RewriteValue,
     SegmentStability, TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers,
     predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,

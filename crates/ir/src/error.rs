@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use contexture_text::excerpt;
+use contexture_text::truncate_chars;
 
 /// A JSON document that is not the value it should be.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ impl Error {
         Self::Unexpected {
             path: String::new(),
             expected,
-            found: excerpt(found, 60),
+            found: truncate_chars(found, 60),
         }
     }
 

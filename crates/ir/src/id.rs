@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use contexture_text::excerpt;
+use contexture_text::truncate_chars;
 
 use crate::error::Error;
 
@@ -56,7 +56,7 @@ macro_rules! binary_id {
             fn from_str(text: &str) -> Result<Self, Error> {
                 parse_hex(text).map(Self).ok_or_else(|| Error::BadId {
                     kind: $kind,
-                    value: excerpt(text, 80),
+                    value: truncate_chars(text, 80),
                     rule: "expected 32 hexadecimal digits",
                 })
             }
@@ -151,7 +151,7 @@ macro_rules! text_id {
                 let allowed: fn(char) -> bool = $allowed;
                 // Bytes are bounded and not characters, because keys of databases are.
                 if text.is_empty() || text.len() > $max || !text.chars().all(allowed) {
-                    return Err(Error::BadId { kind: $kind, value: excerpt(text, 80), rule: $rule });
+                    return Err(Error::BadId { kind: $kind, value: truncate_chars(text, 80), rule: $rule });
                 }
                 Ok(Self(text.into()))
             }

@@ -22,7 +22,7 @@ mod tool;
 mod transcript;
 mod ui_message;
 
-pub use contexture_text::excerpt;
+pub use contexture_text::truncate_chars;
 pub use error::Error;
 pub use fragment::{
     Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,

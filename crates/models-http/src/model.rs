@@ -99,11 +99,11 @@ impl HttpModel {
             max_body: self.options.max_body,
         };
         if request.format != self.provider.format() {
-            let spoken = self.provider.format();
+            let provider_format = self.provider.format();
             return Err(ModelError::Refused {
                 model: request.model,
                 reason: format!(
-                    "the payload is {}, the provider speaks {spoken}",
+                    "the payload is {}, the provider speaks {provider_format}",
                     request.format
                 ),
                 too_long: false,
@@ -115,9 +115,9 @@ impl HttpModel {
             ResponseMode::Whole => request.payload,
             ResponseMode::Stream => request_streaming(request.format, request.payload),
         });
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            tries += 1;
+            attempts += 1;
             let ask = self.client.post(url.clone()).headers(self.headers.clone());
             let sent = ask.body(body.clone()).send();
             let answer = call.with_deadline(time.first_byte, "answer", sent).await;
@@ -129,8 +129,8 @@ impl HttpModel {
                     Err(error) => error,
                 };
             // The jitter is drawn here, so that `retry_delay` stays a pure function that a table can test.
-            let spread = fastrand::f64();
-            let wait = retry::retry_delay(&self.options.retries, tries, &error, spread);
+            let jitter = fastrand::f64();
+            let wait = retry::retry_delay(&self.options.retries, attempts, &error, jitter);
             // A wait beyond the deadline would only turn this error into a timeout.
             match wait.filter(|wait| Instant::now() + *wait < call.deadline) {
                 None => return Err(error),
@@ -138,7 +138,7 @@ impl HttpModel {
                     count_client_retry(request.format, &request.model, error.kind());
                     let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                     tracing::debug!(
-                        tries,
+                        tries = attempts,
                         wait_ms,
                         kind = error.kind(),
                         "the call is tried again"

@@ -7,21 +7,21 @@ use reqwest::header::HeaderMap;
 
 use crate::options::RetryLimits;
 
-/// The wait before try number `tries + 1`, if there is to be one. `spread` is from 0 to 1.
+/// The wait before attempt number `attempts + 1`, if there is to be one. `jitter` is from 0 to 1.
 pub(crate) fn retry_delay(
     retries: &RetryLimits,
-    tries: u32,
+    attempts: u32,
     error: &ModelError,
-    spread: f64,
+    jitter: f64,
 ) -> Option<Duration> {
-    if tries > retries.limit || !error.is_retryable() {
+    if attempts > retries.limit || !error.is_retryable() {
         return None;
     }
     // Capped at 16 doublings, unlike the policy of runs: with a very short first wait the waits of one request stop growing
     // long before `longest`.
-    let factor = 2_u32.saturating_pow(tries.saturating_sub(1).min(16));
+    let factor = 2_u32.saturating_pow(attempts.saturating_sub(1).min(16));
     let asked = error.retry_after();
-    delay_before_retry(retries.wait, factor, retries.longest, asked, Some(spread))
+    delay_before_retry(retries.wait, factor, retries.longest, asked, Some(jitter))
 }
 
 /// How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date. A date is
@@ -62,14 +62,14 @@ mod tests {
             wait: Duration::from_millis(1000),
             longest: Duration::from_millis(3000),
         };
-        let ms = |tries, error: &ModelError, spread| {
-            retry_delay(&retries, tries, error, spread).map(|wait| wait.as_millis())
+        let ms = |attempts, error: &ModelError, jitter| {
+            retry_delay(&retries, attempts, error, jitter).map(|wait| wait.as_millis())
         };
         let error = limited(None);
-        let waits = [1, 2, 3, 4].map(|tries| ms(tries, &error, 0.5));
+        let waits = [1, 2, 3, 4].map(|attempts| ms(attempts, &error, 0.5));
         assert_eq!(waits, [Some(1000), Some(2000), Some(3000), None]);
         assert_eq!(
-            [0.0, 1.0].map(|spread| ms(1, &error, spread)),
+            [0.0, 1.0].map(|jitter| ms(1, &error, jitter)),
             [Some(750), Some(1250)]
         );
         assert_eq!(ms(1, &limited(Some(2500)), 0.5), Some(2500));
@@ -88,8 +88,8 @@ mod tests {
             wait: Duration::from_millis(1),
             longest: Duration::from_secs(3600),
         };
-        let waits = [16, 17, 18, 40].map(|tries| {
-            retry_delay(&retries, tries, &limited(None), 0.5).map(|wait| wait.as_millis())
+        let waits = [16, 17, 18, 40].map(|attempts| {
+            retry_delay(&retries, attempts, &limited(None), 0.5).map(|wait| wait.as_millis())
         });
         assert_eq!(
             waits,

@@ -29,7 +29,7 @@ pub enum Evictable {
     #[default]
     Copies,
     /// Also texts that are stored nowhere else, which are then lost for good.
-    EvenTheOnly,
+    All,
 }
 
 /// What a sweep did.
@@ -95,35 +95,34 @@ impl SweepReport {
 pub async fn sweep_copies(
     store: &dyn OffloadStore,
     scope: &CopyScope,
-    caps: &EvictionLimits,
+    limits: &EvictionLimits,
     at_ms: i64,
 ) -> Result<SweepReport, OffloadError> {
-    sweep_copies_with(store, scope, caps, at_ms, |_| {}).await
+    sweep_copies_with(store, scope, limits, at_ms, |_| {}).await
 }
 
-/// Does the same, and calls `hook` with each copy once it is evicted.
+/// Does the same, and calls `on_evicted` with each copy once it is evicted.
 ///
 /// # Errors
 /// As [`sweep_copies`].
 pub async fn sweep_copies_with(
     store: &dyn OffloadStore,
     scope: &CopyScope,
-    caps: &EvictionLimits,
+    limits: &EvictionLimits,
     at_ms: i64,
-    mut hook: impl FnMut(&Evicted) + Send,
+    mut on_evicted: impl FnMut(&Evicted) + Send,
 ) -> Result<SweepReport, OffloadError> {
     let mut entries = store.list_copies(scope).await?;
-    entries
-        .retain(|entry| caps.evict == Evictable::EvenTheOnly || entry.copy_kind == CopyKind::Copy);
+    entries.retain(|entry| limits.evict == Evictable::All || entry.copy_kind == CopyKind::Copy);
     // Too old first, then least recently used; ties are ordered by key, so that two sweeps agree.
-    entries.sort_by_key(|entry| (!caps.is_too_old(entry, at_ms), entry.used_ms, entry.key));
+    entries.sort_by_key(|entry| (!limits.is_too_old(entry, at_ms), entry.used_ms, entry.key));
     let mut swept = SweepReport {
         remaining: entries.len() as u64,
         remaining_bytes: entries.iter().map(|entry| entry.bytes).sum(),
         ..SweepReport::default()
     };
     for entry in entries {
-        let Some(by) = caps.exceeded_limit(&entry, &swept, at_ms) else {
+        let Some(by) = limits.exceeded_limit(&entry, &swept, at_ms) else {
             break;
         };
         match store.evict_copy(&entry.key, at_ms).await {
@@ -132,7 +131,7 @@ pub async fn sweep_copies_with(
                 swept.remaining -= 1;
                 swept.remaining_bytes -= entry.bytes;
                 let evicted = Evicted { entry, limit: by };
-                hook(&evicted);
+                on_evicted(&evicted);
                 swept.evicted.push(evicted);
             }
             Err(error) => swept.failed.push(FailedEviction { entry, error }),

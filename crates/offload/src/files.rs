@@ -126,7 +126,7 @@ impl CopyFolder {
     pub(crate) fn find_copy(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         self.check_folders(key)?;
         // The only copy first: after a crash both may be there, and the stronger promise must win.
-        for holding in [CopyKind::Only, CopyKind::Copy] {
+        for holding in [CopyKind::OnlyCopy, CopyKind::Copy] {
             if let Some(found) = find_file(&self.copy_path(key, CopyFileKind::Stored(holding)))? {
                 return Ok(copy_metadata(key, holding, &found));
             }

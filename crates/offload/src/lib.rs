@@ -11,7 +11,7 @@
 //!   the feature `objects`, `ObjectOffloadStore` fulfil it, and anybody's own may.
 //! * [`CopyKey`] names a copy by digests of owner and conversation and by the hash of the output: what a listing or a
 //!   path shows tells nobody whose it is, and nothing that a model or a user wrote ever becomes a part of a path.
-//! * [`sweep_copies`] applies caps, and reports.
+//! * [`sweep_copies`] applies limits, and reports.
 //!
 //! Stores keep no index in memory: what lies there is what a listing shows, after a restart as before.
 //!

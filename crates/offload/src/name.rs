@@ -19,14 +19,14 @@ pub(crate) enum CopyFileKind {
 impl CopyFileKind {
     pub(crate) const ALL: [Self; 3] = [
         Self::Stored(CopyKind::Copy),
-        Self::Stored(CopyKind::Only),
+        Self::Stored(CopyKind::OnlyCopy),
         Self::Tombstone,
     ];
 
     const fn file_suffix(self) -> &'static str {
         match self {
             Self::Stored(CopyKind::Copy) => ".txt",
-            Self::Stored(CopyKind::Only) => ".only.txt",
+            Self::Stored(CopyKind::OnlyCopy) => ".only.txt",
             Self::Tombstone => ".gone",
         }
     }

@@ -80,7 +80,7 @@ pub enum CopyKind {
     /// A copy: the tree has the text.
     Copy,
     /// The only one.
-    Only,
+    OnlyCopy,
 }
 
 /// What is known of a text.
@@ -158,7 +158,7 @@ impl CopyStats {
         };
         Self {
             copies: held(CopyKind::Copy).count() as u64,
-            only: held(CopyKind::Only).count() as u64,
+            only: held(CopyKind::OnlyCopy).count() as u64,
             bytes: entries.iter().map(|entry| entry.bytes).sum(),
             oldest_ms: entries.iter().map(|entry| entry.created_ms).min(),
         }

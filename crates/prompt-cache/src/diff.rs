@@ -1,7 +1,7 @@
 //! Two requests compared as a provider's cache compares them: where the prefix breaks, why, and what
 //! that costs.
 //!
-//! Marks are not compared, nor is white space outside texts. The order of members is: it is part of
+//! Markers are not compared, nor is white space outside texts. The order of members is: it is part of
 //! what a provider reads. Reasons are the provider's own words: those of Anthropic's cache diagnostics
 //! (<https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics>) and of OpenAI's
 //! (<https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics>), both read on 2026-11-21. Gemini has
@@ -75,7 +75,7 @@ pub struct Difference {
     pub tool: Option<String>,
     /// The provider's word for the reason.
     pub reason: &'static str,
-    /// The offset of the first differing byte in the cache's order, of marks and white space cleared.
+    /// The offset of the first differing byte in the cache's order, of markers and white space cleared.
     pub byte: usize,
     /// How many bytes the second request has in that order.
     pub bytes: usize,
@@ -124,12 +124,12 @@ pub fn cache_diff(
     let differ =
         a.outline.scope != b.outline.scope || (common < before.len() && common < after.len());
     let difference = differ.then(|| first_difference(&a, &b, second, common));
-    let marks = active_or_placed_markers(&a.outline, &rules);
-    let cached = cached_segment_count(&a.outline, &rules, &marks);
+    let markers = active_or_placed_markers(&a.outline, &rules);
+    let cached = cached_segment_count(&a.outline, &rules, &markers);
     let mut trace = CacheSimulator::new(rules.clone());
-    trace.record_call(&a.outline, &marks, 0);
+    trace.record_call(&a.outline, &markers, 0);
     // What the first request would read if it came again is the most that the second could have read.
-    let full = trace.clone().record_call(&a.outline, &marks, 0).read;
+    let full = trace.clone().record_call(&a.outline, &markers, 0).read;
     let used = trace.record_call(
         &b.outline,
         &self::active_or_placed_markers(&b.outline, &rules),
@@ -186,7 +186,7 @@ fn rebilled_cost(tokens: u64, rates: &Rates, rules: &CacheRules) -> RebilledCost
     }
 }
 
-/// The marks of a request; those that belong there if it has none.
+/// The markers of a request; those that belong there if it has none.
 fn active_or_placed_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
     let own = outline.whole.is_some() || outline.segments.iter().any(|one| !one.markers.is_empty());
     // A request that sets no markers is compared as it could have been marked: otherwise nothing would
@@ -198,8 +198,8 @@ fn active_or_placed_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheM
 }
 
 /// How many segments of a request are cached.
-fn cached_segment_count(outline: &Outline, rules: &CacheRules, marks: &[CacheMarker]) -> usize {
-    let last = marks.iter().map(|mark| mark.segment + 1).max();
+fn cached_segment_count(outline: &Outline, rules: &CacheRules, markers: &[CacheMarker]) -> usize {
+    let last = markers.iter().map(|marker| marker.segment + 1).max();
     match last.filter(|_| rules.is_marker_based()) {
         Some(end) => end,
         None => outline.segments.len(),

@@ -46,5 +46,5 @@ pub use outline::{
 pub use predict::{
     CacheSimulator, TracedCall, predict_usage, simulate_calls, simulate_windowed_calls,
 };
-pub use report::{CacheReport, MarkReport};
+pub use report::{CacheReport, MarkerReport};
 pub use rules::CacheRules;

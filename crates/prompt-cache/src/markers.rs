@@ -1,11 +1,11 @@
-//! Where marks go.
+//! Where markers go.
 //!
 //! Up to four matter: the *head* ends tools and system prompt, the *anchor* ends what stands before
-//! the history, the *rolling* mark ends the history and moves with it, and where more blocks were added
-//! than the provider looks back, the *bridge* stands where the rolling mark of the last call stood, so
+//! the history, the *rolling* marker ends the history and moves with it, and where more blocks were added
+//! than the provider looks back, the *bridge* stands where the rolling marker of the last call stood, so
 //! that what it wrote is found. Nothing behind the history is ever marked: it is not there next time.
 //!
-//! Marks that came with the items stay and count. Where they are more than the provider takes, those
+//! Markers that came with the items stay and count. Where they are more than the provider takes, those
 //! in the oldest messages go; a longer time never stands behind a shorter one.
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub struct CacheMarker {
 }
 
 impl CacheMarker {
-    /// A mark that was there before.
+    /// A marker that was there before.
     #[must_use]
     pub const fn existing(segment: usize, ttl: CacheTtl) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl CacheMarker {
     }
 }
 
-/// Why a mark stands where it does.
+/// Why a marker stands where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -70,15 +70,15 @@ pub enum MarkerReason {
     Provider,
 }
 
-/// The marks of one payload.
+/// The markers of one payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MarkerPlan {
-    /// All marks that will be in force, in the order of their segments.
+    /// All markers that will be in force, in the order of their segments.
     pub markers: Vec<CacheMarker>,
-    /// The segments whose own marks have to go, because there would be too many.
+    /// The segments whose own markers have to go, because there would be too many.
     pub strip: Vec<usize>,
-    /// Whether the provider must be told to set no mark by itself: what it would mark is not there
+    /// Whether the provider must be told to set no marker by itself: what it would mark is not there
     /// next time.
     pub only_ours: bool,
     /// The prefixes that can be read from the cache after this call, shortest first.
@@ -86,7 +86,7 @@ pub struct MarkerPlan {
 }
 
 impl MarkerPlan {
-    /// Only the marks that came with the items, as many as the provider takes.
+    /// Only the markers that came with the items, as many as the provider takes.
     #[must_use]
     pub fn from_existing(outline: &Outline, rules: &CacheRules) -> Self {
         if rules.max_markers == 0 {
@@ -95,10 +95,10 @@ impl MarkerPlan {
                 ..Self::default()
             };
         }
-        let (marks, strip) = existing_markers(outline, rules);
+        let (markers, strip) = existing_markers(outline, rules);
         Self {
-            cached_prefixes: cached_prefixes(outline, rules, &marks),
-            markers: marks,
+            cached_prefixes: cached_prefixes(outline, rules, &markers),
+            markers,
             strip,
             only_ours: false,
         }
@@ -118,9 +118,9 @@ pub struct CachedPrefix {
     pub ttl: CacheTtl,
 }
 
-/// Decides the marks of a payload. `previous` is what the call before left in the cache.
+/// Decides the markers of a payload. `previous` is what the call before left in the cache.
 ///
-/// The same arguments give the same marks; an extended history moves none but the rolling one and its
+/// The same arguments give the same markers; an extended history moves none but the rolling one and its
 /// bridge.
 #[must_use]
 pub fn place_markers(
@@ -129,7 +129,7 @@ pub fn place_markers(
     previous: &[CachedPrefix],
     policy: MarkerPolicy,
 ) -> MarkerPlan {
-    let mut marking = MarkerPlan::default();
+    let mut plan = MarkerPlan::default();
     if rules.max_markers > 0 {
         // Markers of the caller come first: they are part of what was asked for.
         let (given, strip) = existing_markers(outline, rules);
@@ -137,7 +137,7 @@ pub fn place_markers(
             .segments
             .iter()
             .any(|one| one.stability == SegmentStability::Call);
-        marking.only_ours = rules.marks_newest && passing;
+        plan.only_ours = rules.marks_newest && passing;
         // What stands behind the history is gone in the next call: a marker there would write a prefix
         // that is never read.
         let newest = rules.marks_newest && !passing;
@@ -145,17 +145,17 @@ pub fn place_markers(
         let mut ours: Vec<CacheMarker> = Vec::new();
         let slots = rules.max_markers.saturating_sub(taken);
         // Most useful first, so that a provider with fewer slots loses the least.
-        for mark in desired_markers(outline, rules, previous, policy, newest) {
+        for marker in desired_markers(outline, rules, previous, policy, newest) {
             let stands = given
                 .iter()
                 .chain(&ours)
-                .any(|one| one.segment == mark.segment);
+                .any(|one| one.segment == marker.segment);
             if ours.len() < slots && !stands {
-                ours.push(mark);
+                ours.push(marker);
             }
         }
-        marking.strip = strip;
-        marking.markers = given.into_iter().chain(ours).collect();
+        plan.strip = strip;
+        plan.markers = given.into_iter().chain(ours).collect();
         let last = outline.segments.len().checked_sub(1);
         let provider = |ttl| {
             last.map(|segment| CacheMarker {
@@ -164,27 +164,26 @@ pub fn place_markers(
                 reason: MarkerReason::Provider,
             })
         };
-        marking
-            .markers
+        plan.markers
             .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
-        marking.markers.extend(outline.whole.and_then(provider));
-        marking.markers.sort_by_key(|mark| mark.segment);
+        plan.markers.extend(outline.whole.and_then(provider));
+        plan.markers.sort_by_key(|marker| marker.segment);
         // In payload order, as the rule is about order; Anthropic refuses a longer time behind a
         // shorter one.
-        enforce_ttl_order(&mut marking.markers);
+        enforce_ttl_order(&mut plan.markers);
     }
-    marking.cached_prefixes = cached_prefixes(outline, rules, &marking.markers);
-    marking
+    plan.cached_prefixes = cached_prefixes(outline, rules, &plan.markers);
+    plan
 }
 
-/// The marks that are in force in a request that is sent as it stands: its own, as many as the provider takes, and
+/// The markers that are in force in a request that is sent as it stands: its own, as many as the provider takes, and
 /// those that the provider sets by itself.
 #[must_use]
 pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
     if rules.max_markers == 0 {
         return Vec::new();
     }
-    let (mut marks, _) = existing_markers(outline, rules);
+    let (mut markers, _) = existing_markers(outline, rules);
     if let Some(segment) = outline.segments.len().checked_sub(1) {
         let newest = rules.marks_newest.then_some(CacheTtl::Usual);
         let provider = |ttl| CacheMarker {
@@ -192,12 +191,12 @@ pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker>
             ttl,
             reason: MarkerReason::Provider,
         };
-        marks.extend(outline.whole.into_iter().chain(newest).map(provider));
+        markers.extend(outline.whole.into_iter().chain(newest).map(provider));
     }
-    marks
+    markers
 }
 
-/// The marks that came with the items and stay, and the segments whose marks go.
+/// The markers that came with the items and stay, and the segments whose markers go.
 pub(crate) fn existing_markers(
     outline: &Outline,
     rules: &CacheRules,
@@ -208,7 +207,7 @@ pub(crate) fn existing_markers(
     let strip = surplus_marked_segments(outline, most);
     let stays = |at: &usize| !strip.contains(at);
     let all = outline.segments.iter().enumerate();
-    let marks = all
+    let markers = all
         .filter(|(at, _)| stays(at))
         .flat_map(|(at, segment)| {
             segment
@@ -217,7 +216,7 @@ pub(crate) fn existing_markers(
                 .map(move |ttl| CacheMarker::existing(at, *ttl))
         })
         .collect();
-    (marks, strip.into_iter().collect())
+    (markers, strip.into_iter().collect())
 }
 
 /// The segments that lose their markers so that at most `most` are left.
@@ -237,7 +236,7 @@ fn surplus_marked_segments(outline: &Outline, most: usize) -> BTreeSet<usize> {
     strip
 }
 
-/// Where marks are wanted, the most useful first.
+/// Where markers are wanted, the most useful first.
 fn desired_markers(
     outline: &Outline,
     rules: &CacheRules,
@@ -263,7 +262,7 @@ fn desired_markers(
         |one| one.can_carry,
     );
     let bridge = rolling.and_then(|rolling| bridge_segment(outline, rules, previous, rolling));
-    let mark = |segment: Option<usize>, ttl, why| {
+    let marker = |segment: Option<usize>, ttl, why| {
         can(segment).map(|segment| CacheMarker {
             segment,
             ttl,
@@ -271,14 +270,14 @@ fn desired_markers(
         })
     };
     [
-        mark(
+        marker(
             rolling.filter(|_| !newest),
             policy.history,
             MarkerReason::Rolling,
         ),
-        mark(head, policy.head, MarkerReason::Head),
-        mark(bridge, policy.history, MarkerReason::Bridge),
-        mark(anchor, policy.head, MarkerReason::Anchor),
+        marker(head, policy.head, MarkerReason::Head),
+        marker(bridge, policy.history, MarkerReason::Bridge),
+        marker(anchor, policy.head, MarkerReason::Anchor),
     ]
     .into_iter()
     .flatten()
@@ -296,7 +295,7 @@ fn first_cacheable_segment(outline: &Outline, rules: &CacheRules) -> Option<usiz
     })
 }
 
-/// Where the last call's longest prefix ended that still stands, if it is out of the rolling mark's
+/// Where the last call's longest prefix ended that still stands, if it is out of the rolling marker's
 /// sight.
 fn bridge_segment(
     outline: &Outline,
@@ -328,21 +327,21 @@ pub(crate) fn blocks_between(outline: &Outline, from: usize, to: usize) -> usize
 }
 
 /// A longer time may not stand behind a shorter one: ours give way to those that came with the items.
-fn enforce_ttl_order(marks: &mut [CacheMarker]) {
+fn enforce_ttl_order(markers: &mut [CacheMarker]) {
     let mut most = CacheTtl::Long;
-    for mark in marks.iter_mut() {
-        match mark.reason {
-            MarkerReason::Given => most = most.min(mark.ttl),
-            _ => mark.ttl = mark.ttl.min(most),
+    for marker in markers.iter_mut() {
+        match marker.reason {
+            MarkerReason::Given => most = most.min(marker.ttl),
+            _ => marker.ttl = marker.ttl.min(most),
         }
     }
     let mut least = CacheTtl::Usual;
-    for mark in marks.iter_mut().rev() {
-        mark.ttl = match mark.reason {
-            MarkerReason::Given => mark.ttl,
-            _ => mark.ttl.max(least),
+    for marker in markers.iter_mut().rev() {
+        marker.ttl = match marker.reason {
+            MarkerReason::Given => marker.ttl,
+            _ => marker.ttl.max(least),
         };
-        least = least.max(mark.ttl);
+        least = least.max(marker.ttl);
     }
 }
 
@@ -372,12 +371,15 @@ fn recurring_ends(outline: &Outline) -> Vec<(usize, CacheTtl)> {
 fn cached_prefixes(
     outline: &Outline,
     rules: &CacheRules,
-    marks: &[CacheMarker],
+    markers: &[CacheMarker],
 ) -> Vec<CachedPrefix> {
     let sums = outline.cumulative_tokens();
     let long_enough = |at: &usize| sums.get(*at).is_some_and(|sum| *sum >= rules.minimum);
     let ends: Vec<(usize, CacheTtl)> = if rules.is_marker_based() {
-        marks.iter().map(|mark| (mark.segment, mark.ttl)).collect()
+        markers
+            .iter()
+            .map(|marker| (marker.segment, marker.ttl))
+            .collect()
     } else {
         recurring_ends(outline)
     };

@@ -18,9 +18,9 @@ use crate::rules::CacheRules;
 pub struct CacheReport {
     /// Who decides what is cached.
     pub kind: CacheKind,
-    /// The marks in force, in payload order.
+    /// The markers in force, in payload order.
     #[serde(rename = "marks")]
-    pub markers: Vec<MarkReport>,
+    pub markers: Vec<MarkerReport>,
     /// Input tokens by what is paid for them.
     pub predicted: CacheUsage,
     /// Their cost in pico-dollars (10⁻¹² dollars); absent where the price is not known.
@@ -44,7 +44,7 @@ pub struct CacheReport {
 
 /// A cache marker in the report of a compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MarkReport {
+pub struct MarkerReport {
     /// What it ends: `tools`, `system`, `messages[12]`, counted in pieces of the payload.
     pub ends: String,
     /// Why it stands there.
@@ -61,11 +61,11 @@ impl CacheReport {
     pub fn new(
         rules: &CacheRules,
         outline: &Outline,
-        marking: &MarkerPlan,
+        plan: &MarkerPlan,
         predicted: CacheUsage,
         rates: Option<Rates>,
     ) -> Self {
-        let shortest = marking.markers.iter().map(|mark| mark.ttl).min();
+        let shortest = plan.markers.iter().map(|marker| marker.ttl).min();
         let shortest = shortest.unwrap_or_default();
         // The same tokens as if nothing were cached: the difference is what the cache saves.
         let uncached = CacheUsage {
@@ -74,10 +74,10 @@ impl CacheReport {
         };
         Self {
             kind: rules.kind,
-            markers: marking
+            markers: plan
                 .markers
                 .iter()
-                .map(|mark| MarkReport::new(outline, mark))
+                .map(|marker| MarkerReport::new(outline, marker))
                 .collect(),
             predicted,
             cost: input_cost(&predicted, rates.as_ref()),
@@ -90,17 +90,17 @@ impl CacheReport {
     }
 }
 
-impl MarkReport {
+impl MarkerReport {
     /// A marker with the part of the payload that it ends, by its name.
-    fn new(outline: &Outline, mark: &CacheMarker) -> Self {
-        let segment = outline.segments.get(mark.segment);
+    fn new(outline: &Outline, marker: &CacheMarker) -> Self {
+        let segment = outline.segments.get(marker.segment);
         Self {
             ends: segment.map_or_else(String::new, |one| match one.part {
                 RequestPart::Messages => format!("messages[{}]", one.index),
                 part => part.as_str().to_owned(),
             }),
-            reason: mark.reason,
-            ttl: mark.ttl,
+            reason: marker.reason,
+            ttl: marker.ttl,
         }
     }
 }

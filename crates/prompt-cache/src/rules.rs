@@ -28,14 +28,14 @@ pub struct CacheRules {
     pub kind: CacheKind,
     /// The shortest prefix that is cached, in tokens; 0 if not known.
     pub minimum: u64,
-    /// How many marks a request may carry; 0 where it can carry none.
+    /// How many markers a request may carry; 0 where it can carry none.
     #[serde(rename = "max_marks")]
     pub max_markers: usize,
-    /// How many content blocks up to a mark are searched for earlier ones; absent if all are.
+    /// How many content blocks up to a marker are searched for earlier ones; absent if all are.
     pub lookback: Option<usize>,
     /// In steps of how many tokens an unmarked prefix is cached.
     pub step: u64,
-    /// Whether the provider sets one of the marks by itself, on the newest message.
+    /// Whether the provider sets one of the markers by itself, on the newest message.
     pub marks_newest: bool,
     /// Whether a request may carry a key by which requests with one prefix are brought to one cache.
     #[serde(default)]
@@ -51,7 +51,7 @@ pub struct CacheRules {
 }
 
 impl CacheRules {
-    /// The rules for a model behind a format. Marks exist only where the format has a word for them.
+    /// The rules for a model behind a format. Markers exist only where the format has a word for them.
     #[must_use]
     pub fn for_model(model: &ModelSpec, format: Format) -> Self {
         let cache = &model.cache;
@@ -62,18 +62,18 @@ impl CacheRules {
             kind => kind,
         };
         let speaks = marker_field(format).is_some() && kind != CacheKind::None;
-        let marks = if speaks { cache.max_marks as usize } else { 0 };
+        let max_markers = if speaks { cache.max_marks as usize } else { 0 };
         let mut ttls = cache.ttls_seconds.iter().map(|seconds| seconds * 1_000);
         let usual = ttls.next();
         Self {
             format,
             kind,
             minimum: cache.minimum_tokens.unwrap_or(0),
-            max_markers: marks,
+            max_markers,
             lookback: cache.lookback_blocks.map(|blocks| blocks as usize),
             step: cache.step_tokens.unwrap_or(1).max(1),
             // An automatic cache with markers: the provider marks the newest block by itself.
-            marks_newest: kind == CacheKind::Automatic && marks > 0,
+            marks_newest: kind == CacheKind::Automatic && max_markers > 0,
             keyed: key
                 .routing_key
                 .is_some_and(|key| key.provider == model.provider),
@@ -101,7 +101,7 @@ impl CacheRules {
         }
     }
 
-    /// Whether only marks decide what is kept.
+    /// Whether only markers decide what is kept.
     #[must_use]
     pub const fn is_marker_based(&self) -> bool {
         matches!(self.kind, CacheKind::Explicit) || self.marks_newest

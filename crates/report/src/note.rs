@@ -291,18 +291,22 @@ fn repair_notes(repairs: &[Repair]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<&Repair>)> = Vec::new();
     for repair in repairs {
         // A long history repeats one repair hundreds of times with other names, which would hide the rest.
-        let said = without_quoted_names(&repair.reason);
-        match kinds.iter_mut().find(|(known, _)| *known == said) {
+        let generic_reason = without_quoted_names(&repair.reason);
+        match kinds.iter_mut().find(|(known, _)| *known == generic_reason) {
             Some((_, same)) => same.push(repair),
-            None => kinds.push((said, vec![repair])),
+            None => kinds.push((generic_reason, vec![repair])),
         }
     }
-    let note = |(said, same): (String, Vec<&Repair>)| match same.as_slice() {
+    let note = |(generic_reason, same): (String, Vec<&Repair>)| match same.as_slice() {
         [one] => match one.index {
             Some(at) => format!("items[{at}] {}", one.reason),
             None => one.reason.clone(),
         },
-        many => format!("{}{}", repeated_repair_text(&said, many), index_list(many)),
+        many => format!(
+            "{}{}",
+            repeated_repair_text(&generic_reason, many),
+            index_list(many)
+        ),
     };
     kinds.into_iter().map(note).collect()
 }
@@ -313,9 +317,9 @@ fn without_quoted_names(why: &str) -> String {
     why.split('"').step_by(2).collect::<Vec<_>>().join("…")
 }
 
-fn repeated_repair_text(said: &str, same: &[&Repair]) -> String {
+fn repeated_repair_text(generic_reason: &str, same: &[&Repair]) -> String {
     let is_of_ids = same.iter().all(|repair| repair.what == "call_id");
-    match (is_of_ids, said.contains("used twice")) {
+    match (is_of_ids, generic_reason.contains("used twice")) {
         (true, true) => format!(
             "{} used twice, rewritten",
             count_with_noun(same.len() as u64, "call id")
@@ -324,7 +328,10 @@ fn repeated_repair_text(said: &str, same: &[&Repair]) -> String {
             "{} refused by the target, rewritten",
             count_with_noun(same.len() as u64, "call id")
         ),
-        (false, _) => format!("{} times: {said}", group_thousands(same.len() as u64)),
+        (false, _) => format!(
+            "{} times: {generic_reason}",
+            group_thousands(same.len() as u64)
+        ),
     }
 }
 

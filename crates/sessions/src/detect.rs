@@ -19,7 +19,7 @@ pub struct Detected {
 }
 
 /// Number of lines of a log, or of elements of an array, that are looked at.
-const LINES: usize = 50;
+const MAX_SAMPLED_RECORDS: usize = 50;
 
 /// Detects the format of a log.
 ///
@@ -59,7 +59,7 @@ fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, Session
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let several = lines.clone().nth(1).is_some();
     // Bounded, because a log may begin with megabytes of records that we do not know.
-    let records = lines.by_ref().take(LINES);
+    let records = lines.by_ref().take(MAX_SAMPLED_RECORDS);
     let mut first = None;
     for line in records {
         // A broken line proves nothing: logs are cut off while they are written.
@@ -184,7 +184,7 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
     let is_run = |element: &&RawValue| {
         Fields::parse(element.get()).is_ok_and(|fields| fields.get(&["traj"]).is_some())
     };
-    if elements.iter().take(LINES).any(is_run) {
+    if elements.iter().take(MAX_SAMPLED_RECORDS).any(is_run) {
         return Ok(detected_as(
             SessionFormat::TauBench,
             "an array of objects with `traj`",

@@ -75,5 +75,5 @@ pub(crate) fn timestamp_of(fields: &Fields<'_>) -> Option<i64> {
 
 /// The first characters of a text, for an error.
 pub(crate) fn excerpt(text: &str) -> String {
-    contexture_ir::excerpt(text, 60)
+    contexture_ir::truncate_chars(text, 60)
 }

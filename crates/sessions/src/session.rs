@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Audience, ContentHash, Item, Message, Origin, Raw, Role, Transcript};
-use contexture_text::shorten_words;
+use contexture_text::one_line_title;
 
 use crate::format::SessionFormat;
 
@@ -204,5 +204,5 @@ pub(crate) fn title_of(tree: &[SessionNode]) -> Option<String> {
         .filter(|item| item.role() == Some(Role::User))
         .map(Item::text)
         .filter(|text| !text.trim().is_empty());
-    texts.next().map(|text| shorten_words(&text, TITLE_CHARS))
+    texts.next().map(|text| one_line_title(&text, TITLE_CHARS))
 }

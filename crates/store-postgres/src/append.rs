@@ -36,7 +36,7 @@ enum ResolvedTarget {
 impl ResolvedTarget {
     fn tip(&self) -> &Tip {
         match self {
-            Self::Extend(row) => &row.tip,
+            Self::Extend(branch_row) => &branch_row.tip,
             Self::Open { tip, .. } => tip,
         }
     }
@@ -66,7 +66,7 @@ pub(crate) async fn append_items(
     let key = ConversationKey::of(owner, id).into_bytes();
     // One round trip: the lock on the conversation's row is sent first, and the server runs the
     // statements of a connection in order, so the others read under the lock.
-    let (mut conv, row, known) = try_join3(
+    let (mut conversation, branch_row, existing_nodes) = try_join3(
         ConversationRow::load_for_update(tx, owner, id),
         named_branch(tx, key, request),
         node_row::find_existing_nodes(tx, key, named_nodes(request)),
@@ -74,19 +74,20 @@ pub(crate) async fn append_items(
     .await?;
     // A repeated append is detected before anything else: its first run moved the head, so the
     // later checks would refuse it.
-    let stored = node_row::stored_items(&request.items, &known);
+    let stored = node_row::stored_items(&request.items, &existing_nodes);
     if rules::detect_replay(&request.items, &stored)? {
-        return replay_result(tx, &conv, request).await;
+        return replay_result(tx, &conversation, request).await;
     }
-    let target = resolve_target(tx, key, request, row).await?;
+    let target = resolve_target(tx, key, request, branch_row).await?;
     // The second round trip reads what depends on the target. Nothing is written yet, so a refusal
     // has nothing to roll back.
-    let (counters, root) = prepare_append(tx, &conv, request, &known, target.tip()).await?;
+    let (counters, root) =
+        prepare_append(tx, &conversation, request, &existing_nodes, target.tip()).await?;
     // The patch is merged into the root at the head as it is now, not as the caller saw it: two
     // appends that change different keys both keep their changes.
     let merged = rules::merge_patch(&root.root, &request.patch, limits)?;
     let root_no = match merged {
-        Some(merged) => state::store_root(tx, &mut conv, &root, merged)?,
+        Some(merged) => state::store_root(tx, &mut conversation, &root, merged)?,
         // A patch that changes nothing makes no root, so a repeated write of equal values costs no
         // row.
         None => target.tip().root_no,
@@ -97,69 +98,69 @@ pub(crate) async fn append_items(
         counters: &counters,
         root_no,
     };
-    write_append(tx, &mut conv, &decided, target).await
+    write_append(tx, &mut conversation, &decided, target).await
 }
 
 /// Writes what was decided.
 async fn write_append(
     tx: &mut Tx<'_>,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     decided: &DecidedAppend<'_>,
     target: ResolvedTarget,
 ) -> Result<Appended, RowError> {
     let request = decided.request;
     if let Some(record) = &request.response {
-        response::insert_response(tx, conv, record).await?;
+        response::insert_response(tx, conversation, record).await?;
     }
     let blobs = request.blobs.iter();
     let blobs = blobs
-        .map(|bytes| blob::insert_blob(tx, conv, bytes))
+        .map(|bytes| blob::insert_blob(tx, conversation, bytes))
         .collect();
-    let (row, sibling) = open_target(tx, conv, target, request.at_ms)?;
+    let (branch_row, sibling) = open_target(tx, conversation, target, request.at_ms)?;
     if let Some(claim) = request.ends_stream {
-        streams::complete_stream(tx, conv, claim, request.at_ms).await?;
+        streams::complete_stream(tx, conversation, claim, request.at_ms).await?;
     }
     // Values outside the tree are rows of the owner, not of this conversation, so they have locks
     // of their own. These are taken last, to be held as briefly as possible.
-    let versions = key_values::put_all(tx, &conv.owner, &request.entries).await?;
-    let before = row.tip.position.depth;
-    let row = write_items(tx, conv, decided, row)?;
+    let versions = key_values::put_all(tx, &conversation.owner, &request.entries).await?;
+    let before = branch_row.tip.position.depth;
+    let branch_row = write_items(tx, conversation, decided, branch_row)?;
     let after = NodePosition {
-        segment: row.segment,
+        segment: branch_row.segment,
         depth: before,
     };
     // In the same transaction as the nodes: a search that follows an acknowledged append finds it.
-    index::index_items(tx, conv, after, request, decided.terms);
-    path_index::add_marks(tx, conv, &request.paths);
+    index::index_items(tx, conversation, after, request, decided.terms);
+    path_index::add_marks(tx, conversation, &request.paths);
     // The first statement locked the row, so nobody else has allocated numbers from it in the
     // meantime.
-    conv.save(tx);
+    conversation.save(tx);
     Ok(Appended {
-        branch: Some(row.name),
-        sibling,
+        branch: Some(branch_row.name),
+        on_sibling_branch: sibling,
         blobs,
         versions,
-        ..append_result(request, &row.tip)
+        ..append_result(request, &branch_row.tip)
     })
 }
 
 /// Returns the branch to extend, and whether it is a sibling; creates it if it is new.
 fn open_target(
     tx: &mut Tx<'_>,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     target: ResolvedTarget,
     at_ms: i64,
 ) -> Result<(BranchRow, bool), RowError> {
     match target {
-        ResolvedTarget::Extend(row) => Ok((row, false)),
+        ResolvedTarget::Extend(branch_row) => Ok((branch_row, false)),
         ResolvedTarget::Open {
             name,
             tip,
             new,
             sibling,
         } => {
-            let row = branch::create_branch(tx, conv, name, tip, &new, at_ms)?;
-            Ok((row, sibling))
+            let branch_row = branch::create_branch(tx, conversation, name, tip, &new, at_ms)?;
+            Ok((branch_row, sibling))
         }
     }
 }
@@ -190,28 +191,28 @@ fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
 
 async fn replay_result(
     tx: &Tx<'_>,
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<Appended, RowError> {
     // Joined with the list of branches: each is needed whatever the other returns, and together
     // they cost one round trip.
     let last = async {
         match request.items.last() {
-            Some(item) => node_row::load_tip(tx, conv.key, item.id).await,
+            Some(item) => node_row::load_tip(tx, conversation.key, item.id).await,
             None => Ok(Tip::default()),
         }
     };
-    let (last, branches) = try_join(last, branch::list_branches(tx, conv.key)).await?;
+    let (last, branches) = try_join(last, branch::list_branches(tx, conversation.key)).await?;
     let mut branch = None;
     // The branch may have been renamed or deleted since, so it is looked for by the node. Of the
     // branches whose path has the node, the oldest is returned.
-    for row in branches {
-        let path = row
+    for branch_row in branches {
+        let path = branch_row
             .tip
-            .load_stretches(tx, conv.key, last.position.depth)
+            .load_stretches(tx, conversation.key, last.position.depth)
             .await?;
         if is_on_path(&path, last.position) {
-            branch = Some(row.name);
+            branch = Some(branch_row.name);
             break;
         }
     }
@@ -219,7 +220,9 @@ async fn replay_result(
     Ok(Appended {
         replayed: true,
         branch,
-        blobs: blobs.map(|bytes| BlobId::of(&conv.owner, bytes)).collect(),
+        blobs: blobs
+            .map(|bytes| BlobId::of(&conversation.owner, bytes))
+            .collect(),
         ..append_result(request, &last)
     })
 }
@@ -234,7 +237,7 @@ fn append_result(request: &AppendRequest, tip: &Tip) -> Appended {
         turns: counters.turns,
         nodes: request.items.iter().map(|item| item.id).collect(),
         branch: None,
-        sibling: false,
+        on_sibling_branch: false,
         replayed: false,
         blobs: Vec::new(),
         versions: Vec::new(),
@@ -245,14 +248,14 @@ async fn resolve_target(
     tx: &Tx<'_>,
     key: [u8; 16],
     request: &AppendRequest,
-    row: Option<BranchRow>,
+    branch_row: Option<BranchRow>,
 ) -> Result<ResolvedTarget, RowError> {
-    let facts = row.as_ref().map(|row| BranchFacts {
-        head: row.tip.node,
-        fence: row.fence,
+    let facts = branch_row.as_ref().map(|branch_row| BranchFacts {
+        head: branch_row.tip.node,
+        fence: branch_row.fence,
     });
-    let (new, sibling) = match (rules::append_target(request, facts)?, row) {
-        (AppendTarget::Extend, Some(row)) => return Ok(ResolvedTarget::Extend(row)),
+    let (new, sibling) = match (rules::append_target(request, facts)?, branch_row) {
+        (AppendTarget::Extend, Some(branch_row)) => return Ok(ResolvedTarget::Extend(branch_row)),
         // Cannot happen: the rules extend only a branch whose facts they were given. An error keeps
         // this free of panics.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
@@ -276,12 +279,12 @@ async fn resolve_target(
 /// the state root.
 async fn prepare_append(
     tx: &Tx<'_>,
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     request: &AppendRequest,
-    known: &BTreeMap<NodeId, ExistingNode>,
+    existing_nodes: &BTreeMap<NodeId, ExistingNode>,
     tip: &Tip,
 ) -> Result<(Vec<Counters>, LoadedRoot), RowError> {
-    let answers = check_references(request, known)?;
+    let answers = check_references(request, existing_nodes)?;
     let messages: BTreeSet<&str> = request
         .items
         .iter()
@@ -293,19 +296,19 @@ async fn prepare_append(
         if answers.is_empty() && messages.is_empty() {
             return Ok(Vec::new());
         }
-        let path = tip.load_stretches(tx, conv.key, 1).await?;
+        let path = tip.load_stretches(tx, conversation.key, 1).await?;
         for (call, position) in answers {
             if !is_on_path(&path, position) {
                 return Err(Error::not_found(EntityKind::Node, call).into());
             }
         }
-        node_row::messages_on_path(tx, conv.key, messages, &path).await
+        node_row::messages_on_path(tx, conversation.key, messages, &path).await
     };
     let root = async {
         match request.patch.is_empty() {
             // Without a patch the root stays that of the tip and need not be read.
             true => Ok(LoadedRoot::default()),
-            false => state::load_root(tx, conv, tip.root_no).await,
+            false => state::load_root(tx, conversation, tip.root_no).await,
         }
     };
     let (on_path, root) = try_join(on_path, root).await?;
@@ -321,10 +324,10 @@ async fn prepare_append(
 /// of the path.
 fn check_references(
     request: &AppendRequest,
-    known: &BTreeMap<NodeId, ExistingNode>,
+    existing_nodes: &BTreeMap<NodeId, ExistingNode>,
 ) -> Result<Vec<(NodeId, NodePosition)>, RowError> {
     let position = |id: NodeId| -> Result<NodePosition, RowError> {
-        let found = known.get(&id).map(|found| found.position);
+        let found = existing_nodes.get(&id).map(|found| found.position);
         found.ok_or_else(|| Error::not_found(EntityKind::Node, id).into())
     };
     let mut answers = Vec::new();
@@ -346,9 +349,9 @@ fn check_references(
 /// Writes the items at the end of a branch; returns the branch as it is afterwards.
 fn write_items(
     tx: &mut Tx<'_>,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     decided: &DecidedAppend<'_>,
-    mut row: BranchRow,
+    mut branch_row: BranchRow,
 ) -> Result<BranchRow, RowError> {
     let DecidedAppend {
         request,
@@ -357,54 +360,60 @@ fn write_items(
         ..
     } = *decided;
     let (Some(last), Some(end)) = (request.items.last(), counters.last()) else {
-        return Ok(row);
+        return Ok(branch_row);
     };
     // A segment is unbounded here, unlike in SQLite: positions are columns of the key and need not
     // be reserved.
-    if row.segment == 0 {
-        row.segment = next_number(&mut conv.next_segment, 1, "segments")?;
-        row.tip.line = insert_segment(tx, conv.key, row.segment, &row.tip, row.no);
+    if branch_row.segment == 0 {
+        branch_row.segment = next_number(&mut conversation.next_segment, 1, "segments")?;
+        branch_row.tip.line = insert_segment(
+            tx,
+            conversation.key,
+            branch_row.segment,
+            &branch_row.tip,
+            branch_row.no,
+        );
     }
-    let mut depth = row.tip.position.depth;
+    let mut depth = branch_row.tip.position.depth;
     // `next_number` checks the range, because the column is a 32-bit integer.
     next_number(&mut depth, request.items.len(), "positions")?;
-    next_number(&mut conv.nodes, request.items.len(), "nodes")?;
+    next_number(&mut conversation.nodes, request.items.len(), "nodes")?;
     let slots = NodeSlots {
-        segment: row.segment,
+        segment: branch_row.segment,
         fence: request.fence,
         counters,
-        roots: (row.tip.root_no, root_no),
+        roots: (branch_row.tip.root_no, root_no),
         from: request.patch.from,
     };
-    node_row::insert_nodes(tx, conv.key, &slots, &request.items);
-    row.tip = Tip {
+    node_row::insert_nodes(tx, conversation.key, &slots, &request.items);
+    branch_row.tip = Tip {
         position: NodePosition {
-            segment: row.segment,
+            segment: branch_row.segment,
             depth,
         },
         node: Some(last.id),
         counters: *end,
         root_no,
-        line: row.tip.line,
+        line: branch_row.tip.line,
     };
-    move_head(tx, conv, request, &row, last.id);
-    Ok(row)
+    move_head(tx, conversation, request, &branch_row, last.id);
+    Ok(branch_row)
 }
 
 /// Records the append as an event and saves the new head; the caller must save the conversation's
 /// row afterwards.
 fn move_head(
     tx: &mut Tx<'_>,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     request: &AppendRequest,
-    row: &BranchRow,
+    branch_row: &BranchRow,
     head: NodeId,
 ) {
     let kind = EventKind::Appended {
-        branch: row.name.clone(),
+        branch: branch_row.name.clone(),
         head,
         count: request.items.len() as u64,
     };
-    event::record_event(tx, conv, request.at_ms, &kind);
-    branch::save_head(tx, conv.key, row);
+    event::record_event(tx, conversation, request.at_ms, &kind);
+    branch::save_head(tx, conversation.key, branch_row);
 }

@@ -41,7 +41,7 @@ enum ResolvedTarget {
 impl ResolvedTarget {
     fn tip(&self) -> Tip {
         match self {
-            Self::Extend(row) => row.tip,
+            Self::Extend(branch_row) => branch_row.tip,
             Self::Open { tip, .. } => *tip,
         }
     }
@@ -50,7 +50,7 @@ impl ResolvedTarget {
 /// Appends. `request` has been checked against the limits; `terms` are the search terms of its items.
 pub(crate) fn append_items(
     conn: &Connection,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     request: &AppendRequest,
     terms: &[String],
     limits: &Limits,
@@ -58,30 +58,30 @@ pub(crate) fn append_items(
     // Whether this is a replay is checked before anything else: the first run has moved the head, so
     // a later check would refuse the repeated one.
     let stored = request.items.iter();
-    let stored = stored.map(|item| node_row::find_stored_item(conn, conv.no, item.id));
+    let stored = stored.map(|item| node_row::find_stored_item(conn, conversation.no, item.id));
     if rules::detect_replay(&request.items, &stored.collect::<Result<Vec<_>, _>>()?)? {
-        return replay_result(conn, conv, request);
+        return replay_result(conn, conversation, request);
     }
-    let target = resolve_target(conn, conv, request)?;
+    let target = resolve_target(conn, conversation, request)?;
     let tip = target.tip();
     // References are checked before the first row is written, so that a refusal has nothing to roll
     // back.
-    check_references(conn, conv, &request.items, tip.position)?;
+    check_references(conn, conversation, &request.items, tip.position)?;
     // Each node carries the counters of its path, so a list of conversations or a page of a path
     // never has to count nodes.
     let counters = rules::counters_after_each(
         tip.counters(),
         &request.items,
-        messages_on_path(conn, conv, &request.items, tip.position)?,
+        messages_on_path(conn, conversation, &request.items, tip.position)?,
     );
-    let root_no = apply_patch(conn, conv, &request.patch, tip.root_no, limits)?;
+    let root_no = apply_patch(conn, conversation, &request.patch, tip.root_no, limits)?;
     let decided = DecidedAppend {
         request,
         terms,
         counters: &counters,
         root_no,
     };
-    write_append(conn, conv, &decided, target)
+    write_append(conn, conversation, &decided, target)
 }
 
 /// What [`write_append`] writes, once the rules have accepted it.
@@ -98,7 +98,7 @@ struct DecidedAppend<'a> {
 /// Merges a patch into the state root at the head; returns the number of the resulting root.
 fn apply_patch(
     conn: &Connection,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     patch: &StatePatch,
     root_no: u32,
     limits: &Limits,
@@ -108,9 +108,9 @@ fn apply_patch(
     }
     // Into the root at the head as it is now, not as the caller saw it: two appends that change
     // different keys both keep their changes.
-    let loaded = state::load_root(conn, conv, root_no)?;
+    let loaded = state::load_root(conn, conversation, root_no)?;
     match rules::merge_patch(&loaded.root, patch, limits)? {
-        Some(merged) => state::store_root(conn, conv, root_no, loaded.since_whole, &merged),
+        Some(merged) => state::store_root(conn, conversation, root_no, loaded.since_whole, &merged),
         // A patch that changes nothing creates no root, so a repeated write of equal values adds no
         // row.
         None => Ok(root_no),
@@ -119,31 +119,31 @@ fn apply_patch(
 
 fn replay_result(
     conn: &Connection,
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<Appended, RowError> {
     let last = request.items.last().map(|item| item.id);
     let tip = match last {
-        Some(id) => node_row::load_tip(conn, conv.no, id)?,
+        Some(id) => node_row::load_tip(conn, conversation.no, id)?,
         None => Tip::default(),
     };
     let mut branch = None;
     // The branch may have been renamed or deleted since, so it is looked up by the node: the result
     // names the oldest branch with the node on its path.
-    for row in branch::list_branches(conn, conv.no)? {
-        if is_on_path(conn, conv.no, row.tip.position, tip.position)? {
-            branch = Some(row.name);
+    for branch_row in branch::list_branches(conn, conversation.no)? {
+        if is_on_path(conn, conversation.no, branch_row.tip.position, tip.position)? {
+            branch = Some(branch_row.name);
             break;
         }
     }
     Ok(Appended {
         replayed: true,
-        ..append_result(conv, request, &tip, branch, false)
+        ..append_result(conversation, request, &tip, branch, false)
     })
 }
 
 fn append_result(
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     request: &AppendRequest,
     tip: &Tip,
     branch: Option<BranchName>,
@@ -159,30 +159,32 @@ fn append_result(
         turns: u64::from(tip.turns),
         nodes: request.items.iter().map(|item| item.id).collect(),
         branch,
-        sibling,
+        on_sibling_branch: sibling,
         replayed: false,
-        blobs: blobs.map(|bytes| BlobId::of(&conv.owner, bytes)).collect(),
+        blobs: blobs
+            .map(|bytes| BlobId::of(&conversation.owner, bytes))
+            .collect(),
         versions: Vec::new(),
     }
 }
 
 fn resolve_target(
     conn: &Connection,
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<ResolvedTarget, RowError> {
-    let row = match &request.at {
+    let branch_row = match &request.at {
         AppendPoint::Head { branch, .. } | AppendPoint::Tip { branch } => {
-            branch::by_name(conn, conv.no, branch)?
+            branch::by_name(conn, conversation.no, branch)?
         }
         AppendPoint::New(_) => None,
     };
-    let facts = row.as_ref().map(|row| BranchFacts {
-        head: row.tip.node,
-        fence: row.fence,
+    let facts = branch_row.as_ref().map(|branch_row| BranchFacts {
+        head: branch_row.tip.node,
+        fence: branch_row.fence,
     });
-    let (new, sibling) = match (rules::append_target(request, facts)?, row) {
-        (AppendTarget::Extend, Some(row)) => return Ok(ResolvedTarget::Extend(row)),
+    let (new, sibling) = match (rules::append_target(request, facts)?, branch_row) {
+        (AppendTarget::Extend, Some(branch_row)) => return Ok(ResolvedTarget::Extend(branch_row)),
         // Cannot happen: the rules extend only a branch whose facts they were given. An error costs
         // nothing and keeps this free of panics.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
@@ -190,8 +192,8 @@ fn resolve_target(
         (AppendTarget::Sibling(new), _) => (new, true),
     };
     Ok(ResolvedTarget::Open {
-        name: branch::resolve_label(conn, conv.no, &new.label)?,
-        tip: branch::base_tip(conn, conv.no, &new)?,
+        name: branch::resolve_label(conn, conversation.no, &new.label)?,
+        tip: branch::base_tip(conn, conversation.no, &new)?,
         new,
         sibling,
     })
@@ -200,7 +202,7 @@ fn resolve_target(
 /// Checks that `answers` names an earlier item or a node on the path, and `copied_from` any existing node.
 fn check_references(
     conn: &Connection,
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     items: &[NewItem],
     end: NodePosition,
 ) -> Result<(), RowError> {
@@ -209,13 +211,13 @@ fn check_references(
         if let Some(call) = item.answers
             && !before.contains(&call)
         {
-            let position = node_row::load_tip(conn, conv.no, call)?.position;
-            if !is_on_path(conn, conv.no, end, position)? {
+            let position = node_row::load_tip(conn, conversation.no, call)?.position;
+            if !is_on_path(conn, conversation.no, end, position)? {
                 return Err(Error::not_found(EntityKind::Node, call).into());
             }
         }
         if let Some(source) = item.copied_from {
-            node_row::load_tip(conn, conv.no, source)?;
+            node_row::load_tip(conn, conversation.no, source)?;
         }
         before.insert(item.id);
     }
@@ -224,7 +226,7 @@ fn check_references(
 
 fn messages_on_path(
     conn: &Connection,
-    conv: &ConversationRow,
+    conversation: &ConversationRow,
     items: &[NewItem],
     end: NodePosition,
 ) -> Result<BTreeSet<MessageId>, RowError> {
@@ -236,8 +238,8 @@ fn messages_on_path(
     for id in message_ids {
         // Newest first: a message that is continued usually has its last node at or near the head, so
         // the first check usually decides.
-        for position in node_row::seen_positions(conn, conv.no, id)? {
-            if is_on_path(conn, conv.no, end, position)? {
+        for position in node_row::seen_positions(conn, conversation.no, id)? {
+            if is_on_path(conn, conversation.no, end, position)? {
                 on_path.insert(id.clone());
                 break;
             }
@@ -249,7 +251,7 @@ fn messages_on_path(
 /// Writes what was decided.
 fn write_append(
     conn: &Connection,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     decided: &DecidedAppend<'_>,
     target: ResolvedTarget,
 ) -> Result<Appended, RowError> {
@@ -257,46 +259,53 @@ fn write_append(
     // Responses and blobs come before the nodes that refer to them, so that no reader of a node ever
     // finds a reference to something that is missing.
     if let Some(record) = &request.response {
-        response::insert_response(conn, conv, record)?;
+        response::insert_response(conn, conversation, record)?;
     }
     for bytes in &request.blobs {
-        blob::put_blob(conn, conv, bytes)?;
+        blob::put_blob(conn, conversation, bytes)?;
     }
-    let (mut row, sibling) = open_target(conn, conv, target, request.at_ms)?;
-    insert_items(conn, conv, decided, &mut row)?;
+    let (mut branch_row, sibling) = open_target(conn, conversation, target, request.at_ms)?;
+    insert_items(conn, conversation, decided, &mut branch_row)?;
     // In the same transaction as the node: a reader sees the running answer or the finished one,
     // never both and never neither.
     if let Some(claim) = request.ends_stream {
-        streams::complete_stream(conn, conv, claim, request.at_ms)?;
+        streams::complete_stream(conn, conversation, claim, request.at_ms)?;
     }
     let entries = request.entries.iter();
-    let versions = entries.map(|(scope, put)| key_values::put_entry(conn, &conv.owner, scope, put));
+    let versions =
+        entries.map(|(scope, put)| key_values::put_entry(conn, &conversation.owner, scope, put));
     let versions = versions.collect::<Result<Vec<_>, _>>()?;
-    move_head(conn, conv, request, &row)?;
-    conv.save(conn)?;
+    move_head(conn, conversation, request, &branch_row)?;
+    conversation.save(conn)?;
     Ok(Appended {
         versions,
-        ..append_result(conv, request, &row.tip, Some(row.name), sibling)
+        ..append_result(
+            conversation,
+            request,
+            &branch_row.tip,
+            Some(branch_row.name),
+            sibling,
+        )
     })
 }
 
 /// Returns the branch to extend, and whether it is a sibling; creates the branch if it is new.
 fn open_target(
     conn: &Connection,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     target: ResolvedTarget,
     at_ms: i64,
 ) -> Result<(BranchRow, bool), RowError> {
     match target {
-        ResolvedTarget::Extend(row) => Ok((row, false)),
+        ResolvedTarget::Extend(branch_row) => Ok((branch_row, false)),
         ResolvedTarget::Open {
             name,
             tip,
             new,
             sibling,
         } => {
-            let row = branch::create_branch(conn, conv, name, tip, &new, at_ms)?;
-            Ok((row, sibling))
+            let branch_row = branch::create_branch(conn, conversation, name, tip, &new, at_ms)?;
+            Ok((branch_row, sibling))
         }
     }
 }
@@ -305,36 +314,36 @@ fn open_target(
 /// afterwards.
 fn move_head(
     conn: &Connection,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     request: &AppendRequest,
-    row: &BranchRow,
+    branch_row: &BranchRow,
 ) -> Result<(), RowError> {
     let count = request.items.len() as u64;
     // An append may only open a branch: then no head moves, and readers of the path have nothing to
     // learn.
-    let (Some(head), 1..) = (row.tip.node, count) else {
+    let (Some(head), 1..) = (branch_row.tip.node, count) else {
         return Ok(());
     };
     let kind = EventKind::Appended {
-        branch: row.name.clone(),
+        branch: branch_row.name.clone(),
         head,
         count,
     };
-    event::record_event(conn, conv, request.at_ms, &kind)?;
-    conv.nodes = conv.nodes.saturating_add(small_counter(count));
-    branch::save_head(conn, conv.no, row)
+    event::record_event(conn, conversation, request.at_ms, &kind)?;
+    conversation.nodes = conversation.nodes.saturating_add(small_counter(count));
+    branch::save_head(conn, conversation.no, branch_row)
 }
 
-/// Inserts the items after the head of `row`, with their search terms and path marks, and moves the head
-/// in `row`; the caller must still save the row.
+/// Inserts the items after the head of `branch_row`, with their search terms and path marks, and moves the head
+/// in `branch_row`; the caller must still save that row.
 fn insert_items(
     conn: &Connection,
-    conv: &mut ConversationRow,
+    conversation: &mut ConversationRow,
     decided: &DecidedAppend<'_>,
-    row: &mut BranchRow,
+    branch_row: &mut BranchRow,
 ) -> Result<(), RowError> {
     let request = decided.request;
-    let root_before = row.tip.root_no;
+    let root_before = branch_row.tip.root_no;
     // Read once for all items: only the writer changes how far the index reaches, and this thread is the writer.
     let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
@@ -348,19 +357,19 @@ fn insert_items(
             false => decided.root_no,
         };
         let remaining = request.items.len() - index;
-        let seq = next_seq(conn, conv, row, remaining)?;
+        let seq = next_seq(conn, conversation, branch_row, remaining)?;
         let slot = NodeSlot {
             seq,
-            segment: row.segment,
+            segment: branch_row.segment,
             counters: *counters,
             root_no,
             fence: request.fence,
         };
-        node_row::insert_node(conn, conv.no, &slot, item)?;
-        index::index_node(conn, &reach, conv.no, seq, terms)?;
-        row.tip = Tip::after_item(row.segment, item.id, counters, root_no);
+        node_row::insert_node(conn, conversation.no, &slot, item)?;
+        index::index_node(conn, &reach, conversation.no, seq, terms)?;
+        branch_row.tip = Tip::after_item(branch_row.segment, item.id, counters, root_no);
         if let Some(marks) = marks.get(&item.id) {
-            path_index::add_marks(conn, conv, marks, row.tip.position)?;
+            path_index::add_marks(conn, conversation, marks, branch_row.tip.position)?;
         }
     }
     Ok(())
@@ -370,11 +379,11 @@ fn insert_items(
 /// full. `remaining`: how many nodes are still to be inserted.
 fn next_seq(
     conn: &Connection,
-    conv: &mut ConversationRow,
-    row: &mut BranchRow,
+    conversation: &mut ConversationRow,
+    branch_row: &mut BranchRow,
     remaining: usize,
 ) -> Result<u32, RowError> {
-    if row.segment == 0 || row.next_seq == row.end_seq {
+    if branch_row.segment == 0 || branch_row.next_seq == branch_row.end_seq {
         let wanted = u32::try_from(remaining)
             .unwrap_or(MAX_CAPACITY)
             .checked_next_power_of_two()
@@ -382,33 +391,38 @@ fn next_seq(
             .max(FIRST_CAPACITY);
         // A larger capacity adds no rows: positions are reserved keys, and unused keys cost nothing in a
         // B-tree.
-        let doubled = match row.segment {
+        let doubled = match branch_row.segment {
             0 => FIRST_CAPACITY,
-            _ => segment_capacity(conn, conv.no, row.segment)?.saturating_mul(2),
+            _ => segment_capacity(conn, conversation.no, branch_row.segment)?.saturating_mul(2),
         };
         let capacity = wanted.max(doubled).min(MAX_CAPACITY);
-        let number = next_number(&mut conv.next_segment, 1, "segments")?;
+        let number = next_number(&mut conversation.next_segment, 1, "segments")?;
         // All keys of a segment are reserved at once. A branch that grows at the same time gets other
         // keys, so each segment stays one range.
-        let first = next_number(&mut conv.next_seq, capacity, "positions")?;
+        let first = next_number(&mut conversation.next_seq, capacity, "positions")?;
         insert_segment(
             conn,
-            conv.no,
+            conversation.no,
             number,
-            row.tip.position,
+            branch_row.tip.position,
             first,
             capacity,
-            row.no,
+            branch_row.no,
         )?;
-        (row.segment, row.next_seq, row.end_seq) = (number, first, first + capacity);
+        (branch_row.segment, branch_row.next_seq, branch_row.end_seq) =
+            (number, first, first + capacity);
     }
-    let seq = row.next_seq;
-    row.next_seq += 1;
+    let seq = branch_row.next_seq;
+    branch_row.next_seq += 1;
     Ok(seq)
 }
 
-fn segment_capacity(conn: &Connection, conversation: u32, segment: u32) -> Result<u32, RowError> {
+fn segment_capacity(
+    conn: &Connection,
+    conversation_no: u32,
+    segment: u32,
+) -> Result<u32, RowError> {
     Ok(conn
         .prepare_cached("SELECT capacity FROM segments WHERE id = ?")?
-        .query_row([packed_key(conversation, segment)], |row| row.get(0))?)
+        .query_row([packed_key(conversation_no, segment)], |row| row.get(0))?)
 }

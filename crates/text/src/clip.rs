@@ -1,16 +1,16 @@
 //! Shortens texts, or puts them on one line.
 //!
-//! [`excerpt`] and [`shorten_words`] count characters (`char`), for quotes in errors and for titles. [`head_and_tail`]
-//! and [`shorten_line`] count bytes, the unit of budgets, and keep the end of the text as well. None of them splits a
-//! character; `…` stands for what was cut. Not here: terminal columns, and cutting by graphemes. For the character
-//! boundary nearest to a byte offset use the standard library's `str::floor_char_boundary` and
+//! [`truncate_chars`] and [`one_line_title`] count characters (`char`), for quotes in errors and for titles.
+//! [`head_and_tail`] and [`shorten_line`] count bytes, the unit of budgets, and keep the end of the text as well. None of
+//! them splits a character; `…` stands for what was cut. Not here: terminal columns, and cutting by graphemes. For the
+//! character boundary nearest to a byte offset use the standard library's `str::floor_char_boundary` and
 //! `str::ceil_char_boundary`.
 
 /// The first `max` characters of a text, followed by `…` if there are more: for quotes in errors.
 #[must_use]
-pub fn excerpt(text: &str, max: usize) -> String {
+pub fn truncate_chars(text: &str, max: usize) -> String {
     let mut chars = text.chars();
-    // Lazy: even of a text of many megabytes only the excerpt is read.
+    // Lazy: even of a text of many megabytes only the part that is kept is read.
     let mut out: String = chars.by_ref().take(max).collect();
     if chars.next().is_some() {
         out.push('…');
@@ -21,7 +21,7 @@ pub fn excerpt(text: &str, max: usize) -> String {
 /// The first `max` characters of a text on one line, for titles: runs of white space become one space, and a word that
 /// does not fit is cut and ends in `…`.
 #[must_use]
-pub fn shorten_words(text: &str, max: usize) -> String {
+pub fn one_line_title(text: &str, max: usize) -> String {
     let mut out = String::new();
     // Word by word, so that of a long text only the part that is shown is read.
     for word in text.split_whitespace() {
@@ -134,26 +134,26 @@ mod tests {
     }
 
     #[test]
-    fn excerpt_counts_characters() {
+    fn truncate_chars_counts_characters() {
         for (text, max, expected) in [
             ("", 3, ""),
             ("abc", 3, "abc"),
             ("abcd", 3, "abc…"),
             ("äöü", 2, "äö…"),
         ] {
-            assert_eq!(excerpt(text, max), expected, "{text}");
+            assert_eq!(truncate_chars(text, max), expected, "{text}");
         }
     }
 
     #[test]
-    fn shorten_words_folds_white_space() {
+    fn one_line_title_folds_white_space() {
         for (text, max, expected) in [
             ("  one\n two ", 80, "one two"),
             ("one three", 7, "one th…"),
             ("three", 3, "th…"),
             ("", 3, ""),
         ] {
-            assert_eq!(shorten_words(text, max), expected, "{text}");
+            assert_eq!(one_line_title(text, max), expected, "{text}");
         }
     }
 }

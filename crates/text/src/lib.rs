@@ -4,13 +4,13 @@
 //! * [`search_terms`]: texts cut into the folded terms by which they are found, the same for every store.
 //! * [`for_each_identifier_word`]: identifiers and prose cut into lower-case words without endings, for ranking.
 //! * [`fact_words`]: the paths, URLs, identifiers and numbers among the words of a text.
-//! * [`excerpt`] and [`shorten_words`]: the beginning of a text, counted in characters, with `…` where it was cut.
+//! * [`truncate_chars`] and [`one_line_title`]: the beginning of a text, counted in characters, with `…` where it was cut.
 //! * [`shorten_line`] and [`head_and_tail`]: both ends of a text, counted in bytes; [`one_line`], [`one_printable_line`].
 //! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
 //!
 //! ```
 //! use contexture_text::{
-//!     case_folded, excerpt, for_each_identifier_word, shorten_words, similar_by_edit_distance,
+//!     case_folded, for_each_identifier_word, one_line_title, similar_by_edit_distance, truncate_chars,
 //! };
 //!
 //! let mut words = Vec::new();
@@ -18,8 +18,8 @@
 //! assert_eq!(words, ["get", "user", "info"]);
 //!
 //! assert_eq!(case_folded("Weather"), "weather");
-//! assert_eq!(excerpt("Hello, world", 5), "Hello…");
-//! assert_eq!(shorten_words("  Hello,\n world ", 80), "Hello, world");
+//! assert_eq!(truncate_chars("Hello, world", 5), "Hello…");
+//! assert_eq!(one_line_title("  Hello,\n world ", 80), "Hello, world");
 //! assert_eq!(similar_by_edit_distance("gpt5.1", ["gpt-5.1", "o3"].into_iter()), ["gpt-5.1"]);
 //! ```
 //!
@@ -39,7 +39,8 @@ mod similar;
 mod unspaced;
 
 pub use clip::{
-    excerpt, head_and_tail, is_unsafe, one_line, one_printable_line, shorten_line, shorten_words,
+    head_and_tail, is_unsafe, one_line, one_line_title, one_printable_line, shorten_line,
+    truncate_chars,
 };
 pub use fold::case_folded;
 pub use identifier_words::for_each_identifier_word;

@@ -49,9 +49,9 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
         let (tokens, limit) = (sealed.tokens, sealed.limit);
         return unsound(format!("{tokens} tokens where {limit} are allowed"));
     }
-    let format = sealed.request.dialect.format;
     if !sealed.blocks.iter().any(|piece| piece.element_count() > 0) {
-        return Err(Refusal::NothingToSay { format });
+        let target = sealed.request.target_name().to_owned();
+        return Err(Refusal::NothingToSay { target });
     }
     if let Err(breach) = check_first_and_last(sealed).and_then(|()| check_call_pairs(sealed)) {
         // A contribution whose items break the structure is the caller's mistake and is named;

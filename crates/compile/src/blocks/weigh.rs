@@ -74,7 +74,10 @@ impl ItemWeigher<'_> {
                 let least = self.tool_text_percent;
                 TokenBounds::between(text.low.saturating_mul(least) / 100, text.high)
             }
-            ToolDefinition::Provider(tool) if tool.format == self.format.as_str() => {
+            // Our own format holds the tools of all providers; which of them an adapter sends is not known.
+            ToolDefinition::Provider(tool)
+                if self.format == Format::Items || tool.format == self.format.as_str() =>
+            {
                 self.weigh_text(tool.raw.get())
             }
             ToolDefinition::Provider(_) => TokenBounds::ZERO,

@@ -39,10 +39,10 @@ impl ActiveCovers {
     pub fn from_covers(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
         let fits = |cover: &&Cover| {
             let span = cover.first..=cover.last;
-            let there = cover.last < items && compacts(cover.compaction);
+            let is_on_path = cover.last < items && compacts(cover.compaction);
             // Covers come from stored state, which may be of another path or damaged: whatever does
             // not fit is ignored instead of refused.
-            there && !span.is_empty() && !span.contains(&cover.compaction)
+            is_on_path && !span.is_empty() && !span.contains(&cover.compaction)
         };
         let mut sorted: Vec<Cover> = covers.iter().filter(fits).copied().collect();
         // Of covers that begin at the same item the widest comes first, of equally wide ones the newest.
@@ -89,10 +89,10 @@ impl ActiveCovers {
         // provider.
         let marked = items.iter();
         let marked = marked.map(|(index, item)| (*item, pinned(*index) && self.is_covered(*index)));
-        let stays = pinned_rounds(marked, target);
+        let pinned_positions = pinned_rounds(marked, target);
         let places = items.iter().enumerate();
         let shown = places.filter(|(at, (index, item))| {
-            stays.contains(at) || self.omit_reason(*index, item).is_none()
+            pinned_positions.contains(at) || self.omit_reason(*index, item).is_none()
         });
         let mut shown: Vec<usize> = shown.map(|(_, (index, _))| *index).collect();
         shown.sort_by_key(|index| self.view_index(*index));
@@ -184,13 +184,14 @@ fn pinned_rounds<'i>(
         let blocks = blocks.get(round.clone())?;
         Some(blocks.first()?.items.start..blocks.last()?.items.end)
     });
-    let stays = |at: &usize| !matches!(items.get(*at), None | Some(Item::Compaction(_)));
+    let is_not_compaction =
+        |at: &usize| !matches!(items.get(*at), None | Some(Item::Compaction(_)));
     ends.filter(|round| {
         let own = pinned.get(round.clone());
         own.is_some_and(|own| own.contains(&true))
     })
     .flatten()
-    .filter(stays)
+    .filter(is_not_compaction)
     .collect()
 }
 

@@ -208,8 +208,8 @@ fn ensure_something_said(
     if report.totals.items > omitted || adds_messages(outcome.slots, outcome.placed, bridges) {
         return Ok(());
     }
-    let format = outcome.input.request.dialect.format;
-    Err(Refusal::NothingToSay { format })
+    let target = outcome.input.request.target_name().to_owned();
+    Err(Refusal::NothingToSay { target })
 }
 
 /// Checks the post-condition on what will be sent.

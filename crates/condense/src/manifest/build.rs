@@ -25,13 +25,13 @@ use crate::manifest::data::{
 };
 
 /// The most that is kept of a user's message, in bytes.
-const ASKED: usize = 280;
+const MAX_USER_MESSAGE_BYTES: usize = 280;
 /// The most that is kept of a command, in bytes.
 const COMMAND: usize = 200;
 /// The most that is kept of an error line or a task, in bytes.
 const ERROR: usize = 240;
 /// The length in bytes from which an output gets a link.
-const LINKED: usize = 2_000;
+const MIN_LINKED_BYTES: usize = 2_000;
 
 impl Manifest {
     /// Builds the manifest of a span, in the order of its items. Pass only items that models may read.
@@ -135,8 +135,12 @@ impl ManifestBuilder {
         let text = texts.collect::<Vec<_>>().join("\n");
         self.add_text(&text);
         if by == Speaker::User {
-            count_text(&mut self.asked, index, shorten_line(&text, ASKED));
-            if text.len() <= ASKED {
+            count_text(
+                &mut self.asked,
+                index,
+                shorten_line(&text, MAX_USER_MESSAGE_BYTES),
+            );
+            if text.len() <= MAX_USER_MESSAGE_BYTES {
                 return; // Kept whole, including its decisions.
             }
             // Somebody may have pasted a log.
@@ -237,7 +241,7 @@ impl ManifestBuilder {
 
     fn add_link(&mut self, covered: &CoveredItem<'_>, text: &str, tool: Option<String>) {
         // Short outputs are not worth a link: their facts are in the lists.
-        if text.len() >= LINKED
+        if text.len() >= MIN_LINKED_BYTES
             && let Some(hash) = covered.hash
         {
             self.links.push(LinkEntry {

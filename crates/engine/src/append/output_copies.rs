@@ -58,9 +58,9 @@ pub(crate) async fn reconcile_copies(chat: &Conversation) -> Result<CopyReport, 
     for branch in list_refs(chat).await?.branches {
         let Some(head) = branch.head else { continue };
         // Branches share their beginnings: each node is read once, however many branches hold it.
-        let known = |id: &_| seen.contains(id);
+        let is_known = |id: &_| seen.contains(id);
         let new =
-            StoredPath::load_unknown(chat.store(), chat.owner(), chat.id(), head, known).await?;
+            StoredPath::load_unknown(chat.store(), chat.owner(), chat.id(), head, is_known).await?;
         for (node, item) in &new {
             seen.insert(node.id);
             let missing = node.redacted_ms.is_none() && !held.contains(&node.content_hash);

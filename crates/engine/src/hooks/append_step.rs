@@ -116,7 +116,7 @@ pub(crate) async fn append_with_hooks(
     request.entries.splice(0..0, entries);
     let appended = append_with_copies(chat, request).await?;
     // What is stored on another branch is not stored here.
-    if let Some(tracker) = tracker.filter(|_| !appended.sibling) {
+    if let Some(tracker) = tracker.filter(|_| !appended.on_sibling_branch) {
         tracker.mark_stored();
     }
     // The session counts answers itself: reading the path again for it would cost a read per step.

@@ -195,7 +195,7 @@ impl ImportJob<'_> {
             self.branches.retain(|(name, _)| *name != branch);
             self.branches.push((branch.clone(), appended.head));
             // Only a branch of a conversation that was there can have diverged, and only its main path is reported.
-            if (opens || appended.sibling) && self.existed && chain.order == 0 {
+            if (opens || appended.on_sibling_branch) && self.existed && chain.order == 0 {
                 let branch = branch.clone();
                 let shared = chain.shared;
                 self.diverged = Some(DivergedSession { branch, shared });

@@ -230,11 +230,11 @@ impl Ingested {
         }
         // A client that got nothing of a cut answer repeats its request as it was; it must be found by that too.
         if ingested_answer.is_incomplete() {
-            let standing = match trail.has_answer {
+            let status = match trail.has_answer {
                 true => AnswerStatus::Answered,
                 false => AnswerStatus::Incomplete,
             };
-            hashes.push(trail.keys.history_key(standing, trail.sent_hash));
+            hashes.push(trail.keys.history_key(status, trail.sent_hash));
         }
         hashes.extend(id.map(|id| trail.keys.response_key(id)));
         let mark = |(hash, node)| PathMark {

@@ -16,7 +16,7 @@ const NEAR: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct PathCandidate {
     pub(super) link: HistoryHash,
-    pub(super) standing: AnswerStatus,
+    pub(super) status: AnswerStatus,
     pub(super) place: PathMatch,
 }
 
@@ -35,19 +35,19 @@ impl CandidateFinder<'_> {
     pub(super) async fn find_candidates(
         &self,
         links: &[HistoryHash],
-        standings: &[AnswerStatus],
+        statuses: &[AnswerStatus],
         enough: impl Fn(&[PathCandidate]) -> bool,
     ) -> Result<Vec<PathCandidate>, EngineError> {
         // Each beginning is looked up under every status.
         let most = self.store.limits().path_hashes / AnswerStatus::ALL.len();
         // A client that goes on matches near the end; a longer look-up is needed only where it does not.
         let (rest, near) = links.split_at(links.len().saturating_sub(NEAR));
-        let mut found = self.look_up_links(near, standings).await?;
+        let mut found = self.look_up_links(near, statuses).await?;
         for part in rest.rchunks(most.max(1)) {
             if enough(&found) {
                 break;
             }
-            found.extend(self.look_up_links(part, standings).await?);
+            found.extend(self.look_up_links(part, statuses).await?);
         }
         Ok(found)
     }
@@ -61,13 +61,13 @@ impl CandidateFinder<'_> {
     async fn look_up_links(
         &self,
         links: &[HistoryHash],
-        standings: &[AnswerStatus],
+        statuses: &[AnswerStatus],
     ) -> Result<Vec<PathCandidate>, EngineError> {
         let longest_first = links.iter().rev();
         let queries: Vec<(PathHash, HistoryHash, AnswerStatus)> = longest_first
             .flat_map(|link| {
-                let key = |standing: &AnswerStatus| self.keys.history_key(*standing, link.hash);
-                standings.iter().map(move |one| (key(one), *link, *one))
+                let key = |status: &AnswerStatus| self.keys.history_key(*status, link.hash);
+                statuses.iter().map(move |one| (key(one), *link, *one))
             })
             .collect();
         let places = self.find_places(queries.iter().map(|(key, ..)| *key).collect());
@@ -76,10 +76,10 @@ impl CandidateFinder<'_> {
         let mut found = Vec::new();
         for place in places.await? {
             while queries.next_if(|(key, ..)| *key != place.hash).is_some() {}
-            if let Some((_, link, standing)) = queries.peek() {
+            if let Some((_, link, status)) = queries.peek() {
                 found.push(PathCandidate {
                     link: *link,
-                    standing: *standing,
+                    status: *status,
                     place,
                 });
             }

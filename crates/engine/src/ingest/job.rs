@@ -181,30 +181,30 @@ impl IngestJob<'_> {
             engine: self.engine,
             owner: self.owner,
         };
-        let (spot, active) = match record {
+        let (target, active) = match record {
             Some(record) => {
                 let finder = self.candidate_finder(&keys, Some(&record.id));
                 let wanted = self.incoming.branch;
-                let spot = sent.match_by_name(&finder, &tails, &record, wanted, start.as_ref());
-                (spot.await?, record.active)
+                let target = sent.match_by_name(&finder, &tails, &record, wanted, start.as_ref());
+                (target.await?, record.active)
             }
             None => match sent
                 .match_by_prefix(&self.candidate_finder(&keys, None), &tails)
                 .await?
             {
                 // The branch is known, so the record with the active one need not be read.
-                Some(spot) if spot.branch.is_some() => (spot, BranchName::main()),
-                Some(spot) => {
+                Some(target) if target.branch.is_some() => (target, BranchName::main()),
+                Some(target) => {
                     let store = self.engine.store();
                     let record = store
-                        .load_conversation(self.owner, &spot.conversation)
+                        .load_conversation(self.owner, &target.conversation)
                         .await?;
-                    (spot, record.active)
+                    (target, record.active)
                 }
                 None => {
                     let record = self.open_conversation(&self.fresh, &keys).await?;
                     let branch = Some(record.active.clone());
-                    let spot = MatchTarget {
+                    let target = MatchTarget {
                         conversation: record.id,
                         known: 0,
                         base: None,
@@ -212,12 +212,12 @@ impl IngestJob<'_> {
                         has_answer: false,
                         matched: MatchKind::New,
                     };
-                    (spot, record.active)
+                    (target, record.active)
                 }
             },
         };
         Ok(IngestTarget {
-            target: spot,
+            target,
             keys,
             chain,
             links,
@@ -387,7 +387,7 @@ impl IngestJob<'_> {
             has_answer: answered,
             ..
         } = landed.target;
-        let standing = match answered {
+        let status = match answered {
             true => AnswerStatus::Answered,
             false => AnswerStatus::Unanswered,
         };
@@ -400,7 +400,7 @@ impl IngestJob<'_> {
             };
             Some(PathMark {
                 version: CHAIN_VERSION,
-                hash: landed.keys.history_key(standing, link.hash),
+                hash: landed.keys.history_key(status, link.hash),
                 node: node?.id,
             })
         };

@@ -74,8 +74,8 @@ impl PathKeys {
     }
 
     /// The key of a history.
-    pub(super) fn history_key(&self, standing: AnswerStatus, path: PathHash) -> PathHash {
-        self.derive_key(standing.as_str(), path.as_bytes())
+    pub(super) fn history_key(&self, status: AnswerStatus, path: PathHash) -> PathHash {
+        self.derive_key(status.as_str(), path.as_bytes())
     }
 
     /// The key of an answer, by the provider's id.

@@ -74,7 +74,7 @@ async fn add_path_marks(
             node: node.id,
         }));
     };
-    let standing = |place: usize| match first.is_some_and(|first| first <= place) {
+    let answer_status = |place: usize| match first.is_some_and(|first| first <= place) {
         true => AnswerStatus::Answered,
         false => AnswerStatus::Unanswered,
     };
@@ -87,7 +87,7 @@ async fn add_path_marks(
             .iter()
             .find(|answer| (answer.first..=answer.last).contains(&place));
         let place = of.map_or(place, |answer| answer.last);
-        add(keys.history_key(standing(place), link.hash), place);
+        add(keys.history_key(answer_status(place), link.hash), place);
     }
     for answer in &answers {
         if answer.cut || answer.open {
@@ -99,12 +99,12 @@ async fn add_path_marks(
                 chain.current_hash()
             };
             let question = up_to(answer.first);
-            let standing = match answer.cut && first == Some(answer.last) {
+            let status = match answer.cut && first == Some(answer.last) {
                 true => AnswerStatus::Incomplete,
                 false => AnswerStatus::Answered,
             };
             if answer.cut || question == up_to(answer.last + 1) {
-                add(keys.history_key(standing, question), answer.last);
+                add(keys.history_key(status, question), answer.last);
             }
         }
         // The id that the provider gave is only in the record of the answer.

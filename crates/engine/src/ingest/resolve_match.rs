@@ -20,7 +20,7 @@ use super::window::align_window;
 use crate::error::EngineError;
 
 /// The most candidates for which the end of the stored path is read.
-const ENDS: usize = 4;
+const MAX_TAIL_READS: usize = 4;
 
 /// Where a request continues.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl RequestHistory<'_> {
             known: self.prefix_length(&found.link),
             base: Some(found.place.node),
             branch,
-            has_answer: found.standing != AnswerStatus::Unanswered,
+            has_answer: found.status != AnswerStatus::Unanswered,
             matched: match self.is_full_history(&found.link) {
                 true => MatchKind::Retry,
                 false => matched,
@@ -67,7 +67,7 @@ impl RequestHistory<'_> {
         // The end of a branch, with a recorded answer before it and nothing new from the model after it: a client
         // that continues its conversation. A stranger with the same beginning would not have the answer.
         let goes_on = |found: &PathCandidate| {
-            found.standing == AnswerStatus::Answered
+            found.status == AnswerStatus::Answered
                 && !found.place.heads.is_empty()
                 && self.is_continuation(&found.link)
         };
@@ -83,37 +83,37 @@ impl RequestHistory<'_> {
         let Some(longest) = found.first().map(|found| found.link) else {
             return Ok(None);
         };
-        if let Some(spot) = self
+        if let Some(target) = self
             .skip_silent_nodes(&found, tails, MatchKind::Prefix)
             .await?
         {
-            return Ok(Some(spot));
+            return Ok(Some(target));
         }
         let mut continuation = None;
         let ends = found.iter().filter(|found| !found.place.heads.is_empty());
         // Hashes cannot tell whether the client has part of an answer that was cut off: the end of the path must be
         // read.
-        for found in ends.take(ENDS) {
+        for found in ends.take(MAX_TAIL_READS) {
             let branch = found.place.heads.first().cloned();
-            let spot = self.match_target(found, branch, MatchKind::Prefix);
+            let target = self.match_target(found, branch, MatchKind::Prefix);
             match tails.compare_copy(self, found).await? {
                 CopyMatch::Items(items) => {
-                    let known = spot.known + items;
-                    return Ok(Some(MatchTarget { known, ..spot }));
+                    let known = target.known + items;
+                    return Ok(Some(MatchTarget { known, ..target }));
                 }
                 CopyMatch::NotCut
-                    if found.link == longest && found.standing == AnswerStatus::Answered =>
+                    if found.link == longest && found.status == AnswerStatus::Answered =>
                 {
-                    continuation.get_or_insert(spot);
+                    continuation.get_or_insert(target);
                 }
                 CopyMatch::NotCut | CopyMatch::Other => {}
             }
         }
         // The same request again, with nothing new in it: the other answer gets a branch of its own.
-        let full_matches = found.iter().find(|found| {
-            self.is_full_history(&found.link) && found.standing == AnswerStatus::Answered
+        let full_match = found.iter().find(|found| {
+            self.is_full_history(&found.link) && found.status == AnswerStatus::Answered
         });
-        Ok(match full_matches {
+        Ok(match full_match {
             Some(found) => Some(self.match_target(found, None, MatchKind::Retry)),
             None => continuation,
         })
@@ -162,21 +162,21 @@ impl RequestHistory<'_> {
                 .unwrap_or_else(|| self.match_target(first, own(first), MatchKind::Retry)));
         }
         for found in found.iter().filter(|found| !found.place.heads.is_empty()) {
-            let spot = self.match_target(found, own(found), MatchKind::Explicit);
+            let target = self.match_target(found, own(found), MatchKind::Explicit);
             match tails.compare_copy(self, found).await? {
-                CopyMatch::NotCut => return Ok(spot),
+                CopyMatch::NotCut => return Ok(target),
                 CopyMatch::Items(items) => {
-                    let known = spot.known + items;
-                    return Ok(MatchTarget { known, ..spot });
+                    let known = target.known + items;
+                    return Ok(MatchTarget { known, ..target });
                 }
                 CopyMatch::Other => {}
             }
         }
-        if let Some(spot) = self
+        if let Some(target) = self
             .skip_silent_nodes(&found, tails, MatchKind::Explicit)
             .await?
         {
-            return Ok(spot);
+            return Ok(target);
         }
         self.match_left_path(tails, record, wanted, start, &found)
             .await
@@ -271,15 +271,15 @@ impl RequestHistory<'_> {
         let longest = found.first().map(|found| found.link);
         let inside = found.iter().filter(|found| {
             Some(found.link) == longest
-                && found.standing != AnswerStatus::Incomplete
+                && found.status != AnswerStatus::Incomplete
                 && found.place.heads.is_empty()
         });
-        for found in inside.take(ENDS) {
+        for found in inside.take(MAX_TAIL_READS) {
             if let Some((branch, head)) = tails.find_silent_end(&found.place).await? {
-                let spot = self.match_target(found, Some(branch), matched);
+                let target = self.match_target(found, Some(branch), matched);
                 return Ok(Some(MatchTarget {
                     base: Some(head),
-                    ..spot
+                    ..target
                 }));
             }
         }

@@ -172,7 +172,7 @@ impl Recorded {
     /// Takes over where the answer was stored.
     pub(crate) fn apply_append(&mut self, appended: Appended) {
         self.head = appended.head;
-        self.on_sibling_branch = appended.sibling;
+        self.on_sibling_branch = appended.on_sibling_branch;
         self.nodes = appended.nodes;
         self.replayed = appended.replayed;
         // A branch whose name was deleted meanwhile has none: the one that was meant is still named.

@@ -107,7 +107,7 @@ impl HookRun {
 // A macro, because every hook has a different signature, and its future borrows the copied state and the forked
 // context.
 /// Runs a hook on a copy of the state; `None` if the layer has no state.
-macro_rules! attempt {
+macro_rules! run_hook {
     ($layer:ident, $slot:ident, $context:expr, $name:ident, |$state:ident, $own_context:ident| $hook:expr) => {
         match HookRun::new($layer, $slot, $context) {
             None => None,
@@ -219,7 +219,7 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             // A copy: a layer that fails halfway must not have taken items away.
             let given = items.clone();
-            let run = attempt!(layer, slot, context, OnAppend, |state, own_context| layer
+            let run = run_hook!(layer, slot, context, OnAppend, |state, own_context| layer
                 .on_append(state, given, own_context));
             // No value means that the layer failed or was skipped: the items stay as the layer
             // before left them.
@@ -246,7 +246,7 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             // A layer judges what will be stored, so it sees the corrections of those before it.
             let current = fixed.as_deref().unwrap_or(answer);
-            let run = attempt!(layer, slot, context, AfterModel, |state, own_context| layer
+            let run = run_hook!(layer, slot, context, AfterModel, |state, own_context| layer
                 .after_model(state, current, own_context));
             match hook_outcome(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
                 None | Some(AnswerVerdict::Pass) => {}
@@ -270,7 +270,7 @@ impl Layers {
         let mut outcomes = Vec::new();
         let mut gate = ToolGate::Allow;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = attempt!(layer, slot, context, BeforeTool, |state, own_context| layer
+            let run = run_hook!(layer, slot, context, BeforeTool, |state, own_context| layer
                 .before_tool(state, call, own_context));
             let answer = match hook_outcome(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
                 Ok(decision) => decision.unwrap_or_default(),
@@ -378,7 +378,7 @@ impl Layers {
             let Some(from) = from.ready_state() else {
                 continue;
             };
-            let run = attempt!(
+            let run = run_hook!(
                 layer,
                 slot,
                 context,
@@ -407,7 +407,7 @@ impl Layers {
             let Some(from) = from.ready_state() else {
                 continue;
             };
-            let run = attempt!(layer, slot, context, OnReturn, |state, own_context| layer
+            let run = run_hook!(layer, slot, context, OnReturn, |state, own_context| layer
                 .on_return(state, from, end, own_context));
             hook_outcome(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
         }
@@ -423,7 +423,7 @@ impl Layers {
     ) -> Vec<HookOutcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = attempt!(layer, slot, context, OnComplete, |state, own_context| layer
+            let run = run_hook!(layer, slot, context, OnComplete, |state, own_context| layer
                 .on_complete(state, end, own_context));
             // A failure does not end the loop: the run is over, and the other layers still have to be
             // told.
@@ -476,7 +476,7 @@ impl Layers {
         // their being valid.
         validate_against_schema(&function.input, arguments)
             .map_err(|reason| FunctionError::Arguments { reason })?;
-        let run = attempt!(layer, slot, context, Function, |state, own_context| async {
+        let run = run_hook!(layer, slot, context, Function, |state, own_context| async {
             let result = layer
                 .call_function(state, function.name, arguments, own_context)
                 .await?;

@@ -82,7 +82,7 @@ async fn what_is_not_there_is_not_found(Backend { store, .. }: &Backend) {
 }
 
 async fn what_is_evicted_leaves_a_tombstone(Backend { store, .. }: &Backend) {
-    for holding in [CopyKind::Copy, CopyKind::Only] {
+    for holding in [CopyKind::Copy, CopyKind::OnlyCopy] {
         puts(&**store, TEXT, holding, 1_000).await;
         let key = key(TEXT);
         assert!(store.evict_copy(&key, 2_000).await.unwrap());
@@ -103,11 +103,11 @@ async fn what_is_evicted_leaves_a_tombstone(Backend { store, .. }: &Backend) {
 
 async fn what_is_held_only_here_stays_so(Backend { store, .. }: &Backend) {
     puts(&**store, TEXT, CopyKind::Copy, 1_000).await;
-    puts(&**store, TEXT, CopyKind::Only, 2_000).await;
+    puts(&**store, TEXT, CopyKind::OnlyCopy, 2_000).await;
     puts(&**store, TEXT, CopyKind::Copy, 3_000).await;
     let entries = store.list_copies(&CopyScope::All).await.unwrap();
     assert_eq!(entries.len(), 1);
-    assert_eq!(entries[0].copy_kind, CopyKind::Only);
+    assert_eq!(entries[0].copy_kind, CopyKind::OnlyCopy);
 }
 
 async fn one_owner_sees_nothing_of_another(Backend { store, .. }: &Backend) {
@@ -140,7 +140,7 @@ async fn one_owner_sees_nothing_of_another(Backend { store, .. }: &Backend) {
 }
 
 async fn clearing_removes_tombstones_too(Backend { store, .. }: &Backend) {
-    puts(&**store, TEXT, CopyKind::Only, 1_000).await;
+    puts(&**store, TEXT, CopyKind::OnlyCopy, 1_000).await;
     store.evict_copy(&key(TEXT), 1_000).await.unwrap();
     assert_eq!(store.clear_scope(&CopyScope::All).await.unwrap(), 0);
     let error = store.stat(&key(TEXT)).await.unwrap_err();
@@ -149,7 +149,7 @@ async fn clearing_removes_tombstones_too(Backend { store, .. }: &Backend) {
 
 async fn counting_after_a_restart_finds_what_is_there(Backend { store, .. }: &Backend) {
     put(&**store, TEXT, 1_000).await;
-    puts(&**store, "kept only here", CopyKind::Only, 2_000).await;
+    puts(&**store, "kept only here", CopyKind::OnlyCopy, 2_000).await;
     let reconciled = store.reconcile(10_000).await.unwrap();
     assert_eq!((reconciled.unfinished, reconciled.foreign), (0, 0));
     let CopyStats {

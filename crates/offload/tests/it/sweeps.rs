@@ -170,7 +170,10 @@ async fn what_is_held_only_here_stays_unless_asked_for() {
         filled(store, 0..2).await;
         let only = Bytes::from_static(b"the only one");
         let key = key("the only one");
-        store.put_copy(&key, only, CopyKind::Only, 0).await.unwrap();
+        store
+            .put_copy(&key, only, CopyKind::OnlyCopy, 0)
+            .await
+            .unwrap();
         let caps = EvictionLimits {
             max_count: Some(0),
             ..EvictionLimits::default()
@@ -181,7 +184,7 @@ async fn what_is_held_only_here_stays_unless_asked_for() {
         assert_eq!((swept.evicted.len(), swept.remaining), (2, 0));
         assert_eq!(held(store).await, [key]);
         let caps = EvictionLimits {
-            evict: Evictable::EvenTheOnly,
+            evict: Evictable::All,
             ..caps
         };
         let swept = sweep_copies(store, &CopyScope::All, &caps, 10)

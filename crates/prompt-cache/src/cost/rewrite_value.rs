@@ -138,19 +138,19 @@ pub fn invalidated_tokens(
     changed: usize,
 ) -> u64 {
     let sums = outline.cumulative_tokens();
-    let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
+    let tokens_up_to = |at: usize| sums.get(at).copied().unwrap_or(0);
     let known = || {
         // Prefixes of another path are told by their hash and do not count.
         let stands = |kept: &&CachedPrefix| outline.prefix_hash(kept.segment) == kept.prefix;
         kept.iter().filter(stands).map(|kept| kept.segment)
     };
     let enough = |tokens: &u64| *tokens >= rules.minimum;
-    let now = known().map(upto).max().unwrap_or(0);
+    let now = known().map(tokens_up_to).max().unwrap_or(0);
     // With markers only the prefixes that were marked can be read; without, any beginning can.
     let then = if rules.is_marker_based() {
-        known().filter(|at| *at < changed).map(upto).max()
+        known().filter(|at| *at < changed).map(tokens_up_to).max()
     } else {
-        changed.checked_sub(1).map(upto)
+        changed.checked_sub(1).map(tokens_up_to)
     };
     now.saturating_sub(then.filter(enough).unwrap_or(0))
 }
@@ -275,9 +275,9 @@ mod tests {
             for (at, step) in steps.iter().enumerate() {
                 messages.push((format!("new {at}"), *step));
                 let now = outline(format, &messages);
-                let marking = place_markers(&now, &rules, &kept, policy);
-                total += trace.record_call(&now, &marking.markers, at as u64 * 1_000 + 1);
-                kept = marking.cached_prefixes;
+                let plan = place_markers(&now, &rules, &kept, policy);
+                total += trace.record_call(&now, &plan.markers, at as u64 * 1_000 + 1);
+                kept = plan.cached_prefixes;
             }
             total.input_cost(&rates)
         };

@@ -87,7 +87,7 @@ impl Rates {
     /// The rates of a request of so many input tokens. Nothing if the price of input is not known.
     ///
     /// A read whose price is not known costs what input costs. A write costs what input costs where
-    /// the provider caches by itself; where marks decide, 1.25 times that for the usual time and twice
+    /// the provider caches by itself; where markers decide, 1.25 times that for the usual time and twice
     /// that for the longer one, which is what Anthropic asks for every model
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching#pricing>).
     #[must_use]

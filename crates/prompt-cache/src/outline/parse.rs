@@ -45,7 +45,7 @@ pub(crate) struct ParsedOutline<'a> {
     pub(crate) model: Option<String>,
     /// The text of each segment, as it stands in the request.
     pub(crate) texts: Vec<&'a str>,
-    /// The text of each segment without marks and white space.
+    /// The text of each segment without markers and white space.
     pub(crate) bare: Vec<String>,
     pub(crate) fields: Fields<'a>,
 }
@@ -119,21 +119,21 @@ pub(crate) fn parse_outline<'a>(
     })
 }
 
-/// The mark at the top of a request, which the provider moves by itself.
+/// The marker at the top of a request, which the provider moves by itself.
 #[must_use]
 pub fn automatic_marker(format: Format, fields: &Fields<'_>) -> Option<CacheTtl> {
     let rules = format.spec().markers()?;
     if !rules.can_mark_request() {
         return None;
     }
-    let mark = setting_value(fields, &[rules.field(), "type"]);
+    let marker = setting_value(fields, &[rules.field(), "type"]);
     let long = setting_value(fields, &[rules.field(), "ttl"]) == quote_json("1h");
     let ttl = if long {
         CacheTtl::Long
     } else {
         CacheTtl::Usual
     };
-    (!mark.is_empty()).then_some(ttl)
+    (!marker.is_empty()).then_some(ttl)
 }
 
 /// What a request says for a setting; empty if nothing.
@@ -195,7 +195,7 @@ impl<'a> OutlineBuilder<'a, '_> {
             }
             let text = setting_value(self.fields, one.path);
             let bare = normalize_block(self.format, text);
-            // Settings are no content blocks: look-back does not count them, and none carries a mark.
+            // Settings are no content blocks: look-back does not count them, and none carries a marker.
             self.segments.push(OutlineSegment {
                 path: one.path.join("."),
                 bytes: bare.len(),
@@ -213,8 +213,8 @@ impl<'a> OutlineBuilder<'a, '_> {
         bytes: usize,
         tokens: TokenBounds,
     ) -> OutlineSegment {
-        let mut marks = markers_in(self.format, block.json.get(), NESTED);
-        marks.extend(block.marker);
+        let mut markers = markers_in(self.format, block.json.get(), NESTED);
+        markers.extend(block.marker);
         OutlineSegment {
             path: block.path.clone(),
             bytes,
@@ -225,7 +225,7 @@ impl<'a> OutlineBuilder<'a, '_> {
                 _ => SegmentStability::Epoch,
             },
             can_carry: true,
-            markers: marks,
+            markers,
             ..OutlineSegment::new(block.part, block.index, ContentHash::of(b""))
         }
     }
@@ -255,7 +255,7 @@ impl<'a> OutlineBuilder<'a, '_> {
         TokenBounds::between(low, high) + self.framing.tool + first
     }
 
-    /// The block's cached form: without marks and white space, with what its message says beside its blocks.
+    /// The block's cached form: without markers and white space, with what its message says beside its blocks.
     fn bare_block(&self, block: &OutlineBlock<'a, '_>) -> String {
         let own = || normalize_block(self.format, block.json.get());
         match block.context {
@@ -308,7 +308,7 @@ fn parse_array(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The marks on a block and on the blocks in it.
+/// The markers on a block and on the blocks in it.
 fn markers_in(format: Format, text: &str, depth: usize) -> Vec<CacheTtl> {
     let Some(name) = marker_field(format) else {
         return Vec::new();
@@ -320,15 +320,15 @@ fn markers_in(format: Format, text: &str, depth: usize) -> Vec<CacheTtl> {
     let fields = Fields::parse(text).unwrap_or_default();
     let inner = fields.get(&["content", "output"]).filter(|_| depth > 0);
     let inner = inner.and_then(parse_array).into_iter().flatten();
-    let mut marks: Vec<CacheTtl> = inner
+    let mut markers: Vec<CacheTtl> = inner
         .flat_map(|block| markers_in(format, block.get(), depth - 1))
         .collect();
-    marks.extend(fields.get(&[name]).map(|mark| parse_ttl(mark.get())));
-    marks
+    markers.extend(fields.get(&[name]).map(|marker| parse_ttl(marker.get())));
+    markers
 }
 
-fn parse_ttl(mark: &str) -> CacheTtl {
-    let long = mark.contains("\"1h\"") || mark.contains("\"12h\"");
+fn parse_ttl(marker: &str) -> CacheTtl {
+    let long = marker.contains("\"1h\"") || marker.contains("\"12h\"");
     if long {
         CacheTtl::Long
     } else {
@@ -336,7 +336,7 @@ fn parse_ttl(mark: &str) -> CacheTtl {
     }
 }
 
-/// The text without white space and, where marks may stand, without marks. The order of members stays:
+/// The text without white space and, where markers may stand, without markers. The order of members stays:
 /// it is part of what is cached.
 fn normalize_block(format: Format, text: &str) -> String {
     normalize_to_depth(format, text, NESTED)
@@ -372,7 +372,7 @@ fn normalize_to_depth(format: Format, text: &str, depth: usize) -> String {
     out
 }
 
-/// Whether a block is nothing but a mark.
+/// Whether a block is nothing but a marker.
 fn is_marker_block(format: Format, block: &RawValue) -> bool {
     let rules = format.spec().markers();
     rules.is_some_and(|rules| rules.marker_of_block(block).is_some())

@@ -2,7 +2,7 @@
 //!
 //! A segment is a stretch that is the same or another, never half the same: the tools, what of the
 //! settings is part of the prefix, the system prompt, each piece of the messages. Its hash does not
-//! depend on the marks in it. Outlines of one conversation are compared with each other only if they
+//! depend on the markers in it. Outlines of one conversation are compared with each other only if they
 //! were made in the same way: both from payloads, or both from JSON.
 
 use std::ops::RangeInclusive;
@@ -21,7 +21,7 @@ pub struct Outline {
     pub scope: String,
     /// What it is made of, in the cache's order.
     pub segments: Vec<OutlineSegment>,
-    /// The mark that stands for the whole request, where the provider moves it by itself.
+    /// The marker that stands for the whole request, where the provider moves it by itself.
     pub whole: Option<CacheTtl>,
 }
 
@@ -35,7 +35,7 @@ pub struct OutlineSegment {
     pub index: usize,
     /// Where it stands in JSON, where it is of JSON: `messages[12].content[0]`.
     pub path: String,
-    /// The hash of its content, marks apart.
+    /// The hash of its content, markers apart.
     pub hash: ContentHash,
     /// Its length in the payload.
     pub bytes: usize,
@@ -45,9 +45,9 @@ pub struct OutlineSegment {
     pub blocks: usize,
     /// How long it stays.
     pub stability: SegmentStability,
-    /// Whether the format lets it carry a mark.
+    /// Whether the format lets it carry a marker.
     pub can_carry: bool,
-    /// The marks in it that were there before any of ours.
+    /// The markers in it that were there before any of ours.
     pub markers: Vec<CacheTtl>,
 }
 
@@ -159,7 +159,7 @@ impl Outline {
         pairs.take_while(|(a, b)| a.hash == b.hash).count()
     }
 
-    /// Some segments turned out not to be able to carry a mark.
+    /// Some segments turned out not to be able to carry a marker.
     pub fn forbid_markers(&mut self, segments: &[usize]) {
         for at in segments {
             if let Some(segment) = self.segments.get_mut(*at) {

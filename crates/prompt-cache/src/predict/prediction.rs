@@ -15,13 +15,13 @@ use crate::rules::CacheRules;
 pub fn predict_usage(
     outline: &Outline,
     rules: &CacheRules,
-    marks: &[CacheMarker],
+    markers: &[CacheMarker],
     previous: &[CachedPrefix],
 ) -> CacheUsage {
     // Only position and look-back are checked here: if a segment changed, the hash of the prefix differs below.
     let there = |kept: &&CachedPrefix| {
         kept.segment < outline.segments.len()
-            && lookup_marker(outline, rules, marks, kept.segment).is_some()
+            && lookup_marker(outline, rules, markers, kept.segment).is_some()
     };
     let mut candidates: Vec<&CachedPrefix> = previous.iter().filter(there).collect();
     // Ascending, as prefix hashes are computed in one pass.
@@ -31,7 +31,7 @@ pub fn predict_usage(
     let found = found
         .filter(|(kept, prefix)| kept.prefix == *prefix)
         .map(|(kept, _)| kept.segment);
-    usage_for_prefix(outline, rules, marks, found.max())
+    usage_for_prefix(outline, rules, markers, found.max())
 }
 
 /// Returns the segment of the last marker whose look-back reaches a prefix that was cached up to the end of `segment`;
@@ -39,33 +39,37 @@ pub fn predict_usage(
 pub(crate) fn lookup_marker(
     outline: &Outline,
     rules: &CacheRules,
-    marks: &[CacheMarker],
+    markers: &[CacheMarker],
     segment: usize,
 ) -> Option<usize> {
     if !rules.is_marker_based() {
         return Some(segment);
     }
-    let sees = |mark: &&CacheMarker| {
+    let reaches_segment = |marker: &&CacheMarker| {
         let near = rules
             .lookback
-            .is_none_or(|most| blocks_between(outline, segment, mark.segment) < most);
-        mark.segment >= segment && near
+            .is_none_or(|most| blocks_between(outline, segment, marker.segment) < most);
+        marker.segment >= segment && near
     };
-    marks.iter().rev().find(sees).map(|mark| mark.segment)
+    markers
+        .iter()
+        .rev()
+        .find(reaches_segment)
+        .map(|marker| marker.segment)
 }
 
 /// Returns the usage of a call whose prefix up to the segment `found` is in the cache; `None`: nothing of it is.
 pub(crate) fn usage_for_prefix(
     outline: &Outline,
     rules: &CacheRules,
-    marks: &[CacheMarker],
+    markers: &[CacheMarker],
     found: Option<usize>,
 ) -> CacheUsage {
     let sums = outline.cumulative_tokens();
-    let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
+    let tokens_up_to = |at: usize| sums.get(at).copied().unwrap_or(0);
     // OpenAI caches in steps of so many tokens; a step of 1 changes nothing.
     let stepped = |tokens: u64| tokens / rules.step * rules.step;
-    let read = found.map_or(0, |at| stepped(upto(at)));
+    let read = found.map_or(0, |at| stepped(tokens_up_to(at)));
     // A prefix below the minimum was never cached.
     let read = if read >= rules.minimum { read } else { 0 };
     if !rules.is_marker_based() {
@@ -75,7 +79,7 @@ pub(crate) fn usage_for_prefix(
             ..CacheUsage::default()
         };
     }
-    let last = |ttl| last_marked_tokens(marks, ttl, rules.minimum, upto).max(read);
+    let last = |ttl| last_marked_tokens(markers, ttl, rules.minimum, tokens_up_to).max(read);
     // Anthropic bills tokens up to the last marker with the long TTL at the long rate, and those from there to the last
     // marker at the usual rate.
     let (long, end) = (last(Some(CacheTtl::Long)), last(None));
@@ -89,13 +93,16 @@ pub(crate) fn usage_for_prefix(
 
 /// Counts the tokens up to the last marker with this TTL (`None`: with any) whose prefix is long enough to be cached.
 fn last_marked_tokens(
-    marks: &[CacheMarker],
+    markers: &[CacheMarker],
     ttl: Option<CacheTtl>,
     minimum: u64,
-    upto: impl Fn(usize) -> u64,
+    tokens_up_to: impl Fn(usize) -> u64,
 ) -> u64 {
-    let of = |mark: &&CacheMarker| ttl.is_none_or(|ttl| mark.ttl == ttl);
-    let ends = marks.iter().filter(of).map(|mark| upto(mark.segment));
+    let of = |marker: &&CacheMarker| ttl.is_none_or(|ttl| marker.ttl == ttl);
+    let ends = markers
+        .iter()
+        .filter(of)
+        .map(|marker| tokens_up_to(marker.segment));
     let enough = ends.filter(|tokens| *tokens >= minimum);
     enough.max().unwrap_or(0)
 }

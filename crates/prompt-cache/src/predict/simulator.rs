@@ -54,10 +54,10 @@ impl CacheSimulator {
     pub fn predict_usage(
         &self,
         outline: &Outline,
-        marks: &[CacheMarker],
+        markers: &[CacheMarker],
         now_ms: u64,
     ) -> CacheUsage {
-        self.find_cached_prefix(outline, marks, now_ms, &segment_prefix_hashes(outline))
+        self.find_cached_prefix(outline, markers, now_ms, &segment_prefix_hashes(outline))
             .1
     }
 
@@ -65,19 +65,19 @@ impl CacheSimulator {
     pub fn record_call(
         &mut self,
         outline: &Outline,
-        marks: &[CacheMarker],
+        markers: &[CacheMarker],
         now_ms: u64,
     ) -> CacheUsage {
         // Dropped when they expire, so a long session does not keep every prefix it ever had.
         self.prefixes.retain(|_, entry| now_ms < entry.expires_ms);
         let prefixes = segment_prefix_hashes(outline);
-        let (found, used) = self.find_cached_prefix(outline, marks, now_ms, &prefixes);
+        let (found, used) = self.find_cached_prefix(outline, markers, now_ms, &prefixes);
         if self.rules.kind == CacheKind::None {
             return used;
         }
         if self.rules.is_marker_based() {
             let read = found.filter(|_| used.read > 0);
-            self.store_marked_prefixes(outline, marks, &prefixes, read, now_ms);
+            self.store_marked_prefixes(outline, markers, &prefixes, read, now_ms);
         } else {
             // A cache without markers keeps every beginning.
             for prefix in &prefixes {
@@ -91,14 +91,14 @@ impl CacheSimulator {
     fn store_marked_prefixes(
         &mut self,
         outline: &Outline,
-        marks: &[CacheMarker],
+        markers: &[CacheMarker],
         prefixes: &[ContentHash],
         read: Option<usize>,
         now_ms: u64,
     ) {
         // Reading refreshes what was read, free of charge.
         let read = read.map(|at| (at, CacheTtl::Usual));
-        let written = marks.iter().map(|mark| (mark.segment, mark.ttl));
+        let written = markers.iter().map(|marker| (marker.segment, marker.ttl));
         let sums = outline.cumulative_tokens();
         let enough = |(at, _): &(usize, CacheTtl)| {
             sums.get(*at).is_some_and(|sum| *sum >= self.rules.minimum)
@@ -119,7 +119,7 @@ impl CacheSimulator {
     fn find_cached_prefix(
         &self,
         outline: &Outline,
-        marks: &[CacheMarker],
+        markers: &[CacheMarker],
         now_ms: u64,
         prefixes: &[ContentHash],
     ) -> (Option<usize>, CacheUsage) {
@@ -130,8 +130,11 @@ impl CacheSimulator {
         let found = (0..prefixes.len())
             .rev()
             .filter(|at| self.is_alive(prefixes.get(*at), now_ms))
-            .find(|at| lookup_marker(outline, &self.rules, marks, *at).is_some());
-        (found, usage_for_prefix(outline, &self.rules, marks, found))
+            .find(|at| lookup_marker(outline, &self.rules, markers, *at).is_some());
+        (
+            found,
+            usage_for_prefix(outline, &self.rules, markers, found),
+        )
     }
 
     fn is_alive(&self, prefix: Option<&ContentHash>, now_ms: u64) -> bool {
@@ -177,7 +180,7 @@ fn segment_prefix_hashes(outline: &Outline) -> Vec<ContentHash> {
     outline.segments.iter().map(next).collect()
 }
 
-/// A whole session, call by call, with marks placed for each call. Gives what each one reads and writes.
+/// A whole session, call by call, with markers placed for each call. Gives what each one reads and writes.
 ///
 /// With outlines that hold the whole history this is what a host pays that sends everything.
 #[must_use]
@@ -189,9 +192,9 @@ pub fn simulate_calls(
     let mut trace = CacheSimulator::new(rules.clone());
     let mut kept = Vec::new();
     let step = |call: TracedCall| {
-        let marking = place_markers(&call.outline, rules, &kept, policy);
-        kept = marking.cached_prefixes;
-        trace.record_call(&call.outline, &marking.markers, call.at_ms)
+        let plan = place_markers(&call.outline, rules, &kept, policy);
+        kept = plan.cached_prefixes;
+        trace.record_call(&call.outline, &plan.markers, call.at_ms)
     };
     calls.into_iter().map(step).collect()
 }

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Audience, Fields, Item, Raw, quote_json};
-use contexture_text::shorten_words;
+use contexture_text::one_line_title;
 use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde_json::value::RawValue;
 
@@ -107,7 +107,7 @@ impl ClaudeReader {
         };
         if let Some(title) = title {
             // The last title wins: a person renames a session after the generated summary.
-            self.title = Some(shorten_words(&title, TITLE_CHARS));
+            self.title = Some(one_line_title(&title, TITLE_CHARS));
         }
         let (items, form) = match kind.as_str() {
             "user" | "assistant" => split_record(raw, &fields)?,

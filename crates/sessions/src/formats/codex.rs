@@ -11,7 +11,7 @@
 //! messages began a turn; in a rollout without such events every user message did.
 
 use contexture_ir::{Audience, Compaction, Fields, Item, Message, Part, Raw, Role, TextPart};
-use contexture_text::shorten_words;
+use contexture_text::one_line_title;
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
@@ -46,7 +46,7 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
         title: reader
             .asked
             .and_then(|node| tree.get(node))
-            .map(|node| shorten_words(&node.item.text(), TITLE_CHARS))
+            .map(|node| one_line_title(&node.item.text(), TITLE_CHARS))
             .filter(|title| !title.is_empty())
             .or_else(|| title_of(&tree)),
         instructions: reader.instructions,

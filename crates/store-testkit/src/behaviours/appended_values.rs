@@ -282,7 +282,7 @@ pub(super) async fn a_late_answer_brings_them_to_its_branch(store: Tested) {
         ..append_with_entries(Chat::at_head("main", Some("a")), "c", entries)
     };
     let done = chat.append_request(request).await.unwrap();
-    assert!(done.sibling);
+    assert!(done.on_sibling_branch);
     assert_eq!(done.versions, [1]);
     assert_eq!(
         stored_value(&chat, &resource_scope(), "k").await,

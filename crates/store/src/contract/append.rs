@@ -117,7 +117,7 @@ pub struct Appended {
     /// Branch that the items are on; `None` only for a replay whose branch was deleted since.
     pub branch: Option<BranchName>,
     /// Whether that branch is a sibling opened because the head had moved.
-    pub sibling: bool,
+    pub on_sibling_branch: bool,
     /// Whether an equal append had stored the items before, so that this one changed nothing.
     pub replayed: bool,
     /// Ids of the stored blobs, in the order of the request.

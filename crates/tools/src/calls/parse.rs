@@ -5,7 +5,7 @@
 use contexture_ir::{Fields, FunctionCall, Raw};
 use serde_json::value::RawValue;
 
-use contexture_ir::excerpt;
+use contexture_ir::truncate_chars;
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Call {
         // The whole text is quoted and not the part at fault: callers log this for people who know the
         // provider.
         let error = || CallError {
-            found: excerpt(text, 80),
+            found: truncate_chars(text, 80),
         };
         let outer = Fields::parse(text).map_err(|_| error())?;
         // Formats nest the call under a name of their own; without one the outer object is the call.

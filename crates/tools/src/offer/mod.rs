@@ -105,38 +105,38 @@ impl Registry {
     ///     registry.register(Tool::function(name, text, Raw::parse("{\"type\":\"object\"}")?))?;
     /// }
     /// let choice = Choice::by_task("Will it rain in Oslo? I need a forecast", 1);
-    /// let wish = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, support:
+    /// let request = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, support:
     /// ToolSupport::default() };
-    /// let offer = registry.offer(wish);
+    /// let offer = registry.offer(request);
     /// assert_eq!(offer.tools[0].name(), "get_weather");
     /// assert_eq!(offer.excluded[0].tool.to_string(), "send_mail");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn offer(&self, wish: OfferRequest<'_>) -> Offer {
-        let same = wish
+    pub fn offer(&self, request: OfferRequest<'_>) -> Offer {
+        let same = request
             .latched
             // Slots are held only for the same choice: another choice asked for other tools, so its slots say
             // nothing about this one.
-            .filter(|latched| latched.choice == *wish.choice);
+            .filter(|latched| latched.choice == *request.choice);
         let held = same.map_or(&[][..], |latched| &latched.slots);
-        let mut judge = OfferBuilder::new(self, wish, held);
-        let chosen = judge.select_slots();
-        let places = keep_latched_order(wish.latched, chosen);
-        let removed = judge.removed.iter().map(|removed| &removed.tool);
+        let mut builder = OfferBuilder::new(self, request, held);
+        let chosen = builder.select_slots();
+        let slots = keep_latched_order(request.latched, chosen);
+        let removed = builder.removed.iter().map(|removed| &removed.tool);
         // A namespace or toolkit has one slot for all its members, which must not describe members that the
         // choice excludes. Tools in no group have slots of their own.
         let gone: BTreeSet<&ToolId> = removed.filter(|tool| tool.group.is_some()).collect();
-        let offered = places
+        let offered = slots
             .iter()
-            .flat_map(|place| judge.slot_definitions(place, &gone));
+            .flat_map(|slot| builder.slot_definitions(slot, &gone));
         let tools = offered.collect();
         Offer {
             tools,
-            excluded: judge.removed,
+            excluded: builder.removed,
             selection: Selection {
-                choice: wish.choice.clone(),
-                slots: places,
+                choice: request.choice.clone(),
+                slots,
             },
         }
     }
@@ -150,8 +150,8 @@ fn keep_latched_order(latched: Option<&Selection>, chosen: Vec<OfferSlot>) -> Ve
     // Sets, because an offer may hold a thousand tools and this runs before every call.
     let now: BTreeSet<&OfferSlot> = chosen.iter().collect();
     let before: BTreeSet<&OfferSlot> = latched.slots.iter().collect();
-    let kept = latched.slots.iter().filter(|place| now.contains(place));
-    let new = chosen.iter().filter(|place| !before.contains(place));
+    let kept = latched.slots.iter().filter(|slot| now.contains(slot));
+    let new = chosen.iter().filter(|slot| !before.contains(slot));
     // With new slots at the end, the bytes of the earlier definitions stay a prefix of the new ones, which is
     // what caches match.
     kept.chain(new).cloned().collect()
@@ -160,7 +160,7 @@ fn keep_latched_order(latched: Option<&Selection>, chosen: Vec<OfferSlot>) -> Ve
 /// Decides for each tool, once, whether it is offered.
 struct OfferBuilder<'a> {
     registry: &'a Registry,
-    wish: OfferRequest<'a>,
+    request: OfferRequest<'a>,
     /// For each task criterion: whether it keeps each unit, by the unit's number in the index. What the same choice
     /// kept before is kept again, whatever its rank now.
     tasks: Vec<Vec<bool>>,
@@ -178,8 +178,8 @@ enum FilterScope {
 }
 
 impl<'a> OfferBuilder<'a> {
-    fn new(registry: &'a Registry, wish: OfferRequest<'a>, held: &[OfferSlot]) -> Self {
-        let tasks = wish.choice.criteria.iter().filter_map(|criterion| {
+    fn new(registry: &'a Registry, request: OfferRequest<'a>, held: &[OfferSlot]) -> Self {
+        let tasks = request.choice.criteria.iter().filter_map(|criterion| {
             let Criterion::Task { text, limit } = criterion else {
                 return None;
             };
@@ -190,7 +190,7 @@ impl<'a> OfferBuilder<'a> {
                 .map(|(_, unit)| unit);
             // What was kept before stays, even if tools registered since would rank above it: dropping a tool
             // that the model has used breaks its plan.
-            let held = held.iter().filter_map(|place| match place {
+            let held = held.iter().filter_map(|slot| match slot {
                 OfferSlot::Tool(id) => index.unit_number(&IndexedUnit::Tool(id.clone())),
                 OfferSlot::Namespace(name) => {
                     index.unit_number(&IndexedUnit::Namespace(name.clone()))
@@ -202,7 +202,7 @@ impl<'a> OfferBuilder<'a> {
         Self {
             tasks: tasks.collect(),
             registry,
-            wish,
+            request,
             removed: Vec::new(),
         }
     }
@@ -210,7 +210,7 @@ impl<'a> OfferBuilder<'a> {
     /// Returns the slots that the choice keeps, in canonical order, and records the tools that it excludes.
     fn select_slots(&mut self) -> Vec<OfferSlot> {
         let registry = self.registry;
-        let mut places: Vec<(String, OfferSlot)> = Vec::new();
+        let mut slots: Vec<(String, OfferSlot)> = Vec::new();
         // Units are numbered as the index numbers them: flat functions, then namespaces.
         let mut unit = 0;
         for entry in registry
@@ -225,14 +225,14 @@ impl<'a> OfferBuilder<'a> {
                 FilterScope::Ranked(unit - 1)
             };
             if self.admit_tool(entry, scope) {
-                places.push((
+                slots.push((
                     entry.id.name.case_folded(),
                     OfferSlot::Tool(entry.id.clone()),
                 ));
             }
         }
         for group in registry.groups_of(GroupKind::Namespace) {
-            let place = OfferSlot::Namespace(group.name.clone());
+            let slot = OfferSlot::Namespace(group.name.clone());
             let scope = FilterScope::Ranked(unit);
             unit += 1;
             let mut kept = false;
@@ -241,27 +241,27 @@ impl<'a> OfferBuilder<'a> {
                 kept |= self.admit_tool(entry, scope);
             }
             if kept {
-                places.push((group.name.case_folded(), place));
+                slots.push((group.name.case_folded(), slot));
             }
         }
         // Loaded tools come last, in the order of loading, so that loading a toolkit in mid-conversation only
         // appends.
-        let loaded = self.select_toolkits(&mut places);
+        let loaded = self.select_toolkits(&mut slots);
         // By folded name, so that case does not move a tool, then by slot for names equal but for case.
-        places.sort();
-        let places = places.into_iter().map(|(_, place)| place);
-        places.chain(loaded).collect()
+        slots.sort();
+        let slots = slots.into_iter().map(|(_, slot)| slot);
+        slots.chain(loaded).collect()
     }
 
-    /// Adds the slots that stand for toolkits, and for loading or searching them, to `places`. Returns the slots of the
+    /// Adds the slots that stand for toolkits, and for loading or searching them, to `slots`. Returns the slots of the
     /// tools of loaded toolkits.
-    fn select_toolkits(&mut self, places: &mut Vec<(String, OfferSlot)>) -> Vec<OfferSlot> {
+    fn select_toolkits(&mut self, slots: &mut Vec<(String, OfferSlot)>) -> Vec<OfferSlot> {
         let registry = self.registry;
-        let native = self.wish.support.search != ToolSearchMode::Loader;
+        let native = self.request.support.search != ToolSearchMode::Loader;
         let mut any = false;
         for kit in registry.groups_of(GroupKind::Toolkit) {
             any = true;
-            let loaded = self.wish.loaded.contains(kit.name.as_str());
+            let loaded = self.request.loaded.contains(kit.name.as_str());
             let mut kept = false;
             for entry in registry.group_members(kit) {
                 // The provider searches deferred tools itself and must be sent all of them, loaded or not.
@@ -276,21 +276,21 @@ impl<'a> OfferBuilder<'a> {
                 }
             }
             if kept {
-                places.push((kit.name.case_folded(), OfferSlot::Toolkit(kit.name.clone())));
+                slots.push((kit.name.case_folded(), OfferSlot::Toolkit(kit.name.clone())));
             }
         }
         if any {
-            let place = if native {
+            let slot = if native {
                 OfferSlot::Search
             } else {
                 OfferSlot::Loader
             };
             // Sorted like a tool named `load_toolkit` in both cases, so that loader and search take the same place.
-            places.push((LOADER.to_owned(), place));
+            slots.push((LOADER.to_owned(), slot));
         }
         let mut tools = Vec::new();
         // With the provider's own search, toolkits are not loaded by us.
-        for name in self.wish.loaded.iter().filter(|_| !native) {
+        for name in self.request.loaded.iter().filter(|_| !native) {
             let kit = registry.group(name.as_str());
             // A toolkit that has since been unregistered, or become a namespace, is skipped.
             let kit = kit.filter(|kit| kit.kind == GroupKind::Toolkit);
@@ -315,7 +315,7 @@ impl<'a> OfferBuilder<'a> {
     }
 
     fn exclusion_reasons(&self, tool: &Tool, id: &ToolId, scope: FilterScope) -> ExclusionReasons {
-        let criteria = &self.wish.choice.criteria;
+        let criteria = &self.request.choice.criteria;
         let (mut reasons, mut against) = (ExclusionReasons::default(), 0);
         let mut tasks = self.tasks.iter();
         // Every criterion is tried even after one failed: the report lists all reasons.
@@ -348,11 +348,11 @@ impl<'a> OfferBuilder<'a> {
             }
         }
         // Under a union one criterion that keeps the tool outweighs the others, so their reasons are dropped.
-        if self.wish.choice.combine == Combine::Union && against < criteria.len() {
+        if self.request.choice.combine == Combine::Union && against < criteria.len() {
             reasons = ExclusionReasons::default();
         }
         // After the union: a denied tool stays hidden whatever criterion keeps it.
-        let hide = self.wish.choice.excluded_by.as_ref();
+        let hide = self.request.choice.excluded_by.as_ref();
         if hide.is_some_and(|policy| policy.decide_tool(tool).verdict == PolicyVerdict::Deny) {
             reasons.add(ExclusionReason::Denied);
         }
@@ -360,7 +360,7 @@ impl<'a> OfferBuilder<'a> {
     }
 
     /// Returns the definitions of a slot, without the members of groups that are in `gone`.
-    fn slot_definitions(&self, place: &OfferSlot, gone: &BTreeSet<&ToolId>) -> Vec<ToolDefinition> {
+    fn slot_definitions(&self, slot: &OfferSlot, gone: &BTreeSet<&ToolId>) -> Vec<ToolDefinition> {
         let registry = self.registry;
         let kept = |name: &Name| {
             let group = registry.group(name.as_str())?;
@@ -368,8 +368,8 @@ impl<'a> OfferBuilder<'a> {
             let kept = members.filter(|entry: &&RegistryEntry| !gone.contains(&entry.id));
             Some((group, kept.collect::<Vec<_>>()))
         };
-        let support = self.wish.support;
-        match place {
+        let support = self.request.support;
+        match slot {
             OfferSlot::Tool(id) => registry
                 .tool_entry(id)
                 .map(|entry| entry.tool.definition.clone())

@@ -13,7 +13,7 @@ use contexture_ir::{Fields, FunctionTool, Raw, ToolDefinition, canonical_json, q
 use crate::error::ToolError;
 use crate::names::ToolId;
 use crate::registry::tool::{PropertyOrder, Tool};
-use contexture_ir::excerpt;
+use contexture_ir::truncate_chars;
 
 /// The longest name, in bytes. Providers take 64 to 128.
 const NAME_BYTES: usize = 256;
@@ -28,7 +28,7 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), ToolError
     if name.is_empty() || name.len() > NAME_BYTES || name.chars().any(char::is_control) {
         return Err(ToolError::BadName {
             what,
-            name: excerpt(name, 80),
+            name: truncate_chars(name, 80),
         });
     }
     Ok(())
@@ -65,7 +65,7 @@ fn canonicalize_function(
         tool: id.clone(),
         path: path.to_owned(),
         expected,
-        found: excerpt(found, 60),
+        found: truncate_chars(found, 60),
     };
     let text = schema.get();
     // Size and depth before shape: what follows parses and recurses.

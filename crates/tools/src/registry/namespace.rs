@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::registry::RegistryEntry;
 use crate::registry::tool::ToolGroup;
 use crate::schema::{SchemaPosition, member_position};
-use contexture_ir::excerpt;
+use contexture_ir::truncate_chars;
 
 /// The argument that names the tool that is meant.
 pub(crate) const ACTION: &str = "action";
@@ -241,10 +241,10 @@ fn type_summary(schema: &str, depth: usize) -> String {
     let list = |key: &'static str| -> Option<Vec<&serde_json::value::RawValue>> {
         serde_json::from_str(fields.get(&[key])?.get()).ok()
     };
-    let joined = |kinds: Vec<String>| excerpt(&kinds.join(" | "), WORD);
+    let joined = |kinds: Vec<String>| truncate_chars(&kinds.join(" | "), WORD);
     // From the most to the least specific: a constant says more than an enumeration, and that more than a type.
     if let Some(constant) = fields.get(&["const"]) {
-        return excerpt(constant.get(), WORD);
+        return truncate_chars(constant.get(), WORD);
     }
     if let Some(values) = list("enum") {
         return joined(values.iter().map(|value| value.get().to_owned()).collect());
@@ -261,7 +261,7 @@ fn type_summary(schema: &str, depth: usize) -> String {
     // The last segment of the reference is the name that the schema's author gave the type.
     if let Some(reference) = string_field(schema, "$ref") {
         let name = reference.rsplit('/').next().unwrap_or_default();
-        return excerpt(name, WORD);
+        return truncate_chars(name, WORD);
     }
     match fields.get(&["type"]).map(|kind| kind.get()) {
         Some("\"array\"") => match fields.get(&["items"]) {

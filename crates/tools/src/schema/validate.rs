@@ -14,7 +14,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use contexture_ir::excerpt;
+use contexture_ir::truncate_chars;
 
 use crate::schema::cost_limit;
 
@@ -97,7 +97,7 @@ impl SchemaValidator {
     /// Makes a schema ready. What it refers to must stand in it, named by a JSON pointer.
     pub fn new(schema: &Raw) -> Result<Self, SchemaError> {
         let unusable = |reason: String| SchemaError::Unusable {
-            reason: excerpt(&reason, 300),
+            reason: truncate_chars(&reason, 300),
         };
         let schema: Value =
             serde_json::from_str(schema.get()).map_err(|error| unusable(error.to_string()))?;
@@ -168,7 +168,7 @@ fn format_faults(findings: &[ArgumentFault]) -> String {
 
 // Built from the error's parts and not from its text, which changes with versions of the library.
 fn argument_fault(schema: &Value, error: &ValidationError<'_>) -> ArgumentFault {
-    let shown = |value: &Value| excerpt(&value.to_string(), 80);
+    let shown = |value: &Value| truncate_chars(&value.to_string(), 80);
     let mut path = error.instance_path().as_str().to_owned();
     let instance = error.instance();
     // Containers are described, since quoting them would push out what matters.
@@ -197,7 +197,7 @@ fn argument_fault(schema: &Value, error: &ValidationError<'_>) -> ArgumentFault 
         ValidationErrorKind::Enum { options } => format!("one of {}", shown(options)),
         ValidationErrorKind::Constant { expected_value } => shown(expected_value),
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            found = excerpt(&unexpected.join(", "), 80);
+            found = truncate_chars(&unexpected.join(", "), 80);
             "only the members it knows".to_owned()
         }
         ValidationErrorKind::BacktrackLimitExceeded { .. } => {

@@ -75,7 +75,7 @@ struct AnthropicBlocks {
 impl StreamEdits for AnthropicBlocks {
     fn edit_event(&mut self, event: &mut Value, is_server_tool: IsServerTool<'_>) -> EventAction {
         let index = pointer_or_null(event, "/index").as_u64();
-        let place = match (pointer_or_null(event, "/type").as_str(), index) {
+        let client_index = match (pointer_or_null(event, "/type").as_str(), index) {
             // The client has got the start of the first round: a second one would begin another message.
             (Some("message_start"), _) if self.is_later_round => return EventAction::Drop,
             // The end of a round is the client's end only if no other round follows.
@@ -90,10 +90,10 @@ impl StreamEdits for AnthropicBlocks {
             }
             _ => return EventAction::Show,
         };
-        let Some(place) = place else {
+        let Some(client_index) = client_index else {
             return EventAction::Drop;
         };
-        set_member(event, "index", place);
+        set_member(event, "index", client_index);
         EventAction::Show
     }
 

@@ -205,10 +205,10 @@ impl StreamEdits for BedrockBlocks {
         };
         // Text and thoughts have no start: whatever comes first of a block begins it.
         let is_shown = || !is_server_tool(pointer_or_null(payload, "/start/toolUse/name"));
-        let Some(place) = self.indexes.get_or_begin(index, is_shown) else {
+        let Some(client_index) = self.indexes.get_or_begin(index, is_shown) else {
             return EventAction::Drop;
         };
-        set_member(payload, INDEX, place);
+        set_member(payload, INDEX, client_index);
         EventAction::Show
     }
 

@@ -15,7 +15,8 @@ use crate::spec::{FormatHosts, FormatSpec, Identity};
 const IDENTITY: Identity = Identity {
     catalogue_provider: None,
     // Telemetry has no name for it; the name of the most common provider stands in.
-    otel_provider: "openai",
+    // Requests of this format are written by a program's own adapter.
+    otel_provider: "custom",
     extension_slug: "ctx",
     bare_extensions: false,
     opaque_maker: Some("ctx"),

@@ -66,10 +66,10 @@ pub(crate) struct ClientIndexes {
 impl ClientIndexes {
     /// Begins an element and returns its index for the client; `None` if the client does not see it.
     pub(crate) fn begin(&mut self, index: u64, is_shown: bool) -> Option<u64> {
-        let place = is_shown.then_some(self.sent_count);
+        let client_index = is_shown.then_some(self.sent_count);
         self.sent_count += u64::from(is_shown);
-        self.of_round.insert(index, place);
-        place
+        self.of_round.insert(index, client_index);
+        client_index
     }
 
     /// Returns the index of an element that has begun; `None` also for one that has not.
@@ -84,7 +84,7 @@ impl ClientIndexes {
         is_shown: impl FnOnce() -> bool,
     ) -> Option<u64> {
         match self.of_round.get(&index) {
-            Some(place) => *place,
+            Some(client_index) => *client_index,
             None => self.begin(index, is_shown()),
         }
     }

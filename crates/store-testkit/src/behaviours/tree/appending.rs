@@ -20,7 +20,7 @@ pub(in crate::behaviours) async fn at_the_tip(store: Tested) {
     assert_eq!((first.messages, first.turns), (2, 2));
     assert_eq!(first.nodes, [node("a"), node("b")]);
     assert_eq!(first.branch, Some(branch("main")));
-    assert!(!first.replayed && !first.sibling);
+    assert!(!first.replayed && !first.on_sibling_branch);
     let second = chat.append_messages("main", &["c"]).await;
     assert_eq!((second.first, second.depth), (3, 3));
     chat.expect_path("main", &["a", "b", "c"]).await;
@@ -84,7 +84,7 @@ pub(in crate::behaviours) async fn a_moved_head_may_open_a_sibling(store: Tested
         .append_request(sibling(Some("a"), "late"))
         .await
         .unwrap();
-    assert!(late.sibling);
+    assert!(late.on_sibling_branch);
     assert_eq!(late.branch, Some(branch("main-v2")));
     assert_eq!((late.first, late.depth), (2, 2));
     chat.expect_path("main", &["a", "b"]).await;
@@ -95,7 +95,7 @@ pub(in crate::behaviours) async fn a_moved_head_may_open_a_sibling(store: Tested
         .append_request(sibling(Some("b"), "timely"))
         .await
         .unwrap();
-    assert!(!timely.sibling);
+    assert!(!timely.on_sibling_branch);
     chat.expect_path("main", &["a", "b", "timely"]).await;
     let unknown = chat
         .append_request(sibling(Some("never"), "x"))
@@ -114,7 +114,7 @@ pub(in crate::behaviours) async fn a_sibling_of_the_beginning(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
     let late = chat.append_request(sibling(None, "late")).await.unwrap();
-    assert_eq!((late.first, late.sibling), (1, true));
+    assert_eq!((late.first, late.on_sibling_branch), (1, true));
     chat.expect_path("main-v2", &["late"]).await;
 }
 

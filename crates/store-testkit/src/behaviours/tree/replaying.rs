@@ -20,7 +20,7 @@ fn expect_replay(first: &Appended, second: &Appended) {
     let expected = Appended {
         replayed: true,
         // A repetition opens nothing, whatever the first call did.
-        sibling: false,
+        on_sibling_branch: false,
         ..first.clone()
     };
     assert_eq!(*second, expected);

@@ -12,7 +12,7 @@ mod repair;
 use contexture_ir::{Fields, Raw};
 
 use crate::registry::nests_at_most;
-use contexture_ir::excerpt;
+use contexture_ir::truncate_chars;
 use outcome::{DEPTH, empty_object};
 
 pub use outcome::{Arguments, ArgumentsError, Issue, IssueKind};
@@ -66,7 +66,7 @@ fn parse_nested(text: &str, unpack: usize) -> Result<Arguments, ArgumentsError> 
             Ok(read)
         }
         _ => Err(ArgumentsError::NotAnObject {
-            found: excerpt(inner, 60),
+            found: truncate_chars(inner, 60),
         }),
     }
 }

@@ -10,7 +10,7 @@ use contexture_ir::{Raw, quote_json};
 use crate::calls::arguments::outcome::{
     Arguments, ArgumentsError, DEPTH, ISSUES, Issue, IssueKind,
 };
-use contexture_ir::excerpt;
+use contexture_ir::truncate_chars;
 
 /// Repairs `text`, which is not valid JSON.
 pub(super) fn repair_arguments(text: &str) -> Result<Arguments, ArgumentsError> {
@@ -33,7 +33,7 @@ pub(super) fn repair_arguments(text: &str) -> Result<Arguments, ArgumentsError> 
     let Ok(raw) = Raw::parse(reader.out) else {
         debug_assert!(false, "mended text is JSON: {text:?}");
         return Err(ArgumentsError::NotAnObject {
-            found: excerpt(text, 60),
+            found: truncate_chars(text, 60),
         });
     };
     Ok(Arguments {
@@ -99,7 +99,7 @@ impl<'t> ArgumentRepairer<'t> {
         ArgumentsError::Unreadable {
             offset: self.at,
             expected,
-            found: excerpt(self.remaining_text(), 20),
+            found: truncate_chars(self.remaining_text(), 20),
         }
     }
 

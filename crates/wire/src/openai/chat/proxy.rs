@@ -185,11 +185,11 @@ impl ChatChunks {
         let before = calls.len();
         calls.retain_mut(|call| {
             let index = pointer_or_null(call, "/index").as_u64();
-            let place = self.client_index(call, index, is_server_tool);
-            if let (Some(place), Some(_)) = (place, index) {
-                set_member(call, "index", place);
+            let client_index = self.client_index(call, index, is_server_tool);
+            if let (Some(client_index), Some(_)) = (client_index, index) {
+                set_member(call, "index", client_index);
             }
-            place.is_some()
+            client_index.is_some()
         });
         let taken = calls.len() < before;
         if calls.is_empty() {
@@ -220,16 +220,10 @@ impl ChatChunks {
         let known = self.calls.get(&index);
         let is_known = known.is_some_and(|known| id.is_none() || known.id.as_deref() == id);
         if !is_known {
-            let place = (!is_server_tool(name)).then_some(self.sent_count);
-            self.sent_count += u64::from(place.is_some());
+            let client_index = (!is_server_tool(name)).then_some(self.sent_count);
+            self.sent_count += u64::from(client_index.is_some());
             let id = id.map(str::to_owned);
-            self.calls.insert(
-                index,
-                ChatCall {
-                    id,
-                    client_index: place,
-                },
-            );
+            self.calls.insert(index, ChatCall { id, client_index });
         }
         self.calls.get(&index)?.client_index
     }

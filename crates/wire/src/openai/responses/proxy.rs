@@ -84,10 +84,10 @@ impl StreamEdits for ResponsesItems {
         if let Some(index) = pointer_or_null(event, "/output_index").as_u64() {
             let item = pointer_or_null(event, "/item");
             let is_shown = || !is_server_call(item, is_server_tool);
-            let Some(place) = self.indexes.get_or_begin(index, is_shown) else {
+            let Some(client_index) = self.indexes.get_or_begin(index, is_shown) else {
                 return EventAction::Drop;
             };
-            set_member(event, "output_index", place);
+            set_member(event, "output_index", client_index);
         }
         self.renumber_event(event);
         EventAction::Show
