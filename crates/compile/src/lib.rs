@@ -1,14 +1,12 @@
 //! Items and contributions compiled into a provider payload under a token budget.
 //!
-//! [`compile`] is a function: a path of items, contributions, a plan and a request go in; a
-//! [`Payload`], a [`Report`], the next [`Plan`] and [`Advice`] come out. It performs
-//! nothing, and the same input gives the same bytes whatever the [`Scratch`] holds. It is built like a
-//! compiler: formats are read elsewhere (`contexture-wire`), small passes that do not know each other
+//! [`compile`] is a function: a path of items, contributions, a plan and a request go in; a [`Payload`], a [`Report`], the next
+//! [`Plan`] and [`Advice`] come out. It performs nothing, and the same input gives the same bytes whatever the [`Scratch`]
+//! holds. It is built like a compiler: formats are read elsewhere (`contexture-wire`), small passes that do not know each other
 //! work on items, the target's writer makes chunks of JSON, and the report explains every decision.
 //!
-//! Every payload satisfies the post-condition, for any history whatever: the structure is legal for
-//! the target, every call has its output, pinned text stands in it unchanged, and it takes at most
-//! window minus reserve. What cannot be compiled so is refused with a [`Refusal`].
+//! Every payload satisfies the post-condition for any history: its structure is legal for the target, every call has its
+//! output, pinned text is in it unchanged, and it takes at most window minus reserve. All else is a [`Refusal`].
 //!
 //! Not here: reading formats, storage, clocks, randomness, HTTP, summaries by a model.
 

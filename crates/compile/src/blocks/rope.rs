@@ -94,6 +94,12 @@ pub(crate) struct Rope {
     len: usize,
 }
 
+/// The rope of a payload that has no elements of its own.
+pub(crate) static NO_ELEMENTS: Rope = Rope {
+    runs: Vec::new(),
+    len: 0,
+};
+
 #[derive(Clone, Debug)]
 enum RopeRun {
     Own(Element),

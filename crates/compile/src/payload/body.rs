@@ -17,7 +17,7 @@ use contexture_wire::{
     remove_head_markers, remove_markers, set_head_marker, set_marker,
 };
 
-use crate::blocks::{Element, Rope};
+use crate::blocks::{Element, NO_ELEMENTS, Rope};
 use crate::error::Refusal;
 use crate::input::SharedAdapter;
 
@@ -331,19 +331,19 @@ impl Payload {
 
     /// The JSON text in pieces, in order, without copying.
     pub fn json_chunks(&self) -> impl Iterator<Item = &str> {
-        let elements = self.elements.iter().enumerate().flat_map(|(at, element)| {
+        // What an adapter wrote stands for all the rest. Decided once and not for each piece, of which there are thousands.
+        let (before, elements, after) = match self.adapted.as_deref() {
+            Some(text) => (text, &NO_ELEMENTS, ""),
+            None => (&*self.before, &self.elements, &*self.after),
+        };
+        let elements = elements.iter().enumerate().flat_map(|(at, element)| {
             // Commas belong to the joins, so a shared element has the same bytes wherever it stands.
             let comma = if at == 0 { "" } else { "," };
             [comma, &*element.json]
         });
-        let items = std::iter::once(&*self.before)
+        std::iter::once(before)
             .chain(elements)
-            .chain(std::iter::once(&*self.after))
-            .filter(|_| self.adapted.is_none());
-        self.adapted
-            .as_deref()
-            .into_iter()
-            .chain(items)
+            .chain(std::iter::once(after))
             .filter(|piece| !piece.is_empty())
     }
 
