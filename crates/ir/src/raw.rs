@@ -133,34 +133,34 @@ impl<'a> Fields<'a> {
     }
 
     /// Removes and returns the first of `names` that is present. A field written twice, or under two
-    /// of the names, is an error: its meaning would depend on the reader.
+    /// of the names, is an error: its meaning would depend on the reader. After an error all members are still
+    /// there, as they are after one of the other methods that take.
     pub fn take_field(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
-        let mut found = None;
-        let mut index = 0;
+        let found = self.find_once(names)?;
+        Ok(found.map(|(index, _)| self.0.remove(index).1))
+    }
+
+    /// Where the only member of one of the names is, and its value.
+    fn find_once(&self, names: &[&str]) -> Result<Option<(usize, &'a RawValue)>, Error> {
         // A scan and not a map. Objects have few members, and order and repetition must be kept.
-        while let Some((key, value)) = self.0.get(index) {
-            if names.contains(&key.as_ref()) {
-                // The camelCase and snake_case spellings of one field count as the same field here.
-                if found.is_some() {
-                    return Err(Error::Duplicate {
-                        path: String::new(),
-                        field: key.to_string(),
-                    });
-                }
-                found = Some(*value);
-                self.0.remove(index);
-            } else {
-                index += 1;
-            }
+        let mut members = self.0.iter().enumerate();
+        // The camelCase and snake_case spellings of one field count as the same field here.
+        let is_named = |(_, (key, _)): &(usize, &(Cow<'a, str>, _))| names.contains(&key.as_ref());
+        let found = members.find(is_named);
+        if let Some((_, (key, _))) = members.find(is_named) {
+            return Err(Error::Duplicate {
+                path: String::new(),
+                field: key.to_string(),
+            });
         }
-        Ok(found)
+        Ok(found.map(|(index, (_, value))| (index, *value)))
     }
 
     /// As [`Fields::take_field`], but `null` counts as absent and stays among the rest, so that it is
     /// written again as it came.
     pub fn take_present(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
         // `null` stays, because a provider that writes `"id": null` must get it back.
-        if self.get(names).is_some_and(|value| value.get() == "null") {
+        if self.get(names).is_some_and(is_null) {
             return Ok(None);
         }
         self.take_field(names)
@@ -177,15 +177,7 @@ impl<'a> Fields<'a> {
 
     /// A string field; absent and `null` give `None`.
     pub fn take_string(&mut self, names: &[&'static str]) -> Result<Option<String>, Error> {
-        let Some(value) = self.take_present(names)? else {
-            return Ok(None);
-        };
-        match serde_json::from_str(value.get()) {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => {
-                Err(Error::unexpected_value("a string", value.get()).at_segment(first_name(names)))
-            }
-        }
+        self.take_as(names, "a string")
     }
 
     /// A string field that must be there.
@@ -202,12 +194,18 @@ impl<'a> Fields<'a> {
         names: &[&'static str],
         expected: &'static str,
     ) -> Result<Option<T>, Error> {
-        let Some(value) = self.take_present(names)? else {
+        if self.get(names).is_none_or(is_null) {
+            return Ok(None);
+        }
+        let Some((index, value)) = self.find_once(names)? else {
             return Ok(None);
         };
-        serde_json::from_str(value.get()).map(Some).map_err(|_| {
+        let parsed = serde_json::from_str(value.get()).map_err(|_| {
             Error::unexpected_value(expected, value.get()).at_segment(first_name(names))
-        })
+        })?;
+        // Only now: callers that go on without a value they cannot read write the rest as it came.
+        self.0.remove(index);
+        Ok(Some(parsed))
     }
 
     /// The members in order.
@@ -231,6 +229,10 @@ impl<'a> Fields<'a> {
                 .collect(),
         )
     }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
 }
 
 fn first_name(names: &[&'static str]) -> &'static str {

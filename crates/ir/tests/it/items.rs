@@ -1,6 +1,6 @@
 //! Items read and written.
 
-use contexture_ir::{Error, Item, Output, Part, Raw, Role, UiMessage};
+use contexture_ir::{Error, Fields, Item, Output, Part, Raw, Role, UiMessage};
 use proptest::prelude::*;
 
 /// Reads an item, writes it, and compares the JSON values.
@@ -187,6 +187,21 @@ fn items() -> impl Strategy<Value = Item> {
             contexture_ir::FunctionCallOutput::new(id, Output::Parts(parts)).into()
         }),
     ]
+}
+
+#[test]
+fn a_member_that_cannot_be_read_stays() {
+    let text = r#"{"a": 1, "b": "x", "b": "y", "c": null}"#;
+    let mut fields = Fields::parse(text).unwrap();
+    assert!(fields.take_string(&["a"]).is_err());
+    assert!(fields.take_as::<bool>(&["a"], "a boolean").is_err());
+    assert!(fields.take_field(&["b"]).is_err());
+    assert!(fields.take_string(&["b"]).is_err());
+    assert_eq!(fields.take_string(&["c"]).unwrap(), None);
+    let names: Vec<&str> = fields.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a", "b", "b", "c"]);
+    assert_eq!(fields.take_as(&["a"], "a number").unwrap(), Some(1_u8));
+    assert!(fields.get(&["a"]).is_none());
 }
 
 proptest! {

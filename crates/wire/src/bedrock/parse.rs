@@ -432,18 +432,16 @@ fn parse_tool_use(value: &RawValue) -> Result<Item, Error> {
 
 /// Reads thoughts; `None` if they have a shape that is not known.
 fn parse_reasoning(value: &RawValue) -> Option<Reasoning> {
-    let outer = Fields::parse(value.get()).ok()?;
+    let mut outer = Fields::parse(value.get()).ok()?;
     let mut item = Reasoning {
         format: Some(FAMILY.to_owned()),
         ..Reasoning::default()
     };
     // A mark of ours may stand beside what was redacted.
     let mut wire = Extra::new();
-    if let Some(data) = outer.get(&["redactedContent"]) {
-        let mut rest = outer;
-        item.encrypted_content = serde_json::from_str(data.get()).ok()?;
-        rest.take_field(&["redactedContent"]).ok()?;
-        wire.extend(to_extras(rest.into_extra()));
+    if let Some(data) = outer.take_string(&["redactedContent"]).ok()? {
+        item.encrypted_content = Some(data);
+        wire.extend(to_extras(outer.into_extra()));
     } else {
         let (member, inner) = single_member(&outer)?;
         let mut fields = Fields::parse(inner.get())

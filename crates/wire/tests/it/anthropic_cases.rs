@@ -397,6 +397,8 @@ fn requests_of_every_shape_come_back() {
         json!({"output_config": {"effort": "xhigh"}}),
         json!({"output_config": {"effort": "newest"}}),
         json!({"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}),
+        json!({"output_config": {"effort": 3}}),
+        json!({"output_config": {"effort": 3, "format": {"type": "json_schema", "schema": {"type": "object"}}}}),
         json!({"output_config": {"effort": "low", "task_budget": {"type": "tokens", "total": 1}}}),
         json!({"tools": [tool], "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
         json!({"tools": [tool], "tool_choice": {"type": "any"}}),
