@@ -1,6 +1,6 @@
-//! `cargo xtask bench [crate] [-- filter]`: the benchmarks of every crate that has some, found by asking cargo.
+//! `cargo xtask bench [crate] [-- filter]`: runs the benchmarks of all crates that have some, as cargo lists them.
 //!
-//! Not here: what is measured, nor what is fast enough; that stands in each crate's `benches/`.
+//! Not here: what is measured, and which results are acceptable; both are in each crate's `benches/`.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,15 +28,15 @@ pub(crate) struct Arguments {
     rest: Vec<String>,
 }
 
-/// Runs them one crate after the other, never two at once: they would disturb each other.
+/// Runs the benchmarks one crate after the other: in parallel they would disturb each other.
 ///
 /// # Errors
-/// When no benchmark has the name, or one fails.
+/// If no benchmark has the name, or one fails.
 pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
-    // Cargo knows the benchmarks: a new one needs no entry here.
+    // Cargo lists the benchmarks, so a new one needs no entry here.
     let metadata = Metadata::load(MetadataScope::Workspace)?;
     let packages = metadata.packages;
-    // Also the check of the name: a misspelt one must not run nothing and succeed.
+    // Also checks the name: a misspelt one must not succeed without running anything.
     let commands = bench_commands(&packages, arguments);
     if commands.is_empty() {
         let all: Vec<String> = packages.iter().flat_map(benchmark_names).collect();
@@ -50,7 +50,7 @@ pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
         if let Some(server) = &server {
             command.env(postgres::VARIABLE, server.address());
         }
-        // Ours first, peers right after, so that both meet the machine in the same state.
+        // Ours first, peers directly after, so that both run on the machine in the same state.
         shell::run_step(&package, &again, || shell::run_command(command))?;
         if arguments.peers {
             peers::measure_peers(Path::new(&metadata.target_directory), &package)?;
@@ -59,10 +59,10 @@ pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The packages whose benchmarks measure PostgreSQL too.
+/// Packages whose benchmarks also measure PostgreSQL.
 const WITH_POSTGRES: [&str; 1] = ["contexture"];
 
-/// A server for a package that needs one, unless the environment names one.
+/// Starts a server for a package that needs one, unless the environment names one.
 fn start_server_if_needed(package: &str) -> Result<Option<PostgresServer>> {
     if !WITH_POSTGRES.contains(&package) || std::env::var_os(postgres::VARIABLE).is_some() {
         return Ok(None);
@@ -70,7 +70,7 @@ fn start_server_if_needed(package: &str) -> Result<Option<PostgresServer>> {
     PostgresServer::start(DiskSync::Synced).map(Some)
 }
 
-/// `crate/benchmark` for each benchmark of the package.
+/// Returns `crate/benchmark` for each benchmark of the package.
 fn benchmark_names(package: &Package) -> Vec<String> {
     benchmark_targets(package)
         .map(|bench| format!("{}/{bench}", short_name(package)))
@@ -109,7 +109,7 @@ fn bench_commands(packages: &[Package], arguments: &Arguments) -> Vec<(String, C
         }
         let mut command = shell::cargo_command();
         command.args(["bench", "-p", &package.name]);
-        // By name: the test harnesses of other targets do not understand what follows `--`.
+        // By name: the test harnesses of other targets do not accept the arguments after `--`.
         named.iter().for_each(|bench| {
             command.args(["--bench", bench]);
         });

@@ -1,6 +1,6 @@
 //! `cargo xtask catalogue`: makes `crates/catalogue/data/models.json` from public price data.
 //!
-//! The source is LiteLLM's table of models (MIT), which its Python package carries; what that table lacks stands in
+//! The source is LiteLLM's table of models (MIT), which is part of its Python package; additions and corrections are in
 //! `crates/catalogue/data/facts.toml`. Without an argument the package is fetched with `pip download`. Not here:
 //! reading the result, and a user's own models file, which overrides prices (the catalogue crate's `models_file.rs`).
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 const TABLE: &str = "litellm/model_prices_and_context_window_backup.json";
 
-/// What stands in `facts.toml`.
+/// Content of `facts.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FactsFile {
@@ -26,7 +26,7 @@ struct FactsFile {
     media: Map<String, Value>,
 }
 
-/// Which entries of the source become models of a provider.
+/// Selects the entries of the source that become models of a provider.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProviderImport {
@@ -72,7 +72,7 @@ pub(crate) fn download_wheel(directory: &Path) -> Result<PathBuf> {
     ensure!(status.success(), "pip download litellm failed: {status}");
     fs::read_dir(directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        // The folder was empty before, so there is one at most.
+        // The folder was empty before, so there is at most one wheel.
         .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
         .context("pip downloaded no wheel")
 }
@@ -92,7 +92,7 @@ fn read_source(source: &Path) -> Result<(Map<String, Value>, String)> {
             .context("running unzip")?;
         ensure!(output.status.success(), "{TABLE} is not in the wheel");
         let name = source.file_name().unwrap_or_default().to_string_lossy();
-        // A wheel is called name-version-….whl.
+        // A wheel is named name-version-….whl.
         let version = name.split('-').nth(1).unwrap_or("unknown").to_owned();
         (output.stdout, version)
     } else {
@@ -111,7 +111,7 @@ fn build_models(
     for take in &facts.take {
         let before = models.len();
         for (key, entry) in table {
-            // The table also has embeddings, images and speech, which take no conversation.
+            // The table also lists models for embeddings, images and speech, which are not used here.
             if entry["litellm_provider"] != json!(take.from)
                 || !matches!(entry["mode"].as_str(), Some("chat" | "responses"))
             {
@@ -127,7 +127,7 @@ fn build_models(
             }
         }
         ensure!(
-            // A provider that was renamed in the source would otherwise vanish without a word.
+            // Otherwise a provider that was renamed in the source would be dropped silently.
             models.len() > before,
             "nothing taken from {} for {}",
             take.from,
@@ -145,7 +145,7 @@ fn build_models(
         model.insert("id".to_owned(), json!(id));
         models.insert(id.to_owned(), model);
     }
-    // Before the facts: one that names only the undated model would make its dated copies differ.
+    // Before the facts: a fact that names only the undated model would make its dated copies differ.
     drop_equal_snapshots(&mut models);
     for fact in &facts.fact {
         for pattern in &fact.models {
@@ -156,7 +156,7 @@ fn build_models(
                     merge_fields(model, &fact.set);
                 }
             }
-            // A fact that no longer fits is out of date and has to be looked at.
+            // A fact that matches nothing is out of date and must be reviewed.
             ensure!(matched, "the fact for {pattern:?} matches no model");
         }
     }
@@ -170,7 +170,7 @@ fn build_models(
     Ok(models)
 }
 
-/// Cuts Bedrock's version off an id: `claude-3-opus-20240229-v1:0`.
+/// Strips Bedrock's version from an id: `claude-3-opus-20240229-v1:0`.
 fn without_bedrock_version(id: &str) -> &str {
     let id = id.split(':').next().unwrap_or(id);
     id.strip_suffix("-v1")
@@ -183,7 +183,7 @@ fn convert_entry(
     entry: &Value,
     take: &ProviderImport,
 ) -> Result<Option<Map<String, Value>>> {
-    // Entries without a window are announcements.
+    // Entries without a window are only announced.
     let Some(window) = entry["max_input_tokens"].as_f64() else {
         return Ok(None);
     };
@@ -191,7 +191,7 @@ fn convert_entry(
     model.insert("id".to_owned(), json!(id));
     model.insert("provider".to_owned(), json!(take.provider));
     for (name, value) in &take.defaults {
-        // These two are merged with what the source says, further down.
+        // These two are merged with the source's values below.
         if name != "cache" && name != "capabilities" {
             model.insert(name.clone(), value.clone());
         }
@@ -213,7 +213,7 @@ fn convert_entry(
 fn read_prices(entry: &Value) -> Result<Value> {
     let mut prices = read_tier_prices(entry, "")?;
     let mut tiers: BTreeMap<u64, Map<String, Value>> = BTreeMap::new();
-    // The source has the threshold in the field's name; these are the ones there are.
+    // The source has the threshold in the field's name; these are all thresholds in use.
     for above in [32, 100, 128, 200, 256, 272] {
         let tier = read_tier_prices(entry, &format!("_above_{above}k_tokens"))?;
         if !tier.is_empty() {
@@ -227,7 +227,7 @@ fn read_prices(entry: &Value) -> Result<Value> {
             .unwrap_or(0.0) as u64;
         let found = read_tier_prices(tier, "")?;
         match from {
-            // The tier that begins at nothing is the base price.
+            // The tier that starts at 0 is the base price.
             0 => prices.extend(found),
             from => drop(tiers.insert(from, found)),
         }
@@ -245,7 +245,7 @@ fn read_prices(entry: &Value) -> Result<Value> {
     Ok(Value::Object(prices))
 }
 
-/// The prices of one tier, in dollars per million tokens, as decimal text.
+/// Reads the prices of one tier, in dollars per million tokens, as decimal text.
 fn read_tier_prices(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
     let mut prices = Map::new();
     for (name, field) in [
@@ -261,11 +261,11 @@ fn read_tier_prices(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
     ] {
         if let Some(cost) = entry[format!("{field}{suffix}")].as_f64() {
             ensure!(
-                // A price per thousand or million tokens by mistake would lie far above this.
+                // Detects a price per thousand or per million tokens, which would be far above this.
                 (0.0..0.1).contains(&cost),
                 "{field}{suffix} is {cost} dollars a token"
             );
-            // As decimal text and per million tokens: prices are never computed with floats later.
+            // As decimal text and per million tokens, so that prices are never computed with floats later.
             let dollars = format!("{:.6}", cost * 1e6);
             let dollars = dollars.trim_end_matches('0').trim_end_matches('.');
             prices.insert(name.to_owned(), json!(dollars));
@@ -301,7 +301,7 @@ fn model_capabilities(entry: &Value, take: &ProviderImport) -> Value {
                 .or_insert_with(|| value.clone());
         }
     }
-    // What is false is left out: absent means the same, and the file stays small.
+    // False values are left out: absent means the same, and the file stays small.
     capabilities.retain(|_, value| *value == json!(true));
     Value::Object(capabilities)
 }
@@ -310,7 +310,7 @@ fn cache_settings(entry: &Value, take: &ProviderImport) -> Value {
     let caches = entry["supports_prompt_caching"] == json!(true)
         || entry["cache_read_input_token_cost"].is_number();
     let mut cache = match take.defaults.get("cache") {
-        // How a provider caches stands in the facts; the source only says whether a model does.
+        // How a provider caches is in `facts.toml`; the source only says whether a model does.
         Some(Value::Object(cache)) if caches => cache.clone(),
         _ => return json!({"kind": "none"}),
     };
@@ -320,11 +320,11 @@ fn cache_settings(entry: &Value, take: &ProviderImport) -> Value {
     Value::Object(cache)
 }
 
-/// A dated snapshot that says the same as its undated model is found by the rules of resolution anyway.
+/// Removes dated snapshots whose data equals that of their undated model, which name resolution finds anyway.
 fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
     let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
         a.iter().all(|(name, value)| {
-            // Dated names differ in these by nature.
+            // Dated ids always differ in these.
             matches!(name.as_str(), "id" | "retires") || b.get(name) == Some(value)
         })
     };
@@ -341,7 +341,7 @@ fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
     }
 }
 
-/// The id without `-YYYYMMDD` or `-YYYY-MM-DD`.
+/// Returns the id without `-YYYYMMDD` or `-YYYY-MM-DD`; `None` if it has no date.
 fn without_date(id: &str) -> Option<&str> {
     // `-20250929` and `-2025-09-29`.
     [9, 11].into_iter().find_map(|length| {
@@ -358,7 +358,7 @@ fn format_catalogue(
     version: &str,
 ) -> Result<String> {
     let mut rows: Vec<&Map<String, Value>> = models.values().collect();
-    // One model a line in a fixed order: an update is read as a diff.
+    // One model per line in a fixed order, so that an update is readable as a diff.
     rows.sort_by_key(|model| (model["provider"].to_string(), model["id"].to_string()));
     let rows: Vec<String> = rows
         .into_iter()
@@ -403,7 +403,7 @@ fn has_glob_match(patterns: &[String], id: &str) -> bool {
     patterns.iter().any(|pattern| is_glob_match(pattern, id))
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any characters.
+/// Whether `text` matches `pattern`, in which `*` matches any characters.
 fn is_glob_match(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -411,7 +411,7 @@ fn is_glob_match(pattern: &str, text: &str) -> bool {
     let Some(mut tail) = text.strip_prefix(head) else {
         return false;
     };
-    // The part behind the last star must end the text; those between may stand anywhere, in order.
+    // The part after the last star must end the text; those between may occur anywhere, in order.
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {

@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The failing step, why it failed, and the command that repeats only that step.
 pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
-    // From here on the order is by cost: what takes a second fails before what takes minutes.
+    // Fast checks first, so that a simple mistake fails within seconds.
     run_command_step("fmt", cargo_with_args(&["fmt", "--all", "--check"]))?;
     shell::run_step("tidy", "cargo xtask tidy", tidy::run_checks)?;
     shell::run_step("licences", "cargo xtask licences", licences::check_licences)?;
@@ -35,7 +35,7 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     if !arguments.no_test {
         shell::run_step("test", "cargo xtask test", || testing::run_tests(&[]))?;
     }
-    // The workspace's tests have every feature on; here what the façade says without them is tested.
+    // The workspace's tests enable all features; this tests the façade without them.
     let features = ["test", "-p", "contexture", "--no-default-features", "--lib"];
     run_command_step("features", cargo_with_args(&features))?;
     run_command_step("doc", doc_command())?;
@@ -43,10 +43,10 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The documentation of the libraries; a broken link is an error.
+/// Returns the command that builds the documentation of the libraries; a broken link is an error.
 fn doc_command() -> Command {
     let mut docs = cargo_with_args(&["doc", "--workspace", "--no-deps", "--lib"]);
-    // `cargo doc` has no option for it, and a broken link is only a warning by itself.
+    // `cargo doc` has no option for this, and a broken link is only a warning by default.
     docs.env("RUSTDOCFLAGS", "-D warnings");
     docs
 }
@@ -58,7 +58,7 @@ fn cargo_with_args(arguments: &[&str]) -> Command {
 }
 
 fn run_command_step(name: &str, command: Command) -> Result<()> {
-    // Written down first: running the command consumes it.
+    // Formatted first, because running the command consumes it.
     let again = shell::command_line(&command);
     shell::run_step(name, &again, || shell::run_command(command))
 }

@@ -1,10 +1,10 @@
-//! Other people's clients of model providers, which the server's tests put in front of its proxy.
+//! Third-party clients of model providers, which the server's tests run against its proxy.
 //!
-//! Exact versions, from PyPI and npm, into the build directory: Node is among the Python packages, so Python is all that
-//! must be there. What is installed stays until the lists change. Tests find it in `CONTEXTURE_TEST_CLIENTS`; where that
-//! is set already, nothing is installed.
+//! Exact versions from PyPI and npm are installed into the build directory. Node is one of the Python packages, so only
+//! Python is required. An installation is reused until the lists change. Tests find it in `CONTEXTURE_TEST_CLIENTS`; if
+//! that is set, nothing is installed.
 //!
-//! Not here: what the clients do, which stands in `crates/server/tests/clients`.
+//! Not here: the clients' test programs, in `crates/server/tests/clients`.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -21,21 +21,21 @@ pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_CLIENTS";
 const LISTS: &str = "crates/server/tests/clients";
 const PYTHON: &str = "python/requirements.txt";
 const NODE: [&str; 2] = ["node/package.json", "node/package-lock.json"];
-/// Written when everything is there.
+/// Marker file of a complete installation.
 const COMPLETE_MARKER: &str = "whole";
 
-/// Installs the clients where they are not, and says where they are.
+/// Installs the clients if needed, and returns their directory.
 ///
 /// # Errors
-/// When Python is missing, or a package cannot be installed.
+/// If Python is missing, or a package cannot be installed.
 pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
     let lists = shell::workspace_root().join(LISTS);
     let mut hasher = DefaultHasher::new();
     for list in NODE.iter().chain([&PYTHON]) {
         let list = lists.join(list);
         let text = fs::read(&list).with_context(|| format!("reading {}", list.display()))?;
-        // The name of the folder is a hash of the lists: a changed list is installed anew. This
-        // hasher may differ between versions of Rust; then they are installed once more.
+        // The folder's name is a hash of the lists, so that a changed list is installed anew. The hasher may differ
+        // between versions of Rust, which only causes another installation.
         text.hash(&mut hasher);
     }
     let all = target.join("clients");
@@ -44,13 +44,13 @@ pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
         return Ok(home);
     }
     println!("   installing clients into {}", home.display());
-    // Those of older lists, and what was begun and not finished.
+    // Removes installations of older lists, and incomplete ones.
     if all.is_dir() {
         fs::remove_dir_all(&all)?;
     }
     fs::create_dir_all(&home)?;
     install_clients(&lists, &home)?;
-    // Last of all: an installation that was cut off has no marker and is not taken for a whole one.
+    // Last: an interrupted installation has no marker and is not taken for a complete one.
     fs::write(home.join(COMPLETE_MARKER), "")?;
     Ok(home)
 }
@@ -61,8 +61,8 @@ fn install_clients(lists: &Path, home: &Path) -> Result<()> {
     venv.args(["-m", "venv"]).arg(&environment);
     shell::run_command(venv)?;
     let programs = environment.join("bin");
-    // The environment's own Python, whose packages go nowhere else. The list names every package,
-    // so pip need not look for more.
+    // A virtual environment, whose packages are installed nowhere else. The list names every package, so pip need not
+    // resolve dependencies.
     let mut pip = Command::new(programs.join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
         .arg(lists.join(PYTHON));
@@ -72,12 +72,11 @@ fn install_clients(lists: &Path, home: &Path) -> Result<()> {
         fs::copy(lists.join(list), home.join(name))?;
     }
     let mut npm = Command::new(programs.join("npm"));
-    // `ci` takes exactly what the lock file says; packages run no scripts of their own while they
-    // are installed.
+    // `ci` installs exactly what the lock file says; install scripts of packages are disabled.
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .arg("--prefix")
         .arg(home);
-    // Its scripts look for Node on the path.
+    // The scripts of npm look for Node on the path.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(programs).chain(std::env::split_paths(&path));
     npm.env("PATH", std::env::join_paths(paths)?);

@@ -1,6 +1,7 @@
-//! `cargo xtask dist`: a release of the command for one platform, packed, with its checksum.
+//! `cargo xtask dist`: packs a release of the command for one platform, with its checksum.
 //!
-//! The archive has the program, the papers that go with it and `deploy/`. Nothing is uploaded. Not here: versions and tags.
+//! The archive contains the program, its licences and documents, and `deploy/`. Nothing is uploaded. Not here: versions
+//! and tags.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,11 @@ use sha2::{Digest as _, Sha256};
 use crate::metadata::{Metadata, MetadataScope};
 use crate::shell;
 
-/// The package of the command, and its program.
+/// The package of the command.
 const PACKAGE: &str = "contexture-cli";
 const PROGRAM: &str = "contexture";
 
-/// What goes with the program.
+/// Files and folders that are packed with the program.
 const PACKED_FILES: [&str; 5] = [
     "README.md",
     "CHANGELOG.md",
@@ -39,12 +40,12 @@ pub(crate) struct Arguments {
 /// Builds with the versions of `Cargo.lock` and packs into `dist/` of the build directory.
 ///
 /// # Errors
-/// When it does not build, or `tar` is not there.
+/// If the build fails, or `tar` is missing.
 pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let metadata = Metadata::load(MetadataScope::Workspace)?;
     let directory = PathBuf::from(&metadata.target_directory);
     let mut build = shell::cargo_command();
-    // A release has the versions that were tested, so the lock file may not change here.
+    // A release uses the versions that were tested, so the lock file must not change here.
     build.args(["build", "--profile", "dist", "--locked", "-p", PACKAGE]);
     let mut built = directory.clone();
     if let Some(target) = &arguments.target {
@@ -61,7 +62,7 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         .target
         .clone()
         .map_or_else(query_host_target, Ok)?;
-    // Of the target and not of this machine: it may be built for another one.
+    // Of the target and not of this machine, which may be another platform.
     let windows = target.contains("windows");
     let program = if windows {
         format!("{PROGRAM}.exe")
@@ -75,8 +76,7 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let version = package.map(|package| package.version.as_str());
     let version = version.with_context(|| format!("no package {PACKAGE}"))?;
     let name = format!("{PROGRAM}-{version}-{target}");
-    // Packed from a folder of its own name, so that unpacking makes one folder and nothing beside
-    // it.
+    // Packed from a folder with the archive's name, so that unpacking creates one folder and nothing else.
     let staged = tempfile::tempdir()?;
     let folder = staged.path().join(&name);
     fs::create_dir(&folder)?;
@@ -99,14 +99,14 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    // The form that `sha256sum --check` reads: two spaces between.
+    // The format of `sha256sum --check`: two spaces between hash and name.
     let line = format!("{sum}  {name}.tar.gz\n");
     fs::write(out.join(format!("{name}.tar.gz.sha256")), &line)?;
     println!("{}, {} bytes\n{line}", archive.display(), bytes.len());
     Ok(())
 }
 
-/// This machine's platform.
+/// Returns this machine's platform.
 fn query_host_target() -> Result<String> {
     let said = Command::new("rustc").arg("-vV").output()?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -115,14 +115,14 @@ fn query_host_target() -> Result<String> {
         .context("rustc does not say its host")
 }
 
-/// Copies a file, or a folder of files.
+/// Copies a file, or a folder with its content.
 fn copy_recursively(from: &Path, to: &Path) -> Result<()> {
     if from.is_file() {
         fs::copy(from, to)?;
         return Ok(());
     }
     if !from.is_dir() {
-        // A release without its licence must not be made.
+        // A release without its licence must not be built.
         bail!("{} is not there", from.display());
     }
     fs::create_dir(to)?;

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     match run_task(Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The alternate form has the whole chain of causes in one line.
+            // The alternate form prints the whole chain of causes on one line.
             eprintln!("\nerror: {error:#}");
             ExitCode::FAILURE
         }
@@ -87,7 +87,7 @@ fn run_task(task: XtaskCommand) -> Result<()> {
             source: Some(source),
         } => catalogue::update_catalogue(&source),
         XtaskCommand::Catalogue { source: None } => {
-            // Held until the table is read: dropping it removes the wheel.
+            // Kept until the table is read, because dropping it removes the wheel.
             let directory = tempfile::tempdir()?;
             catalogue::update_catalogue(&catalogue::download_wheel(directory.path())?)
         }

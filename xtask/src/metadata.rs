@@ -1,6 +1,6 @@
-//! What `cargo metadata` says: the packages, their targets and the arrows between them.
+//! Output of `cargo metadata`: the packages, their targets and their dependencies.
 //!
-//! Only the fields that some task reads are kept. Not here: any judgement about them.
+//! Only the fields that some task reads are parsed. Not here: rules about them.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,7 +27,7 @@ pub(crate) struct Package {
     pub(crate) description: Option<String>,
     #[serde(default)]
     pub(crate) license: Option<String>,
-    /// Where the package came from; nothing for our own.
+    /// Source of the package; `None` for packages of this workspace.
     #[serde(default)]
     pub(crate) source: Option<String>,
     #[serde(default)]
@@ -55,25 +55,25 @@ pub(crate) struct CargoTarget {
     pub(crate) kind: Vec<String>,
 }
 
-/// How far `cargo metadata` looks.
+/// Packages that `cargo metadata` lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataScope {
-    /// Our own packages; reads nothing but the manifests.
+    /// Packages of this workspace; reads only the manifests.
     Workspace,
     /// Every package of the lock file; may fetch them.
     Everything,
 }
 
 impl Metadata {
-    /// Asks cargo.
+    /// Runs `cargo metadata`.
     ///
     /// # Errors
-    /// When cargo cannot be run, fails (its own message is kept), or answers in a form we cannot read.
+    /// If cargo cannot be run, fails (with its own message), or prints output that cannot be parsed.
     pub(crate) fn load(reach: MetadataScope) -> Result<Self> {
         let mut command = shell::cargo_command();
         command.args(["metadata", "--format-version", "1"]);
         if reach == MetadataScope::Workspace {
-            // The workspace's own manifests need no network, and no resolving of versions.
+            // The workspace's own manifests need no network and no version resolution.
             command.args(["--no-deps", "--offline"]);
         }
         Self::from_command(command.current_dir(shell::workspace_root()))
@@ -89,7 +89,7 @@ impl Metadata {
                 String::from_utf8_lossy(&output.stderr).trim()
             );
         }
-        // Fields that are not named here are ignored: cargo may add some.
+        // Fields that are not listed here are ignored, so cargo may add some.
         serde_json::from_slice(&output.stdout)
             .context("`cargo metadata` answered in an unknown form")
     }
@@ -103,11 +103,11 @@ impl Package {
         let relative = directory
             .strip_prefix(shell::workspace_root())
             .unwrap_or(directory);
-        // Findings and tables name paths the same way on every platform.
+        // Findings and tables write paths the same way on every platform.
         relative.to_string_lossy().replace('\\', "/")
     }
 
-    /// True when the package has a target of this kind (`lib`, `bin`, `bench`, …).
+    /// Whether the package has a target of this kind (`lib`, `bin`, `bench`, …).
     pub(crate) fn has_target_kind(&self, kind: &str) -> bool {
         self.targets
             .iter()

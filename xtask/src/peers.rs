@@ -1,9 +1,8 @@
-//! `cargo xtask bench … --peers`: other projects' stores and compilers, measured in the same run as ours: their speed, and
-//! how much of what a session held they still show.
+//! `cargo xtask bench … --peers`: measures other projects' stores and compilers in the same run as ours: their speed,
+//! and how much of a session's content they still show.
 //!
-//! Their packages come from npm and PyPI into the build directory, the first time. Node before 22.13
-//! has no `node:sqlite` for everybody; a newer one then comes from npm as well. Not here: what is
-//! measured, which stands in `xtask/peers/`.
+//! Their packages are installed from npm and PyPI into the build directory on first use. Node before 22.13 has no
+//! unflagged `node:sqlite`; then a newer Node is installed from npm. Not here: the measurements, in `xtask/peers/`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,15 +16,15 @@ const DEEPAGENTS: &str = "@deepagents/context@0.29.1";
 const CONTEXT_CHEF: [&str; 2] = ["@context-chef/core@4.2.1", "gpt-tokenizer@4.0.0"];
 const LANGGRAPH: [&str; 2] = ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2"];
 
-/// Installs what is missing below `target` and prints the figures of those that do what a package of ours does.
+/// Installs missing packages below `target` and prints the figures of the projects that are comparable with `package`.
 ///
 /// # Errors
-/// When npm, pip or one of the programs fails.
+/// If npm, pip or one of the programs fails.
 pub(crate) fn measure_peers(target: &Path, package: &str) -> Result<()> {
     match package {
         "contexture" => measure_stores(target),
         "contexture-compile" => measure_compilers(target),
-        // For most benchmarks there is nobody to compare with.
+        // Most benchmarks have no comparable project.
         _ => Ok(()),
     }
 }
@@ -38,7 +37,7 @@ fn create_install_directory(target: &Path, name: &str) -> Result<PathBuf> {
 
 fn measure_compilers(target: &Path) -> Result<()> {
     let home = create_install_directory(target, "peers-compile")?;
-    // Installed once: what is there already stays, so a second run needs no network.
+    // Installed once: a second run needs no network.
     if !home.join("node_modules/@context-chef/core").is_dir() {
         install_npm_packages(&home, &CONTEXT_CHEF.map(str::to_owned))?;
     }
@@ -46,7 +45,7 @@ fn measure_compilers(target: &Path) -> Result<()> {
         let script = install_script(&home, "context_chef.mjs")?;
         let sessions = "crates/testdata/data/tau-bench/gpt-4o-airline.json.gz";
         let mut node = Command::new("node");
-        // It makes a folder where it runs.
+        // The script creates a folder in its working directory.
         node.current_dir(&home).arg(script);
         node.arg(shell::workspace_root().join(sessions))
             .arg("10000");
@@ -76,7 +75,7 @@ fn measure_compilers(target: &Path) -> Result<()> {
             "it",
         ]);
         test.args(["what_is_dropped_is_told_or_found", "--", "--nocapture"]);
-        // Asks the test for its full dose.
+        // Runs the test at full size.
         test.env("CONTEXTURE_SOAK", "1");
         test.env("CONTEXTURE_PEER_VIEWS", &views);
         shell::run_command(test)
@@ -85,8 +84,7 @@ fn measure_compilers(target: &Path) -> Result<()> {
 
 fn measure_stores(target: &Path) -> Result<()> {
     let home = create_install_directory(target, "peers")?;
-    // On the same disk as the build, and not in memory: writing through is part of what is
-    // measured.
+    // On the same disk as the build, and not in memory: the cost of syncing is part of what is measured.
     let databases = tempfile::tempdir_in(&home)?;
     let node = ensure_node(&home)?;
     shell::run_step("peers", "@deepagents/context, nanoseconds", || {
@@ -106,10 +104,10 @@ fn run_measurement(command: &mut Command, databases: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Beside the packages, where imports find them.
+/// Copies a script beside the installed packages, so that its imports find them.
 fn install_script(home: &Path, name: &str) -> Result<PathBuf> {
     let to = home.join(name);
-    // Node looks for packages beside the script, so the script goes where they are.
+    // Node resolves packages relative to the script.
     std::fs::copy(shell::workspace_root().join("xtask/peers").join(name), &to)?;
     Ok(to)
 }
@@ -118,7 +116,7 @@ fn ensure_node(home: &Path) -> Result<PathBuf> {
     let modules = home.join("node_modules");
     if !modules.join("@deepagents/context").is_dir() {
         let mut packages = vec![DEEPAGENTS.to_owned()];
-        // Only where the machine's Node is too old for the module.
+        // Only if the machine's Node is too old for `node:sqlite`.
         if !has_sqlite("node") {
             packages.push(format!(
                 "node-{}-{}@24",
@@ -128,7 +126,7 @@ fn ensure_node(home: &Path) -> Result<PathBuf> {
         }
         install_npm_packages(home, &packages)?;
     }
-    // One that was installed earlier is used in later runs too.
+    // An earlier installation is used in later runs too.
     let own = modules.join(format!(
         "node-{}-{}/bin/node",
         npm_platform()?,
@@ -142,7 +140,7 @@ fn ensure_node(home: &Path) -> Result<PathBuf> {
 }
 
 fn install_npm_packages(home: &Path, packages: &[String]) -> Result<()> {
-    // A manifest of its own; private, because nothing here is published.
+    // A separate manifest; private, because nothing here is published.
     std::fs::write(home.join("package.json"), "{\"private\":true}")?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])

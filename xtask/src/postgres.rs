@@ -1,9 +1,10 @@
-//! A PostgreSQL server for tests and benchmarks: made in a temporary directory, gone afterwards.
+//! A PostgreSQL server for tests and benchmarks, created in a temporary directory and removed afterwards.
 //!
-//! It listens on a free port of the loopback address and has a password of its own. Nothing in it is meant to last, so
-//! it syncs its files only where the time of that is to be measured. Tests find it in `CONTEXTURE_TEST_POSTGRES`; where that is set already, no server is made.
+//! It listens on a free port of the loopback address and has a random password. Its data need not survive a crash, so
+//! files are synced only if the cost of that is to be measured. Tests find it in `CONTEXTURE_TEST_POSTGRES`; if that is
+//! set, no server is started.
 //!
-//! Not here: databases and tables, which each test makes for itself.
+//! Not here: databases and tables, which each test creates for itself.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
@@ -17,19 +18,19 @@ use tempfile::TempDir;
 
 use crate::shell;
 
-/// Where tests look for a server: `postgres://user:password@host:port/database`.
+/// Variable with the address of the server: `postgres://user:password@host:port/database`.
 pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_POSTGRES";
 
-/// Another program may take the port between our looking and the server's binding.
+/// Attempts to start: another program may take the port between its selection and the server's bind.
 const ATTEMPTS: usize = 3;
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whether a server writes through to the disk.
+/// Whether a server syncs its files to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskSync {
     /// As in production.
     Synced,
-    /// As tests like it.
+    /// Without syncing, which is faster.
     Unsynced,
 }
 
@@ -42,10 +43,10 @@ pub(crate) struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Makes and starts a server, after installing one where that is possible.
+    /// Creates and starts a server, after installing PostgreSQL if that is possible.
     ///
     /// # Errors
-    /// When there are no server programs and they cannot be installed, or they do not work.
+    /// If PostgreSQL is missing and cannot be installed, or does not start.
     pub(crate) fn start(files: DiskSync) -> Result<Self> {
         let programs = match find_programs() {
             Some(programs) => programs,
@@ -54,14 +55,14 @@ impl PostgresServer {
         let directory = tempfile::Builder::new()
             .prefix("contexture-postgres-")
             .tempdir()?;
-        // Random by the seed that every `RandomState` has: enough for a server that others on this
-        // machine must not use by chance.
+        // Randomness of the seed of `RandomState`: enough to keep others on this machine from using the server by
+        // accident.
         let password = format!("{:016x}", RandomState::new().hash_one("password"));
         let data = directory.path().join("data");
         init_database(&programs, directory.path(), &data, &password)?;
         let mut failure = anyhow::anyhow!("not tried");
         for _ in 0..ATTEMPTS {
-            // The listener is closed at once, so that the server can take its port.
+            // The listener is closed at once, so that the server can use its port.
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
             match launch_server(&programs, &data, port, files) {
                 Ok(child) => {
@@ -79,7 +80,7 @@ impl PostgresServer {
         Err(failure)
     }
 
-    /// What [`VARIABLE`] is to be set to.
+    /// Returns the value for [`VARIABLE`].
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -87,20 +88,20 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // SIGINT is a fast shutdown: clients are disconnected. It goes to the server itself, which stands in the first
-        // line of its state, because `runuser` would keep it.
+        // SIGINT is a fast shutdown that disconnects clients. It goes to the server itself, whose process id is the
+        // first line of `postmaster.pid`, because `runuser` would not forward it.
         let state = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid"));
         let server = state
             .ok()
             .and_then(|lines| lines.lines().next().map(str::to_owned));
         let server = server.unwrap_or_else(|| self.child.id().to_string());
         let _ = Command::new("kill").args(["-INT", server.trim()]).status();
-        // The directory is removed after this: the server must have left it.
+        // The directory is removed after this, so the server must have exited.
         let _ = self.child.wait();
     }
 }
 
-/// The directory of `initdb` and `postgres`: of the path, else the newest that Debian installed.
+/// Finds the directory of `initdb` and `postgres`: on the path, otherwise the newest one of Debian's packages.
 fn find_programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -113,7 +114,7 @@ fn find_programs() -> Option<PathBuf> {
             (version, entry.path().join("bin"))
         })
         .collect();
-    // By number: as text, 9 would come after 10.
+    // Sorted by number: as text, 9 would come after 10.
     installed.sort();
     directories.extend(installed.into_iter().rev().map(|(_, path)| path));
     directories.into_iter().find(|directory| {
@@ -129,7 +130,7 @@ fn install_postgres() -> Result<PathBuf> {
          name a server in {VARIABLE}=postgres://user:password@host:port/database"
     );
     let has_apt = Path::new("/usr/bin/apt-get").is_file();
-    // Never by sudo: nobody is asked for a password in the middle of a test run.
+    // Never with sudo: a test run must not ask for a password.
     ensure!(has_apt && is_root(), "{by_hand}");
     println!("   PostgreSQL is not installed; installing it with apt-get");
     let apt = |words: &[&str]| {
@@ -154,7 +155,7 @@ fn is_root() -> bool {
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// A program of the server's; as root, run as the user `postgres`, because it refuses root.
+/// Returns the command for a server program; as root it runs as the user `postgres`, because PostgreSQL refuses root.
 fn server_program(programs: &Path, name: &str) -> Command {
     let program = programs.join(name);
     if !is_root() {
@@ -168,7 +169,7 @@ fn server_program(programs: &Path, name: &str) -> Command {
 fn init_database(programs: &Path, directory: &Path, data: &Path, password: &str) -> Result<()> {
     let password_file = directory.join("password");
     writeln!(std::fs::File::create(&password_file)?, "{password}")?;
-    // The server runs as another user, who must own what it writes.
+    // The server runs as another user, who must own its files.
     if is_root() {
         let mut chown = Command::new("chown");
         chown.args(["-R", "postgres"]).arg(directory);
@@ -208,9 +209,9 @@ fn launch_server(programs: &Path, data: &Path, port: u16, files: DiskSync) -> Re
     command.arg("-D").arg(data).args(["-p", &port.to_string()]);
     let settings = [
         "listen_addresses=127.0.0.1",
-        // No socket: its usual folder may belong to a server that is there already.
+        // No socket: its default folder may belong to another server.
         "unix_socket_directories=",
-        // Tests run side by side, each with connections of its own.
+        // Tests run in parallel, each with its own connections.
         "max_connections=400",
         "synchronous_commit=on",
         "log_min_messages=panic",
@@ -230,10 +231,10 @@ fn launch_server(programs: &Path, data: &Path, port: u16, files: DiskSync) -> Re
         .spawn()
         .context("the PostgreSQL server could not be started")?;
     let start = Instant::now();
-    // The server writes its state into the last line of this file when it is ready.
+    // The server writes `ready` to the last line of this file when it accepts connections.
     let state = data.join("postmaster.pid");
     loop {
-        // Most likely the port was taken; the caller tries another.
+        // Most likely the port was taken; the caller tries another one.
         if let Some(status) = child.try_wait()? {
             bail!("the PostgreSQL server ended at once ({status})");
         }

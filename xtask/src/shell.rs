@@ -1,7 +1,7 @@
-//! Running other programs, one named step at a time.
+//! Runs other programs, one named step at a time.
 //!
-//! A step prints its name and command before it starts and its time when it ends. A step that fails becomes an
-//! error that says which step it was and how to run only that one again; nothing after it runs.
+//! A step prints its name and command before it starts and its duration when it ends. A step that fails becomes an
+//! error with the step's name and the command that repeats only this step; no later step runs.
 //!
 //! Not here: which steps there are (`ci`, `testing`, `bench`).
 
@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 
 /// The cargo that runs this program, so that `cargo +toolchain xtask …` keeps its toolchain.
 ///
-/// What `cargo run` told this program about its own package is not passed on: build scripts that watch it would run
-/// again each time one changes between `cargo xtask` and plain cargo.
+/// Variables that `cargo run` sets about this package are not passed on: build scripts that watch them would run again
+/// whenever they change between `cargo xtask` and plain cargo.
 pub(crate) fn cargo_command() -> Command {
     let mut command =
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
@@ -39,12 +39,12 @@ pub(crate) fn workspace_root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The command as one would type it, with the environment it adds in front.
+/// Formats the command as one would type it, with the environment variables that it sets.
 pub(crate) fn command_line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
         .filter_map(|(name, value)| {
-            // A variable without a value is one that was removed; it is not typed.
+            // A variable without a value is one that was removed.
             let value = value?.to_string_lossy().into_owned();
             Some(format!(
                 "{}={}",
@@ -68,7 +68,7 @@ pub(crate) fn command_line(command: &Command) -> String {
 }
 
 fn quote_for_shell(word: &str) -> String {
-    // Enough for the words that tasks use; it is for people to read, not for a shell at any price.
+    // Good enough for display; this is not complete shell quoting.
     if word.contains([' ', '\'', '(', '|', '&']) {
         format!("\"{word}\"")
     } else {
@@ -82,10 +82,10 @@ fn quote_for_shell(word: &str) -> String {
 /// When the program cannot be started or does not succeed; the message repeats the command.
 pub(crate) fn run_command(mut command: Command) -> Result<()> {
     let typed = command_line(&command);
-    // Before it runs, so that one sees what takes so long.
+    // Before it runs, so that a slow command is visible.
     println!("   {typed}");
     let status = command
-        // Tasks may be started from any folder; relative paths mean the same in each.
+        // Tasks may be started from any folder, but relative paths are relative to the root.
         .current_dir(workspace_root())
         .status()
         .with_context(|| format!("`{typed}` could not be started"))?;
@@ -95,7 +95,7 @@ pub(crate) fn run_command(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// True when the command runs and succeeds; its output is thrown away.
+/// Whether the command runs and succeeds; its output is discarded.
 pub(crate) fn can_run(mut command: Command) -> bool {
     command
         .current_dir(workspace_root())
@@ -106,7 +106,7 @@ pub(crate) fn can_run(mut command: Command) -> bool {
 /// Runs `work` under a heading and prints how long it took.
 ///
 /// # Errors
-/// What `work` returns, with the step's name and `again`, the command that repeats only this step.
+/// The error of `work`, with the step's name and `again`, the command that repeats only this step.
 pub(crate) fn run_step(name: &str, again: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("── {name}");
     let start = Instant::now();

@@ -1,13 +1,13 @@
-//! `cargo xtask test` and `cargo xtask soak`: the tests, and the tests at full dose.
+//! `cargo xtask test` and `cargo xtask soak`: the tests, and the tests at full size.
 //!
-//! Tests run under cargo-nextest, which is installed into the build directory where it is missing; where it cannot be
-//! installed, `cargo test` runs them instead. Documentation examples always run under `cargo test --doc`.
+//! Tests run under cargo-nextest, which is built into the build directory if it is not installed; if that fails, `cargo
+//! test` runs them instead. Without a filter, `test` also runs the documentation examples, under `cargo test --doc`.
 //!
-//! Where the PostgreSQL backend is tested, a server is started first and stopped at the end; where the proxy is tested,
-//! clients of others are installed first.
+//! If the PostgreSQL backend is tested, a server is started first and stopped at the end; if the proxy is tested,
+//! third-party clients are installed first.
 //!
-//! A soak sets `CONTEXTURE_SOAK=1` and `PROPTEST_CASES`: tests that can go on for long read the first, proptest the
-//! second. Only test code reads them.
+//! A soak sets `CONTEXTURE_SOAK=1`, which long-running tests read, and `PROPTEST_CASES`, which proptest reads. No other
+//! code reads them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::{clients, postgres, shell};
 
 const NEXTEST: &str = "0.9.143";
-/// Building nextest may take this long before plain `cargo test` is the faster road.
+/// Time after which building nextest is given up in favour of `cargo test`.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(8 * 60);
 const SOAK_CASES: &str = "20000";
 
@@ -32,29 +32,29 @@ pub(crate) struct Arguments {
     pub(crate) rest: Vec<String>,
 }
 
-/// How the tests are run.
+/// The program that runs the tests.
 enum TestRunner {
-    /// `cargo nextest`, from the path.
+    /// `cargo nextest`, as installed.
     Installed,
-    /// The program at this path.
+    /// The nextest program at this path.
     Program(PathBuf),
-    /// `cargo test`.
+    /// Plain `cargo test`.
     CargoTest,
 }
 
 /// Runs tests and documentation examples.
 ///
 /// # Errors
-/// When one fails, or cargo cannot be run.
+/// If a test fails, or cargo cannot be run.
 pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load(MetadataScope::Workspace)?;
-    // Before the server starts: building the runner can take minutes, in which it would idle.
+    // Before the server starts: building the runner can take minutes, during which the server would be idle.
     let runner = find_runner(&metadata.target_directory);
     let server = start_server_if_needed(rest)?;
     let mut command = test_command(&runner, rest);
     set_server_address(&mut command, server.as_ref());
     set_clients_directory(&mut command, rest, &metadata.target_directory);
-    // Tests first: where one fails, the documentation examples are not run.
+    // Tests first: if one fails, the documentation examples are not run.
     shell::run_command(command)?;
     match doc_test_command(&metadata.packages, rest) {
         Some(examples) => shell::run_command(examples),
@@ -65,10 +65,10 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     }
 }
 
-/// Runs all tests, those ignored for their length included, at full dose.
+/// Runs all tests at full size, including those that are ignored for their duration.
 ///
 /// # Errors
-/// As `run`.
+/// As [`run_tests`].
 pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load(MetadataScope::Workspace)?;
     let runner = find_runner(&metadata.target_directory);
@@ -78,7 +78,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
             command.args(["--run-ignored", "all", "--profile", "soak"]);
         }
         TestRunner::CargoTest => {
-            // What follows `--` is for the test programs. A user's own words stand before it.
+            // Arguments after `--` go to the test programs; the user's own arguments precede it.
             command.args(["--", "--include-ignored"]);
         }
     }
@@ -91,10 +91,10 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
     shell::run_command(command)
 }
 
-/// The crates whose tests ask for a PostgreSQL server.
+/// Crates whose tests need a PostgreSQL server.
 const WITH_POSTGRES: [&str; 2] = ["store-postgres", "cli"];
 
-/// A PostgreSQL server, where the selection needs one and none is named.
+/// Starts a PostgreSQL server, if the selection needs one and none is named.
 fn start_server_if_needed(rest: &[String]) -> Result<Option<postgres::PostgresServer>> {
     if !is_any_selected(rest, &WITH_POSTGRES) || std::env::var_os(postgres::VARIABLE).is_some() {
         return Ok(None);
@@ -108,16 +108,16 @@ fn set_server_address(command: &mut Command, server: Option<&postgres::PostgresS
     }
 }
 
-/// The crates whose tests ask for clients of others.
+/// Crates whose tests need third-party clients.
 const WITH_CLIENTS: [&str; 1] = ["server"];
 
-/// The clients, where the selection needs them. Where they cannot be installed, other tests run all the same, and
-/// theirs say what is missing.
+/// Installs the clients if the selection needs them. If they cannot be installed, the other tests still run, and theirs
+/// report what is missing.
 fn set_clients_directory(command: &mut Command, rest: &[String], target_directory: &str) {
     if !is_any_selected(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
         return;
     }
-    // No error: without network most tests can still run.
+    // Not an error: without network most tests can still run.
     match clients::ensure_installed(Path::new(target_directory)) {
         Ok(home) => {
             command.env(clients::VARIABLE, home);
@@ -152,7 +152,7 @@ fn find_runner(target_directory: &str) -> TestRunner {
     }
 }
 
-/// Builds nextest without optimisation, which takes a third of the time: it spends its own waiting for tests.
+/// Builds nextest without optimisation, which takes a third of the time: nextest itself mostly waits for tests.
 fn install_nextest(tools: &Path) -> Result<()> {
     let mut command = shell::cargo_command();
     command.args([
@@ -178,7 +178,7 @@ fn install_nextest(tools: &Path) -> Result<()> {
             return Ok(());
         }
         if start.elapsed() > BUILD_TIMEOUT {
-            // Gone already is as good as killed.
+            // An error means that the process has already ended.
             let _ = child.kill();
             child.wait()?;
             anyhow::bail!(
@@ -199,10 +199,10 @@ fn test_command(runner: &TestRunner, rest: &[String]) -> Command {
         TestRunner::Installed | TestRunner::Program(_) => {
             command.args(["nextest", "run", "--no-fail-fast"])
         }
-        // What nextest runs by default; examples in the documentation follow in their own step.
+        // What nextest runs by default; documentation examples are a step of their own.
         TestRunner::CargoTest => command.args(["test", "--no-fail-fast", "--tests"]),
     };
-    // With a selection, `--workspace` would overrule it.
+    // `--workspace` would override a selection.
     if package_selection(rest).is_empty() {
         command.arg("--workspace");
     }
@@ -210,12 +210,13 @@ fn test_command(runner: &TestRunner, rest: &[String]) -> Command {
     command
 }
 
-/// The documentation examples of the selected libraries; none when the tests were filtered or no library is selected.
+/// Returns the command for the documentation examples of the selected libraries; `None` if the tests were filtered or
+/// no library is selected.
 fn doc_test_command(packages: &[Package], rest: &[String]) -> Option<Command> {
     let selection = package_selection(rest);
     let is_filtered = selection.len() < rest.len();
     let is_selected = |package: &Package| {
-        // The end decides: `-pname` and `--package=name` have the name behind the option.
+        // `ends_with`, because the name may follow the option in the same word: `-pname`, `--package=name`.
         selection.is_empty() || selection.iter().any(|word| word.ends_with(&package.name))
     };
     let libraries: Vec<&str> = packages
@@ -234,22 +235,21 @@ fn doc_test_command(packages: &[Package], rest: &[String]) -> Option<Command> {
     Some(command)
 }
 
-/// Whether one of these crates is selected; their names are given without what all have in common.
+/// Whether one of these crates is selected; their names are given without the common prefix.
 fn is_any_selected(rest: &[String], names: &[&str]) -> bool {
     let selection = package_selection(rest);
     let is_named = |word: &&str| names.iter().any(|name| word.ends_with(name));
     selection.is_empty() || selection.iter().any(is_named)
 }
 
-/// The words that select packages: `-p name`, `-pname`, `--package name`, `--package=name`.
+/// Returns the words that select packages: `-p name`, `-pname`, `--package name`, `--package=name`.
 fn package_selection(rest: &[String]) -> Vec<&str> {
     let mut selected = Vec::new();
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         if word == "-p" || word == "--package" {
             selected.push(word.as_str());
-            // Both words count: the number of words says whether anything else, a filter, was
-            // given.
+            // Both words count: if there are more words than these, the tests are filtered.
             selected.extend(words.next().map(String::as_str));
         } else if word.starts_with("--package=")
             || (word.starts_with("-p") && !word.starts_with("--"))

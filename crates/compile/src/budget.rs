@@ -136,8 +136,7 @@ pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option
     let mut total = weight_from_round(claim, from);
     while from < claim.last && !fits && total > mark {
         let less = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
-        // A required message of a round that is cut stays, so what cutting frees is less than the
-        // round weighs.
+        // A required message of a round that is cut stays, so what cutting frees is less than the round weighs.
         let freed = claim.singles.iter().filter(|(round, _)| *round == from);
         let less = less.saturating_add(sum_weights(freed.map(|(_, weight)| *weight)));
         // It fits already and would become too short to be cached: stop above the mark.

@@ -110,8 +110,7 @@ impl Calibration {
                     clamp_parts(scaled.div_ceil(width)),
                 )
             }
-            // Remembered too: many reports outside their ranges mean that the ranges cannot be
-            // trusted.
+            // Remembered too: many reports outside their ranges mean that the ranges cannot be trusted.
             _ => BoundsPosition::Outside(()),
         };
         let known = self.models.entry(model.to_owned()).or_default();

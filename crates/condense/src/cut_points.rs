@@ -1,11 +1,11 @@
-//! Where a text may be cut: between lines if one ends nearby, else between characters as people see them.
+//! Cut points in a text: between lines if one ends nearby, otherwise between grapheme clusters.
 
 use std::ops::Range;
 
 use unicode_segmentation::GraphemeCursor;
 
-/// The end, in bytes, of at most `characters` from the beginning of a text. A line's end in the last quarter is
-/// taken; a line that is longer than that is cut inside.
+/// Returns the end, in bytes, of at most `characters` characters from the start of a text. Cuts after a line that ends
+/// in the last quarter, otherwise inside a line.
 pub(crate) fn head_end(text: &str, characters: usize) -> usize {
     let Some((at, _)) = text.char_indices().nth(characters) else {
         return text.len();
@@ -15,13 +15,13 @@ pub(crate) fn head_end(text: &str, characters: usize) -> usize {
         .and_then(|head| head.rfind('\n'))
         .map(|feed| feed + 1);
     match line {
-        // A cut between lines reads better, but not at the price of more than a quarter of the room.
+        // A cut between lines reads better, but must not cost more than a quarter of the room.
         Some(line) if line >= at - at / 4 => line,
         _ => previous_grapheme_boundary(text, at),
     }
 }
 
-/// The beginning, in bytes, of at most `characters` from the end of a text, found as [`head_end`] is.
+/// Returns the start, in bytes, of at most `characters` characters at the end of a text, cut as [`head_end`] does.
 pub(crate) fn tail_start(text: &str, characters: usize) -> usize {
     let Some(last) = characters.checked_sub(1) else {
         return text.len();
@@ -40,21 +40,20 @@ pub(crate) fn tail_start(text: &str, characters: usize) -> usize {
     }
 }
 
-/// What to show of a line that is longer than `characters`: a range of bytes around the byte `at`.
+/// Returns the part of a line longer than `characters` to show: a range of bytes around the byte `at`.
 pub(crate) fn clip_range(line: &str, at: usize, characters: usize) -> Range<usize> {
-    // Bytes first: most lines are short, and characters are never more than bytes.
+    // Bytes first: most lines are short, and a text never has more characters than bytes.
     if line.len() <= characters || line.chars().nth(characters).is_none() {
         return 0..line.len();
     }
-    // A quarter of the room goes before the match: what follows a word says more than what precedes
-    // it.
+    // A quarter of the room goes before the match: what follows a word is usually more informative.
     let before = line.get(..at).unwrap_or_default();
     let start = tail_start(before, characters / 4);
     let rest = line.get(start..).unwrap_or_default();
     start..start + head_end(rest, characters)
 }
 
-/// A line of which only `range` is shown, with `…` where it was cut.
+/// Returns a line of which only `range` is shown, with `…` where it was cut.
 pub(crate) fn clip_line(line: &str, range: &Range<usize>) -> String {
     let opening = if range.start > 0 { "…" } else { "" };
     let closing = if range.end < line.len() { "…" } else { "" };
@@ -64,9 +63,9 @@ pub(crate) fn clip_line(line: &str, range: &Range<usize>) -> String {
     )
 }
 
-/// The line feeds in a text.
+/// Counts the line feeds in a text.
 pub(crate) fn count_feeds(text: &str) -> u64 {
-    // Sums of bytes over short chunks are what compilers turn into vector code.
+    // Chunks of 255 bytes: the sum fits into a `u8`, which compilers vectorize.
     let feeds = |chunk: &[u8]| {
         let count: u8 = chunk.iter().map(|byte| u8::from(*byte == b'\n')).sum();
         u64::from(count)
@@ -74,12 +73,12 @@ pub(crate) fn count_feeds(text: &str) -> u64 {
     text.as_bytes().chunks(255).map(feeds).sum()
 }
 
-/// The lines of a text; a line feed at its end begins no further line.
+/// Counts the lines of a text; a line feed at the end starts no further line.
 pub(crate) fn count_lines(text: &str) -> u64 {
     count_feeds(text) + open_lines(text)
 }
 
-/// The lines of a text that no line feed ends: one or none.
+/// Returns 1 if the last line of a text has no line feed, otherwise 0.
 pub(crate) fn open_lines(text: &str) -> u64 {
     u64::from(!text.is_empty() && !text.ends_with('\n'))
 }
@@ -91,7 +90,7 @@ fn previous_grapheme_boundary(text: &str, at: usize) -> usize {
     }
     match cursor.prev_boundary(text, 0) {
         Ok(Some(before)) if before >= at / 2 => before,
-        // One grapheme that is half of everything shown is no character that anybody sees.
+        // A grapheme cluster as long as half of the text shown is abuse of combining marks, so it is cut.
         _ => at,
     }
 }

@@ -1,14 +1,14 @@
-//! Long history made short by rules, and read again where the short form is not enough.
+//! Shortens long history by rules, and reads back what was left out.
 //!
-//! * [`Manifest`] stands for a span of items: its files, commands, errors, identifiers, decisions, read by rules and
-//!   rendered within a budget. [`summary_task`] asks a model for more, [`read_summary`] checks what it answers.
-//! * [`Preview`] stands for one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
-//! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by its
-//!   link; [`read_tool`] is the tool by which a model asks for it.
+//! * [`Manifest`] replaces a span of items: its files, commands, errors, identifiers and decisions, read by rules and
+//!   rendered within a budget. [`summary_task`] asks a model for a summary, [`read_summary`] checks the answer.
+//! * [`Preview`] replaces one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
+//! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by
+//!   its link; [`read_tool`] is the tool by which a model asks for it.
 //!
-//! Everything here is a function of its arguments, and every text it makes is bounded.
+//! Everything here is a pure function, and every text it produces is bounded.
 //!
-//! Not here: choosing the span, when an output is previewed, asking a model, storing anything, finding a text by its link.
+//! Not here: choosing the span, when an output is previewed, calling a model, storing anything, resolving links.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 

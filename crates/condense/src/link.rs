@@ -1,7 +1,7 @@
-//! Links to what a conversation keeps: `context://vfs/` and the 32 hexadecimal digits of a content hash.
+//! Links to stored content of a conversation: `context://vfs/` and the 32 hexadecimal digits of a content hash.
 //!
-//! A link is parsed, never joined to a path: what does not follow the grammar to the letter is an error, whatever a
-//! model made of it. It says which bytes, not whose: whoever resolves one looks among what its reader may see.
+//! A link is parsed, never joined to a path: anything that does not match the grammar exactly is an error. It
+//! identifies bytes, not their owner: whoever resolves one searches only what its reader may see.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use contexture_ir::ContentHash;
 use serde::{Serialize, Serializer};
 
-/// How every link begins.
+/// Prefix of every link.
 const SCHEME: &str = "context://vfs/";
 
 /// A link to an item by the hash of its stored bytes.
@@ -25,7 +25,7 @@ const SCHEME: &str = "context://vfs/";
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link(ContentHash);
 
-/// Why a text is no link.
+/// Why a text is not a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no link: expected `context://vfs/` and 32 of the digits 0-9 a-f")]
 pub struct LinkError {
@@ -34,13 +34,13 @@ pub struct LinkError {
 }
 
 impl Link {
-    /// The link to the item whose stored bytes have this hash.
+    /// Creates the link to the item whose stored bytes have this hash.
     #[must_use]
     pub const fn new(hash: ContentHash) -> Self {
         Self(hash)
     }
 
-    /// The hash of the item's stored bytes.
+    /// Returns the hash of the item's stored bytes.
     #[must_use]
     pub const fn hash(&self) -> ContentHash {
         self.0

@@ -1,23 +1,23 @@
-//! What a model is asked when it shall sum up a span, and how its answer is read.
+//! The task that asks a model to summarize a span, and the check of its answer.
 //!
-//! The span is told as data: a line of JSON an item, so that nothing in it can pass for the task. Pictures
-//! and files are told by a placeholder, long outputs by their ends, an earlier summary as what it is. The
-//! answer thinks first, in a part that is taken off, then sums up under fixed headings. An answer that was
-//! cut off, or says nothing, is an error and never a summary.
+//! The span is passed as data: one line of JSON per item, so that nothing in it can pass for the task. Images and files
+//! become placeholders, long outputs are reduced to their ends, and an earlier summary is marked as such. The model
+//! first thinks, in a part that is removed, then writes a summary under fixed headings. An answer that was cut off, or
+//! is nearly empty, is an error and never a summary.
 //!
-//! Not here: calling a model; the manifest, which goes beside every summary.
+//! Not here: calling a model; the manifest, which accompanies every summary.
 
 use contexture_ir::{FinishReason, Item, Message, Output, Part, Role, quote_json};
 
 use crate::manifest::CoveredItem;
 use contexture_text::head_and_tail;
 
-/// How a span is told.
+/// Options for summarizing a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryOptions {
-    /// What else the summariser is told: what to keep, in which words. Added to the task, which stays.
+    /// Additional instructions, such as what to keep. Appended to the task, which stays.
     pub instructions: Option<String>,
-    /// Outputs of more bytes are told by their beginning and end. Default 4,000.
+    /// Longer outputs, in bytes, are reduced to their beginning and end. Default 4,000.
     pub longest_output: usize,
 }
 
@@ -30,43 +30,43 @@ impl Default for SummaryOptions {
     }
 }
 
-/// What a summariser is asked.
+/// A request to a model for a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryTask {
-    /// What is said before everything else.
+    /// The system prompt of the request.
     pub system: String,
-    /// One message: the span, and what to do with it.
+    /// One message: the span, followed by the task.
     pub items: Vec<Item>,
 }
 
-/// Why an answer is no summary.
+/// Why an answer is not a summary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryError {
-    /// It was cut off by a limit: allow a longer answer.
+    /// The answer was cut off by a limit: allow a longer answer.
     #[error("the summary was cut off by the output limit")]
     CutOff,
-    /// A part of it does not end.
+    /// A tag of the answer is not closed.
     #[error("the summary's <{tag}> does not end")]
     Unclosed {
-        /// Name of the part.
+        /// Name of the tag.
         tag: &'static str,
     },
-    /// It says nothing, or next to nothing.
+    /// The summary is empty or nearly so.
     #[error("the summary says nothing: {bytes} bytes")]
     Blank {
-        /// How long it is.
+        /// Length of the summary in bytes.
         bytes: usize,
     },
     /// The model refused, or was stopped by a filter.
     #[error("the model did not sum up: {reason}")]
     Refused {
-        /// Why it ended.
+        /// Reason why the answer ended.
         reason: String,
     },
 }
 
-/// Summaries of fewer bytes say nothing.
+/// Minimum length of a summary, in bytes.
 const SHORTEST: usize = 24;
 
 const SYSTEM: &str = "\
@@ -91,7 +91,7 @@ Then write <summary></summary> with these headings, each with what belongs under
 
 Leave out what can be read again from files or tools. Be complete first and brief second.";
 
-/// The lines by which a span is told, one an item; items without content for a reader give none.
+/// Formats a span as lines of JSON, one per item; items that a reader does not need give none.
 #[must_use]
 pub fn summary_lines(span: &[CoveredItem<'_>], options: &SummaryOptions) -> Vec<String> {
     span.iter()
@@ -99,8 +99,8 @@ pub fn summary_lines(span: &[CoveredItem<'_>], options: &SummaryOptions) -> Vec<
         .collect()
 }
 
-/// What a summariser is asked about these lines. `so_far` is its own summary of what came before them,
-/// where a span is too long to be told at once.
+/// Builds the request for a summary of these lines. `so_far` is the model's own summary of what precedes them, if a
+/// span is too long for one request.
 #[must_use]
 pub fn summary_task(
     lines: &[String],
@@ -108,10 +108,9 @@ pub fn summary_task(
     options: &SummaryOptions,
 ) -> SummaryTask {
     let mut text = String::new();
-    // A span that is too long for one request is told in parts, each with the summary of those before.
+    // A span that is too long for one request is summarized in parts, each with the summary of those before.
     if let Some(so_far) = so_far {
-        // Everything told is JSON, so text of the conversation cannot pass for instructions of the
-        // task.
+        // Everything is JSON, so that text of the conversation cannot pass for instructions of the task.
         text.push_str(&single_field_json("summary_so_far", so_far));
         text.push('\n');
     }
@@ -119,7 +118,7 @@ pub fn summary_task(
         text.push_str(line);
         text.push('\n');
     }
-    // The task stands last: models follow best what they read last.
+    // The task comes last, because models follow best what they read last.
     text.push('\n');
     text.push_str(TASK);
     if so_far.is_some() {
@@ -144,8 +143,7 @@ fn line_for_item(covered: &CoveredItem<'_>, options: &SummaryOptions) -> Option<
             single_field_json(message.role.as_str(), &parts_as_text(&message.content))
         }
         Item::FunctionCall(call) => {
-            // Calls that write files carry whole files: beginning and end are enough to tell what was
-            // done.
+            // Calls that write files contain whole files: beginning and end are enough to show what was done.
             let arguments = head_and_tail(&call.arguments, options.longest_output);
             format!(
                 r#"{{"call":{},"arguments":{}}}"#,
@@ -167,12 +165,12 @@ fn line_for_item(covered: &CoveredItem<'_>, options: &SummaryOptions) -> Option<
             };
             single_field_json(kind, &text)
         }
-        // The first part is the summary; the manifest behind it is made anew of the items themselves.
+        // The first part is the summary; the manifest after it is rebuilt from the items themselves.
         Item::Compaction(compaction) => {
             let text = compaction.summary.first().and_then(Part::as_text)?;
             single_field_json("earlier_summary", text)
         }
-        // Thoughts are for the model that had them, and extensions for their provider.
+        // Reasoning is for the model that produced it, and extensions for their provider.
         Item::Reasoning(_) | Item::Extension(_) => return None,
     })
 }
@@ -181,7 +179,7 @@ fn single_field_json(key: &str, text: &str) -> String {
     format!("{{{}:{}}}", quote_json(key), quote_json(text))
 }
 
-/// Parts as text; a picture or a file is told by what it is.
+/// Joins parts as text; an image or a file becomes a placeholder.
 fn parts_as_text(parts: &[Part]) -> String {
     let texts: Vec<String> = parts
         .iter()
@@ -197,16 +195,16 @@ fn parts_as_text(parts: &[Part]) -> String {
     texts.join("\n")
 }
 
-/// The summary in an answer.
+/// Extracts the summary from an answer.
 ///
 /// # Errors
 /// [`SummaryError`] for an answer that was cut off, refused, left open, or is blank.
 pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<String, SummaryError> {
     ensure_finished(finish)?;
-    // Removed first: thinking aloud may mention the summary tag.
+    // Removed first, because the analysis may mention the summary tag.
     let answer = strip_analysis(answer)?;
     let summary = match find_tag(&answer, "<summary>") {
-        // Some models leave out the tags and write just the summary.
+        // Some models omit the tags and write only the summary.
         None => answer.as_str(),
         Some((_, behind)) => {
             let rest = answer.get(behind..).unwrap_or_default();
@@ -227,11 +225,11 @@ pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<Strin
     Ok(lines.join("\n"))
 }
 
-/// Refuses an answer that did not come to its end by itself.
+/// Refuses an answer that did not end normally.
 fn ensure_finished(finish: Option<&FinishReason>) -> Result<(), SummaryError> {
     match finish {
         None | Some(FinishReason::Stop) => Ok(()),
-        // A summary that breaks off would silently lose the rest of the span.
+        // A truncated summary would silently lose the rest of the span.
         Some(FinishReason::Length) => Err(SummaryError::CutOff),
         Some(other) => Err(SummaryError::Refused {
             reason: format!("{other:?}"),
@@ -253,7 +251,7 @@ fn strip_analysis(answer: &str) -> Result<String, SummaryError> {
     Ok(kept)
 }
 
-/// Where a tag begins and ends, in whatever case.
+/// Finds the start and the end of a tag, ignoring case.
 fn find_tag(text: &str, tag: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let at = bytes

@@ -1,10 +1,10 @@
 //! Layers: owners of state and policy that add to every call of a model.
 //!
-//! A [`Layer`] keeps a typed state, says something in each call ([`Layer::recall`]), and is told what happens: items
-//! appended, answers, calls of tools, child runs, the end. [`Layers`] runs a list of them: in order, each in its own
-//! time, none able to harm another. State comes in as bytes and goes out as bytes ([`LayerStates`]).
+//! A [`Layer`] has a typed state, contributes to each call ([`Layer::recall`]), and has hooks for what happens:
+//! appended items, answers, tool calls, child runs, the end. [`Layers`] runs a list of them: in order, each within its
+//! own time limits, isolated from one another's failures. State is passed in and out as bytes ([`LayerStates`]).
 //!
-//! Not here: where state is kept and when (`contexture-engine`), what a payload looks like (`contexture-compile`),
+//! Not here: where and when state is stored (`contexture-engine`), the format of payloads (`contexture-compile`),
 //! running tools.
 
 pub mod builtin;

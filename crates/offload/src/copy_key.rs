@@ -1,13 +1,13 @@
-//! Names of copies.
+//! Keys of copies.
 //!
-//! Owner and conversation are told apart by digests: of fixed length, in an alphabet that every file system and
-//! object store takes, the same whether names differ by case, dots or slashes, and silent about the names.
+//! Owner and conversation are represented by digests: of fixed length, valid in every file system and object store,
+//! distinct even if names differ only by case, dots or slashes, and revealing nothing about the names.
 
 use std::fmt;
 
 use contexture_ir::{ContentHash, ConversationId, NodeId, Owner};
 
-/// A copy's name: whose it is, and which output's.
+/// Key of a copy: its owner, its conversation, and the hash of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CopyKey {
     owner: NodeId,
@@ -18,11 +18,11 @@ pub struct CopyKey {
 /// Which copies an operation covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CopyScope {
-    /// Copies of all owners.
+    /// All copies of one owner; created by [`CopyScope::owner`].
     All,
     /// One owner's; made by [`CopyScope::owner`].
     Owner(NodeId),
-    /// One conversation's; made by [`CopyScope::conversation`].
+    /// All copies of one conversation; created by [`CopyScope::conversation`].
     Conversation(NodeId, NodeId),
 }
 
@@ -36,7 +36,7 @@ fn conversation_digest(conversation: &ConversationId) -> NodeId {
 }
 
 impl CopyKey {
-    /// The name of the copy of the output whose stored bytes have the hash `content`.
+    /// Creates the key of the copy of the output whose stored bytes have the hash `content`.
     #[must_use]
     pub fn new(owner: &Owner, conversation: &ConversationId, content: ContentHash) -> Self {
         Self {
@@ -58,13 +58,13 @@ impl CopyKey {
         }
     }
 
-    /// The hash of the output's stored bytes: what its link says.
+    /// Returns the hash of the output's stored bytes, which is also in its link.
     #[must_use]
     pub const fn content_hash(&self) -> ContentHash {
         self.content
     }
 
-    /// Its owner's and its conversation's digest.
+    /// Returns the digests of owner and conversation.
     pub(crate) const fn folder_digests(&self) -> [NodeId; 2] {
         [self.owner, self.conversation]
     }
@@ -77,19 +77,19 @@ impl fmt::Display for CopyKey {
 }
 
 impl CopyScope {
-    /// All copies of an owner.
+    /// Returns the scope of all copies of an owner.
     #[must_use]
     pub fn owner(owner: &Owner) -> Self {
         Self::Owner(owner_digest(owner))
     }
 
-    /// All copies of a conversation.
+    /// Returns the scope of all copies of a conversation.
     #[must_use]
     pub fn conversation(owner: &Owner, conversation: &ConversationId) -> Self {
         Self::Conversation(owner_digest(owner), conversation_digest(conversation))
     }
 
-    /// Whether a copy belongs to it.
+    /// Whether a copy is in this scope.
     #[must_use]
     pub fn contains(&self, key: &CopyKey) -> bool {
         match self {

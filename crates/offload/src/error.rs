@@ -1,4 +1,4 @@
-//! What can go wrong with copies outside the database.
+//! Errors of stores of copies.
 
 use std::error::Error;
 
@@ -8,43 +8,43 @@ use crate::copy_key::CopyKey;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OffloadError {
-    /// There is no copy by this key, or it is not yours.
+    /// There is no copy with this key.
     #[error("no copy {key}")]
     NotFound {
         /// Key of the copy.
         key: CopyKey,
     },
-    /// There was one, and it was evicted.
+    /// There was a copy, and it was evicted.
     #[error("copy {key} was evicted")]
     Evicted {
         /// Key of the copy.
         key: CopyKey,
     },
-    /// What lies where copies should lie is something else: a link, a directory. It was not touched.
+    /// Something other than a copy is at its path, such as a link or a directory. It was not touched.
     #[error("{path} is {found}, expected {expected}")]
     Foreign {
         /// Path of the entry.
         path: String,
-        /// What lies there.
+        /// What was found.
         found: &'static str,
         /// What should be there.
         expected: &'static str,
     },
-    /// The medium failed. The call left nothing, or a complete copy.
+    /// The storage failed. The call left nothing, or a complete copy.
     #[error("cannot {what} {path}")]
     Storage {
-        /// What was done.
+        /// The operation that failed.
         what: &'static str,
         /// Path or key it failed on.
         path: String,
-        /// What the medium said.
+        /// Error of the storage.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl OffloadError {
-    /// A short stable word for programs.
+    /// Returns a short stable name for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl OffloadError {
         }
     }
 
-    /// The medium failed.
+    /// Creates an error for a failed storage operation.
     pub fn storage_error(
         what: &'static str,
         place: impl ToString,

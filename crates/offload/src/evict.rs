@@ -9,7 +9,7 @@ use crate::copy_key::CopyScope;
 use crate::error::OffloadError;
 use crate::store::{CopyKind, CopyMetadata, OffloadStore};
 
-/// How much may stay; by default everything.
+/// Limits on what is kept; by default everything is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionLimits {
     /// Copies that were first stored longer ago than this are evicted.
@@ -32,7 +32,7 @@ pub enum Evictable {
     All,
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Debug, Default)]
 pub struct SweepReport {
     /// The evicted copies, in the order in which they were evicted.
@@ -70,7 +70,7 @@ pub enum EvictedBy {
 pub struct FailedEviction {
     /// The copy that is still there.
     pub entry: CopyMetadata,
-    /// Why it is still there.
+    /// Why it could not be evicted.
     pub error: OffloadError,
 }
 
@@ -101,7 +101,7 @@ pub async fn sweep_copies(
     sweep_copies_with(store, scope, limits, at_ms, |_| {}).await
 }
 
-/// Does the same, and calls `on_evicted` with each copy once it is evicted.
+/// Like [`sweep_copies`], and calls `on_evicted` with each copy once it is evicted.
 ///
 /// # Errors
 /// As [`sweep_copies`].
@@ -114,30 +114,30 @@ pub async fn sweep_copies_with(
 ) -> Result<SweepReport, OffloadError> {
     let mut entries = store.list_copies(scope).await?;
     entries.retain(|entry| limits.evict == Evictable::All || entry.copy_kind == CopyKind::Copy);
-    // Too old first, then least recently used; ties are ordered by key, so that two sweeps agree.
+    // Too old first, then least recently used; ties are ordered by key, so that all sweeps use the same order.
     entries.sort_by_key(|entry| (!limits.is_too_old(entry, at_ms), entry.used_ms, entry.key));
-    let mut swept = SweepReport {
+    let mut report = SweepReport {
         remaining: entries.len() as u64,
         remaining_bytes: entries.iter().map(|entry| entry.bytes).sum(),
         ..SweepReport::default()
     };
     for entry in entries {
-        let Some(by) = limits.exceeded_limit(&entry, &swept, at_ms) else {
+        let Some(by) = limits.exceeded_limit(&entry, &report, at_ms) else {
             break;
         };
         match store.evict_copy(&entry.key, at_ms).await {
             // `Ok(false)` too: another sweep was faster, and the copy is gone all the same.
             Ok(_) => {
-                swept.remaining -= 1;
-                swept.remaining_bytes -= entry.bytes;
+                report.remaining -= 1;
+                report.remaining_bytes -= entry.bytes;
                 let evicted = Evicted { entry, limit: by };
                 on_evicted(&evicted);
-                swept.evicted.push(evicted);
+                report.evicted.push(evicted);
             }
-            Err(error) => swept.failed.push(FailedEviction { entry, error }),
+            Err(error) => report.failed.push(FailedEviction { entry, error }),
         }
     }
-    Ok(swept)
+    Ok(report)
 }
 
 impl EvictionLimits {
@@ -147,22 +147,22 @@ impl EvictionLimits {
         self.max_age.is_some_and(|most| age > most)
     }
 
-    /// The limit because of which this copy has to be evicted, if there is one.
+    /// Returns the limit for which this copy has to be evicted, if there is one.
     fn exceeded_limit(
         &self,
         entry: &CopyMetadata,
-        swept: &SweepReport,
+        report: &SweepReport,
         at_ms: i64,
     ) -> Option<EvictedBy> {
         if self.is_too_old(entry, at_ms) {
             return Some(EvictedBy::Age);
         }
-        if self.max_count.is_some_and(|most| swept.remaining > most) {
+        if self.max_count.is_some_and(|most| report.remaining > most) {
             return Some(EvictedBy::Count);
         }
         let over = self
             .max_bytes
-            .is_some_and(|most| swept.remaining_bytes > most);
+            .is_some_and(|most| report.remaining_bytes > most);
         over.then_some(EvictedBy::Bytes)
     }
 }

@@ -1,6 +1,6 @@
-//! The files of copies: one call after the other, blocking.
+//! Copies as files, with blocking calls.
 //!
-//! Not here: threads, and what callers see (`fs`).
+//! Not here: threads, and the public interface (`fs`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata};
@@ -18,9 +18,9 @@ use crate::error::OffloadError;
 use crate::name::{CopyFileKind, file_name, parse_file_name, parse_folder_digest};
 use crate::store::{CopyKind, CopyMetadata, CopyStats, PutOutcome, Reconciled, clamp_range};
 
-/// How unfinished files are called.
+/// Name prefix of unfinished files.
 const UNFINISHED: &str = ".part-";
-/// How old they must be to be removed, in milliseconds: nobody writes one text for that long.
+/// Age in milliseconds from which unfinished files are removed: no write takes that long.
 const ABANDONED_MS: i64 = 3_600_000;
 
 /// A folder with copies.
@@ -57,7 +57,7 @@ impl CopyFolder {
         holding: CopyKind,
         at_ms: i64,
     ) -> Result<PutOutcome, OffloadError> {
-        // An evicted text may be put again: whoever has the output may restore its copy.
+        // An evicted text may be put again, by anyone who still has the output.
         let found = match self.find_copy(key) {
             Ok(entry) => Some(entry),
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => None,
@@ -67,7 +67,7 @@ impl CopyFolder {
         let entry = CopyMetadata::for_put(*key, text.len() as u64, holding, at_ms, found.as_ref());
         if let Some(old) = found {
             let path = self.copy_path(key, CopyFileKind::Stored(old.copy_kind));
-            // The length first: most damage is a cut file, and reading large ones back costs.
+            // The length first: most damage is truncation, and reading large files back is expensive.
             let same = old.bytes == entry.bytes
                 && fs::read(&path).is_ok_and(|bytes| bytes == text.as_ref());
             if same && old.copy_kind == entry.copy_kind {
@@ -81,10 +81,10 @@ impl CopyFolder {
             };
         }
         self.make_folder(key)?;
-        // The new file before the old ones go: a crash between leaves two copies, which
-        // `list_copies` tells apart, and never none.
+        // The new file before the old ones are removed: a crash in between leaves two copies, which `list_copies`
+        // merges, and never none.
         self.write_atomically(CopyFileKind::Stored(entry.copy_kind), &entry, text)?;
-        // The other kind of copy and a tombstone, if there are any: a text has one file.
+        // Removes the other kind of copy and a tombstone, if there are any: a text has one file.
         for kind in CopyFileKind::ALL {
             if kind != CopyFileKind::Stored(entry.copy_kind) {
                 remove_if_present(&self.copy_path(key, kind))?;
@@ -112,20 +112,20 @@ impl CopyFolder {
             Ok(text)
         };
         let text = read().map_err(|error| match error.kind() {
-            // Evicted between looking and opening.
+            // Evicted between the lookup and the open.
             ErrorKind::NotFound => OffloadError::NotFound { key: *key },
             _ => OffloadError::storage_error("read", path.display(), error),
         })?;
-        // The time is kept in the file's own metadata, so that reading writes no second file. It
-        // never goes back, whatever the clock says.
+        // The time is stored in the file's own metadata, so that a read writes no second file. It never goes back, even
+        // if the clock does.
         set_access_time(&path, at_ms.max(entry.used_ms));
         Ok(text.into())
     }
 
-    /// What is known of a text.
+    /// Returns the metadata of a copy.
     pub(crate) fn find_copy(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         self.check_folders(key)?;
-        // The only copy first: after a crash both may be there, and the stronger promise must win.
+        // The only copy first: after a crash both may exist, and the stronger guarantee must win.
         for holding in [CopyKind::OnlyCopy, CopyKind::Copy] {
             if let Some(found) = find_file(&self.copy_path(key, CopyFileKind::Stored(holding)))? {
                 return Ok(copy_metadata(key, holding, &found));
@@ -160,8 +160,8 @@ impl CopyFolder {
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        // The tombstone before the removal: a crash between leaves the text readable, and never a
-        // text that is gone without a trace.
+        // The tombstone before the removal: a crash in between leaves the text readable, and never a text that is gone
+        // without a trace.
         self.write_atomically(CopyFileKind::Tombstone, &entry, &Bytes::new())?;
         remove_if_present(&self.copy_path(key, CopyFileKind::Stored(entry.copy_kind)))?;
         self.sync_folder(key)?;
@@ -169,9 +169,9 @@ impl CopyFolder {
     }
 
     pub(crate) fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
-        // Counted before: tombstones and unfinished files are cleared too, but are no copies.
+        // Counted first: tombstones and unfinished files are removed too, but are not copies.
         let count = self.list_copies(scope)?.len() as u64;
-        // Collected and removed afterwards: removing while listing may hide entries of the listing.
+        // Files are removed during the walk, folders afterwards, when they are empty.
         let mut folders = Vec::new();
         self.walk_scope(scope, |found| match found {
             FolderEntry::Ours(_, _, file) | FolderEntry::Unfinished(file) => {
@@ -184,7 +184,7 @@ impl CopyFolder {
             FolderEntry::Foreign => Ok(()),
         })?;
         for folder in folders {
-            // What is not empty holds something foreign and stays, as does its parent.
+            // A folder that is not empty contains something foreign and stays, as does its parent.
             let emptied = fs::remove_dir(&folder).is_ok();
             if let (true, Some(parent)) = (emptied, folder.parent()) {
                 let _ = fs::remove_dir(parent);
@@ -199,8 +199,7 @@ impl CopyFolder {
             match found {
                 FolderEntry::Unfinished(file) => {
                     let age = at_ms.saturating_sub(unix_ms(entry_metadata(file)?.modified()));
-                    // A younger one may belong to a writer that is still at work in another
-                    // process.
+                    // A younger one may belong to a writer that is still active in another process.
                     if age >= ABANDONED_MS {
                         remove_if_present(&file.path())?;
                         reconciled.unfinished += 1;
@@ -215,7 +214,7 @@ impl CopyFolder {
         Ok(reconciled)
     }
 
-    /// Writes a file beside its place and puts it there at once.
+    /// Writes a temporary file in the same folder and renames it into place.
     fn write_atomically(
         &self,
         kind: CopyFileKind,
@@ -226,14 +225,14 @@ impl CopyFolder {
         let write = || -> io::Result<()> {
             let mut file = Builder::new()
                 .prefix(UNFINISHED)
-                // In the same folder, since only a rename within one file system is atomic.
+                // In the same folder, because a rename is atomic only within one file system.
                 .tempfile_in(self.conversation_folder(&entry.key))?;
             file.write_all(text)?;
             let times = FileTimes::new()
                 .set_modified(system_time(entry.created_ms))
                 .set_accessed(system_time(entry.used_ms));
             file.as_file().set_times(times)?;
-            // Before the rename: a name must never point to bytes that a power cut can take.
+            // Before the rename: a name must never refer to bytes that a power failure can lose.
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)?;
             Ok(())
@@ -241,7 +240,7 @@ impl CopyFolder {
         write().map_err(|error| OffloadError::storage_error("write", path.display(), error))
     }
 
-    /// Makes what is missing of the way to a text.
+    /// Creates the folders of a copy.
     fn make_folder(&self, key: &CopyKey) -> Result<(), OffloadError> {
         let folder = self.conversation_folder(key);
         fs::create_dir_all(&folder)
@@ -249,12 +248,12 @@ impl CopyFolder {
         self.check_folders(key)
     }
 
-    /// Nothing on the way to a text is a link.
+    /// Checks that no folder of a copy below the root is a link.
     fn check_folders(&self, key: &CopyKey) -> Result<(), OffloadError> {
         let folder = self.conversation_folder(key);
         for place in [folder.parent().unwrap_or(&self.root), &folder] {
-            // Not `metadata`, which follows links: a link put here by somebody else could lead
-            // writes out of the folder.
+            // Not `metadata`, which follows links: a link placed here by somebody else could redirect writes out of the
+            // folder.
             match fs::symlink_metadata(place) {
                 Ok(found) if found.is_dir() => {}
                 Ok(found) => {
@@ -277,10 +276,10 @@ impl CopyFolder {
         Ok(())
     }
 
-    /// Makes the names in a text's folder durable, where folders can be synchronised.
+    /// Makes the names in a copy's folder durable, where folders can be synchronised.
     fn sync_folder(&self, key: &CopyKey) -> Result<(), OffloadError> {
         let folder = self.conversation_folder(key);
-        // Elsewhere a folder cannot be opened as a file, so there is nothing to synchronise.
+        // On other systems a folder cannot be opened as a file, so it cannot be synchronised.
         if cfg!(unix) {
             let synced = File::open(&folder).and_then(|folder| folder.sync_all());
             synced.map_err(|error| {
@@ -290,7 +289,7 @@ impl CopyFolder {
         Ok(())
     }
 
-    /// Shows everything of a scope; links are foreign.
+    /// Calls `show` with everything in a scope; links are foreign.
     fn walk_scope(
         &self,
         scope: &CopyScope,
@@ -311,7 +310,7 @@ impl CopyFolder {
                 for file in read_folder(&folder)? {
                     let name = file.file_name();
                     let name = name.to_str().unwrap_or_default();
-                    // Asked of the entry, which does not follow links.
+                    // The entry's own type, because that does not follow links.
                     let plain = file.file_type().is_ok_and(|kind| kind.is_file());
                     show(match parse_file_name(name) {
                         Some((content, kind)) if plain => FolderEntry::Ours(
@@ -319,7 +318,7 @@ impl CopyFolder {
                             kind,
                             &file,
                         ),
-                        // A temporary file of a write that is in progress, or that a crash cut off.
+                        // A temporary file of a write that is in progress, or that a crash interrupted.
                         None if plain && name.starts_with(UNFINISHED) => {
                             FolderEntry::Unfinished(&file)
                         }
@@ -333,16 +332,16 @@ impl CopyFolder {
     }
 }
 
-/// What lies in a folder.
+/// An entry found in the folders of a store.
 enum FolderEntry<'a> {
     Ours(CopyKey, CopyFileKind, &'a DirEntry),
     Unfinished(&'a DirEntry),
-    /// A conversation's folder, after what is in it.
+    /// A conversation's folder, reported after its files.
     Folder(&'a Path),
     Foreign,
 }
 
-/// The folders in a folder that are ours.
+/// Returns the folders in a folder whose names are digests.
 fn list_digest_folders(
     place: &Path,
     show: &mut impl FnMut(FolderEntry<'_>) -> Result<(), OffloadError>,
@@ -366,7 +365,7 @@ fn read_folder(place: &Path) -> Result<Vec<DirEntry>, OffloadError> {
     read.map_err(|error| OffloadError::storage_error("list", place.display(), error))
 }
 
-/// What is known of the file at a place; `None` if there is nothing.
+/// Returns the metadata of the file at a path; `None` if there is nothing.
 fn find_file(path: &Path) -> Result<Option<Metadata>, OffloadError> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(Some(found)),
@@ -398,7 +397,7 @@ fn file_type_name(found: &Metadata) -> &'static str {
     }
 }
 
-/// Removes a file; that it is not there is as good.
+/// Removes a file; a missing file is no error.
 fn remove_if_present(path: &Path) -> Result<(), OffloadError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -408,7 +407,7 @@ fn remove_if_present(path: &Path) -> Result<(), OffloadError> {
     }
 }
 
-/// Notes when a text was used. Where that cannot be noted the text seems unused, no more.
+/// Records when a text was used. If that fails, the text only seems unused.
 fn set_access_time(path: &Path, at_ms: i64) {
     let times = FileTimes::new().set_accessed(system_time(at_ms));
     let _ = File::open(path).and_then(|file| file.set_times(times));

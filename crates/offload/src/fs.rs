@@ -1,9 +1,9 @@
-//! Copies as files: `<root>/<owner>/<conversation>/<hash>.txt`, each name 32 hexadecimal digits.
+//! Copies as files: `<root>/<owner>/<conversation>/<hash>.txt`, where each name is 32 hexadecimal digits.
 //!
-//! A file is written beside its place, synchronised and renamed into it. A file's time of change is when its text
-//! was put first, its time of access when it was used last, so ages survive a restart and a program that reads the
-//! file keeps it. Symbolic links are never followed: one that lies where a folder or a text should is an error, and
-//! stays. Who may write into the folder can still race with us; give it to nobody else.
+//! A file is written under a temporary name, synchronised and renamed into place. Its modification time is when the
+//! text was first put, its access time when it was last used, so ages survive a restart, and a program that reads the
+//! file keeps it in use. Symbolic links below the root are never followed: one in the place of a folder or a text is an
+//! error, and is left alone. Whoever may write into the folder can still race with us, so give nobody else access.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use crate::files::CopyFolder;
 use crate::name::CopyFileKind;
 use crate::store::{CopyKind, CopyMetadata, OffloadStore, PutOutcome, Reconciled};
 
-/// Copies as files. Needs a Tokio runtime; what takes time happens on its blocking threads.
+/// Copies as files. Needs a Tokio runtime; file operations run on its blocking threads.
 #[derive(Clone, Debug)]
 pub struct FsOffloadStore {
     files: Arc<CopyFolder>,
 }
 
 impl FsOffloadStore {
-    /// Copies below `root`, which is made when something is first put.
+    /// Creates a store below `root`; folders are created when something is first put.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let files = Arc::new(CopyFolder::new(root.into()));
         Self { files }
     }
 
-    /// Where a copy lies or would lie: for programs of this machine, never for a model.
+    /// Returns the path of a copy, whether or not it exists: for programs on this machine, never for a model.
     #[must_use]
     pub fn copy_path(&self, key: &CopyKey, holding: CopyKind) -> PathBuf {
         self.files.copy_path(key, CopyFileKind::Stored(holding))

@@ -1,19 +1,18 @@
 //! Copies of tool outputs outside the database: for programs that want a file, for machines that share a bucket.
 //!
-//! The tree of a conversation keeps every output, and links are resolved there. What lies here is *derived*: a copy
-//! of a text that the tree still has, put where `grep` or another process can reach it. It may be swept away at any
-//! time by age, number or size; nothing is ever swept unless somebody asks. What was evicted leaves a tombstone, an
-//! empty file or object: reading it says [`OffloadError::Evicted`] and not that it never was, and whoever puts back
-//! what is missing leaves it alone. A host may also keep a text here *only*: then a sweep leaves it alone unless told
-//! otherwise.
+//! The tree of a conversation keeps every output, and links are resolved there. What is stored here is *derived*: a
+//! copy of a text that the tree still has, placed where `grep` or another process can reach it. Copies may be evicted
+//! at any time by age, number or size, but only when a caller asks for it. An evicted copy leaves a tombstone, an empty
+//! file or object: reading it returns [`OffloadError::Evicted`] and not `NotFound`, so that code which restores missing
+//! copies skips it. A host may also keep a text *only* here: then a sweep skips it unless told otherwise.
 //!
-//! * [`OffloadStore`] is the trait, its documentation the contract; [`FsOffloadStore`], [`MemoryOffloadStore`] and, with
-//!   the feature `objects`, `ObjectOffloadStore` fulfil it, and anybody's own may.
-//! * [`CopyKey`] names a copy by digests of owner and conversation and by the hash of the output: what a listing or a
-//!   path shows tells nobody whose it is, and nothing that a model or a user wrote ever becomes a part of a path.
-//! * [`sweep_copies`] applies limits, and reports.
+//! * [`OffloadStore`] is the trait, whose documentation is the contract; [`FsOffloadStore`], [`MemoryOffloadStore`]
+//!   and, with the feature `objects`, `ObjectOffloadStore` implement it, and so may other crates.
+//! * [`CopyKey`] identifies a copy by digests of owner and conversation and by the hash of the output: a listing or a
+//!   path reveals nobody's name, and nothing that a model or a user wrote becomes part of a path.
+//! * [`sweep_copies`] applies limits, and reports what it evicted.
 //!
-//! Stores keep no index in memory: what lies there is what a listing shows, after a restart as before.
+//! Stores keep no index in memory: a listing reads the storage, so it is the same after a restart.
 //!
 //! Not here: the tree, links and how they are resolved, a clock.
 

@@ -1,4 +1,4 @@
-//! Copies in memory: for tests, and the strictest reading of the contract.
+//! Copies in memory, for tests: the strictest implementation of the contract.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::store::{
     CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled, clamp_range,
 };
 
-/// Copies that live as long as the value.
+/// Copies that live as long as the store value.
 #[derive(Debug, Default)]
 pub struct MemoryOffloadStore {
     texts: Mutex<BTreeMap<CopyKey, StoredCopy>>,
@@ -26,14 +26,14 @@ enum StoredCopy {
 }
 
 impl MemoryOffloadStore {
-    /// An empty one.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     fn lock_texts(&self) -> MutexGuard<'_, BTreeMap<CopyKey, StoredCopy>> {
-        // Each change is one assignment: a panic leaves no half of it.
+        // Each change is one assignment, so a panic cannot leave half of it.
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

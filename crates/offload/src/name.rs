@@ -1,5 +1,5 @@
-//! The names of files and objects: 32 hexadecimal digits and an ending. What is named otherwise is not ours: it is
-//! neither read nor adopted nor deleted.
+//! Names of files and objects: 32 hexadecimal digits and a suffix. Anything else is foreign: it is neither read nor
+//! adopted nor deleted.
 
 use std::str::FromStr;
 
@@ -7,12 +7,12 @@ use contexture_ir::{ContentHash, NodeId};
 
 use crate::store::CopyKind;
 
-/// What a name says.
+/// Kind of a file or object, given by its suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyFileKind {
-    /// A text that lies here.
+    /// A stored text.
     Stored(CopyKind),
-    /// The tombstone of one that did.
+    /// The tombstone of an evicted text.
     Tombstone,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn file_name(content: ContentHash, kind: CopyFileKind) -> String {
     format!("{content}{}", kind.file_suffix())
 }
 
-/// What a name says, if it is one of ours.
+/// Parses a file name; `None` if it is foreign.
 pub(crate) fn parse_file_name(name: &str) -> Option<(ContentHash, CopyFileKind)> {
     let (digits, ending) = name.split_at_checked(32)?;
     let kind = CopyFileKind::ALL
@@ -46,7 +46,7 @@ pub(crate) fn parse_file_name(name: &str) -> Option<(ContentHash, CopyFileKind)>
     Some((parse_lower_hex(digits)?, kind))
 }
 
-/// The digest that a folder's name says, if it is one of ours.
+/// Parses the digest in a folder name; `None` if it is foreign.
 pub(crate) fn parse_folder_digest(name: &str) -> Option<NodeId> {
     parse_lower_hex(name)
 }

@@ -1,8 +1,8 @@
-//! Copies as objects, in whatever the crate `object_store` reaches: a bucket, a folder, memory.
+//! Copies as objects, in any storage that the crate `object_store` supports: a bucket, a folder, memory.
 //!
-//! Which clouds are there is the program's choice: it depends on `object_store` with the features it wants and hands
-//! the store in. An object keeps its own time, so a text was put and used when the object was last written; reading
-//! changes nothing.
+//! The program chooses the providers: it depends on `object_store` with the features it wants and passes the store in.
+//! An object has only the time of its last write, so that is when a text counts as created and used; reading changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,10 +29,10 @@ pub struct ObjectOffloadStore {
 }
 
 impl ObjectOffloadStore {
-    /// Copies below `prefix`, which may be empty.
+    /// Creates a store below `prefix`, which may be empty.
     ///
     /// # Errors
-    /// [`OffloadError::Storage`] for a prefix that is no path of an object.
+    /// [`OffloadError::Storage`] if the prefix is not a valid object path.
     pub fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, OffloadError> {
         let parsed = Path::parse(prefix);
         let prefix =
@@ -57,7 +57,7 @@ impl ObjectOffloadStore {
         }
     }
 
-    /// What is ours of a scope, and how much is not.
+    /// Lists our objects in a scope, and counts foreign ones.
     async fn list_objects(
         &self,
         scope: &CopyScope,
@@ -88,7 +88,7 @@ impl ObjectOffloadStore {
         parts.next().is_none().then_some((key, kind))
     }
 
-    /// What is known of a text.
+    /// Returns the metadata and the path of a copy.
     async fn find_copy(&self, key: &CopyKey) -> Result<(CopyMetadata, Path), OffloadError> {
         for kind in CopyFileKind::ALL {
             let path = self.copy_path(key, kind);
@@ -112,7 +112,7 @@ impl ObjectOffloadStore {
         self.objects.get(path).await?.bytes().await
     }
 
-    /// Deletes an object; that it is not there is as good.
+    /// Deletes an object; a missing object is no error.
     async fn delete_if_present(&self, path: &Path) -> Result<(), OffloadError> {
         match self.objects.delete(path).await {
             Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),

@@ -1,4 +1,4 @@
-//! The contract.
+//! The contract of stores of copies.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,22 +9,22 @@ use bytes::Bytes;
 use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
 
-/// A place for copies.
+/// A store of copies.
 ///
-/// **By key.** Equal keys mean equal texts. Putting a text again repairs what lies there, if it is not the same any
-/// more, and keeps its age.
+/// **By key.** Equal keys mean equal texts. Putting a text again repairs a stored copy that is damaged, and keeps its
+/// age.
 ///
-/// **Atomic and durable.** Whoever reads sees a whole text or none, whatever crashes or runs beside; what was put
-/// survives a crash, as far as the medium can. A dropped future leaves nothing or a complete text.
+/// **Atomic and durable.** Readers see a whole text or none, despite crashes and concurrent calls; a text that was put
+/// survives a crash, as far as the medium can guarantee it. A dropped future leaves nothing or a complete text.
 ///
-/// **Nothing foreign.** What is not named as ours is neither listed nor read nor deleted.
+/// **Nothing foreign.** Entries whose names are not ours are neither listed nor read nor deleted.
 ///
-/// **Times** are milliseconds since the Unix epoch and come from the caller. They lie with the text, not in this
-/// process: a restart changes no age. A medium that keeps its own times may say those instead.
+/// **Times** are milliseconds since the Unix epoch and come from the caller. They are stored with the text, not in this
+/// process, so a restart changes no age. A medium that keeps its own times may report those instead.
 #[async_trait]
 pub trait OffloadStore: fmt::Debug + Send + Sync {
-    /// Puts a text, and says whether it was not there yet. A text that is held only here stays so if a copy of it
-    /// is put. What was evicted is there again.
+    /// Puts a text, and returns whether it was there. A text that is stored only here keeps that status if a copy of it
+    /// is put. An evicted text is restored.
     async fn put_copy(
         &self,
         key: &CopyKey,
@@ -33,7 +33,7 @@ pub trait OffloadStore: fmt::Debug + Send + Sync {
         at_ms: i64,
     ) -> Result<PutOutcome, OffloadError>;
 
-    /// A text, or a range of its bytes cut to its length.
+    /// Reads a text, or a range of its bytes clamped to its length.
     ///
     /// # Errors
     /// [`OffloadError::Evicted`] for a tombstone, [`OffloadError::NotFound`] if there is nothing.
@@ -44,62 +44,63 @@ pub trait OffloadStore: fmt::Debug + Send + Sync {
         at_ms: i64,
     ) -> Result<Bytes, OffloadError>;
 
-    /// What is known of a text. Does not count as use.
+    /// Returns the metadata of a text. Does not count as use.
     ///
     /// # Errors
     /// As [`Self::read_copy`].
     async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError>;
 
-    /// The texts there are, by key; tombstones are none.
+    /// Lists the texts of a scope, without tombstones.
     async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError>;
 
-    /// Removes a text, and leaves a tombstone. Says whether there was one.
+    /// Removes a text, and leaves a tombstone. Returns whether there was a text.
     async fn evict_copy(&self, key: &CopyKey, at_ms: i64) -> Result<bool, OffloadError>;
 
-    /// Removes everything of a scope, tombstones too, and says how many texts there were.
+    /// Removes everything in a scope, tombstones included, and returns how many texts there were.
     async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError>;
 
-    /// After a restart or a crash: removes what unfinished calls left an hour ago or earlier, and counts.
+    /// To be called after a restart or a crash: removes temporary files that are at least an hour old, and counts texts
+    /// and foreign entries.
     async fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError>;
 }
 
-/// Whether a text was there.
+/// Whether a text was already stored when it was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It was not.
+    /// The text was not stored.
     New,
-    /// It was, with the same bytes.
+    /// The text was stored, with the same bytes.
     Known,
-    /// Something else was; now it is right.
+    /// Other bytes were stored, and have been replaced.
     Repaired,
 }
 
-/// Whether there is another text than this.
+/// Whether the text is stored elsewhere too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CopyKind {
     /// A copy: the tree has the text.
     Copy,
-    /// The only one.
+    /// The only copy of the text.
     OnlyCopy,
 }
 
-/// What is known of a text.
+/// Metadata of a stored text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyMetadata {
     /// Key of the copy.
     pub key: CopyKey,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Whether there is another.
+    /// Whether the text is stored elsewhere too.
     pub copy_kind: CopyKind,
-    /// When it was put first.
+    /// When it was first put.
     pub created_ms: i64,
-    /// When it was put or read last.
+    /// When it was last put or read.
     pub used_ms: i64,
 }
 
 impl CopyMetadata {
-    /// A text put at a time, over what was there by its name.
+    /// Metadata of a text that is put now, given what was stored under its key.
     pub(crate) fn for_put(
         key: CopyKey,
         bytes: u64,
@@ -117,32 +118,32 @@ impl CopyMetadata {
     }
 }
 
-/// What a store found of itself.
+/// Result of [`OffloadStore::reconcile`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// The texts there are.
+    /// Number and size of the texts.
     pub stats: CopyStats,
-    /// Unfinished texts that were removed.
+    /// Number of unfinished texts that were removed.
     pub unfinished: u64,
-    /// Things that are not ours, and were left alone.
+    /// Number of foreign entries, which were left alone.
     pub foreign: u64,
 }
 
 /// Number and size of copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyStats {
-    /// Number of copies of what the tree has.
+    /// Number of texts that the tree has too.
     pub copies: u64,
-    /// Texts held only here.
+    /// Number of texts that are stored only here.
     pub only: u64,
-    /// Bytes of both.
+    /// Bytes of both kinds.
     pub bytes: u64,
-    /// When the oldest was put first.
+    /// When the oldest text was first put.
     pub oldest_ms: Option<i64>,
 }
 
 impl CopyStats {
-    /// Counts these copies: for a store that keeps no count of its own.
+    /// Counts copies, for stores that keep no count of their own.
     ///
     /// ```
     /// use contexture_offload::CopyStats;
@@ -165,7 +166,7 @@ impl CopyStats {
     }
 }
 
-/// The part of a text of this length that a range asks for.
+/// Clamps a range to a text of this length; `None` means the whole text.
 pub(crate) fn clamp_range(range: Option<Range<u64>>, length: u64) -> Range<u64> {
     let range = range.unwrap_or(0..length);
     let start = range.start.min(length);

@@ -19,6 +19,8 @@ pub mod number_format;
 #[cfg(test)]
 mod schema;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use document::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,

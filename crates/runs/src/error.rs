@@ -11,27 +11,27 @@ use crate::channels::ChannelError;
 use crate::limits::Exceeded;
 use crate::tasks::{Cancelled, PartialFailure};
 
-/// Why a run did not succeed. Variants are what the caller would do next; [`RunError::kind`] is the word for programs.
+/// Why a run did not succeed. Variants are grouped by what a caller does next; [`RunError::kind`] is the stable name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A step failed for a reason of its own.
+    /// A step failed with an error of its own.
     #[error("step {step:?} failed after {attempts} attempts")]
     StepFailed {
         /// Name of the step.
         step: String,
         /// How often it was tried.
         attempts: u32,
-        /// Why, the last time.
+        /// Error of the last attempt.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The model answered that it will not.
+    /// The model refused to answer.
     #[error("the model refused in step {step:?}: {refusal}")]
     ModelRefused {
         /// Name of the step.
         step: String,
-        /// The model's words.
+        /// The model's text.
         refusal: String,
     },
     /// The model's answer is not what was asked for.
@@ -39,74 +39,74 @@ pub enum RunError {
     ModelParse {
         /// Name of the step.
         step: String,
-        /// What was expected, and what came.
+        /// What was expected, and what was found.
         reason: String,
-        /// The answer as it came.
+        /// The answer as received.
         raw: String,
     },
-    /// Parallel work of which not all succeeded.
+    /// Parallel work in which at least one task failed.
     #[error("{} of {total} parallel tasks failed", failed.len())]
     Parallel {
-        /// Of how many.
+        /// Number of tasks.
         total: usize,
-        /// The places of those that succeeded, from 0.
+        /// Indices of the tasks that succeeded.
         succeeded: Vec<usize>,
-        /// Those that failed, by their place, in the order in which they did.
+        /// Errors of the failed tasks with their indices, in the order in which they failed.
         failed: Vec<(usize, RunError)>,
     },
-    /// Nothing was sent or received.
+    /// A channel operation failed.
     #[error(transparent)]
     Channel(ChannelError),
-    /// It was called off.
+    /// The work was cancelled.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// An item is not what belongs there.
+    /// An item is not of the expected kind.
     #[error("{subject}: expected {expected}, found {found}")]
     ItemMismatch {
         /// Where the mismatch is.
         subject: String,
-        /// What belongs there.
+        /// What is expected there.
         expected: String,
-        /// What there was.
+        /// What was found.
         found: String,
     },
-    /// It has ended before, for this reason.
+    /// The run had already ended, for this reason.
     #[error("{reason}")]
     Ended {
-        /// Why, in the words of then.
+        /// Reason as it was stored.
         reason: String,
     },
-    /// It has spent what it may.
+    /// A limit of the budget is reached.
     #[error(transparent)]
     BudgetExceeded(#[from] Exceeded),
-    /// It may not be done.
+    /// The action is not allowed.
     #[error("denied: {reason}")]
     Denied {
-        /// By what, in words.
+        /// What denied it, and why.
         reason: String,
     },
-    /// A run would stand too deep below others.
+    /// A run would be nested too deeply.
     #[error(
         "a run would stand {depth} deep, the limit is {}: do it without another child",
         RunError::MAX_DEPTH
     )]
     Depth {
-        /// How deep; a root stands at 0.
+        /// Depth of the run; a root run has depth 0.
         depth: usize,
     },
-    /// What is kept could not be read or written.
+    /// Reading or writing stored data failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The model could not be asked, or did not answer.
+    /// The model could not be called, or did not answer.
     #[error(transparent)]
     Model(#[from] ModelError),
 }
 
 impl RunError {
-    /// How deep runs stand below each other at most; a root stands at 0.
+    /// Maximum depth of a run; a root run has depth 0.
     pub const MAX_DEPTH: usize = 64;
 
-    /// Whether a run may stand so deep.
+    /// Checks that a run may have this depth.
     ///
     /// # Errors
     /// [`RunError::Depth`] above [`Self::MAX_DEPTH`].
@@ -117,7 +117,7 @@ impl RunError {
         Ok(())
     }
 
-    /// A short stable word for programs.
+    /// Returns a short stable name for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -140,8 +140,8 @@ impl RunError {
         }
     }
 
-    /// Whether the same may succeed later. Never for what was cancelled, nor for parallel work, whose parts were tried
-    /// again by themselves; a failed step was tried as often as it may be.
+    /// Whether the same call may succeed later. Never for cancelled work, nor for parallel work and failed steps, which
+    /// have been retried already where that was wanted.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -185,7 +185,7 @@ impl From<ChannelError> for RunError {
     }
 }
 
-/// What was aborted from above was cancelled; the rest is told task by task.
+/// Becomes [`RunError::Cancelled`] if the caller was aborted, otherwise lists the failed tasks.
 impl<T> From<PartialFailure<T, RunError>> for RunError {
     fn from(partial: PartialFailure<T, RunError>) -> Self {
         if let Some(cancelled) = partial.cancelled {

@@ -1,14 +1,14 @@
-//! What runs of agents stand on, each piece by itself.
+//! Agents and their runs: the step loop with tools, approvals, sub-agents, limits, channels and recovery.
 //!
-//! * [`RunUsage`] counts what was used; a [`RunBudget`] limits it; [`StopCondition`] says when a loop stops.
-//! * An [`Abort`] cancels a run and all below it; [`Retry`] tries again what failed in passing; [`parallel`] runs work side
-//!   by side.
-//! * [`Channels`] carry messages between the runs of one tree, and to and from outside.
+//! * An [`Agent`] is configuration; a [`Run`] is one execution of it, which can be resumed after a crash.
+//! * [`RunUsage`] counts usage; a [`RunBudget`] limits it; a [`StopCondition`] says when the step loop ends.
+//! * An [`Abort`] cancels a run and its children; [`Retry`] configures retries; [`parallel`] runs tasks concurrently.
+//! * [`Channels`] carry messages between the runs of one tree, and to and from the host.
 //! * A [`ToolBox`] runs the tools that a policy allows.
-//! * [`OpenResponses`] and [`AgUi`] tell what a run tells to clients of those protocols.
-//! * [`RunError`] says what went wrong.
+//! * [`OpenResponses`] and [`AgUi`] convert a run's events for clients of those protocols.
+//! * [`RunError`] says why a run failed.
 //!
-//! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-models`).
+//! Not here: storing the history (`contexture-engine`), and providers of models (`contexture-models`).
 
 mod agent;
 mod channels;

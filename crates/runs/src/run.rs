@@ -22,7 +22,7 @@ use crate::record::{RUN_STATE_VERSION, RunRecord, head_to_string, state_key, ste
 use crate::steps::{drive, join_child, resume, spawn_child};
 use crate::tasks::Abort;
 
-/// One execution of an agent over a conversation. Whoever holds it drives it; [`Run::handle`] is for everybody else.
+/// One execution of an agent over a conversation. Its owner drives it; [`Run::handle`] is for everybody else.
 pub struct Run {
     live: LiveRun,
 }
@@ -42,7 +42,7 @@ impl RunHandle {
         self.id
     }
 
-    /// Aborts the run and its children: the call in flight is cut, what is finished stays stored.
+    /// Aborts the run and its children: calls in progress are cut off, finished work stays stored.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
         self.abort.abort(reason);
     }
@@ -55,7 +55,7 @@ impl RunHandle {
 }
 
 impl Run {
-    /// Begins a run: appends the input to the branch and stores the run's record, in one transaction.
+    /// Starts a run: writes its entry, then appends the input together with the run's record in one transaction.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Run {
         self.live.id
     }
 
-    /// The run above it.
+    /// Returns the parent run, if there is one.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Run {
         self.live.record.parent.as_ref()?.parse().ok()
     }
 
-    /// How many ancestors it has.
+    /// Returns the number of its ancestors.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -170,7 +170,7 @@ impl Run {
         self.live.record.depth
     }
 
-    /// How many steps it has taken.
+    /// Returns the number of steps taken.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -216,7 +216,7 @@ impl Run {
         self.live.usage()
     }
 
-    /// The part of the usage that is no answer of the run, by who asked a model: a layer's id, or `compaction`.
+    /// Returns the usage that belongs to no answer of the run, by source: a layer's id, or `compaction`.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -239,7 +239,7 @@ impl Run {
         self.live.side_usage()
     }
 
-    /// The conversation, on the run's branch.
+    /// Returns the conversation, on the run's branch.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -289,7 +289,7 @@ impl Run {
         }
     }
 
-    /// Its layers, in the states they have now.
+    /// Returns its layers with their current states.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -311,15 +311,15 @@ impl Run {
         &self.live.session
     }
 
-    /// The layer of this type, for programs; it sees what is stored.
+    /// Returns a handle on the layer of this type, for programs; it sees stored state.
     ///
     /// # Errors
-    /// [`RunError::Engine`] where there is none.
+    /// [`RunError::Engine`] if there is no such layer.
     pub fn layer<L: Layer>(&self) -> Result<LayerHandle<L>, RunError> {
         Ok(self.live.chat.layer::<L>()?)
     }
 
-    /// What the program keeps with the run, as it is stored. It ends with the run.
+    /// Loads the program's own state of the run. It is removed when the run ends.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -339,7 +339,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::ItemMismatch`] where it is of another type; or the store's.
+    /// [`RunError::ItemMismatch`] if the stored state is of another type; or an error of the store.
     pub async fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
         let key = state_key(self.live.id)?;
         let Some(bytes) = self.live.load_state_value(&key).await? else {
@@ -348,7 +348,7 @@ impl Run {
         from_json("the state of the run", &bytes).map(Some)
     }
 
-    /// Keeps something with the run.
+    /// Stores a value with the run, as the program's own state.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -367,7 +367,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
+    /// [`RunError::ItemMismatch`] if it cannot be written as JSON; or an error of the store.
     pub async fn store_state(&mut self, state: &impl Serialize) -> Result<(), RunError> {
         let raw = to_json("the state of the run", state)?;
         let put = StateChange::put_entry(
@@ -378,10 +378,10 @@ impl Run {
         self.live.append_state("state", vec![put]).await
     }
 
-    /// Runs a step of the program's own once: a resumed run takes the stored result instead.
+    /// Runs a step of the program once: a resumed run returns the stored result instead.
     ///
-    /// `name` says which it is; the same name again is the next of that name, and after a failure another try. What it
-    /// gives is kept as JSON, and given as it is read from there.
+    /// `name` identifies the step; calls with the same name are numbered in order, and a failed one is tried again. The
+    /// result is stored as JSON, and returned as it is read from there.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -401,9 +401,9 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::ItemMismatch`] where what it
-    /// gave cannot be written as JSON and read again, which is not kept either, or is kept as another type;
-    /// [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or the store's.
+    /// [`RunError::StepFailed`] with the step's own error, which is not stored; [`RunError::ItemMismatch`] if the
+    /// result cannot be written as JSON and read again, in which case it is not stored either, or if the stored result
+    /// is of another type; [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or an error of the store.
     pub async fn run_durable_step<T, E, F>(
         &mut self,
         name: &str,
@@ -438,7 +438,7 @@ impl Run {
             source: source.into(),
         })?;
         let raw = to_json(&what, &done)?;
-        // Given as read back: the first run and a resumed one must see the same value.
+        // Returned as read back: the first run and a resumed one must see the same value.
         let done = from_json(&what, raw.get().as_bytes())?;
         let put = StateChange::put_entry(key, RUN_STATE_VERSION, raw.get().as_bytes());
         self.live.append_state("step", vec![put]).await?;
@@ -448,8 +448,8 @@ impl Run {
         Ok(done)
     }
 
-    /// Ends the run with a value, which its [turn](crate::Turn::value) and lists of runs tell: whoever drives it finds it
-    /// completed, and no model is asked again. Calls of the last answer are carried out before. The first value counts.
+    /// Ends the run with a value, shown in its [turn](crate::Turn::value) and in lists of runs: the run then completes
+    /// without another model call. Calls of the last answer are run first. The first value is kept.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -470,7 +470,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
+    /// [`RunError::ItemMismatch`] if the value cannot be written as JSON; or an error of the store.
     pub async fn complete_with_value(&mut self, value: &impl Serialize) -> Result<(), RunError> {
         let raw = to_json("the value of the run", value)?;
         match self.live.set_end_value(raw)? {
@@ -479,7 +479,7 @@ impl Run {
         }
     }
 
-    /// Marks where the run stands, under a name.
+    /// Sets a checkpoint of this name at the run's head.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -499,7 +499,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// The engine's.
+    /// An error of the engine.
     pub async fn checkpoint(&self, name: &str) -> Result<(), RunError> {
         self.live.chat.checkpoint(name).await?;
         Ok(())
@@ -525,13 +525,13 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError`]. A run that failed or was cancelled has ended, and everything it finished is stored; only where the
-    /// store itself fails does the run stay open, to be [resumed](Self::resume).
+    /// [`RunError`]. A run that failed or was aborted has ended, and everything it finished is stored; if the store
+    /// fails the run stays open and can be [resumed](Self::resume).
     pub async fn drive(&mut self) -> Result<Turn, RunError> {
         drive(&mut self.live).await
     }
 
-    /// Resumes an open run where it was cut off, or where it waits. `chat` is any handle on its conversation.
+    /// Resumes an open run where it was interrupted, or where it waits. `chat` is any handle on its conversation.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -554,14 +554,14 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::ItemMismatch`] for a run that does not exist or has ended; [`RunError::Engine`].
+    /// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Engine`].
     pub async fn resume(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Self, RunError> {
         let live = resume(chat, id, agent).await?;
         Ok(Self { live })
     }
 
-    /// Begins a child run, or resumes the one begun under this name: on a branch of its own, its budget within what this
-    /// run has left. Whoever drives it passes its end to [`Run::join_child`].
+    /// Starts a child run, or resumes the one with this name: on a branch of its own, with at most the budget that this
+    /// run has left. Drive it, then pass its outcome to [`Run::join_child`].
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -583,7 +583,7 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
+    /// [`RunError::Depth`] if the child would have more than 64 ancestors; [`RunError::Engine`].
     pub async fn spawn_child(
         &mut self,
         name: &str,
@@ -622,9 +622,10 @@ impl Run {
         Ok(())
     }
 
-    /// Takes the end of a child: this run's layers are told, and the child's usage counts here.
+    /// Records the end of a child: this run's layers are notified, and the child's usage counts here.
     ///
-    /// Repeating it has no effect, also after this run was resumed. A child that waits has not ended: nothing happens.
+    /// Repeating it has no effect, not even after this run was resumed. A child that waits has not ended, so nothing
+    /// happens.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -657,7 +658,7 @@ impl Run {
     }
 }
 
-/// JSON of what a program gives.
+/// Converts a program's value to JSON.
 fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
     Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
         subject: what.to_owned(),
@@ -666,7 +667,7 @@ fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
     })
 }
 
-/// What a program gave, out of its JSON.
+/// Parses a program's value from its JSON.
 fn from_json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
     serde_json::from_slice(bytes).map_err(|error| RunError::ItemMismatch {
         subject: what.to_owned(),

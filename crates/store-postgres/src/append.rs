@@ -1,4 +1,4 @@
-//! Appends items: reads what the shared rules need, lets them decide, then writes all rows at once.
+//! Appends: reads the facts, applies the shared rules, then writes all rows of one append.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::rows::{blob, event, response};
 use crate::search::index;
 use crate::streams;
 
-/// Where the items go.
+/// Branch and position that the items go to.
 enum ResolvedTarget {
     Extend(BranchRow),
     Open {
@@ -53,8 +53,9 @@ struct DecidedAppend<'a> {
     root_no: i32,
 }
 
-/// Appends the items of `request`, which was already checked against the limits; `terms` are the
-/// items' search terms.
+/// Appends the items of `request`.
+///
+/// The caller has checked the request against the limits; `terms` are the items' search terms.
 pub(crate) async fn append_items(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -72,15 +73,14 @@ pub(crate) async fn append_items(
         node_row::find_existing_nodes(tx, key, named_nodes(request)),
     )
     .await?;
-    // A repeated append is detected before anything else: its first run moved the head, so the
-    // later checks would refuse it.
+    // Before all other checks: the first run of a repeated append has moved the head, so they would
+    // refuse the repetition.
     let stored = node_row::stored_items(&request.items, &existing_nodes);
     if rules::detect_replay(&request.items, &stored)? {
         return replay_result(tx, &conversation, request).await;
     }
     let target = resolve_target(tx, key, request, branch_row).await?;
-    // The second round trip reads what depends on the target. Nothing is written yet, so a refusal
-    // has nothing to roll back.
+    // The second round trip reads what depends on the target.
     let (counters, root) =
         prepare_append(tx, &conversation, request, &existing_nodes, target.tip()).await?;
     // The patch is merged into the root at the head as it is now, not as the caller saw it: two
@@ -88,7 +88,7 @@ pub(crate) async fn append_items(
     let merged = rules::merge_patch(&root.root, &request.patch, limits)?;
     let root_no = match merged {
         Some(merged) => state::store_root(tx, &mut conversation, &root, merged)?,
-        // A patch that changes nothing makes no root, so a repeated write of equal values costs no
+        // A patch that changes nothing creates no root, so a repeated write of equal values adds no
         // row.
         None => target.tip().root_no,
     };
@@ -101,7 +101,7 @@ pub(crate) async fn append_items(
     write_append(tx, &mut conversation, &decided, target).await
 }
 
-/// Writes what was decided.
+/// Writes an append that the rules have accepted.
 async fn write_append(
     tx: &mut Tx<'_>,
     conversation: &mut ConversationRow,
@@ -120,8 +120,8 @@ async fn write_append(
     if let Some(claim) = request.ends_stream {
         streams::complete_stream(tx, conversation, claim, request.at_ms).await?;
     }
-    // Values outside the tree are rows of the owner, not of this conversation, so they have locks
-    // of their own. These are taken last, to be held as briefly as possible.
+    // Values outside the tree may belong to the owner, so their rows have locks of their own. These
+    // are taken last, to be held as briefly as possible.
     let versions = key_values::put_all(tx, &conversation.owner, &request.entries).await?;
     let before = branch_row.tip.position.depth;
     let branch_row = write_items(tx, conversation, decided, branch_row)?;
@@ -132,8 +132,7 @@ async fn write_append(
     // In the same transaction as the nodes: a search that follows an acknowledged append finds it.
     index::index_items(tx, conversation, after, request, decided.terms);
     path_index::add_marks(tx, conversation, &request.paths);
-    // The first statement locked the row, so nobody else has allocated numbers from it in the
-    // meantime.
+    // The first statement locked the row, so nobody else has taken numbers from it meanwhile.
     conversation.save(tx);
     Ok(Appended {
         branch: Some(branch_row.name),
@@ -165,7 +164,7 @@ fn open_target(
     }
 }
 
-/// The branch that the request names, if there is one.
+/// Reads the branch that the request names, if there is one.
 async fn named_branch(
     tx: &Tx<'_>,
     key: [u8; 16],
@@ -179,8 +178,8 @@ async fn named_branch(
     }
 }
 
-/// The nodes that the request names: its own items, which are stored already if it is a repeat, and
-/// those it refers to.
+/// Collects the ids that the request names: those of its own items, which exist if it is a
+/// repetition, and those that it refers to.
 fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
     let ids = request.items.iter();
     let ids = ids.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
@@ -194,8 +193,7 @@ async fn replay_result(
     conversation: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<Appended, RowError> {
-    // Joined with the list of branches: each is needed whatever the other returns, and together
-    // they cost one round trip.
+    // Read concurrently with the branches: one round trip for both.
     let last = async {
         match request.items.last() {
             Some(item) => node_row::load_tip(tx, conversation.key, item.id).await,
@@ -204,8 +202,8 @@ async fn replay_result(
     };
     let (last, branches) = try_join(last, branch::list_branches(tx, conversation.key)).await?;
     let mut branch = None;
-    // The branch may have been renamed or deleted since, so it is looked for by the node. Of the
-    // branches whose path has the node, the oldest is returned.
+    // The branch may have been renamed or deleted since, so it is looked up by the node: the oldest
+    // branch with the node on its path.
     for branch_row in branches {
         let path = branch_row
             .tip
@@ -256,8 +254,8 @@ async fn resolve_target(
     });
     let (new, sibling) = match (rules::append_target(request, facts)?, branch_row) {
         (AppendTarget::Extend, Some(branch_row)) => return Ok(ResolvedTarget::Extend(branch_row)),
-        // Cannot happen: the rules extend only a branch whose facts they were given. An error keeps
-        // this free of panics.
+        // Cannot happen: the rules extend only a branch whose facts they were given. An error
+        // instead of a panic.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
         (AppendTarget::Open(new), _) => (new, false),
         (AppendTarget::Sibling(new), _) => (new, true),
@@ -320,8 +318,8 @@ async fn prepare_append(
 }
 
 /// Checks that the nodes referred to exist: `copied_from` may name any node, `answers` an earlier
-/// item of the request or a node on the path. Returns the latter with their positions, for a check
-/// of the path.
+/// item of the request or a node on the path. Returns the answered nodes that are not items of the
+/// request, with their positions, so that the caller can check the path.
 fn check_references(
     request: &AppendRequest,
     existing_nodes: &BTreeMap<NodeId, ExistingNode>,
@@ -362,7 +360,7 @@ fn write_items(
     let (Some(last), Some(end)) = (request.items.last(), counters.last()) else {
         return Ok(branch_row);
     };
-    // A segment is unbounded here, unlike in SQLite: positions are columns of the key and need not
+    // Segments are unbounded here, unlike in SQLite: positions are columns of the key and need not
     // be reserved.
     if branch_row.segment == 0 {
         branch_row.segment = next_number(&mut conversation.next_segment, 1, "segments")?;

@@ -13,13 +13,13 @@ use crate::connection::transaction::Tx;
 use crate::rows::blob::row_checksum;
 use crate::rows::conversation_row::ConversationRow;
 
-/// A scope's columns.
+/// Returns a scope's columns.
 fn scope_columns(scope: &KeyScope) -> (i16, Bytea) {
     let (kind, name) = rules::scope_columns(scope);
     (kind.into(), Bytea::Text(name.into()))
 }
 
-/// A conversation must exist, and go on to exist while its values are written.
+/// Locks the conversation of a scope, so that it is not deleted while its values are written.
 async fn lock_scope(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), RowError> {
     if let KeyScope::Conversation(id) = scope {
         ConversationRow::load_for_update(tx, owner, id).await?;
@@ -27,7 +27,7 @@ async fn lock_scope(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), 
     Ok(())
 }
 
-/// A conversation must exist.
+/// Checks that the conversation of a scope exists.
 async fn check_scope_exists(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), RowError> {
     if let KeyScope::Conversation(id) = scope {
         ConversationRow::load_for_read(tx, owner, id).await?;
@@ -38,12 +38,12 @@ async fn check_scope_exists(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Res
 fn decode_entry(row: &Row) -> Result<Option<KeyValueEntry>, RowError> {
     let key = std::str::from_utf8(get_column(row, 0)?);
     let key = key.map_err(|_| corrupt_error("a key is not UTF-8"))?;
-    // A deleted value keeps its row without bytes: its version goes on counting, so a writer with
-    // an old version cannot take a new value for its own.
+    // A deleted value keeps its row without bytes: its version counts on, so that a writer with an
+    // old version cannot overwrite a newer value.
     let Some(value) = get_column::<Option<&[u8]>>(row, 4)? else {
         return Ok(None);
     };
-    // Values outside the tree have no content hash, so a checksum of their own tells damage.
+    // Values outside the tree are not addressed by their hash, so they have a checksum.
     if get_bytes_or_null(row, 3)? != Some(row_checksum(value)) {
         let why = format!("the value of {key:?} does not match its hash");
         return Err(corrupt_error(why));
@@ -57,7 +57,7 @@ fn decode_entry(row: &Row) -> Result<Option<KeyValueEntry>, RowError> {
     }))
 }
 
-/// The values of a conversation, deleted ones too, to be checked.
+/// Reads the values of a conversation, deleted ones included, for a check.
 pub(crate) const VERIFY: &str = "SELECT key, version, at_ms, value_check, value \
      FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 AND scope = $2 ORDER BY key";
 
@@ -77,7 +77,7 @@ pub(crate) fn verify_entry(row: &Row) -> Result<(), RowError> {
     decode_entry(row).map(drop)
 }
 
-/// The value of a key.
+/// Reads the value of a key.
 pub(crate) async fn get_entry(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -103,17 +103,17 @@ const LIST: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, 
      WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
      ORDER BY scope_kind, scope, key LIMIT $9";
 
-/// Values by scope and then by key. What belongs to a conversation that is being deleted is gone.
+/// Lists values by scope and then by key, without those of conversations that are being deleted.
 pub(crate) async fn list_entries(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListEntries,
 ) -> Result<EntryPage, RowError> {
     let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
-    // One more than the page, to know whether there is a next one.
+    // One extra row shows that there is a next page.
     let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let (kind, name) = list.scope.as_ref().map(scope_columns).unzip();
-    // Kinds begin at 0, so -1 stands before all.
+    // Kinds begin at 0, so -1 sorts before all.
     let (after_kind, after_name, after_key) = match &list.after {
         Some(after) => {
             let (kind, name) = scope_columns(&after.scope);
@@ -145,7 +145,7 @@ pub(crate) async fn list_entries(
     decode_page(&rows, limit)
 }
 
-/// The page of at most `limit` values; a row more tells that there is a next one.
+/// Decodes a page of at most `limit` values; an extra row shows that there is a next page.
 fn decode_page(rows: &[Row], limit: usize) -> Result<EntryPage, RowError> {
     let mut page = EntryPage::default();
     for row in rows.iter().take(limit) {
@@ -166,16 +166,16 @@ fn decode_scope(row: &Row) -> Result<KeyScope, RowError> {
     scope.map_err(|error| corrupt_error(error.to_string()))
 }
 
-/// The first bytes after all that begin with `prefix`. No byte of a text is 255.
+/// Returns an upper bound of the keys that begin with `prefix`; no byte of UTF-8 text is 255.
 fn after_prefix(prefix: &str) -> Option<Bytea> {
     let mut bytes = prefix.as_bytes().to_vec();
     let last = bytes.last_mut()?;
-    // An exclusive upper bound, so that a prefix is a range of the primary key and no LIKE.
+    // An exclusive bound turns the prefix into a range of the primary key, without LIKE.
     *last = last.saturating_add(1);
     Some(Bytea::Own(bytes))
 }
 
-/// Writes or deletes a value; gives its new version.
+/// Writes or deletes a value; returns its new version.
 pub(crate) async fn put_entry(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -190,14 +190,14 @@ pub(crate) async fn put_entry(
     write_entry(tx, owner, scope, put, stored)
 }
 
-/// Writes or deletes values; gives their new versions. The conversation that some are of is locked.
+/// Writes or deletes values; returns their new versions. The caller has locked the conversation.
 pub(crate) async fn put_all(
     tx: &mut Tx<'_>,
     owner: &Owner,
     puts: &[(KeyScope, PutEntry)],
 ) -> Result<Vec<u64>, RowError> {
     let mut sorted: Vec<(usize, &(KeyScope, PutEntry))> = puts.iter().enumerate().collect();
-    // All writers lock in one order, so that no two wait for each other.
+    // All writers lock in one order, so that they cannot deadlock.
     sorted.sort_by(|(_, (a, x)), (_, (b, y))| (a, &x.key).cmp(&(b, &y.key)));
     let locks = sorted
         .iter()
@@ -207,15 +207,15 @@ pub(crate) async fn put_all(
     for ((at, (scope, put)), stored) in sorted.into_iter().zip(stored) {
         versions.push((at, write_entry(tx, owner, scope, put, stored)?));
     }
-    // Back into the order of the request, which the answer follows.
+    // Back into the order of the request.
     versions.sort_unstable();
     Ok(versions.into_iter().map(|(_, version)| version).collect())
 }
 
-/// What is stored under a key: its version, and whether there is a value.
+/// What is stored under a key: its version, and whether it has a value.
 type StoredVersion = Option<(i64, bool)>;
 
-/// Locks what is stored under a key.
+/// Locks and reads the version that is stored under a key.
 async fn lock_entry(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -234,7 +234,7 @@ async fn lock_entry(
         .transpose()
 }
 
-/// Writes what is locked.
+/// Writes an entry that is locked.
 fn write_entry(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -243,8 +243,7 @@ fn write_entry(
     stored: StoredVersion,
 ) -> Result<u64, RowError> {
     let (version, is_present) = stored.unwrap_or((0, false));
-    // The version of a deleted value does not count as present, but the next one is counted from
-    // it.
+    // A deleted value does not count as present, but its version counts on.
     let present = u64::try_from(version).ok().filter(|_| is_present);
     rules::check_version(put, present)?;
     let next = version.saturating_add(1);
@@ -254,7 +253,8 @@ fn write_entry(
              SET version = $5, at_ms = $6, value_check = $7, value = $8 \
              WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4"
         }
-        // Whoever else inserts it at the same time collides, and one of the two tries again.
+        // Concurrent inserts of one key collide on the primary key, and one of the transactions is
+        // retried.
         None => {
             "INSERT INTO contexture.key_values \
              (owner, scope_kind, scope, key, version, at_ms, value_check, value) \

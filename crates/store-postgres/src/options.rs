@@ -1,28 +1,28 @@
-//! Options for opening a database: limits of calls, and how long to wait for what.
+//! Options for opening a database: limits and timeouts.
 //!
-//! What an address says (TLS, certificates) is not here.
+//! TLS options are part of the address.
 
 use std::time::Duration;
 
 use contexture_store::Limits;
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
-    /// How much one call may carry.
+    /// Limits on what one call may carry.
     pub limits: Limits,
-    /// Connections of this store, which is calls that run at the same time. Default 16.
+    /// Largest number of connections, and so of concurrent calls. Default 16.
     pub connections: usize,
-    /// How long a call waits for a connection to be free, before it is refused as busy. Default 30
+    /// Time that a call waits for a free connection, before it is refused as busy. Default 30
     /// seconds.
     pub wait: Duration,
-    /// How long making a connection may take. Default 10 seconds.
+    /// Time limit for opening a connection. Default 10 seconds.
     pub connect_timeout: Duration,
-    /// How long a write waits for another one to the same conversation, before it is refused as
+    /// Time that a write waits for another one to the same conversation, before it is refused as
     /// busy. Whole milliseconds, at least 1. Default 5 seconds.
     pub lock_timeout: Duration,
-    /// After this time the server gives up a transaction whose client has fallen silent, so that
-    /// others can write again. Whole milliseconds, at least 1. Default 30 seconds.
+    /// Time after which the server aborts a transaction whose client is silent, to release its
+    /// locks. Whole milliseconds, at least 1. Default 30 seconds.
     pub idle_timeout: Duration,
 }
 

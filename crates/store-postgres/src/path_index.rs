@@ -1,4 +1,4 @@
-//! The path index as rows: which node has a path of which hash.
+//! The path index as rows: which nodes have a path with which hash.
 //!
 //! Not here: the calls of the contract (`store`).
 
@@ -12,9 +12,9 @@ use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row;
 
-/// The nodes of some hashes, each looked up by its key: heads first, then the conversations that were
-/// written to last.
-const PLACES: &str = "SELECT asked.hash, p.id, p.node_id, p.depth, p.heads \
+/// Reads the nodes of some hashes, each looked up by its key: heads first, then by update time of
+/// the conversation.
+const FIND_NODES: &str = "SELECT asked.hash, p.id, p.node_id, p.depth, p.heads \
      FROM unnest($1) WITH ORDINALITY AS asked (hash, place) \
      CROSS JOIN LATERAL (SELECT c.id, n.node_id, m.depth, h.heads, c.updated_ms \
      FROM contexture.path_index m \
@@ -29,7 +29,7 @@ const PLACES: &str = "SELECT asked.hash, p.id, p.node_id, p.depth, p.heads \
      ORDER BY cardinality(h.heads) = 0, c.updated_ms DESC, c.id, m.depth LIMIT $5) AS p \
      ORDER BY asked.place, cardinality(p.heads) = 0, p.updated_ms DESC, p.id, p.depth";
 
-/// Marks nodes that are there already.
+/// Inserts marks of existing nodes.
 const MARK: &str = "INSERT INTO contexture.path_index \
      (owner, version, path_hash, conversation, segment, depth) \
      SELECT $1, marks.version, marks.hash, $2, n.segment, n.depth \
@@ -37,7 +37,7 @@ const MARK: &str = "INSERT INTO contexture.path_index \
      JOIN contexture.nodes n ON n.conversation = $2 AND n.node_id = marks.node \
      ON CONFLICT DO NOTHING";
 
-/// Marks nodes of this conversation, which the transaction may just have made.
+/// Adds marks of nodes of this conversation, which the same transaction may have inserted.
 pub(crate) fn add_marks(tx: &mut Tx<'_>, conv: &ConversationRow, marks: &[PathMark]) {
     if marks.is_empty() {
         return;
@@ -58,7 +58,7 @@ fn version_number(version: u32) -> i32 {
     i32::try_from(version).unwrap_or(i32::MAX)
 }
 
-/// The nodes of some hashes.
+/// Finds the nodes of some hashes.
 pub(crate) async fn find_path_hashes(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -66,7 +66,7 @@ pub(crate) async fn find_path_hashes(
 ) -> Result<Vec<PathMatch>, RowError> {
     let rows = tx
         .query_rows(
-            PLACES,
+            FIND_NODES,
             params![
                 query.hashes.clone(),
                 owner.as_str(),

@@ -1,9 +1,9 @@
-//! The database's format and how it gets there.
+//! The schema: the format of the database, and its migrations.
 //!
 //! Migrations are the numbered files in `migrations/`. Each of their statements runs in one
-//! transaction with the note that it has run, in the one row of `contexture.schema_version`; that
-//! row is locked first. So an interrupted migration goes on where it stopped, processes that
-//! migrate at once take turns, and each statement runs once.
+//! transaction with the update that records it in the one row of `contexture.schema_version`; that
+//! row is locked first. So an interrupted migration continues where it stopped, concurrent
+//! migrations take turns, and each statement runs once.
 //!
 //! To add a column: a new file in `migrations/`, its entry in [`MIGRATIONS`] and the next [`FORMAT`]; then the code that
 //! writes and reads rows (for nodes `rows/node_row.rs`), and the same in the SQLite store (`schema/mod.rs`, `rows/`).
@@ -21,14 +21,14 @@ use crate::options::PostgresOptions;
 /// The newest format this version knows.
 pub const FORMAT: u32 = 6;
 
-/// A step from one format to the next.
+/// A migration from one format to the next.
 struct Migration {
     sql: &'static str,
-    /// Versions of this program that know only formats before this may no longer use the database.
+    /// Oldest format that a version must know to use the database afterwards.
     needs: i32,
 }
 
-/// Migration n leads from format n to format n + 1.
+/// All migrations; the one at index n leads from format n to format n + 1.
 const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../migrations/0001_begin.sql"),
@@ -56,39 +56,39 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
 ];
 
-/// So often the beginnings of several migrations may get in each other's way.
+/// Largest number of attempts to create the schema while others create it too.
 const ATTEMPTS: usize = 10;
 
-/// Makes or upgrades the tables of the database at `address`, and gives the format it had.
+/// Creates or upgrades the tables of the database at `address`; returns the format that it had.
 ///
-/// Needs the right to create a schema, or a schema `contexture` that it owns. Doing it again
-/// changes nothing; several may do it at once; interrupted, it goes on where it stopped.
+/// Needs the right to create a schema, or a schema `contexture` that it owns. It is idempotent, may
+/// run several times at once, and continues an interrupted migration.
 ///
 /// # Errors
 ///
 /// [`Error::Newer`] for a database of a later version, [`Error::Storage`] for a schema `contexture`
-/// that is somebody else's, an encoding other than UTF-8, and what the server refuses.
+/// of another program, an encoding other than UTF-8, and errors of the server.
 pub async fn migrate(address: &str) -> Result<u32, Error> {
     let options = PostgresOptions {
-        // Statements run one after the other, so one connection is enough.
+        // Statements run one after another, so one connection is enough.
         connections: 1,
         ..PostgresOptions::default()
     };
     let server = ConnectionPool::new(DatabaseAddress::parse(address)?, &options)?;
     let client = server.get_client().await?;
-    let as_seen = |fault: RowError| fault.into_error(server.address());
+    let to_error = |fault: RowError| fault.into_error(server.address());
     create_schema_if_missing(&client, &server).await?;
-    let found = read_format(&client).await.map_err(as_seen)?;
+    let found = read_format(&client).await.map_err(to_error)?;
     loop {
         match run_next_statement(&client, &server).await {
             Ok(true) => {}
             Ok(false) => return Ok(u32::try_from(found).unwrap_or(0)),
-            Err(fault) => return Err(as_seen(fault)),
+            Err(fault) => return Err(to_error(fault)),
         }
     }
 }
 
-/// Whether the database can be used as it is.
+/// Checks that the database can be used as it is.
 pub(crate) async fn check_schema_version(server: &ConnectionPool) -> Result<(), Error> {
     let client = server.get_client().await?;
     let row = client
@@ -115,8 +115,7 @@ pub(crate) async fn check_schema_version(server: &ConnectionPool) -> Result<(), 
     };
     let (format, needs, encoding) = read().map_err(|fault| fault.into_error(server.address()))?;
     check_encoding(&encoding, server)?;
-    // A newer format alone is no obstacle: what counts is the oldest version that the newer one
-    // still allows.
+    // A newer format alone is no obstacle: the oldest version that it still allows decides.
     check_needs(needs, server)?;
     match u32::try_from(format) {
         Ok(format) if format >= FORMAT => Ok(()),
@@ -181,13 +180,13 @@ fn check_encoding(encoding: &str, server: &ConnectionPool) -> Result<(), Error> 
     Err(storage_error(server, StorageFault::CannotOpen, why))
 }
 
-/// Makes the schema and its one row, if they are not there.
+/// Creates the schema and its table `schema_version`, if they are missing.
 async fn create_schema_if_missing(client: &Client, server: &ConnectionPool) -> Result<(), Error> {
-    let as_seen = |fault: RowError| fault.into_error(server.address());
+    let to_error = |fault: RowError| fault.into_error(server.address());
     let mut attempts = ATTEMPTS;
     loop {
         attempts -= 1;
-        let found = inspect_schema(client).await.map_err(as_seen)?;
+        let found = inspect_schema(client).await.map_err(to_error)?;
         check_encoding(&found.encoding, server)?;
         if found.is_begun {
             return Ok(());
@@ -200,7 +199,7 @@ async fn create_schema_if_missing(client: &Client, server: &ConnectionPool) -> R
             ));
         }
         match create_schema(client, found.has_schema).await {
-            // Another was faster: "if not exists" looks, and then does not look again.
+            // Another process created it since it was inspected: inspect again.
             Err(error) if attempts > 0 && is_there_already(&error) => {}
             Err(error) => return Err(from_postgres(error, server.address())),
             Ok(()) => return Ok(()),
@@ -208,7 +207,7 @@ async fn create_schema_if_missing(client: &Client, server: &ConnectionPool) -> R
     }
 }
 
-/// What is there.
+/// State of the schema before a migration.
 struct SchemaState {
     encoding: String,
     has_schema: bool,
@@ -241,7 +240,7 @@ async fn inspect_schema(client: &Client) -> Result<SchemaState, RowError> {
 }
 
 async fn create_schema(client: &Client, has_schema: bool) -> Result<(), tokio_postgres::Error> {
-    // Even where it exists, asking for it may not be allowed.
+    // Skipped if the schema exists, since the statement needs a privilege even then.
     if !has_schema {
         client.batch_execute("CREATE SCHEMA contexture").await?;
     }
@@ -272,7 +271,7 @@ async fn read_format(client: &Client) -> Result<i32, RowError> {
     rows.first().map_or(Ok(0), |row| get_column(row, 0))
 }
 
-/// Runs the next statement; whether there was one.
+/// Runs the next statement; returns whether there was one.
 async fn run_next_statement(client: &Client, server: &ConnectionPool) -> Result<bool, RowError> {
     client
         .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -280,7 +279,7 @@ async fn run_next_statement(client: &Client, server: &ConnectionPool) -> Result<
     let outcome = run_statement_in_transaction(client, server).await;
     let end = match &outcome {
         Ok(true) => "COMMIT",
-        // Also where nothing was left to do: the row's lock goes at once.
+        // Also if there was nothing to do: this releases the row's lock.
         _ => "ROLLBACK",
     };
     client.batch_execute(end).await?;
@@ -304,7 +303,7 @@ async fn run_statement_in_transaction(
     };
     let (format, done): (i32, i32) = (get_column(row, 0)?, get_column(row, 1)?);
     check_needs(get_column(row, 2)?, server)?;
-    // Read under the lock, so the number is that of the last process that had its turn.
+    // Read under the lock, so it includes what other processes have migrated.
     let Some(migration) = usize::try_from(format).ok().and_then(|n| MIGRATIONS.get(n)) else {
         return Ok(false);
     };
@@ -330,7 +329,8 @@ async fn run_statement_in_transaction(
     Ok(true)
 }
 
-/// The statements of a file: each ends with a semicolon, which stands nowhere else but in comments.
+/// Splits a file into statements: each ends with a semicolon, which occurs nowhere else except in
+/// comments.
 fn split_statements(sql: &str) -> Vec<String> {
     let code: Vec<&str> = sql
         .lines()

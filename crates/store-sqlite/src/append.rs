@@ -1,4 +1,4 @@
-//! Appends: reads the facts, lets the rules that all backends share decide, then writes all rows of one append.
+//! Appends: reads the facts, applies the shared rules, then writes all rows of one append.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ use crate::rows::{blob, event, response, state};
 use crate::search::index;
 use crate::streams;
 
-/// The number of positions in a branch's first segment, and the most that any segment has. Each further
-/// segment of a branch is twice as long as the one before, so that a branch of a million nodes is a path of
-/// about a dozen segments even if another branch grows at the same time.
+/// Smallest and largest number of positions of a segment. Each further segment of a branch has
+/// twice the capacity of the one before, so the path of a branch of a million nodes has about a
+/// dozen segments even if another branch grows at the same time.
 const FIRST_CAPACITY: u32 = 64;
 const MAX_CAPACITY: u32 = 1 << 20;
 
-/// Where the items go.
+/// Branch and position that the items go to.
 enum ResolvedTarget {
     Extend(BranchRow),
     Open {
@@ -47,7 +47,7 @@ impl ResolvedTarget {
     }
 }
 
-/// Appends. `request` has been checked against the limits; `terms` are the search terms of its items.
+/// Appends the items of `request`, which was checked against the limits; `terms` are their search terms.
 pub(crate) fn append_items(
     conn: &Connection,
     conversation: &mut ConversationRow,
@@ -55,8 +55,8 @@ pub(crate) fn append_items(
     terms: &[String],
     limits: &Limits,
 ) -> Result<Appended, RowError> {
-    // Whether this is a replay is checked before anything else: the first run has moved the head, so
-    // a later check would refuse the repeated one.
+    // Before all other checks: the first run of a repeated append has moved the head, so they would
+    // refuse the repetition.
     let stored = request.items.iter();
     let stored = stored.map(|item| node_row::find_stored_item(conn, conversation.no, item.id));
     if rules::detect_replay(&request.items, &stored.collect::<Result<Vec<_>, _>>()?)? {
@@ -64,8 +64,6 @@ pub(crate) fn append_items(
     }
     let target = resolve_target(conn, conversation, request)?;
     let tip = target.tip();
-    // References are checked before the first row is written, so that a refusal has nothing to roll
-    // back.
     check_references(conn, conversation, &request.items, tip.position)?;
     // Each node carries the counters of its path, so a list of conversations or a page of a path
     // never has to count nodes.
@@ -106,8 +104,8 @@ fn apply_patch(
     if patch.is_empty() {
         return Ok(root_no);
     }
-    // Into the root at the head as it is now, not as the caller saw it: two appends that change
-    // different keys both keep their changes.
+    // Merged into the root at the head as it is now, not as the caller saw it: two appends that
+    // change different keys both keep their changes.
     let loaded = state::load_root(conn, conversation, root_no)?;
     match rules::merge_patch(&loaded.root, patch, limits)? {
         Some(merged) => state::store_root(conn, conversation, root_no, loaded.since_whole, &merged),
@@ -128,8 +126,8 @@ fn replay_result(
         None => Tip::default(),
     };
     let mut branch = None;
-    // The branch may have been renamed or deleted since, so it is looked up by the node: the result
-    // names the oldest branch with the node on its path.
+    // The branch may have been renamed or deleted since, so it is looked up by the node: the oldest
+    // branch with the node on its path.
     for branch_row in branch::list_branches(conn, conversation.no)? {
         if is_on_path(conn, conversation.no, branch_row.tip.position, tip.position)? {
             branch = Some(branch_row.name);
@@ -185,8 +183,8 @@ fn resolve_target(
     });
     let (new, sibling) = match (rules::append_target(request, facts)?, branch_row) {
         (AppendTarget::Extend, Some(branch_row)) => return Ok(ResolvedTarget::Extend(branch_row)),
-        // Cannot happen: the rules extend only a branch whose facts they were given. An error costs
-        // nothing and keeps this free of panics.
+        // Cannot happen: the rules extend only a branch whose facts they were given. An error
+        // instead of a panic.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
         (AppendTarget::Open(new), _) => (new, false),
         (AppendTarget::Sibling(new), _) => (new, true),
@@ -236,9 +234,8 @@ fn messages_on_path(
         .collect();
     let mut on_path = BTreeSet::new();
     for id in message_ids {
-        // Newest first: a message that is continued usually has its last node at or near the head, so
-        // the first check usually decides.
-        for position in node_row::seen_positions(conn, conversation.no, id)? {
+        // Highest key first: a message that is continued usually has its last node near the head.
+        for position in node_row::visible_positions(conn, conversation.no, id)? {
             if is_on_path(conn, conversation.no, end, position)? {
                 on_path.insert(id.clone());
                 break;
@@ -248,7 +245,7 @@ fn messages_on_path(
     Ok(on_path)
 }
 
-/// Writes what was decided.
+/// Writes an append that the rules have accepted.
 fn write_append(
     conn: &Connection,
     conversation: &mut ConversationRow,
@@ -256,8 +253,7 @@ fn write_append(
     target: ResolvedTarget,
 ) -> Result<Appended, RowError> {
     let request = decided.request;
-    // Responses and blobs come before the nodes that refer to them, so that no reader of a node ever
-    // finds a reference to something that is missing.
+    // First, because it can still be refused: its id may be taken and its base unknown.
     if let Some(record) = &request.response {
         response::insert_response(conn, conversation, record)?;
     }
@@ -266,7 +262,7 @@ fn write_append(
     }
     let (mut branch_row, sibling) = open_target(conn, conversation, target, request.at_ms)?;
     insert_items(conn, conversation, decided, &mut branch_row)?;
-    // In the same transaction as the node: a reader sees the running answer or the finished one,
+    // In the same transaction as the node: a reader sees the running response or the finished one,
     // never both and never neither.
     if let Some(claim) = request.ends_stream {
         streams::complete_stream(conn, conversation, claim, request.at_ms)?;
@@ -319,8 +315,7 @@ fn move_head(
     branch_row: &BranchRow,
 ) -> Result<(), RowError> {
     let count = request.items.len() as u64;
-    // An append may only open a branch: then no head moves, and readers of the path have nothing to
-    // learn.
+    // An append without items only opens a branch: no head moves.
     let (Some(head), 1..) = (branch_row.tip.node, count) else {
         return Ok(());
     };
@@ -344,14 +339,14 @@ fn insert_items(
 ) -> Result<(), RowError> {
     let request = decided.request;
     let root_before = branch_row.tip.root_no;
-    // Read once for all items: only the writer changes how far the index reaches, and this thread is the writer.
+    // Read once for all items: this transaction holds the write lock, so nobody else can change it.
     let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
     let items = request.items.iter().zip(decided.terms);
     let items = items.zip(decided.counters);
     for (index, ((item, terms), counters)) in items.enumerate() {
-        // Items before `patch.from` keep the state that was there before them: a rewind to such a node
-        // must not see changes that came later.
+        // Items before `patch.from` keep the earlier state, so that a rewind to one of them does
+        // not see the change.
         let root_no = match index < request.patch.from {
             true => root_before,
             false => decided.root_no,
@@ -389,7 +384,7 @@ fn next_seq(
             .checked_next_power_of_two()
             .unwrap_or(MAX_CAPACITY)
             .max(FIRST_CAPACITY);
-        // A larger capacity adds no rows: positions are reserved keys, and unused keys cost nothing in a
+        // Capacity costs no space: positions are reserved keys, and unused keys take no room in a
         // B-tree.
         let doubled = match branch_row.segment {
             0 => FIRST_CAPACITY,
@@ -397,8 +392,8 @@ fn next_seq(
         };
         let capacity = wanted.max(doubled).min(MAX_CAPACITY);
         let number = next_number(&mut conversation.next_segment, 1, "segments")?;
-        // All keys of a segment are reserved at once. A branch that grows at the same time gets other
-        // keys, so each segment stays one range.
+        // All keys of a segment are reserved at once. A branch that grows at the same time gets
+        // other keys, so each segment is one key range.
         let first = next_number(&mut conversation.next_seq, capacity, "positions")?;
         insert_segment(
             conn,

@@ -1,4 +1,4 @@
-//! Opens connections to a database file and sets what holds for each of them.
+//! Opens connections to a database file and configures them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::options::{SqliteOptions, Synchronous};
 use crate::schema::migrate;
 use crate::search::index::prepare_index;
 
-/// Bytes of a database page: large enough for a few items, small enough that an append of one
-/// item writes little.
+/// Size of a database page in bytes: large enough for a few items, small enough that an append of
+/// one item writes little.
 const PAGE_BYTES: u32 = 8192;
 
-/// How long opening waits before it asks again.
+/// Pause between two attempts to open.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Opens or makes a database, ready for writing.
+/// Opens or creates a database, ready for writing.
 pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Connection, Error> {
     let sql = |error| from_sqlite(error, path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -27,7 +27,7 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(sql)?;
     conn.busy_timeout(options.busy_timeout).map_err(sql)?;
-    // The page size holds only for a database that does not exist yet.
+    // The page size only takes effect in a new database.
     conn.pragma_update(None, "page_size", PAGE_BYTES)
         .map_err(sql)?;
     // Before the first statement that reads the schema, which a hostile file controls.
@@ -39,7 +39,7 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
             source: None,
         });
     }
-    // This too is said before the first page: that unused ones can be given back later.
+    // Must be set before the first page is written; it lets unused pages be returned later.
     let pages: u32 = conn
         .query_row("PRAGMA page_count", [], |row| row.get(0))
         .map_err(sql)?;
@@ -47,8 +47,8 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
         conn.pragma_update(None, "auto_vacuum", "incremental")
             .map_err(sql)?;
     }
-    // Some locks are refused at once whatever the timeout, the change to WAL among them.
-    let mut patience = options.busy_timeout;
+    // SQLite refuses some locks at once whatever the busy timeout, such as for the change to WAL.
+    let mut remaining = options.busy_timeout;
     loop {
         let ready = migrate(&mut conn, path)
             .and_then(|()| {
@@ -56,9 +56,9 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
             })
             .and_then(|()| prepare_index(&mut conn).map_err(|error| from_sqlite(error, path)));
         match ready {
-            Err(Error::Busy { .. }) if !patience.is_zero() => {
+            Err(Error::Busy { .. }) if !remaining.is_zero() => {
                 std::thread::sleep(PAUSE);
-                patience = patience.saturating_sub(PAUSE);
+                remaining = remaining.saturating_sub(PAUSE);
             }
             ready => return ready.map(|()| conn),
         }
@@ -73,9 +73,10 @@ fn configure_connection(conn: &Connection, options: &SqliteOptions) -> rusqlite:
     };
     conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // Deleted conversations are to be gone, not merely unreachable.
+    // Overwrites deleted content with zeros, so that it does not stay in free pages.
     conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
-    // What a call may have to take back would otherwise be written to files of SQLite's own.
+    // Statement journals stay in memory instead of temporary files, where content would be left
+    // behind.
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(bytes) = options.max_bytes {
@@ -85,7 +86,7 @@ fn configure_connection(conn: &Connection, options: &SqliteOptions) -> rusqlite:
     Ok(())
 }
 
-/// What holds for every connection: a damaged or hostile file must not make SQLite misbehave.
+/// Hardens a connection: a damaged or hostile file must not make SQLite misbehave.
 pub(crate) fn harden_connection(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(128);
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;

@@ -1,11 +1,11 @@
-//! Databases that `@deepagents/context` made, read chat by chat.
+//! Reads databases of `@deepagents/context`, chat by chat.
 //!
-//! The file is never written: it is opened read-only, and where nobody else has it open without
-//! SQLite's files beside it. All chats are of one instant. A chat comes as the JSON object that
-//! `contexture-sessions` reads as `deepagents`: its rows in the order they were inserted, every column
-//! under its name. Only one chat is in memory at a time.
+//! The file is opened read-only. If no other process has it open, it is opened as immutable, so
+//! that SQLite creates no files beside it. One transaction covers all reads. A chat is returned as
+//! the JSON object that `contexture-sessions` reads as `deepagents`: its rows in the order of
+//! insertion, every column under its name. Only one chat is in memory at a time.
 //!
-//! Not here: what the rows mean.
+//! Not here: the meaning of the rows.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -19,19 +19,19 @@ use serde_json::{Map, Value};
 use crate::connection::harden_connection;
 use crate::error::from_sqlite;
 
-/// How a SQLite file begins.
+/// First bytes of a SQLite file.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
-/// The tables, each with what tells a row's chat.
+/// Names of the tables, each with the column that holds the id of the chat.
 const TABLES: [(&str, &str); 4] = [
     ("chats", "id"),
     ("messages", "chatId"),
     ("branches", "chatId"),
     ("checkpoints", "chatId"),
 ];
-/// The most bytes of JSON that a chat may be: it is held in memory as a whole.
-const LARGEST: usize = 1 << 30;
+/// Largest size of a chat's JSON in bytes, since it is held in memory as a whole.
+const MAX_CHAT_BYTES: usize = 1 << 30;
 
-/// Whether a file is a SQLite database, whosever.
+/// Returns whether a file is a SQLite database, of whatever program.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -64,7 +64,7 @@ pub fn is_sqlite(path: &Path) -> std::io::Result<bool> {
 pub struct DeepAgentsFile {
     conn: Connection,
     path: PathBuf,
-    /// The `rowid` of the last chat that was read; `None`: they are all read.
+    /// The `rowid` of the last chat that was read; `None` once all are read.
     after: Option<i64>,
 }
 
@@ -72,7 +72,7 @@ impl DeepAgentsFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// [`Error::Storage`] if it cannot be read; [`Error::Invalid`] if its tables are others.
+    /// [`Error::Storage`] if it cannot be read; [`Error::Invalid`] if it has other tables.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let sql = |error| from_sqlite(error, path);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -101,7 +101,7 @@ impl DeepAgentsFile {
         })
     }
 
-    /// How many chats there are.
+    /// Counts the chats.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -113,11 +113,11 @@ impl DeepAgentsFile {
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
-    /// The next chat, as JSON; `None` after the last.
+    /// Returns the next chat as JSON; `None` after the last.
     ///
     /// # Errors
     /// [`Error::Storage`] if its rows cannot be read, [`Error::Invalid`] if it is larger than 1 GiB;
-    /// the call after that goes on with the chat behind it.
+    /// the next call continues with the chat after it.
     pub fn next_chat(&mut self) -> Result<Option<String>, Error> {
         let Some(after) = self.after.take() else {
             return Ok(None);
@@ -143,7 +143,7 @@ impl DeepAgentsFile {
         Ok(Some(json))
     }
 
-    /// Adds the rows of a table that are of a chat.
+    /// Appends a chat's rows of a table to the JSON.
     fn append_table_rows(
         &self,
         table: &str,
@@ -165,8 +165,8 @@ impl DeepAgentsFile {
                 json.push(',');
             }
             json.push_str(&Value::Object(columns_to_json(row, 0).map_err(sql)?).to_string());
-            if json.len() > LARGEST {
-                let why = format!("a chat of more than {LARGEST} bytes in table `{table}`");
+            if json.len() > MAX_CHAT_BYTES {
+                let why = format!("a chat of more than {MAX_CHAT_BYTES} bytes in table `{table}`");
                 return Err(Error::invalid_argument("database", why));
             }
         }
@@ -175,8 +175,8 @@ impl DeepAgentsFile {
     }
 }
 
-/// The file's address. A file that nobody has open is opened as one that does not change, since to read
-/// it otherwise SQLite would make files beside it.
+/// Returns the file's URI. A file that nobody has open is opened as immutable, because SQLite would
+/// otherwise create files beside it.
 fn file_uri(path: &Path) -> Result<String, Error> {
     let storage = |fault, source: Option<std::io::Error>| Error::Storage {
         path: path.to_owned(),
@@ -211,7 +211,8 @@ fn file_uri(path: &Path) -> Result<String, Error> {
     Ok(address)
 }
 
-/// The columns of a row from `first` on. What is no text is told by its size.
+/// Converts a row's columns from `first` on to JSON. A value that is not text is replaced by its
+/// size.
 fn columns_to_json(row: &Row<'_>, first: usize) -> rusqlite::Result<Map<String, Value>> {
     let statement = row.as_ref();
     let bytes = |bytes: &[u8]| serde_json::json!({ "bytes": bytes.len() });

@@ -10,7 +10,7 @@ use crate::error::{RowError, corrupt_error};
 use crate::rows::blob::row_checksum;
 use crate::rows::conversation_row::ConversationRow;
 
-/// A scope's columns; a conversation must exist.
+/// Returns a scope's columns; [`Error::NotFound`] for an unknown conversation.
 fn load_scope_columns<'a>(
     conn: &Connection,
     owner: &Owner,
@@ -44,7 +44,7 @@ fn decode_entry(row: &Row<'_>) -> Result<Option<KeyValueEntry>, RowError> {
     }))
 }
 
-/// The value of a key.
+/// Reads the value of a key.
 pub(crate) fn get_entry(
     conn: &Connection,
     owner: &Owner,
@@ -61,8 +61,7 @@ pub(crate) fn get_entry(
     }
 }
 
-/// Lists an owner's values from a cursor on, or the values of one scope. What belongs to a
-/// conversation that is being deleted is gone.
+/// Lists an owner's values from a key on, without those of conversations that are being deleted.
 pub(crate) const LIST_ALL: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
      FROM key_values AS e \
      WHERE owner = ?1 AND (scope_kind, scope, key) >= (?2, ?3, ?4) AND value IS NOT NULL \
@@ -70,17 +69,17 @@ pub(crate) const LIST_ALL: &str = "SELECT key, version, at_ms, value_check, valu
      (SELECT 1 FROM conversations c WHERE c.owner = e.owner AND c.id = e.scope)) \
      ORDER BY scope_kind, scope, key";
 
-/// Which rows of [`LIST_ALL`] a page takes.
+/// Range of the rows of [`LIST_ALL`] that a page takes.
 struct ListRange<'a> {
     only: Option<ScopeColumns<'a>>,
     cursor: Option<(ScopeColumns<'a>, &'a str)>,
     prefix: &'a str,
 }
 
-/// A scope's columns; pairs of them are in the order of [`LIST_ALL`].
+/// A scope's columns; such pairs sort in the order of [`LIST_ALL`].
 type ScopeColumns<'a> = (u8, &'a str);
 
-/// What a page does with a row.
+/// What to do with a row of the list.
 #[derive(PartialEq, Eq)]
 enum RowAction {
     Take,
@@ -93,7 +92,8 @@ impl<'a> ListRange<'a> {
     fn new(conn: &Connection, owner: &Owner, list: &'a ListEntries) -> Result<Self, RowError> {
         let only = list.scope.as_ref();
         let only = only.map(|scope| load_scope_columns(conn, owner, scope));
-        // The cursor's conversation need not exist any more: the cursor is only a position in the order.
+        // The cursor's conversation may have been deleted: the cursor is only a position in the
+        // order.
         let cursor = list.after.as_ref();
         Ok(Self {
             only: only.transpose()?,
@@ -102,7 +102,8 @@ impl<'a> ListRange<'a> {
         })
     }
 
-    /// The scope and key from which rows are read: the later of the cursor and the scope's first.
+    /// Returns the scope and key to read from: the later of the cursor and the beginning of the
+    /// scope.
     fn start(&self) -> (ScopeColumns<'a>, &'a str) {
         let first = self.only.map(|only| (only, self.prefix));
         let start = [first, self.cursor].into_iter().flatten().max();
@@ -113,14 +114,14 @@ impl<'a> ListRange<'a> {
         if self.only.is_some_and(|only| only != scope) {
             return RowAction::Stop;
         }
-        // Read again, since a range begins with its start; the page before ended with it.
+        // The range includes the cursor's own row, which ended the page before.
         if self.cursor.is_some_and(|cursor| cursor == (scope, key)) {
             return RowAction::Skip;
         }
         if key.starts_with(self.prefix) {
             return RowAction::Take;
         }
-        // Within one scope the keys of a prefix lie together, over several scopes they do not.
+        // Keys with a common prefix are adjacent within one scope, but not across scopes.
         match self.only {
             Some(_) => RowAction::Stop,
             None => RowAction::Skip,
@@ -128,7 +129,7 @@ impl<'a> ListRange<'a> {
     }
 }
 
-/// Values by scope and then by key.
+/// Lists values by scope and then by key.
 pub(crate) fn list_entries(
     conn: &Connection,
     owner: &Owner,
@@ -148,7 +149,7 @@ pub(crate) fn list_entries(
             RowAction::Skip => continue,
             RowAction::Take => {}
         }
-        // One row more than the page tells that there is a next one.
+        // One extra row shows that there is a next page.
         if page.entries.len() == limit {
             page.next = EntryCursor::after_last(&page.entries);
             break;
@@ -168,7 +169,7 @@ fn decode_scope(kind: i64, name: &str) -> Result<KeyScope, RowError> {
 /// The columns [`verify_entry`] looks at.
 const VERIFY: &str = "SELECT no, key, version, value_check, value, scope_kind FROM key_values";
 
-/// The values of a conversation between two keys, to be checked.
+/// Reads a conversation's values between two row numbers, for a check.
 pub(crate) fn verify_sql(conversation: u32) -> String {
     format!(
         "{VERIFY} WHERE (owner, scope) = (SELECT owner, id FROM conversations WHERE no = {conversation}) \
@@ -197,7 +198,7 @@ pub(crate) fn verify_entry(
     Ok(())
 }
 
-/// What is wrong with values that belong to no conversation, a line each, at most `most`.
+/// Checks the values that belong to no conversation; returns a line for each fault, at most `most`.
 pub(crate) fn verify_others(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
     let mut statement = conn.prepare(VERIFY)?;
     let mut rows = statement.query([])?;
@@ -206,7 +207,7 @@ pub(crate) fn verify_others(conn: &Connection, most: u32) -> rusqlite::Result<Ve
         let row = match rows.next() {
             Ok(Some(row)) => row,
             Ok(None) => break,
-            // Those behind it cannot be reached.
+            // Later rows cannot be reached.
             Err(error) => {
                 lines.push(format!("key_values: {error}"));
                 break;
@@ -232,7 +233,7 @@ pub(crate) fn verify_others(conn: &Connection, most: u32) -> rusqlite::Result<Ve
     Ok(lines)
 }
 
-/// Writes or deletes a value; gives its new version.
+/// Writes or deletes a value; returns its new version.
 pub(crate) fn put_entry(
     conn: &Connection,
     owner: &Owner,

@@ -2,15 +2,15 @@
 //!
 //! [`SqliteStore`] keeps the contract of [`contexture_store::Store`]. A position in a tree is
 //! (conversation, segment, depth); a segment is a run of nodes at consecutive keys, so a path is a
-//! few range scans and no write ever walks one. All writes of a process go through one thread that
-//! commits whatever is waiting together; reads run on their own connections beside it.
-//! Processes that write one file queue up for it.
+//! few range scans and no write ever walks one. One thread performs all writes of a process and
+//! commits queued calls together; reads run concurrently on their own connections. Processes that
+//! write to the same file queue up for it.
 //!
-//! Beside the file lie SQLite's log (`-wal`) and its index (`-shm`), which belong to it while it is
-//! open, and an empty file (`-turn`) whose lock is the queue of the processes.
+//! Beside the file are SQLite's write-ahead log (`-wal`) and its index (`-shm`), which belong to
+//! the database while it is open, and an empty lock file (`-turn`) for the queue of the processes.
 //!
-//! What is not here: the contract's decisions (`contexture_store::rules`),
-//! network file systems (SQLite's locks do not work there).
+//! What is not here: the contract's decisions (`contexture_store::rules`). Network file systems are
+//! not supported, since SQLite's locks do not work there.
 
 mod append;
 mod connection;

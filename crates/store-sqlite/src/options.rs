@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use contexture_store::Limits;
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// What an acknowledged write survives. Default [`Synchronous::Full`].
+    /// Failures that an acknowledged write survives. Default [`Synchronous::Full`].
     pub synchronous: Synchronous,
-    /// How much one call may carry.
+    /// Limits on what one call may carry.
     pub limits: Limits,
-    /// How long a write waits for another process. Default 5 seconds.
+    /// Time that a write waits for another process. Default 5 seconds.
     pub busy_timeout: Duration,
-    /// Bytes that may wait for the writer before calls are refused as busy. Default 256 MiB.
+    /// Largest number of bytes that are queued for the writer before calls are refused as busy.
+    /// Default 256 MiB.
     pub queue_bytes: usize,
-    /// Reads that run at the same time. Default 4.
+    /// Largest number of concurrent reads. Default 4.
     pub readers: usize,
-    /// The largest size of the database file, in bytes; `None`: as large as the disk allows.
+    /// Largest size of the database file in bytes; `None` for as large as the disk allows.
     pub max_bytes: Option<u64>,
 }
 
@@ -34,12 +35,13 @@ impl Default for SqliteOptions {
     }
 }
 
-/// What an acknowledged write survives.
+/// Failures that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronous {
-    /// A crash of the process, of the system, a power cut.
+    /// A crash of the process or of the system, and a power cut.
     #[default]
     Full,
-    /// A crash of the process. A power cut may take the latest writes, but damages nothing.
+    /// A crash of the process. A crash of the system or a power cut may lose the latest writes, but
+    /// damages nothing.
     Normal,
 }

@@ -1,4 +1,4 @@
-//! The path index as rows: which node has a path of which hash.
+//! The path index as rows: which nodes have a path with which hash.
 //!
 //! Not here: the calls of the contract (`store`).
 
@@ -14,8 +14,8 @@ use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row;
 use crate::rows::path::NodePosition;
 
-/// The nodes of a hash: heads first, then the conversations that were written to last.
-pub(crate) const PLACES: &str = "SELECT c.no, c.id, p.segment, p.depth, \
+/// Reads the nodes of a hash: heads first, then by update time of the conversation.
+pub(crate) const FIND_NODES: &str = "SELECT c.no, c.id, p.segment, p.depth, \
      EXISTS (SELECT 1 FROM branches b \
      WHERE b.id >> 32 = p.conversation_no \
      AND b.head_segment = p.segment AND b.head_depth = p.depth) AS head \
@@ -23,7 +23,7 @@ pub(crate) const PLACES: &str = "SELECT c.no, c.id, p.segment, p.depth, \
      WHERE p.owner = ?1 AND p.version = ?2 AND p.path_hash = ?3 AND (?4 IS NULL OR c.id = ?4) \
      ORDER BY head DESC, c.updated_ms DESC, c.id, p.depth LIMIT ?5";
 
-/// Marks by their nodes.
+/// Marks, grouped by node.
 pub(crate) type Marks<'a> = BTreeMap<NodeId, Vec<&'a PathMark>>;
 
 pub(crate) fn by_node(marks: &[PathMark]) -> Marks<'_> {
@@ -34,7 +34,7 @@ pub(crate) fn by_node(marks: &[PathMark]) -> Marks<'_> {
     nodes
 }
 
-/// Marks a node's position.
+/// Stores marks of the node at a position.
 pub(crate) fn add_marks(
     conn: &Connection,
     conv: &ConversationRow,
@@ -55,13 +55,13 @@ pub(crate) fn add_marks(
     Ok(())
 }
 
-/// The nodes of some hashes.
+/// Finds the nodes of some hashes.
 pub(crate) fn find_path_hashes(
     conn: &Connection,
     owner: &Owner,
     query: &PathQuery,
 ) -> Result<Vec<PathMatch>, RowError> {
-    let mut statement = conn.prepare_cached(PLACES)?;
+    let mut statement = conn.prepare_cached(FIND_NODES)?;
     let mut found = Vec::new();
     let conversation = query.conversation.as_ref().map(ConversationId::as_str);
     let each = i64::try_from(query.each).unwrap_or(i64::MAX);

@@ -10,7 +10,7 @@ use crate::{conversations, key_values, search, streams};
 
 fn query_plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    // Parameters stay unbound: only the plan is asked for.
+    // Parameters stay unbound, since only the plan is read.
     let mut rows = statement.raw_query();
     let mut plan = String::new();
     while let Some(row) = rows.next().unwrap() {
@@ -111,14 +111,14 @@ fn every_lookup_is_a_search() {
     }
 }
 
-/// A search goes through the index in its own order, and to other rows by their keys.
+/// Checks that a search reads the index in its own order and other rows by their keys.
 #[test]
 fn a_search_reads_what_the_index_gives() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("search.db");
     drop(crate::SqliteStore::open(&path).unwrap());
     let conn = Connection::open(&path).unwrap();
-    // M: what matches the terms; ><: between two keys.
+    // In SQLite's plan, `M` means a MATCH and `><` a range of rowids.
     for (sql, index, tables) in [(search::IN_RANGE, "M1><", 0), (search::OF_OWNER, "M1", 1)] {
         let plan = query_plan(&conn, sql);
         let first = plan.lines().next().unwrap();

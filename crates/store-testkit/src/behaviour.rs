@@ -1,4 +1,4 @@
-//! What a behaviour is.
+//! The type of a behaviour, and its levels.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use contexture_store::Store;
 pub enum Level {
     /// Behaviour that every store must have.
     Base,
-    /// Isolation: no owner learns anything about another one's data.
+    /// Isolation: no owner learns anything about the data of another one.
     Ownership,
     /// Repetition of calls that failed or whose outcome is unknown.
     Faults,

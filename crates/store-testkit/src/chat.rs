@@ -9,7 +9,7 @@ use contexture_store::{
     PathEnd, ReadRequest, RefChange, RefChanged, StateRequest, Store, load_graph,
 };
 
-/// A conversation under test: the store, its owner and id, and short words for what tests do.
+/// A conversation under test: the store, its owner and id, and short helpers.
 #[derive(Clone, Debug)]
 pub struct Chat {
     /// Store under test.

@@ -1,9 +1,9 @@
 //! A store that fails on purpose.
 //!
-//! [`Faulty`] stands before any store and lets chosen calls fail before they happen, fail after they
-//! took effect, or take their time. What is built on a store and handles its errors is tested with
-//! it: fail the first call, then the second, and so on until nothing fails any more; or draw the
-//! faults from a seed. The same plan and the same calls give the same faults.
+//! [`Faulty`] wraps any store and makes chosen calls fail before they happen, fail after they took
+//! effect, or take longer. Use it to test the error handling of code that is built on a store: fail
+//! the first call, then the second, and so on until nothing fails any more; or draw the faults from
+//! a seed. The same plan and the same calls give the same faults.
 //!
 //! What is not here: faults inside a backend (a full disk, a torn page); those are its own tests.
 
@@ -146,12 +146,12 @@ impl Faulty {
         let fault = match self.plan {
             FaultPlan::Never => None,
             FaultPlan::At { call, fault } => {
-                // Over all methods: "the third call" is the third of any kind.
+                // Counted over all methods: "the third call" is the third of any kind.
                 (log.calls.values().sum::<u64>() == call).then_some(fault)
             }
             FaultPlan::Seeded { chances } => {
-                // Drawn for every call, also where no fault follows, so that a seed always gives
-                // the same sequence.
+                // Drawn for every call, even without a fault, so that a seed always gives the same
+                // sequence.
                 let drawn = log.next_random() % 1000;
                 let before = u64::from(chances.before);
                 let after = before + u64::from(chances.after);
@@ -176,20 +176,20 @@ impl Faulty {
         let on_purpose = OnPurpose(method.name());
         match self.draw_fault(method) {
             None => call.await,
-            // The future was never polled, so nothing of it happened.
+            // The future was never polled, so nothing happened.
             Some(InjectedFault::Before) => Err(Error::Busy {
                 why: on_purpose.to_string(),
             }),
             Some(InjectedFault::After) => {
-                // A true error goes first: only what took effect can have an unknown outcome.
+                // A real error has priority: only a call that took effect can have an unknown
+                // outcome.
                 call.await?;
                 Err(Error::OutcomeUnknown {
                     source: Box::new(on_purpose),
                 })
             }
             Some(InjectedFault::Delay) => {
-                // Some rounds of the scheduler: enough for other tasks to come first, without a
-                // clock.
+                // Yields several times, so that other tasks run first, without using a clock.
                 for _ in 0..16 {
                     tokio::task::yield_now().await;
                 }
@@ -200,7 +200,7 @@ impl Faulty {
 }
 
 impl CallLog {
-    /// SplitMix64, by Steele, Lea and Flood.
+    /// Draws a number with SplitMix64, by Steele, Lea and Flood.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -391,7 +391,7 @@ impl Store for Faulty {
     }
 
     fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
-        // Signals do not fail: they promise nothing but a hint to look again.
+        // Signals never fail: they are only hints to read again.
         self.inner.event_signal(owner, id)
     }
 }
@@ -611,8 +611,8 @@ impl Maintenance for Faulty {
     }
 }
 
-/// Repeats a call while it may be repeated; gives what it gave. `done`: what says, after an unknown
-/// outcome, that the call had taken effect.
+/// Repeats a call while that is allowed; returns its result. `done` recognises the error which
+/// shows, after an unknown outcome, that the call had taken effect.
 pub(crate) async fn until_done<T, F: Future<Output = Result<T, Error>>>(
     done: &[&str],
     call: impl Fn() -> F,

@@ -1,10 +1,10 @@
-//! The behaviours every conversation store must show, each written once.
+//! The behaviours that every conversation store must have, each implemented once.
 //!
 //! # For the author of a backend
 //!
-//! Implement [`Store`](contexture_store::Store), and in the backend's tests hand [`run_all`] a way to
-//! open an empty store. Every [`Behaviour`] of the table runs on a store of its own and fails by
-//! panicking, like any test.
+//! Implement [`Store`](contexture_store::Store), and in the backend's tests pass [`run_all`] a
+//! function that opens an empty store. Every [`Behaviour`] of the table runs on a store of its own
+//! and fails by panicking, like any test.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_multi_thread().build().unwrap().block_on(async {
@@ -19,14 +19,14 @@
 //! # });
 //! ```
 //!
-//! Behaviours have a [`Level`], and are best made to hold in this order:
+//! Behaviours have a [`Level`]; implement the levels in this order:
 //!
-//! 1. [`Level::Base`]: what the contract says, alone and with many at once.
-//! 2. [`Level::Ownership`]: what no owner learns of another. The table has a row for every
+//! 1. [`Level::Base`]: what the contract says, for single and for concurrent calls.
+//! 2. [`Level::Ownership`]: no owner learns about another. The table has a row for every
 //!    [`Method`]; a method that is added to the contract without one fails this crate's tests.
 //! 3. [`Level::Faults`]: calls fail before or after they took effect, and are repeated; the outcome
-//!    is the one without faults. [`Faulty`] makes them fail; it stands before any store, and may be
-//!    used to test whatever is built on one.
+//!    is the one without faults. [`Faulty`] makes them fail; it wraps any store, and can also test
+//!    code that is built on a store.
 //! 4. [`Level::Abuse`]: hostile and absurd input.
 //!
 //! [`model::check_store`] then drives the store against a plain model with random operations. A
@@ -34,10 +34,10 @@
 //! `None`) is passed over. What is the backend's own to test: crashes, damaged files, disk space,
 //! several processes, migrations, the plans of its queries.
 //!
-//! # Weaknesses found elsewhere
+//! # Weaknesses of other stores
 //!
-//! Behaviours of another store that lost, leaked or stalled, as they were shown on its code, and
-//! what shows that ours does not.
+//! Behaviours by which another store lost, leaked or blocked data, as reproduced with its code, and
+//! the tests that show that ours does not have them.
 //!
 //! | Weakness | Shown by |
 //! |---|---|

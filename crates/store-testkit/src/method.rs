@@ -1,5 +1,5 @@
-//! The methods of the contract, by name: a list of which a test of this crate knows that it is
-//! whole, so that what goes through it misses no method.
+//! The methods of the contract, by name. A test of this crate checks that the list is complete, so
+//! a test over this list covers every method.
 
 /// A method of [`Store`](contexture_store::Store), its parts and capabilities that reaches the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -186,13 +186,13 @@ impl Method {
         )
     }
 
-    /// Whether it belongs to [`PathIndex`](contexture_store::PathIndex), which a store may not have.
+    /// Returns whether it belongs to [`PathIndex`](contexture_store::PathIndex), which is optional.
     #[must_use]
     pub(crate) const fn is_of_paths(self) -> bool {
         matches!(self, Self::FindPathHashes | Self::PutPaths)
     }
 
-    /// Whether it belongs to [`Streams`](contexture_store::Streams), which a store may not have.
+    /// Returns whether it belongs to [`Streams`](contexture_store::Streams), which is optional.
     #[must_use]
     pub(crate) const fn is_of_streams(self) -> bool {
         matches!(
@@ -207,8 +207,8 @@ impl Method {
         )
     }
 
-    /// Whether it belongs to [`Maintenance`](contexture_store::Maintenance), which a store may not
-    /// have.
+    /// Returns whether it belongs to [`Maintenance`](contexture_store::Maintenance), which is
+    /// optional.
     #[must_use]
     pub(crate) const fn is_of_maintenance(self) -> bool {
         matches!(

@@ -1,8 +1,7 @@
-//! Random operations on a store, and a plain model that says what must come of them.
+//! Random operations on a store, compared with a simple reference model.
 //!
-//! The model keeps each branch as the list of all its nodes and each node with all its state: what
-//! a store would be if space and time cost nothing. It shares no code with the stores, the naming
-//! of branches included.
+//! The model stores each branch as a list of all its nodes and each node with its whole state,
+//! regardless of cost. It shares no code with the stores, not even the naming of branches.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,7 +21,7 @@ use crate::chat::{Chat, NOW, item, raw_item};
 
 mod compare;
 
-/// One operation. Numbers choose among what exists when it runs, modulo how much there is.
+/// One operation of a test case. A number selects one of the things that exist when it runs, modulo their number.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     /// Appends to a branch.
@@ -42,7 +41,7 @@ pub(crate) enum Op {
     Repeat(usize),
     /// Appends other bytes under a known id.
     Conflict(usize),
-    /// Makes a branch the active one.
+    /// Makes a branch active.
     Activate(usize),
     /// Deletes a branch's name.
     Delete(usize),
@@ -130,12 +129,12 @@ fn an_append() -> impl Strategy<Value = AppendOp> {
 
 fn an_entry() -> impl Strategy<Value = EntryWrite> {
     let value = prop::option::weighted(0.8, 0_u8..4);
-    // Seldom, since a refused value refuses the whole append and leaves nothing to compare.
+    // Rarely, since a refused value refuses the whole append and leaves nothing to compare.
     let stale = prop_oneof![3 => Just(false), 1 => Just(true)];
     (0_u8..3, value, stale).prop_map(|(key, value, stale)| EntryWrite { key, value, stale })
 }
 
-/// Any operation, appends most often.
+/// Generates any operation, appends most often.
 pub(crate) fn any_op() -> impl Strategy<Value = Op> {
     let activation = prop_oneof![Just(Activation::Keep), Just(Activation::Activate)];
     let open = (any::<usize>(), 0_usize..8, 0_usize..4, activation);
@@ -155,12 +154,12 @@ pub(crate) fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// How many sequences of operations are run.
+/// Numbers of operation sequences to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dose {
-    /// Usually. Default 40.
+    /// Number in a normal run. Default 40.
     pub usual: u32,
-    /// With `CONTEXTURE_SOAK=1`. Default 10,000.
+    /// Number with `CONTEXTURE_SOAK=1`. Default 10,000.
     pub soak: u32,
 }
 
@@ -173,7 +172,7 @@ impl Default for Dose {
     }
 }
 
-/// As [`check_store_with`], with the default dose.
+/// Runs [`check_store_with`] with the default numbers.
 pub fn check_store<Opened>(open: impl Fn(usize) -> Opened)
 where
     Opened: Future<Output = Arc<dyn Store>>,
@@ -193,14 +192,13 @@ where
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let config = Config {
         cases: if soak { dose.soak } else { dose.usual },
-        // Fixed, so that a failure comes again and two stores see the same sequences.
+        // A fixed seed, so that failures are reproducible and all stores see the same sequences.
         rng_seed: RngSeed::Fixed(20_261_120),
         // No file of failed cases: with a fixed seed it would only repeat them.
         failure_persistence: None,
         ..Config::default()
     };
-    // One thread: the operations of a case run one after the other, in the order in which they were
-    // drawn.
+    // One thread: the operations of a case run one after another, in the generated order.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -217,28 +215,28 @@ where
     }
 }
 
-/// What is left of a person's message when it was redacted.
+/// JSON of a redacted user message.
 const TOMBSTONE: &str = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"[redacted]"}],"ctx:redacted":true}"#;
 
-/// What must be there.
+/// Expected state of the store.
 #[derive(Default)]
 struct Model {
     nodes: Vec<ModelNode>,
-    /// In order of creation.
+    /// Branches, in order of creation.
     branches: Vec<ModelBranch>,
     active: String,
     checkpoints: BTreeMap<String, usize>,
-    /// Appends that succeeded, with what they answered.
+    /// Appends that succeeded, with their results.
     done: Vec<(AppendRequest, Appended)>,
     events: u64,
-    /// Values outside the tree and their versions.
+    /// Values outside the tree, with their versions.
     entries: BTreeMap<u8, (Option<u8>, u64)>,
 }
 
 struct ModelNode {
     id: NodeId,
     json: Arc<str>,
-    /// All nodes up to and including this one.
+    /// All nodes of the path up to and including the head.
     path: Vec<usize>,
     state: BTreeMap<u8, u8>,
 }
@@ -249,7 +247,7 @@ struct ModelBranch {
     fence: u64,
 }
 
-/// Runs the operations; says what differs.
+/// Runs the operations; returns the first difference.
 async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
     case: usize,
     open: impl Fn() -> Opened,
@@ -277,7 +275,7 @@ async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
         }
         let after = |why| format!("after operation {n}, {op:?}: {why}");
         model.compare_names(&chat).await.map_err(after)?;
-        // What nodes say stays: what was wrong once is so at the next look.
+        // Nodes are immutable, so a wrong one is still wrong at the next comparison.
         if n % 12 == 11 || n + 1 == ops.len() {
             model.compare_contents(&chat).await.map_err(after)?;
         }
@@ -285,7 +283,7 @@ async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
     Ok(())
 }
 
-/// A word for what a store answered.
+/// Returns a word for the result of a call.
 fn outcome_name<T>(result: &Result<T, Error>) -> &'static str {
     match result {
         Ok(_) => "ok",
@@ -311,7 +309,7 @@ fn checkpoint_name(number: usize) -> CheckpointName {
 }
 
 impl Model {
-    /// A conversation that was just made.
+    /// Returns the model of a conversation that was just created.
     fn new() -> Self {
         Self {
             branches: vec![ModelBranch {
@@ -326,7 +324,7 @@ impl Model {
         }
     }
 
-    /// The name that 002's formula gives.
+    /// Returns the automatic name of a branch.
     fn next_name(&self, from: &str) -> String {
         let taken = |name: &str| self.branches.iter().any(|branch| branch.name == name);
         let nested = format!("{from}-v");
@@ -349,7 +347,7 @@ impl Model {
             .collect()
     }
 
-    /// Adds nodes after `path`.
+    /// Appends nodes to `path`.
     fn add_nodes(
         &mut self,
         words: &[String],
@@ -360,8 +358,8 @@ impl Model {
         let before = path.last().map(|last| self.nodes[*last].state.clone());
         let before = before.unwrap_or_default();
         let mut after = before.clone();
-        // Each node keeps a whole copy of its state: what a store shares between nodes is what is
-        // under test.
+        // Each node keeps a copy of the whole state: sharing state between nodes is what is being
+        // tested.
         for (key, value) in append.iter().flat_map(|append| &append.patch) {
             match value {
                 Some(value) => after.insert(*key, *value),
@@ -401,7 +399,7 @@ impl Model {
             }
             Op::Claim(n) => self.apply_claim(chat, n % self.branches.len()).await,
             Op::Unset(c) => self.apply_unset(chat, checkpoint_name(*c)).await,
-            // What names a node does nothing as long as there is none.
+            // Operations that name a node do nothing while there is none.
             Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) if self.nodes.is_empty() => Ok(()),
             Op::Conflict(n) => {
                 let n = n % self.nodes.len();
@@ -507,7 +505,7 @@ impl Model {
         let put = |entry: &EntryWrite| {
             let (value, version) = self.entries.get(&entry.key).copied().unwrap_or_default();
             let expect = match (value, entry.stale) {
-                // A version that will come next, which nobody can have seen.
+                // The next version, which nobody can have read yet.
                 (_, true) => ExpectedVersion::Version(version + 1),
                 // A deleted value is absent, though its version is counted on.
                 (None, false) => ExpectedVersion::Absent,
@@ -525,7 +523,7 @@ impl Model {
         put.map(|put| (scope(), put)).collect()
     }
 
-    /// The tip of a branch, or a head that is expected on it.
+    /// Returns the tip of a branch, or an expected head on it.
     fn append_point(&self, branch: &BranchName, expected: Option<&[usize]>) -> AppendPoint {
         let branch = branch.clone();
         match expected {
@@ -602,7 +600,7 @@ impl Model {
         else {
             return Ok(());
         };
-        // Zero stands for no base, so a new branch may begin at nothing.
+        // Zero stands for no base.
         let base = (base % (self.nodes.len() + 1)).checked_sub(1);
         let from = self.branches[from % self.branches.len()].name.clone();
         let words = self.next_node_names(*count);
@@ -658,7 +656,7 @@ impl Model {
     }
 }
 
-/// What a store answers to an append whose fence is stale, or whose head has moved.
+/// Returns the error for an append whose fence is stale, or whose head has moved.
 fn expected_append_outcome(append: &AppendOp, stale: bool, moved: bool) -> &'static str {
     // In the store's order: fence, head, versions. The first check that fails is the answer.
     if stale {

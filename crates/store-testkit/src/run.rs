@@ -1,4 +1,4 @@
-//! Running the table.
+//! Runs the table of behaviours.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub async fn run_all<Opened: Future<Output = Arc<dyn Store>>>(open: impl Fn() ->
 }
 
 /// Runs every behaviour of these levels on a fresh store from `open`. Panics at the end if any did
-/// not hold, with the names of all that did not; gives the number that did.
+/// not hold, with the names of all that did not; returns the number that did.
 ///
 /// Needs a tokio runtime; a multi-threaded one finds more.
 pub async fn run_levels<Opened: Future<Output = Arc<dyn Store>>>(
@@ -29,7 +29,7 @@ pub async fn run_levels<Opened: Future<Output = Arc<dyn Store>>>(
         }
         ran += 1;
         let store = open().await;
-        // A task of its own keeps the panic of one from ending all.
+        // In a task of its own, so that the panic of one does not end the others.
         if tokio::spawn((behaviour.run)(store)).await.is_err() {
             failed.push(behaviour.name);
         }

@@ -1,14 +1,16 @@
-//! The conversation store: its contract, the rules every backend shares, an in-memory backend.
+//! The conversation store: its contract, the rules that all backends share, and an in-memory
+//! backend.
 //!
-//! A conversation is a tree of immutable [`Node`]s; branches and checkpoints are names that point
-//! into it; layer state hangs off the nodes. [`Store`] is the contract (read its documentation
-//! first), [`MemoryStore`] its strictest implementation, [`rules`] the decisions that a backend
-//! must not take in its own way: limits, replay, where an append lands, counters, automatic branch
-//! names, merging of state.
+//! A conversation is a tree of immutable [`Node`]s. Branches and checkpoints are names that point
+//! into it, and layer state is attached to nodes. [`Store`] is the contract (read its documentation
+//! first), [`MemoryStore`] a reference implementation. [`rules`] holds the decisions that every
+//! backend must take in the same way: limits, replay, where an append goes, counters, automatic
+//! branch names, merging of state.
 //!
-//! What is not here: SQL (backends are crates of their own), clocks and randomness (ids and times
-//! are parameters; only who follows or writes a [stream](Streams) waits by a timer), parsing of items
-//! (the store keeps the bytes it is given), message views and matching (functions above the store).
+//! What is not here: SQL (backends are crates of their own); clocks and randomness (ids and times
+//! are parameters; only followers of events and streams and [`ChunkWriter`] use timers); parsing of
+//! items (the store keeps the bytes it is given); message views and matching (functions above the
+//! store).
 
 mod contract;
 mod memory;

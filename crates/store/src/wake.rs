@@ -1,8 +1,8 @@
-//! Waking those who wait for a stream, or for a conversation's events, within one process.
+//! Wakes readers that wait for a stream, or for a conversation's events, within one process.
 //!
-//! A backend has one [`StreamSignals`]. It hands a [`WakeOnDrop`] to whatever writes, and drops it once
-//! the write is visible, on every way out: a call too many costs one read, a call too few would
-//! leave a reader asleep. Not here: changes made by other processes; nobody is woken for them.
+//! A backend has one [`StreamSignals`]. Each write holds a [`WakeOnDrop`] that is dropped once the
+//! write is visible, or when it fails. A superfluous wake costs one read; a missing one would leave
+//! a reader asleep until it polls. Not here: writes by other processes, which wake nobody.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use contexture_ir::{ConversationId, Owner, StreamId};
 use tokio::sync::watch;
 
-/// Without a stream: the conversation's events.
+/// Key of a listener; without a stream it stands for the conversation's events.
 type SignalKey = (Owner, ConversationId, Option<StreamId>);
 type Listeners = BTreeMap<SignalKey, watch::Sender<()>>;
 
-/// Who waits for which stream. Clones are the same.
+/// Registry of the listeners of streams and events. Clones share one registry.
 #[derive(Clone, Debug, Default)]
 pub struct StreamSignals(Arc<Mutex<Listeners>>);
 
 impl StreamSignals {
-    /// Listens to a stream, there or not.
+    /// Listens to a stream, which need not exist yet.
     #[must_use]
     pub fn listen_stream(
         &self,
@@ -31,7 +31,7 @@ impl StreamSignals {
         self.listen_to((owner.clone(), id.clone(), Some(stream)))
     }
 
-    /// Listens to a conversation's events, there or not.
+    /// Listens to a conversation's events; the conversation need not exist yet.
     #[must_use]
     pub fn listen_events(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
         self.listen_to((owner.clone(), id.clone(), None))
@@ -39,9 +39,9 @@ impl StreamSignals {
 
     fn listen_to(&self, key: SignalKey) -> StreamSignal {
         let mut listeners = self.lock_listeners();
-        // Whether the conversation exists is not asked: a listener may come before the first write.
+        // No check that the conversation exists: a listener may register before the first write.
         let sender = listeners.entry(key.clone()).or_default();
-        // Under the lock, so that the entry cannot be removed between being made and being used.
+        // Under the lock, so that the entry cannot be removed before it has a receiver.
         let changes = sender.subscribe();
         StreamSignal(Some(ListenerGuard {
             changes: Some(changes),
@@ -50,23 +50,23 @@ impl StreamSignals {
         }))
     }
 
-    /// Wakes those who wait for this stream, when the result is dropped.
+    /// Wakes the listeners of this stream when the result is dropped.
     #[must_use = "it wakes when it is dropped"]
     pub fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> WakeOnDrop {
         self.wake_scope(WakeScope::Stream(owner.clone(), id.clone(), stream))
     }
 
-    /// Wakes those who wait for this conversation's events or any of its streams, when the result
-    /// is dropped.
+    /// Wakes the listeners of this conversation's events and of all its streams when the result is
+    /// dropped.
     #[must_use = "it wakes when it is dropped"]
     pub fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> WakeOnDrop {
         self.wake_scope(WakeScope::Conversation(owner.clone(), id.clone()))
     }
 
-    /// Wakes all who wait for what `scope` says, when the result is dropped.
+    /// Wakes all listeners in `scope` when the result is dropped.
     #[must_use = "it wakes when it is dropped"]
     pub fn wake_scope(&self, scope: WakeScope) -> WakeOnDrop {
-        // Nothing is looked up yet: who listens is asked at the drop, so late listeners are woken
+        // Listeners are looked up at the drop, so those that register during the write are woken
         // too.
         WakeOnDrop {
             scope,
@@ -75,23 +75,23 @@ impl StreamSignals {
     }
 
     fn lock_listeners(&self) -> MutexGuard<'_, Listeners> {
-        // Never held across code of others, so a poisoned map is still whole.
+        // No foreign code runs under this lock, so a poisoned map is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whom a write concerns.
+/// Listeners that a write wakes.
 #[derive(Clone, Debug)]
 pub enum WakeScope {
-    /// Those who wait for this stream.
+    /// Listeners of this stream.
     Stream(Owner, ConversationId, StreamId),
-    /// Those who wait for this conversation's events or any of its streams.
+    /// Listeners of this conversation's events and of all its streams.
     Conversation(Owner, ConversationId),
-    /// Those who wait for anything of this owner.
+    /// All listeners of this owner.
     Owner(Owner),
 }
 
-/// Wakes when it is dropped.
+/// Guard that wakes its listeners when it is dropped.
 #[derive(Debug)]
 pub struct WakeOnDrop {
     scope: WakeScope,
@@ -101,7 +101,7 @@ pub struct WakeOnDrop {
 impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         let listeners = self.signals.lock_listeners();
-        // Mostly nobody waits.
+        // The common case: nobody listens.
         if listeners.is_empty() {
             return;
         }
@@ -113,14 +113,14 @@ impl Drop for WakeOnDrop {
                 }
             }
             WakeScope::Conversation(owner, id) => {
-                // No stream comes before all streams.
+                // `None` sorts before every stream, so the range begins with the events' entry.
                 let first = (owner.clone(), id.clone(), None);
                 let all = listeners.range(first..);
                 for (_, sender) in all.take_while(|((of, one, _), _)| of == owner && one == id) {
                     sender.send_replace(());
                 }
             }
-            // A rare write: an erasure.
+            // A full scan is fine: only an erasure has this scope.
             WakeScope::Owner(owner) => {
                 for ((of, ..), sender) in listeners.iter() {
                     if of == owner {
@@ -132,41 +132,42 @@ impl Drop for WakeOnDrop {
     }
 }
 
-/// Tells of changes of one stream, or of new events of one conversation.
+/// Signal for changes of one stream, or for new events of one conversation.
 ///
-/// A reader calls [`StreamSignal::mark_unchanged`], looks, and waits by [`StreamSignal::wait_for_change`]: a change between
-/// the two calls ends the wait at once.
+/// A reader calls [`StreamSignal::mark_unchanged`], reads, and then calls
+/// [`StreamSignal::wait_for_change`]. A change between the two calls ends the wait at once.
 pub struct StreamSignal(Option<ListenerGuard>);
 
 struct ListenerGuard {
-    /// `None` only while it is dropped.
+    /// Receiver of the wakes; `None` only while the guard is being dropped.
     changes: Option<watch::Receiver<()>>,
     key: SignalKey,
     signals: StreamSignals,
 }
 
 impl StreamSignal {
-    /// A signal that never comes.
+    /// Returns a signal that never fires.
     #[must_use]
     pub fn never() -> Self {
         Self(None)
     }
 
-    /// Forgets the changes until now: to be called before looking.
+    /// Forgets all changes so far; call it before reading.
     pub fn mark_unchanged(&mut self) {
         if let Some(changes) = self.change_receiver() {
             changes.mark_unchanged();
         }
     }
 
-    /// Waits for a change since [`StreamSignal::mark_unchanged`]. May be dropped and called again.
+    /// Waits for a change after [`StreamSignal::mark_unchanged`]. The future may be dropped and
+    /// called again.
     pub async fn wait_for_change(&mut self) {
         if let Some(changes) = self.change_receiver()
             && changes.changed().await.is_ok()
         {
             return;
         }
-        // No sender is left, or there was none: no change can come any more.
+        // There is no sender, so no change can arrive any more.
         std::future::pending().await
     }
 
@@ -185,9 +186,9 @@ impl fmt::Debug for StreamSignal {
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
         let mut listeners = self.signals.lock_listeners();
-        // The receiver goes first, so that it is not counted below.
+        // The receiver is dropped first, so that it is not counted below.
         self.changes = None;
-        // The entry goes with its last listener, or the map would grow with every conversation ever
+        // The last listener removes the entry, or the map would grow with every conversation ever
         // followed.
         let last = |sender: &watch::Sender<()>| sender.receiver_count() == 0;
         if listeners.get(&self.key).is_some_and(last) {

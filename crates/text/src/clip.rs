@@ -2,15 +2,15 @@
 //!
 //! [`truncate_chars`] and [`one_line_title`] count characters (`char`), for quotes in errors and for titles.
 //! [`head_and_tail`] and [`shorten_line`] count bytes, the unit of budgets, and keep the end of the text as well. None of
-//! them splits a character; `…` stands for what was cut. Not here: terminal columns, and cutting by graphemes. For the
+//! them splits a character; `…` replaces what was cut. Not here: terminal columns, and cutting by graphemes. For the
 //! character boundary nearest to a byte offset use the standard library's `str::floor_char_boundary` and
 //! `str::ceil_char_boundary`.
 
-/// The first `max` characters of a text, followed by `…` if there are more: for quotes in errors.
+/// Returns the first `max` characters of a text, followed by `…` if there are more: for quotes in errors.
 #[must_use]
 pub fn truncate_chars(text: &str, max: usize) -> String {
     let mut chars = text.chars();
-    // Lazy: even of a text of many megabytes only the part that is kept is read.
+    // Lazy: even of a text of many megabytes only the part that is returned is read.
     let mut out: String = chars.by_ref().take(max).collect();
     if chars.next().is_some() {
         out.push('…');
@@ -18,19 +18,19 @@ pub fn truncate_chars(text: &str, max: usize) -> String {
     out
 }
 
-/// The first `max` characters of a text on one line, for titles: runs of white space become one space, and a word that
-/// does not fit is cut and ends in `…`.
+/// Returns the first characters of a text on one line, for titles: runs of white space become one space, and the word
+/// that exceeds `max` characters is cut and ends in `…`.
 #[must_use]
 pub fn one_line_title(text: &str, max: usize) -> String {
     let mut out = String::new();
-    // Word by word, so that of a long text only the part that is shown is read.
+    // Word by word, so that of a long text only the words that are shown are read.
     for word in text.split_whitespace() {
         if !out.is_empty() {
             out.push(' ');
         }
         let room = max.saturating_sub(out.chars().count());
         if word.chars().count() > room {
-            // The ellipsis takes one character of the room.
+            // The ellipsis replaces the last character that fits, if any does.
             out.extend(word.chars().take(room.saturating_sub(1)));
             out.push('…');
             break;
@@ -53,7 +53,7 @@ pub fn head_and_tail(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    // The beginning says what the text is; the end often has the result.
+    // The beginning says what the text is; the end often contains the result.
     let (head, tail) = (limit / 4 * 3, limit / 4);
     let head = text
         .get(..text.floor_char_boundary(head))

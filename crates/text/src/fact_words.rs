@@ -1,11 +1,11 @@
 //! The words of a text that carry facts: paths, URLs, mail addresses, identifiers, numbers.
 //!
-//! A word ends at white space, a quote, a bracket or a separator; what it is follows from its characters
-//! alone, never from the words around it. Each is given once a time it occurs, in the order of the text.
+//! A word ends at white space, a quote, a bracket or a separator; it is classified by its characters alone, never by
+//! the words around it. Each occurrence is returned, in the order of the text.
 //!
-//! Not here: JSON, whose values have names; lines that tell of errors (`contexture-condense`).
+//! Not here: JSON, whose values have names; lines that report errors (`contexture-condense`).
 
-/// What a word is.
+/// Kind of a word that carries a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactKind {
     /// An address: `https://…`, `context://…`.
@@ -18,11 +18,11 @@ pub enum FactKind {
     Number,
 }
 
-/// The longest word that is looked at, in bytes: what is longer is data, not a word.
-const LONGEST: usize = 160;
+/// The longest word that is classified, in bytes: longer ones are data.
+const MAX_WORD_BYTES: usize = 160;
 
-/// File name endings by which a word without a slash is a path.
-const ENDINGS: &[&str] = &[
+/// File extensions by which a word without a slash is a path.
+const FILE_EXTENSIONS: &[&str] = &[
     "bash", "bat", "c", "cc", "cfg", "cjs", "conf", "cpp", "cs", "css", "csv", "db", "diff", "env",
     "erl", "ex", "go", "gz", "h", "hpp", "hs", "html", "ini", "ipynb", "java", "jpg", "js", "json",
     "jsonl", "jsx", "kt", "lock", "log", "lua", "md", "mjs", "patch", "pdf", "php", "pl", "png",
@@ -30,21 +30,21 @@ const ENDINGS: &[&str] = &[
     "toml", "ts", "tsx", "txt", "vue", "xml", "yaml", "yml", "zip",
 ];
 
-/// The words that carry facts.
+/// Returns the words of a text that carry facts.
 pub fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)> {
     text.split(is_word_boundary)
         // Longer stretches without a boundary are data (base64, minified code): splitting them would
         // give thousands of false identifiers.
-        .filter(|word| !word.is_empty() && word.len() <= 4 * LONGEST)
+        .filter(|word| !word.is_empty() && word.len() <= 4 * MAX_WORD_BYTES)
         .flat_map(split_word)
         .filter_map(|word| classify_word(word).map(|kind| (kind, word)))
 }
 
-/// What a single word is, if it carries a fact.
+/// Classifies a single word; `None` if it carries no fact.
 #[must_use]
 pub fn classify_word(word: &str) -> Option<FactKind> {
-    // One character carries no fact that could be searched for.
-    if word.len() > LONGEST || word.len() < 2 || word.chars().any(char::is_whitespace) {
+    // A single byte carries no fact that could be searched for.
+    if word.len() > MAX_WORD_BYTES || word.len() < 2 || word.chars().any(char::is_whitespace) {
         return None;
     }
     // Addresses first: they contain paths and numbers.
@@ -60,25 +60,25 @@ pub fn classify_word(word: &str) -> Option<FactKind> {
     is_identifier(word).then_some(FactKind::Identifier)
 }
 
-/// What two ways of writing one value have in common: `$30` and `30`.
+/// Strips currency signs and `%`, so that two spellings of one value are equal: `$30` and `30`.
 #[must_use]
 pub fn normalize_value(word: &str) -> &str {
     word.trim_start_matches(['$', '€', '£', '+'])
         .trim_end_matches('%')
 }
 
-/// Whether a word names a file or a folder: it has a slash between names, or a file name's ending.
+/// Whether a word names a file or a folder: it has a slash between names, or a known file extension.
 #[must_use]
 pub fn is_path(word: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@~#%[]*?$ \\:".contains(c);
-    if word.len() > LONGEST || !word.chars().all(plain) || word.contains("//") {
+    if word.len() > MAX_WORD_BYTES || !word.chars().all(plain) || word.contains("//") {
         return false;
     }
     let letters = word.chars().any(char::is_alphabetic);
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     let ending = name.rsplit_once('.').is_some_and(|(stem, ending)| {
         let ending = ending.to_ascii_lowercase();
-        !stem.is_empty() && ENDINGS.binary_search(&ending.as_str()).is_ok()
+        !stem.is_empty() && FILE_EXTENSIONS.binary_search(&ending.as_str()).is_ok()
     });
     // "and/or" is no path, "a/b/c" and "./a" are.
     let rooted = word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../");
@@ -112,7 +112,7 @@ fn is_identifier(word: &str) -> bool {
     mail || ticket || (digits > 0 && letters > 0 && word.len() > 2)
 }
 
-/// Cuts `key=value`, `path:12:` and the like, unless the whole is one thing.
+/// Splits `key=value`, `path:12:` and the like, unless the word is a URL, a number or an address.
 fn split_word(word: &str) -> impl Iterator<Item = &str> {
     let word = trim_punctuation(word);
     let whole = word.contains("://") || is_number(word) || word.contains('@');
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn endings_are_sorted() {
         assert!(
-            ENDINGS.is_sorted(),
+            FILE_EXTENSIONS.is_sorted(),
             "{:?}",
-            ENDINGS.windows(2).find(|two| two[0] > two[1])
+            FILE_EXTENSIONS.windows(2).find(|two| two[0] > two[1])
         );
     }
 

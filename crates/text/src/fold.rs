@@ -1,6 +1,6 @@
 //! Case folding of names.
 
-/// A text in the form in which names are compared: lower case, by Unicode's rules without a language.
+/// Returns a text in lower case, the form in which names are compared: Unicode's rules, no language's special cases.
 ///
 /// ```
 /// assert_eq!(contexture_text::case_folded("GetUser"), "getuser");
@@ -8,7 +8,7 @@
 /// ```
 #[must_use]
 pub fn case_folded(text: &str) -> String {
-    // Nearly every name of a tool is ASCII, where lower case is one byte for one byte. The two branches agree on it.
+    // Nearly all tool names are ASCII, where lower-casing is per byte. Both branches agree on ASCII.
     if text.is_ascii() {
         text.to_ascii_lowercase()
     } else {

@@ -1,14 +1,14 @@
-//! Text cut into the words by which tools are found.
+//! Splits text into the words by which tools are found.
 //!
-//! `getUserInfo`, `get_user_info` and `HTTPServer2` are cut at their seams; scripts that write no spaces are cut into
-//! single characters and overlapping pairs; words are lower case and lose the commonest English endings, so that
-//! *booking flights* finds `book_flight`. The same rule cuts definitions and tasks.
+//! `getUserInfo`, `get_user_info` and `HTTPServer2` are split at their word boundaries; scripts without spaces are
+//! split into single characters and overlapping pairs; words are lower case and stripped of the commonest English
+//! endings, so that *booking flights* finds `book_flight`. The same rule applies to definitions and tasks.
 //!
-//! Not here: which words count how much (the index of `contexture-tools`).
+//! Not here: how words are weighted (the index of `contexture-tools`).
 
 use crate::unspaced::is_unspaced_in_names;
 
-/// The longest word in characters; the rest of a longer one does not count.
+/// The longest word in characters; the rest of a longer one is ignored.
 const LONGEST: usize = 40;
 
 /// Calls `visit` with each word of `text`, in order.
@@ -19,8 +19,8 @@ pub fn for_each_identifier_word(text: &str, mut visit: impl FnMut(&str)) {
     let mut ideograph: Option<char> = None;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        // Scripts without spaces have no words to cut. Single characters find everything and pairs rank what is
-        // meant above it.
+        // Scripts without spaces have no word boundaries. Single characters match everything, and pairs rank the better
+        // matches higher.
         if is_unspaced_in_names(c) {
             flush_word(&mut word, &mut length, &mut visit);
             let mut buffer = String::with_capacity(8);
@@ -39,12 +39,11 @@ pub fn for_each_identifier_word(text: &str, mut visit: impl FnMut(&str)) {
             before = None;
             continue;
         }
-        // One character of look-ahead tells `HTTPServer` (cut before `S`) from `HTTPS`.
+        // One character of look-ahead distinguishes `HTTPServer` (split before `S`) from `HTTPS`.
         if before.is_some_and(|before| is_word_boundary(before, c, chars.peek().copied())) {
             flush_word(&mut word, &mut length, &mut visit);
         }
-        // Characters beyond the limit are dropped and not begun as a new word: a blob of base64 must not fill
-        // an index.
+        // Characters beyond the limit are dropped and do not start a new word: a blob of base64 must not fill an index.
         if length < LONGEST {
             word.extend(c.to_lowercase());
             length += 1;
@@ -62,7 +61,7 @@ fn flush_word(word: &mut String, length: &mut usize, visit: &mut impl FnMut(&str
     }
 }
 
-/// `aB`, and `AB` before a small letter: `userId`, `HTTPServer`.
+/// Whether a word starts at `c`: `aB`, and `AB` before a small letter, as in `userId` and `HTTPServer`.
 fn is_word_boundary(before: char, c: char, after: Option<char>) -> bool {
     c.is_uppercase()
         && (before.is_lowercase()
@@ -70,10 +69,9 @@ fn is_word_boundary(before: char, c: char, after: Option<char>) -> bool {
             || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
 }
 
-/// An English word without its commonest endings. Coarse on purpose: both sides are cut the same way.
+/// Strips the commonest English endings. Crude on purpose: query and index are stemmed the same way.
 fn stem_word(word: &str) -> &str {
-    // The endings below are English; taking them from other languages would join words that mean different
-    // things.
+    // The endings below are English; stripping them from other languages would join words of different meaning.
     if !word.is_ascii() {
         return word;
     }
@@ -83,7 +81,7 @@ fn stem_word(word: &str) -> &str {
         .into_iter()
         .find_map(|ending| strip_ending(singular, ending));
     let stem = shorter.unwrap_or(singular);
-    // `ies` and `y` meet: `cities`, `city`; `cancelled` and `cancel`: one letter of a pair.
+    // `cities` and `city` get the same stem, and so do `cancelled` and `cancel`.
     let stem = stem
         .strip_suffix('i')
         .filter(|stem| stem.len() >= 3)
@@ -96,7 +94,7 @@ fn stem_word(word: &str) -> &str {
     }
 }
 
-/// Plural or third person goes before the other endings: `bookings`, `searches`.
+/// Strips plural or third person before the other endings: `bookings`, `searches`.
 fn strip_plural(word: &str) -> &str {
     let is_singular = word.ends_with("ss") || word.ends_with("us") || word.ends_with("is");
     if is_singular {
@@ -105,7 +103,7 @@ fn strip_plural(word: &str) -> &str {
     strip_ending(word, "s").unwrap_or(word)
 }
 
-/// The word without an ending. At least three bytes stay, because shorter stems join words that mean different things.
+/// Strips an ending. At least three bytes remain, because shorter stems join words of different meaning.
 fn strip_ending<'w>(word: &'w str, ending: &str) -> Option<&'w str> {
     word.strip_suffix(ending).filter(|stem| stem.len() >= 3)
 }

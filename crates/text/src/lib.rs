@@ -1,11 +1,11 @@
 //! Rules for plain text that several crates need: folding, words, clipping, similar names.
 //!
-//! * [`case_folded`]: the form in which names that differ only in case are equal.
-//! * [`search_terms`]: texts cut into the folded terms by which they are found, the same for every store.
-//! * [`for_each_identifier_word`]: identifiers and prose cut into lower-case words without endings, for ranking.
+//! * [`case_folded`]: the lower-case form in which names that differ only in case are equal.
+//! * [`search_terms`]: splits text into the folded terms by which it is found, the same for every store.
+//! * [`for_each_identifier_word`]: splits identifiers and prose into lower-case words without endings, for ranking.
 //! * [`fact_words`]: the paths, URLs, identifiers and numbers among the words of a text.
-//! * [`truncate_chars`] and [`one_line_title`]: the beginning of a text, counted in characters, with `…` where it was cut.
-//! * [`shorten_line`] and [`head_and_tail`]: both ends of a text, counted in bytes; [`one_line`], [`one_printable_line`].
+//! * [`truncate_chars`] and [`one_line_title`]: the beginning of a text, in characters, with `…` where it was cut.
+//! * [`shorten_line`] and [`head_and_tail`]: both ends of a text, in bytes; [`one_line`], [`one_printable_line`].
 //! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
 //!
 //! ```
@@ -23,10 +23,10 @@
 //! assert_eq!(similar_by_edit_distance("gpt5.1", ["gpt-5.1", "o3"].into_iter()), ["gpt-5.1"]);
 //! ```
 //!
-//! Invariants: every function is pure, cuts only between characters, and takes time in proportion to its input. Results
-//! are part of what callers store or show (search ranks, titles, errors), so a rule here changes for all of them at once:
-//! rules that must be able to change apart stand side by side, under names of their own. Not here: fragments, JSON and
-//! messages (`contexture-ir`), tokens (`contexture-tokens`).
+//! Invariants: every function is pure, cuts only between characters, and takes time in proportion to its input
+//! (`index_terms` also sorts). Results are part of what callers store or show (search ranks, titles, errors), so a rule
+//! here changes for all of them at once: rules that must be able to change independently are separate functions. Not
+//! here: fragments, JSON and messages (`contexture-ir`), tokens (`contexture-tokens`).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -1,17 +1,17 @@
-//! Known names that resemble an unknown one, to suggest in an error.
+//! Known names that resemble an unknown one, to be suggested in an error.
 //!
-//! Two rules stand side by side because their names differ. Models' names are short and differ in a digit or a dash, so
-//! they are compared by edit distance. Tools' names are words joined in several styles and often lack or gain a word, so
-//! they are compared without case and marks, by containment and by pairs of letters.
+//! There are two rules because the names differ. Model names are short and differ in a digit or a dash, so they are
+//! compared by edit distance. Tool names are words joined in several styles and often lack or gain a word, so they are
+//! compared without case and punctuation, by containment and by pairs of letters.
 //!
 //! Both suggest at most three names and compare at most 64 characters, so that a hostile name costs no more than an
 //! honest one.
 
 use crate::fold::case_folded;
 
-/// The most names suggested.
+/// Maximum number of suggested names.
 const SUGGESTIONS: usize = 3;
-/// The most characters of a name that are compared; no model's name is as long.
+/// Maximum number of characters compared; no model name is as long.
 const MAX_COMPARED_CHARS: usize = 64;
 
 /// The names nearest to `name` by edit distance, nearest first, at most three, and none that differ in more than a third
@@ -24,10 +24,10 @@ pub fn similar_by_edit_distance<'n>(
     let name: Vec<char> = name.chars().take(MAX_COMPARED_CHARS).collect();
     let mut ranked: Vec<(usize, &str)> = known
         .map(|candidate| (edit_distance(&name, candidate), candidate))
-        // A third of the longer name: more than a typo or a missing dash, less than another family's name.
+        // A third of the longer name: allows for a typo or a missing dash, and excludes names of other model families.
         .filter(|(distance, candidate)| distance * 3 <= name.len().max(candidate.len()))
         .collect();
-    // Ties are broken by the name, so that suggestions do not depend on the order of the table.
+    // Ties are broken by name, so that suggestions do not depend on the order of the table.
     ranked.sort_unstable();
     ranked.dedup();
     ranked
@@ -37,9 +37,9 @@ pub fn similar_by_edit_distance<'n>(
         .collect()
 }
 
-/// Levenshtein's distance, row by row.
+/// Computes the Levenshtein distance, row by row.
 fn edit_distance(a: &[char], b: &str) -> usize {
-    // One row instead of a matrix; `diagonal` holds what the row before had at the last position.
+    // One row instead of a matrix; `diagonal` is the previous row's value at the previous position.
     let mut row: Vec<usize> = (0..=a.len()).collect();
     for (i, cb) in b.chars().take(MAX_COMPARED_CHARS).enumerate() {
         let mut diagonal = i;
@@ -62,8 +62,8 @@ fn edit_distance(a: &[char], b: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Names equal but for case and marks, names of which one contains the other, and names that share most of their pairs
-/// of letters, in this order; at most three.
+/// Returns names equal except for case and punctuation, then names of which one contains the other, then names that
+/// share most of their pairs of letters; at most three.
 #[must_use]
 pub fn similar_by_letter_pairs<'n>(
     name: &str,
@@ -79,14 +79,14 @@ pub fn similar_by_letter_pairs<'n>(
     best.map(|(_, name)| name.to_owned()).collect()
 }
 
-/// How far a name is from the wanted one, in normal form with its pairs of letters; `None` if too far to be suggested.
+/// Computes the distance of a name from the wanted one, which is normalized; `None` if it is too far to be suggested.
 fn pair_distance(wanted: &str, pairs: &[(char, char)], other: &str) -> Option<usize> {
     let other = normalize_name(other);
-    // Equal but for case, dashes and underscores: certainly meant.
+    // Equal except for case, dashes and underscores: certainly meant.
     if other == wanted {
         return Some(0);
     }
-    // Two letters are contained in nearly every name, so short names do not count as contained.
+    // Two letters are contained in nearly every name, so names under three bytes do not count as contained.
     let contained = other.contains(wanted) || wanted.contains(&other);
     if contained && other.len() >= 3 && wanted.len() >= 3 {
         return Some(1);
@@ -94,8 +94,8 @@ fn pair_distance(wanted: &str, pairs: &[(char, char)], other: &str) -> Option<us
     let others = letter_pairs(&other);
     let shared = others.iter().filter(|pair| pairs.contains(pair)).count();
     let all = others.len() + pairs.len();
-    // Three tenths of all pairs in common, where one half would be every pair. The distance is a percentage, so lower
-    // is nearer.
+    // Shared pairs are at least three tenths of the pairs of both names; identical names would share one half. The
+    // distance is a percentage, so lower is closer.
     (shared * 10 >= all * 3).then(|| 2 + (all - 2 * shared.min(all / 2)) * 100 / all.max(1))
 }
 
@@ -109,7 +109,7 @@ fn normalize_name(name: &str) -> String {
 
 fn letter_pairs(name: &str) -> Vec<(char, char)> {
     let mut pairs: Vec<(char, char)> = name.chars().zip(name.chars().skip(1)).collect();
-    // Sorted and unique: a repeated pair counts once, and equality does not depend on where it stands.
+    // Sorted and unique: a repeated pair counts once, wherever it occurs.
     pairs.sort_unstable();
     pairs.dedup();
     pairs

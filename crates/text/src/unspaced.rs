@@ -1,12 +1,13 @@
-//! Scripts that put no spaces between words, so that words cannot be cut at spaces.
+//! Scripts without spaces between words, where words cannot be split at spaces.
 //!
-//! Two tables stand side by side. What they say reaches stored search indexes and the order in which tools are offered, so
-//! neither may change together with the other: the search index has its own version, tools are ranked anew in each call.
+//! The two tables are separate on purpose: one determines stored search indexes, which have a version of their own, the
+//! other how tools are ranked in each call, so each must be able to change without the other.
 
-/// Whether `c` belongs to a script that texts are searched in by pairs of characters: Han, kana, Bopomofo, Thai, Lao, Khmer,
+/// Whether `c` belongs to a script that texts are searched in by pairs of characters: Han, kana, Bopomofo, Thai, Lao,
+/// Khmer, Burmese, Tai, and Hangul, whose words carry their particles.
 /// Burmese, Tai, and Hangul, whose words carry their particles.
 ///
-/// For folded letters and digits; the digits of Thai and Burmese are words.
+/// For folded letters and digits; the digits of Thai, Lao, Khmer and Burmese count as words.
 pub(crate) fn is_unspaced_in_texts(c: char) -> bool {
     matches!(u32::from(c),
         0xE00..=0xE3A | 0xE40..=0xE4E // Thai, but not its digits
@@ -22,7 +23,7 @@ pub(crate) fn is_unspaced_in_texts(c: char) -> bool {
         | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
 }
 
-/// Whether `c` belongs to a script that names of tools and their descriptions are cut in by characters: Han, kana, Hangul
+/// Whether `c` belongs to a script in which names and descriptions of tools are split by characters: Han, kana, Hangul
 /// (whose words carry endings), Thai, Lao, Khmer, Burmese.
 pub(crate) fn is_unspaced_in_names(c: char) -> bool {
     matches!(c,
@@ -45,7 +46,7 @@ mod tests {
         for c in ['a', 'é', 'я', '1', ' '] {
             assert!(!is_unspaced_in_texts(c) && !is_unspaced_in_names(c), "{c}");
         }
-        // The digits of Thai are cut off from a name, and are words of a text.
+        // Thai digits are split off in a name, and are words in a text.
         assert!(is_unspaced_in_names('๓') && !is_unspaced_in_texts('๓'));
     }
 }

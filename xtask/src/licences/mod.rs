@@ -1,9 +1,9 @@
-//! `cargo xtask licences`: every dependency comes under terms that `deny.toml` allows.
+//! `cargo xtask licences`: every dependency has a licence that `deny.toml` allows.
 //!
-//! `deny.toml` is the only list. This check needs no tool and no network beyond what a build needs; where cargo-deny is
-//! installed, its checks of bans and sources run too. cargo-deny could check licences as well, but it has to be built where
-//! it is not installed, which takes a build machine of two cores several minutes: so this check stays. Advisories are
-//! not asked for here: they change without us.
+//! `deny.toml` is the only list. This check needs no tool and no network beyond what a build needs; if cargo-deny is
+//! installed, its checks of bans and sources run too. cargo-deny could check licences as well, but building it takes
+//! several minutes on a build machine with two cores, so this check stays. Security advisories are not checked here,
+//! because they change independently of this repository.
 
 mod spdx;
 
@@ -19,7 +19,7 @@ use crate::shell;
 
 const LIST: &str = "deny.toml";
 
-/// What we read of `deny.toml`.
+/// The part of `deny.toml` that is read here.
 #[derive(Debug, Deserialize)]
 struct DenyConfig {
     licenses: LicenceRules,
@@ -28,7 +28,7 @@ struct DenyConfig {
 #[derive(Debug, Deserialize)]
 struct LicenceRules {
     allow: Vec<String>,
-    /// Terms allowed for one crate only.
+    /// Licences allowed for one crate only.
     #[serde(default)]
     exceptions: Vec<LicenceException>,
 }
@@ -43,7 +43,7 @@ struct LicenceException {
 /// Checks every package of the lock file, those for other platforms included.
 ///
 /// # Errors
-/// When a package's terms are missing, unreadable or not allowed; all such packages are listed.
+/// If a package's licence is missing, unreadable or not allowed; all such packages are listed.
 pub(crate) fn check_licences() -> Result<()> {
     let text = fs::read_to_string(shell::workspace_root().join(LIST))
         .with_context(|| format!("cannot read {LIST}"))?;
@@ -78,10 +78,10 @@ pub(crate) fn check_licences() -> Result<()> {
     run_cargo_deny()
 }
 
-/// Why this package is not allowed, and what to do.
+/// Returns why this package is not allowed, and the remedy.
 fn find_licence_fault(package: &Package, rules: &DenyConfig) -> Option<String> {
     let name = format!("{} {}", package.name, package.version);
-    // Licence files are not read: their terms are for a person to judge.
+    // Licence files are not parsed: a person has to judge their terms.
     let Some(terms) = &package.license else {
         return Some(format!(
             "{name}: declares no licence; add an exception to {LIST} after reading it"
@@ -101,7 +101,7 @@ fn find_licence_fault(package: &Package, rules: &DenyConfig) -> Option<String> {
         .licenses
         .allow
         .iter()
-        // What is excepted for one crate is allowed for no other.
+        // An exception for one crate applies to no other.
         .chain(exceptions.flat_map(|exception| &exception.allow))
         .collect();
     let is_allowed =
@@ -113,7 +113,7 @@ fn find_licence_fault(package: &Package, rules: &DenyConfig) -> Option<String> {
     })
 }
 
-/// How often each expression occurs, most frequent first.
+/// Counts each expression, most frequent first.
 fn summarize_licences(packages: &[&Package]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for terms in packages
@@ -123,7 +123,7 @@ fn summarize_licences(packages: &[&Package]) -> String {
         *counts.entry(terms).or_default() += 1;
     }
     let mut counts: Vec<(usize, &str)> = counts.into_iter().map(|(terms, n)| (n, terms)).collect();
-    // The most frequent first; names decide between equals, so that every run prints the same.
+    // Most frequent first; ties are sorted by name, so that every run prints the same.
     counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let words: Vec<String> = counts
         .iter()
@@ -136,8 +136,7 @@ fn run_cargo_deny() -> Result<()> {
     let mut installed = shell::cargo_command();
     installed.args(["deny", "--version"]);
     if !shell::can_run(installed) {
-        // No failure: the tool is not asked of everybody, and the licences are checked above
-        // without it.
+        // Not a failure: the tool is optional, and the licences are checked above without it.
         println!("   cargo-deny is not installed; bans and sources were not checked");
         return Ok(());
     }

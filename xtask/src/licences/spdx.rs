@@ -1,30 +1,30 @@
-//! SPDX licence expressions as `Cargo.toml` has them: `AND`, `OR`, `WITH`, parentheses, and the old `/` for `OR`.
+//! SPDX licence expressions as used in `Cargo.toml`: `AND`, `OR`, `WITH`, parentheses, and the old `/` for `OR`.
 //!
 //! `AND` binds tighter than `OR`. Names are not checked against the SPDX list: a name that is not allowed is not
 //! allowed, known or not. <https://spdx.github.io/spdx-spec/v2.3/SPDX-license-expressions/>
 
-/// What one must accept.
+/// A licence expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SpdxExpression {
-    /// A licence, its exception included: `Apache-2.0 WITH LLVM-exception`.
+    /// A single licence, its exception included: `Apache-2.0 WITH LLVM-exception`.
     Licence(String),
-    /// One of these.
+    /// Any one of these.
     Any(Vec<SpdxExpression>),
-    /// Each of these.
+    /// All of these.
     All(Vec<SpdxExpression>),
 }
 
-/// Deeper nesting than this is nonsense.
+/// Maximum nesting.
 const MAX_DEPTH: usize = 32;
 
 impl SpdxExpression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// What was expected where.
+    /// What was expected, and where.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        // Parentheses need no spaces around them; with some, splitting at spaces is all the lexing
-        // there is. A slash is the old form of OR, which some manifests still have.
+        // Spaces around parentheses make splitting at spaces a sufficient lexer. A slash is the old form of OR, which
+        // some manifests still use.
         let spaced = text
             .replace('(', " ( ")
             .replace(')', " ) ")
@@ -41,7 +41,7 @@ impl SpdxExpression {
         }
     }
 
-    /// True when accepting only allowed licences is enough.
+    /// Whether the expression can be satisfied with allowed licences only.
     pub(crate) fn is_satisfied(&self, is_allowed: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Self::Licence(name) => is_allowed(name),
@@ -72,7 +72,7 @@ impl<'a> SpdxParser<'a> {
     }
 
     fn parse_or(&mut self) -> Result<SpdxExpression, String> {
-        // OR binds loosest, so it is read at the top and asks for AND below it.
+        // OR binds loosest, so it is parsed at the top and calls AND.
         let mut parts = vec![self.parse_and()?];
         while self.eat_word("OR") {
             parts.push(self.parse_and()?);
@@ -91,7 +91,7 @@ impl<'a> SpdxParser<'a> {
     fn parse_term(&mut self) -> Result<SpdxExpression, String> {
         if self.eat_word("(") {
             self.depth += 1;
-            // The text comes from other people's manifests, and each parenthesis is a call deeper.
+            // The text comes from third-party manifests, and each parenthesis adds a level of recursion.
             if self.depth > MAX_DEPTH {
                 return Err("too deep".to_owned());
             }
@@ -104,7 +104,7 @@ impl<'a> SpdxParser<'a> {
             };
         }
         let name = self.parse_name()?;
-        // A licence with an exception is one name: the list must allow both together.
+        // A licence with an exception is one name: the list must contain both together.
         if self.eat_word("WITH") {
             return Ok(SpdxExpression::Licence(format!(
                 "{name} WITH {}",
@@ -128,7 +128,7 @@ fn single_or(
     join: fn(Vec<SpdxExpression>) -> SpdxExpression,
 ) -> SpdxExpression {
     match parts.pop() {
-        // One part needs no list around it.
+        // A single part needs no list.
         Some(only) if parts.is_empty() => only,
         Some(last) => {
             parts.push(last);

@@ -1,10 +1,10 @@
-//! Who is excused from a rule, and why.
+//! Exemptions from rules, with their reasons.
 //!
-//! An entry for a size that no longer excuses anything is a finding itself.
+//! An exemption for a size that is no longer needed is itself a finding.
 
 use crate::tidy::structure::inherent_impls::Handle;
 
-/// An excuse.
+/// An exemption from a rule.
 #[derive(Debug)]
 pub(crate) struct Exemption {
     /// A path; for a function `path::function`.
@@ -15,7 +15,7 @@ pub(crate) struct Exemption {
 /// Rust files over 800 lines.
 pub(crate) const LONG_FILES: &[Exemption] = &[];
 
-/// Functions over 100 lines: only one exhaustive `match` is a good reason.
+/// Functions over 100 lines: the only good reason is one exhaustive `match`.
 pub(crate) const LONG_FUNCTIONS: &[Exemption] = &[];
 
 /// Files over 1 MB.
@@ -24,7 +24,7 @@ pub(crate) const BIG_FILES: &[Exemption] = &[Exemption {
     reason: "recorded requests carry whole images, sounds and documents; packed already",
 }];
 
-/// Source files under 40 lines that are better alone.
+/// Source files under 40 lines that are better kept separate.
 pub(crate) const SMALL_FILES: &[Exemption] = &[];
 
 /// Folders of more than 20 source files.
@@ -33,7 +33,7 @@ pub(crate) const CROWDED_FOLDERS: &[Exemption] = &[Exemption {
     reason: "one file a command",
 }];
 
-/// Types whose methods stand in one module.
+/// Types whose methods are in one module each.
 pub(crate) const HANDLES: &[Handle] = &[
     Handle {
         name: "Conversation",
@@ -52,11 +52,11 @@ pub(crate) const HANDLES: &[Handle] = &[
     },
 ];
 
-/// Names of types that more than three types of the workspace may have: so many, at most.
+/// Maximum number of type names that more than three types of the workspace share.
 pub(crate) const SHARED_TYPE_NAMES: usize = 12;
 
 /// Files outside `wire` that name one provider's format (`Format::Anthropic`) because they are about that format. All
-/// others ask what the format says of itself (`Format::spec`).
+/// others use the format's specification (`Format::spec`).
 pub(crate) const FORMAT_NAMERS: &[Exemption] = &[
     Exemption {
         what: "crates/compile/src/compiler/target.rs",

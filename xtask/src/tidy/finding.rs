@@ -1,19 +1,19 @@
-//! What a check has to say: a place, what is wrong there and what to do about it.
+//! Findings of checks: a place, what is wrong there, and the remedy.
 
 use std::fmt;
 
-/// One thing that is not as the house rules want it. Prints as `path:line: what; remedy`.
+/// A violation of a rule. Prints as `path:line: what; remedy`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     pub(crate) path: String,
-    /// Counted from 1; 0 when the finding is about the whole file.
+    /// Counted from 1; 0 if the finding is about the whole file.
     pub(crate) line: usize,
     pub(crate) what: String,
     pub(crate) remedy: String,
 }
 
 impl Finding {
-    /// A finding about one line.
+    /// Creates a finding about one line.
     pub(crate) fn on_line(
         path: &str,
         line: usize,
@@ -28,7 +28,7 @@ impl Finding {
         }
     }
 
-    /// A finding about a whole file or directory.
+    /// Creates a finding about a whole file or directory.
     pub(crate) fn on_file(path: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::on_line(path, 0, what, remedy)
     }

@@ -1,7 +1,8 @@
 //! The rules of the code base that no compiler checks: layers, purity, sizes, modules, names, comments, documents.
 //!
-//! Each check is a function from the files of the workspace to findings, in a file of its own, with tests that show it
-//! bite. `cargo xtask tidy` prints the findings; the test below makes them fail `cargo xtask test`.
+//! Each check is a function from the files of the workspace to findings, in a file of its own, with tests that prove
+//! that it finds violations. `cargo xtask tidy` prints the findings; the test below makes `cargo xtask test` fail on
+//! them.
 
 mod exempt;
 mod files;
@@ -53,10 +54,10 @@ const CHECKS: &[TidyCheck] = &[
     api_files::check_unused_items,
 ];
 
-/// Prints every finding, and the files worth a second look.
+/// Prints every finding, and the files that should be reviewed.
 ///
 /// # Errors
-/// When there is a finding, or the workspace cannot be read.
+/// If there is a finding, or the workspace cannot be read.
 pub(crate) fn run_checks() -> Result<()> {
     let workspace = Workspace::load()?;
     let findings = collect_findings(&workspace);

@@ -44,8 +44,7 @@ impl Memo {
 
     /// A small number that stands for a name as long as this memo lives.
     pub(crate) fn variant_id(&mut self, name: &str) -> u32 {
-        // A linear search: a process knows a handful of targets, and a key of four bytes keeps entries
-        // small.
+        // A linear search: a process knows a handful of targets, and a key of four bytes keeps entries small.
         let at = self.names.iter().position(|known| known == name);
         let at = at.unwrap_or_else(|| {
             self.names.push(name.to_owned());

@@ -117,8 +117,7 @@ fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionErr
     }
 }
 
-/// Every call is answered before anybody else speaks, every output answers a call, and no id is used
-/// twice.
+/// Every call is answered before anybody else speaks, every output answers a call, and no id is used twice.
 fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
     let theirs = sealed.blocks.iter().zip(sealed.owners);
     let mut theirs = theirs.filter(|(_, owner)| owner.is_some());

@@ -90,8 +90,7 @@ pub(crate) fn select_for_model(
         // bookkeeping as well.
         if !item.audience.model {
             hidden.push((index, OmitReason::Audience));
-        // Our own namespace: state entries and notes of the host that share the path but are no
-        // conversation.
+        // Our own namespace: state entries and notes of the host that share the path but are no conversation.
         } else if item.item.kind().starts_with("ctx:") {
             hidden.push((index, OmitReason::Bookkeeping));
         } else {

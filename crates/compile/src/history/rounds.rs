@@ -93,8 +93,7 @@ impl History {
     ) {
         let (first_entry, first_piece) = (self.entries.len(), self.blocks.len());
         let mut pieces = lowerer.lower_items(&entries, memo);
-        // Blocks count entries from the beginning of what was lowered; the history counts from its
-        // own.
+        // Blocks count entries from the beginning of what was lowered; the history counts from its own.
         for piece in &mut pieces {
             piece.entries.start += first_entry;
             piece.entries.end += first_entry;

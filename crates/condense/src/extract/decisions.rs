@@ -1,14 +1,14 @@
-//! Sentences that decide something.
+//! Finds sentences that state a decision.
 //!
-//! The rules know English words only. What they miss is missing from the list of decisions, not from the
-//! conversation: every fact in it is found elsewhere.
+//! The rules know English words only. A decision they miss is missing from the list of decisions, while the facts in it
+//! are still found by the other readers.
 
 use contexture_ir::Role;
 
-/// The shortest and the longest sentence that is taken for a decision, in bytes.
+/// Length of a sentence that may be a decision, in bytes.
 const DECISION: std::ops::RangeInclusive<usize> = 12..=280;
 
-/// By which words a person decides.
+/// Words that mark a decision of a person.
 const PERSON: &[&str] = &[
     "must ",
     "must not",
@@ -35,7 +35,7 @@ const PERSON: &[&str] = &[
     "cancel",
 ];
 
-/// By which words a model decides.
+/// Words that mark a decision of a model.
 const MODEL: &[&str] = &[
     "decided",
     "i will ",
@@ -62,17 +62,17 @@ const MODEL: &[&str] = &[
     "successfully",
 ];
 
-/// The sentences of a text that decide something, in order.
+/// Returns the sentences of a text that state a decision, in order.
 pub(crate) fn decision_sentences(role: Role, text: &str) -> impl Iterator<Item = &str> {
     let words = if role == Role::User { PERSON } else { MODEL };
     split_sentences(text).filter(move |sentence| {
         let lower = sentence.to_lowercase();
-        // Very short sentences decide nothing, very long ones are data.
+        // Very short sentences state no decision, very long ones are data.
         DECISION.contains(&sentence.len()) && words.iter().any(|word| lower.contains(word))
     })
 }
 
-/// A text's sentences: cut at line ends and behind `.`, `!`, `?` before white space.
+/// Splits a text into sentences: at line ends, and after `.`, `!` or `?` before white space.
 fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut rest = line;

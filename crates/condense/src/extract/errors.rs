@@ -1,6 +1,6 @@
-//! Lines that tell of errors, and exit codes, in the outputs of tools.
+//! Finds lines that report errors, and exit codes, in outputs of tools.
 
-/// Words by which a line tells of an error, in lower case.
+/// Words that mark a line that reports an error, in lower case.
 const WORDS: &[&str] = &[
     "error",
     "exception",
@@ -24,19 +24,19 @@ const WORDS: &[&str] = &[
     "forbidden",
     "aborted",
 ];
-/// The most lines one output gives.
-const MOST: usize = 40;
+/// Maximum number of lines taken from one output.
+const MAX_LINES: usize = 40;
 
-/// The lines that tell of errors, in order.
+/// Returns the lines that report errors, in order.
 pub(crate) fn find_error_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && is_error_line(line))
-        .take(MOST)
+        .take(MAX_LINES)
 }
 
 fn is_error_line(line: &str) -> bool {
-    // The beginning tells; what is longer than a screen's line is data.
+    // Only the start of a line is checked: the rest of a very long line is data.
     let end = (0..=line.len().min(400))
         .rev()
         .find(|at| line.is_char_boundary(*at));
@@ -47,7 +47,7 @@ fn is_error_line(line: &str) -> bool {
     WORDS.iter().any(|word| lower.contains(word))
 }
 
-/// The exit code that an output tells: a field of its JSON, or a line that says so.
+/// Returns the exit code that an output reports: in a field of its JSON, or on a line of text.
 pub(crate) fn exit_code(output: &str) -> Option<i32> {
     const FIELDS: [&str; 8] = [
         "\"exit_code\"",
@@ -59,7 +59,7 @@ pub(crate) fn exit_code(output: &str) -> Option<i32> {
         "non-zero exit status",
         "exit status",
     ];
-    // Quoted field names are looked for in JSON only: elsewhere they are quotations.
+    // Quoted field names count in JSON only: elsewhere they are quotations.
     let json = output.trim_start().starts_with('{');
     let lower = output.to_ascii_lowercase();
     FIELDS
@@ -71,7 +71,7 @@ pub(crate) fn exit_code(output: &str) -> Option<i32> {
         })
 }
 
-/// The number that stands next, behind a colon, an equals sign, `is` or nothing.
+/// Parses the number that follows, after a colon, an equals sign, `is` or nothing.
 fn leading_number(text: &str) -> Option<i32> {
     let text = text.trim_start_matches([':', '=', ' ', '\t']);
     let text = text.strip_prefix("is ").unwrap_or(text);

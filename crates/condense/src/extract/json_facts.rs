@@ -1,10 +1,10 @@
-//! The facts of JSON: short values under the names they have there.
+//! Reads facts from JSON: short values with their names.
 //!
-//! `{"price": 523, "flight": {"number": "HAT017"}}` says `price: 523` and `number: HAT017`. The same name
-//! anywhere gathers all its values, each once, in the order they came. Where a name itself carries a fact
-//! (`{"payment_methods": {"card_77": …}}`), it is a value of the name above it.
+//! `{"price": 523, "flight": {"number": "HAT017"}}` gives `price: 523` and `number: HAT017`. All values of one name are
+//! collected, each once, in the order in which they occur. A name that carries a fact itself (`{"payment_methods":
+//! {"card_77": …}}`) is a value of the name above it.
 //!
-//! Not here: long strings, which are texts and read as such ([`contexture_text::fact_words`]).
+//! Not here: long strings, which are read as text ([`contexture_text::fact_words`]).
 
 use contexture_ir::Fields;
 use indexmap::{IndexMap, IndexSet};
@@ -12,15 +12,15 @@ use serde_json::value::RawValue;
 
 use contexture_text::fact_words::{FactKind, classify_word};
 
-/// Strings up to this length are values, longer ones texts, in bytes.
+/// Maximum length of a string that is a value, in bytes; longer strings are texts.
 const SHORT: usize = 64;
-/// What is nested deeper is read as a text.
+/// Nesting depth from which JSON is read as a text.
 const DEEPEST: usize = 24;
 
-/// Values by name, both in the order they came.
+/// Values by name, both in the order in which they occur.
 pub(crate) type ValuesByName = IndexMap<String, IndexSet<String>>;
 
-/// Reads a JSON object or array; `None` if the text is none. `text` is given what is no value.
+/// Reads a JSON object or array; `None` if the text is neither. Calls `text` with everything that is not a value.
 pub(crate) fn collect_json_facts(
     json: &str,
     facts: &mut ValuesByName,
@@ -35,7 +35,7 @@ pub(crate) fn collect_json_facts(
     Some(())
 }
 
-/// Numbers stay as they are written.
+/// Collects the facts of one JSON value. Numbers stay as they are written.
 fn walk_json(
     name: &str,
     json: &str,
@@ -44,7 +44,7 @@ fn walk_json(
     text: &mut dyn FnMut(&str),
 ) {
     match json.as_bytes().first() {
-        // Bounds the recursion; hostile output may be nested without end.
+        // Bounds the recursion: hostile output may be nested arbitrarily deep.
         Some(b'{' | b'[') if depth == DEEPEST => text(json),
         Some(b'{') => walk_object(name, json, depth, facts, text),
         Some(b'[') => {
@@ -56,7 +56,7 @@ fn walk_json(
         Some(b'"') => {
             let value: String = serde_json::from_str(json).unwrap_or_default();
             let short = value.trim();
-            // Long strings are prose or code: their words are read one by one.
+            // Long strings are prose or code, whose words are read one by one.
             if short.len() > SHORT || short.contains('\n') {
                 text(short);
             } else if !short.is_empty() {
@@ -80,15 +80,15 @@ fn walk_object(
     };
     for (key, value) in fields.iter() {
         let value = value.get();
-        let telling = matches!(
+        let is_fact_key = matches!(
             classify_word(key),
             Some(FactKind::Identifier | FactKind::Number | FactKind::Path)
         ) && value.starts_with(['{', '[']);
-        // The key is a value itself, such as an id that names its record.
-        if telling {
+        // The key itself is a value, such as an id that names its record.
+        if is_fact_key {
             add_value(facts, name, key.to_owned());
         }
-        let name = if telling { name } else { key };
+        let name = if is_fact_key { name } else { key };
         walk_json(name, value, depth + 1, facts, text);
     }
 }

@@ -1,11 +1,11 @@
-//! What a shell command reads and writes, as far as its words show it.
+//! Finds the files that a shell command reads and writes, as far as its words show.
 //!
-//! This is no shell: variables, substitutions and globs stay as they are written. A path that a command
-//! names is given, with whether the command changes it.
+//! This is not a shell: variables, substitutions and globs stay as written. Each path that a command names is returned,
+//! with whether the command changes it.
 
 use contexture_text::fact_words::is_path;
 
-/// What happens to a file.
+/// How a command accesses a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileAccess {
     Reads,
@@ -19,25 +19,25 @@ const WRITERS: &[&str] = &[
     "truncate",
 ];
 const REMOVERS: &[&str] = &["rm", "rmdir", "shred", "unlink"];
-/// Programs whose words are no files.
-const SPEAKERS: &[&str] = &[
+/// Programs whose arguments are not files.
+const PROGRAMS_WITHOUT_FILES: &[&str] = &[
     "echo", "export", "kill", "printf", "read", "sleep", "true", "exit",
 ];
-/// Programs whose first word is a script or a pattern.
-const SCRIPTED: &[&str] = &[
+/// Programs whose first argument is a script or a pattern.
+const PROGRAMS_WITH_SCRIPT: &[&str] = &[
     "awk", "egrep", "fgrep", "gawk", "grep", "jq", "perl", "rg", "sed",
 ];
-/// Programs that are given files without an ending.
+/// Programs whose arguments are files even without an extension.
 const READERS: &[&str] = &[
     "cat", "cd", "diff", "file", "head", "less", "ls", "more", "nl", "open", "source", "stat",
     "strings", "tail", "tree", "wc",
 ];
-/// Programs that run another.
+/// Programs that run another program.
 const PREFIXES: &[&str] = &[
     "builtin", "command", "env", "nice", "nohup", "sudo", "time", "timeout", "xargs",
 ];
 
-/// The files that a command touches, in the order it names them.
+/// Returns the files that a command touches, in the order in which it names them.
 pub(crate) fn touched_files(command: &str) -> Vec<(FileAccess, String)> {
     let mut found = Vec::new();
     for words in split_commands(command) {
@@ -58,8 +58,8 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
     let Some(program) = words.next() else { return };
     let program = program.text.rsplit('/').next().unwrap_or_default();
     let mut words: Vec<&ShellWord> = words.collect();
-    if SCRIPTED.contains(&program) {
-        // The first word is code, not a file, though it may look like a path.
+    if PROGRAMS_WITH_SCRIPT.contains(&program) {
+        // The first argument is code, not a file, though it may look like a path.
         let script = words.iter().position(|word| !word.text.starts_with('-'));
         script.map(|at| words.remove(at));
     }
@@ -83,15 +83,16 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
         }
         _ => FileAccess::Reads,
     };
-    // Their words are messages; `git commit -m` has one that often names files.
-    let silent = SPEAKERS.contains(&program) || git.is_some_and(|verb| verb == "commit");
+    // Their arguments are messages; that of `git commit -m` often names files.
+    let silent =
+        PROGRAMS_WITHOUT_FILES.contains(&program) || git.is_some_and(|verb| verb == "commit");
     let whole = READERS.contains(&program) || touch != FileAccess::Reads;
     // The target of a copy or a move; options may follow it.
     let last = words.iter().rposition(|word| !word.text.starts_with('-'));
     let mut redirect = None;
     for (at, word) in words.iter().enumerate() {
         match (redirect.take(), word.text.as_str()) {
-            // The next word is a file whatever the program is.
+            // The word after a redirection is a file, whatever the program.
             (_, ">" | ">>") => redirect = Some(FileAccess::Writes),
             (_, "<") => redirect = Some(FileAccess::Reads),
             (Some(touch), path) if !path.starts_with(['&', '/']) || is_path(path) => {
@@ -103,7 +104,7 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
                 let named = is_path(path) && (whole || !path.contains(char::is_whitespace))
                     || whole && git.is_none() && is_file_name(path);
                 let touch = match program {
-                    // The last is written, the others are read.
+                    // The last argument is written, the others are read.
                     "cp" | "ln" | "rsync" | "install" if Some(at) != last => FileAccess::Reads,
                     "mv" if Some(at) != last => FileAccess::Removes,
                     _ => touch,
@@ -117,13 +118,13 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
 }
 
 fn push_file(found: &mut Vec<(FileAccess, String)>, touch: FileAccess, path: &str) {
-    // Nothing is kept there.
+    // `/dev/null` is not a file of interest.
     if path != "/dev/null" && !path.is_empty() {
         found.push((touch, path.to_owned()));
     }
 }
 
-/// Whether a word of a program that takes files can be a file's name.
+/// Whether an argument of a program that takes files can be a file name.
 fn is_file_name(word: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
     word.chars().all(allowed) && word.chars().any(char::is_alphabetic)
@@ -135,8 +136,8 @@ struct ShellWord {
     quoted: bool,
 }
 
-/// A command line cut into simple commands, and those into words. The text of here-documents is left
-/// out; redirections are words of their own.
+/// Splits a command line into simple commands and their words. Text of here-documents is left out; redirections are
+/// words of their own.
 fn split_commands(line: &str) -> Vec<Vec<ShellWord>> {
     let mut cut = CommandSplitter::default();
     let mut rest = line;
@@ -178,8 +179,7 @@ fn split_commands(line: &str) -> Vec<Vec<ShellWord>> {
     cut.done
 }
 
-/// The word that ends a here-document, and what stands behind it on its line; `rest` begins with the
-/// second `<`.
+/// Returns the delimiter of a here-document, and the rest of its line; `rest` starts with the second `<`.
 fn heredoc_tag(rest: &str) -> (Option<String>, &str) {
     // `<<<` is followed by a word, not by lines.
     let lines = !rest.starts_with("<<");
@@ -194,7 +194,7 @@ fn heredoc_tag(rest: &str) -> (Option<String>, &str) {
     ((lines && !tag.is_empty()).then_some(tag), behind)
 }
 
-/// What stands behind the here-document's last line; nothing if it has none.
+/// Returns what follows the here-document's last line; nothing if the document has no end.
 fn skip_heredoc<'a>(text: &'a str, tag: &str) -> &'a str {
     let mut rest = text;
     while !rest.is_empty() {
@@ -213,14 +213,14 @@ struct CommandSplitter {
     words: Vec<ShellWord>,
     word: ShellWord,
     quote: Option<char>,
-    /// What ends the here-documents that begin behind this line.
+    /// Delimiters of the here-documents that start after this line.
     heredoc_tags: Vec<String>,
 }
 
 impl CommandSplitter {
-    /// `>` and `<` are words of their own; one to another descriptor is none.
+    /// Adds `>` or `<` as a word of its own; a redirection to a descriptor adds no word.
     fn push_redirect<'a>(&mut self, c: char, rest: &'a str) -> &'a str {
-        // The 2 of `2>` belongs to it.
+        // The 2 of `2>` belongs to the redirection.
         if self.word.text.chars().all(|c| c.is_ascii_digit()) {
             self.word.text.clear();
         }

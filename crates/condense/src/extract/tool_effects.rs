@@ -1,8 +1,8 @@
-//! What a tool call does: which files it touches, which command it runs, which list of tasks it sets.
+//! Effects of a tool call: which files it touches, which command it runs, which tasks it sets.
 //!
-//! Tools are told by their names and the names of their arguments: shells, the editors of Claude Code, Codex
-//! and SWE-agent, `str_replace_editor`, `apply_patch`, lists of tasks. Any other tool's arguments that are
-//! named like paths are paths, and the tool's name says whether it changes them.
+//! Tools are recognised by their names and the names of their arguments: shells, the editors of Claude Code, Codex and
+//! SWE-agent, `str_replace_editor`, `apply_patch`, task lists. For any other tool, arguments that are named like paths
+//! are paths, and the tool's name says whether it changes them.
 
 use contexture_ir::{Fields, FunctionCall};
 use serde_json::value::RawValue;
@@ -10,20 +10,20 @@ use serde_json::value::RawValue;
 use crate::extract::shell::{self, FileAccess};
 use contexture_text::fact_words::is_path;
 
-/// What one call does.
+/// Effects of one call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolEffects {
     pub(crate) files: Vec<(FileAccess, String)>,
     pub(crate) command: Option<String>,
-    /// The tasks as this call sets them: text, and whether it is done. `None`: it sets none.
+    /// The tasks that this call sets, with whether they are done; `None` if it sets none.
     pub(crate) tasks: Option<Vec<(String, bool)>>,
-    /// Whether it changes the file that was opened last.
+    /// Whether it changes the file that was opened last, which it does not name.
     pub(crate) edits_open_file: bool,
     /// Whether it opens the first of its files.
     pub(crate) opens: bool,
 }
 
-/// Arguments that are paths.
+/// Names of arguments that are paths.
 const PATHS: &[&str] = &[
     "absolute_path",
     "abs_path",
@@ -46,11 +46,11 @@ const PATHS: &[&str] = &[
     "relative_workspace_path",
     "target_file",
 ];
-/// Arguments that are paths if they look like it.
+/// Names of arguments that are paths if their values look like paths.
 const ENDS: &[&str] = &["destination", "from", "source", "target", "to"];
-/// Arguments that are commands.
+/// Names of arguments that are commands.
 const COMMANDS: &[&str] = &["command", "cmd", "script", "command_line"];
-/// Words of tools' names that change files.
+/// Words in names of tools that change files.
 const CHANGING: &[&str] = &[
     "append",
     "apply",
@@ -73,7 +73,7 @@ const CHANGING: &[&str] = &[
     "write",
 ];
 const REMOVING: &[&str] = &["delete", "remove", "rm", "unlink"];
-/// Words of tools' names that run commands.
+/// Words in names of tools that run commands.
 const SHELLS: &[&str] = &[
     "bash",
     "shell",
@@ -85,39 +85,39 @@ const SHELLS: &[&str] = &[
     "sh",
     "zsh",
 ];
-/// Arguments that hold the text of a patch.
+/// Names of arguments that contain the text of a patch.
 const PATCHES: &[&str] = &["input", "patch", "diff", "patch_text"];
 
 impl ToolEffects {
-    /// What a call does.
+    /// Determines the effects of a call.
     pub(crate) fn of_call(call: &FunctionCall) -> Self {
-        let mut deeds = Self::default();
+        let mut effects = Self::default();
         let words = split_identifier(&call.name);
         let is = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
         let Ok(arguments) = Fields::parse(call.arguments.trim()) else {
-            // Free-form tools are given text.
-            deeds.add_patched_files(&call.arguments);
-            if is(SHELLS) && deeds.files.is_empty() {
-                deeds.add_command(call.arguments.trim());
+            // Free-form tools take text instead of JSON.
+            effects.add_patched_files(&call.arguments);
+            if is(SHELLS) && effects.files.is_empty() {
+                effects.add_command(call.arguments.trim());
             }
-            return deeds;
+            return effects;
         };
-        // A command says itself what it touches; the other arguments are about how it is run.
+        // A command itself shows what it touches; the other arguments are about how it is run.
         if is(SHELLS) || words.iter().any(|word| word == "run") {
             let command = arguments.get(COMMANDS).and_then(command_text);
             if let Some(command) = command {
-                deeds.add_command(&command);
-                return deeds;
+                effects.add_command(&command);
+                return effects;
             }
         }
-        deeds.tasks = parse_tasks(&arguments);
-        // str_replace_editor says in an argument what it does.
+        effects.tasks = parse_tasks(&arguments);
+        // `str_replace_editor` names its operation in an argument.
         let verb = arguments
             .get(&["command", "action", "operation"])
             .and_then(string_value);
         let verb_words = verb.map(|verb| split_identifier(&verb)).unwrap_or_default();
         let does = |list: &[&str]| verb_words.iter().any(|word| list.contains(&word.as_str()));
-        // `str_replace_editor` with `view` reads, though its name says otherwise.
+        // `str_replace_editor` with `view` reads, although its name says otherwise.
         let views = does(&["view", "read", "open", "list", "search"]);
         let touch = if does(REMOVING) || is(REMOVING) {
             FileAccess::Removes
@@ -130,20 +130,20 @@ impl ToolEffects {
             let path = PATHS.contains(&name)
                 || ENDS.contains(&name) && string_value(value).is_some_and(|text| is_path(&text));
             if path {
-                deeds
+                effects
                     .files
                     .extend(string_values(value).into_iter().map(|path| (touch, path)));
             } else if PATCHES.contains(&name)
                 && let Some(text) = string_value(value)
             {
-                deeds.add_patched_files(&text);
+                effects.add_patched_files(&text);
             }
         }
-        deeds.files.retain(|(_, path)| is_plausible_path(path));
+        effects.files.retain(|(_, path)| is_plausible_path(path));
         // Some editors open a file first and then edit without naming it again.
-        deeds.edits_open_file = touch == FileAccess::Writes && deeds.files.is_empty();
-        deeds.opens = is(&["open", "create", "view", "goto", "read"]);
-        deeds
+        effects.edits_open_file = touch == FileAccess::Writes && effects.files.is_empty();
+        effects.opens = is(&["open", "create", "view", "goto", "read"]);
+        effects
     }
 
     fn add_command(&mut self, command: &str) {
@@ -153,7 +153,7 @@ impl ToolEffects {
         self.command = Some(command.to_owned());
     }
 
-    /// The files of a patch, be it Codex's or a unified diff.
+    /// Adds the files of a patch, in Codex's format or as a unified diff.
     fn add_patched_files(&mut self, text: &str) {
         const MARKS: [(&str, FileAccess); 5] = [
             ("*** Update File: ", FileAccess::Writes),
@@ -173,7 +173,7 @@ impl ToolEffects {
     }
 }
 
-/// The tasks of a list that a tool sets: `todos`, `plan` or `tasks`, of objects with a text and a status.
+/// Parses the tasks of a task list: `todos`, `plan` or `tasks`, objects with a text and a status.
 fn parse_tasks(arguments: &Fields<'_>) -> Option<Vec<(String, bool)>> {
     let list = arguments.get(&["todos", "plan", "tasks"])?;
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
@@ -194,7 +194,7 @@ fn parse_tasks(arguments: &Fields<'_>) -> Option<Vec<(String, bool)>> {
     Some(list.iter().filter_map(read).collect())
 }
 
-/// A command's text: a string, or words of which a shell's `-c` runs the last.
+/// Returns a command's text: a string, or a list of words, of which a shell's `-c` runs the last.
 fn command_text(value: &RawValue) -> Option<String> {
     if let Some(text) = string_value(value) {
         return Some(text);
@@ -221,7 +221,7 @@ fn string_values(value: &RawValue) -> Vec<String> {
     }
 }
 
-/// Whether a text can be a path: one line, no address, not too long.
+/// Whether a text can be a path: one line, not a URL, not too long.
 fn is_plausible_path(path: &str) -> bool {
     !path.is_empty()
         && path.len() <= 1_024
@@ -229,7 +229,7 @@ fn is_plausible_path(path: &str) -> bool {
         && !path.chars().any(char::is_control)
 }
 
-/// The words of a name, `camelCase`, `snake_case` or with dots, in lower case.
+/// Splits a name in `camelCase`, `snake_case` or with dots into words in lower case.
 fn split_identifier(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
@@ -254,14 +254,14 @@ mod tests {
     use super::*;
 
     fn check(name: &str, arguments: &str, files: &[(FileAccess, &str)], command: Option<&str>) {
-        let deeds = ToolEffects::of_call(&FunctionCall::new("c", name, arguments));
-        let found: Vec<(FileAccess, &str)> = deeds
+        let effects = ToolEffects::of_call(&FunctionCall::new("c", name, arguments));
+        let found: Vec<(FileAccess, &str)> = effects
             .files
             .iter()
             .map(|(touch, path)| (*touch, path.as_str()))
             .collect();
         assert_eq!(found, files, "{name} {arguments}");
-        assert_eq!(deeds.command.as_deref(), command, "{name} {arguments}");
+        assert_eq!(effects.command.as_deref(), command, "{name} {arguments}");
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Builds a manifest from items.
 //!
 //! The items are read once, in order: what the user and the model say, what calls do, and what their
-//! outputs report. Reasoning is skipped: it is the model's own, and what it decides shows in a message
-//! or a call.
+//! outputs report. Reasoning is skipped: it is internal to the model, and its decisions show in messages and calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +23,19 @@ use crate::manifest::data::{
     NamedValues, Speaker,
 };
 
-/// The most that is kept of a user's message, in bytes.
+/// Maximum length stored of a user's message, in bytes.
 const MAX_USER_MESSAGE_BYTES: usize = 280;
-/// The most that is kept of a command, in bytes.
+/// Maximum length stored of a command, in bytes.
 const COMMAND: usize = 200;
-/// The most that is kept of an error line or a task, in bytes.
+/// Maximum length stored of an error line or a task, in bytes.
 const ERROR: usize = 240;
-/// The length in bytes from which an output gets a link.
+/// Minimum length of an output that gets a link, in bytes.
 const MIN_LINKED_BYTES: usize = 2_000;
 
 impl Manifest {
     /// Builds the manifest of a span, in the order of its items. Pass only items that models may read.
     ///
-    /// Compactions among the items are not read: what they stand for is in the span itself.
+    /// Compactions among the items are not read: what they replace is in the span itself.
     #[must_use]
     pub fn from_items(items: &[CoveredItem<'_>]) -> Self {
         let mut gathered = ManifestBuilder::default();
@@ -60,8 +59,8 @@ impl Manifest {
         gathered.build_manifest(items.len())
     }
 
-    /// The same manifest without the identifiers, numbers, paths, URLs and named values that occur in
-    /// `in_view`, the items that stay visible beside it.
+    /// Removes the identifiers, numbers, paths, URLs and named values that also occur in `in_view`, the items that stay
+    /// visible beside the manifest.
     #[must_use]
     pub fn without_identifiers(mut self, in_view: &[CoveredItem<'_>]) -> Self {
         let view = Self::from_items(in_view);
@@ -88,7 +87,7 @@ impl Manifest {
     }
 }
 
-/// Distinct texts, each with the index of its first item and the number of its occurrences.
+/// Distinct texts, each with the index of the first item that contains it and the number of its occurrences.
 type TextOccurrences = IndexMap<String, (usize, usize)>;
 
 #[derive(Default)]
@@ -143,7 +142,7 @@ impl ManifestBuilder {
             if text.len() <= MAX_USER_MESSAGE_BYTES {
                 return; // Kept whole, including its decisions.
             }
-            // Somebody may have pasted a log.
+            // A long message may be a pasted log.
             for line in errors::find_error_lines(&text) {
                 count_text(&mut self.errors, index, shorten_line(line, ERROR));
             }
@@ -173,7 +172,7 @@ impl ManifestBuilder {
                 text: shorten_line(&text, ERROR),
                 times: 1,
             };
-            // A task list replaces the one before it.
+            // A task list replaces the previous one.
             self.tasks = open.map(entry).collect();
         } else {
             self.add_structured_text(&call.arguments);
@@ -203,7 +202,7 @@ impl ManifestBuilder {
             times: 0,
         };
         let entry = self.commands.entry(command.to_owned()).or_insert(entry);
-        // The index is that of the last run, whose result still holds.
+        // The index of the last run, whose result applies.
         entry.index = index;
         entry.times += 1;
     }
@@ -216,7 +215,7 @@ impl ManifestBuilder {
     ) {
         let index = covered.index;
         let text = covered.item.text();
-        // The output's own error flag, which is set independently of what the text says.
+        // The output's own error flag, which is independent of its text.
         let failed = output.is_error == Some(true);
         if let Some(entry) = call
             .as_ref()
@@ -294,11 +293,11 @@ impl ManifestBuilder {
     }
 
     fn build_manifest(self, items: usize) -> Manifest {
-        // Files and commands have lists of their own and need no second mention.
+        // Files and commands have lists of their own.
         let (files, commands) = (self.files, self.commands);
         let is_listed = |value: &String| files.contains_key(value) || commands.contains_key(value);
         let named = unlisted_values(self.named, is_listed);
-        // A value is more useful under its name than in a bare list.
+        // A value is more useful with its name than in a plain list.
         let known: BTreeSet<&str> = named
             .iter()
             .flat_map(|named| named.values.iter().map(|value| normalize_value(value)))
@@ -336,7 +335,7 @@ impl ManifestBuilder {
     }
 }
 
-/// The named values that are not in another list, each on one line.
+/// Returns the named values that are not in another list, each on one line.
 fn unlisted_values(named: ValuesByName, is_listed: impl Fn(&String) -> bool) -> Vec<NamedValues> {
     let mut named: Vec<NamedValues> = named
         .into_iter()
@@ -364,12 +363,12 @@ fn into_entries(seen: TextOccurrences) -> Vec<ManifestEntry> {
         .collect()
 }
 
-/// A line without the line number that a file viewer put in front of it.
+/// Strips the line number that a file viewer put before a line.
 fn strip_line_number(line: &str) -> &str {
     let text = line.trim_start();
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
     match behind.strip_prefix([':', '\t', '→', '|']) {
-        // 10:30 is a time.
+        // `10:30` is a time, not a line number.
         Some(rest)
             if behind.len() < text.len() && !rest.starts_with(|c: char| c.is_ascii_digit()) =>
         {
@@ -430,7 +429,7 @@ mod tests {
     fn output_answers_the_nearest_step_with_an_open_call() {
         let items = [run("make"), output(true), run("make test"), output(false)];
         check(&items, &[("make", true), ("make test", false)], 0);
-        // A retried call: the last attempt is the answered one.
+        // A retried call: the output belongs to the last attempt.
         let items = [run("make"), run("make test"), output(true)];
         check(&items, &[("make", false), ("make test", true)], 1);
     }

@@ -1,6 +1,6 @@
-//! The manifest: what a span of items held, as data.
+//! The manifest: contents of a span of items, as data.
 //!
-//! Data, and nothing else: how it is made is [`crate::manifest::build`], how it is told [`crate::manifest::render`].
+//! Not here: building it ([`crate::manifest::build`]) and writing it as text ([`crate::manifest::render`]).
 
 use contexture_ir::{ContentHash, Item, Role};
 use serde::{Deserialize, Serialize};
@@ -12,68 +12,68 @@ pub struct CoveredItem<'a> {
     pub index: usize,
     /// The item itself, as stored.
     pub item: &'a Item,
-    /// Its content hash, by which it can be read again. `None`: it is not stored.
+    /// Hash of its stored bytes, by which it can be read again; `None` if it is not stored.
     pub hash: Option<ContentHash>,
 }
 
-/// What a span of items held.
+/// Contents of a span of items.
 ///
-/// Made by rules alone: the same items give the same manifest. The files that tools touched are complete;
-/// everything else is there as far as the rules see it. Its JSON is stable; unknown fields are ignored,
-/// absent ones are empty.
+/// Built by rules alone: the same items give the same manifest. The list of files is complete for the tools the rules
+/// know; everything else is as complete as the rules allow. Its JSON is stable; unknown fields are ignored, absent ones
+/// are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
-    /// How many items it stands for.
+    /// Number of items it replaces.
     pub items: usize,
-    /// What the person said, each message shortened.
+    /// Messages of the user, each shortened.
     pub asked: Vec<ManifestEntry>,
-    /// The files that tools touched, in the order they were first. Complete.
+    /// The files that tools touched, in the order of their first use.
     pub files: Vec<FileEntry>,
     /// The commands that were run.
     pub commands: Vec<CommandEntry>,
-    /// Lines that tell of errors, and outputs that are marked as errors.
+    /// Lines that report errors, and outputs that are marked as errors.
     pub errors: Vec<ManifestEntry>,
     /// Tasks that are not done, and calls without an output.
     pub open: Vec<ManifestEntry>,
-    /// Sentences that decide something.
+    /// Sentences that state a decision.
     pub decisions: Vec<Decision>,
-    /// Values of arguments and outputs under the names they had there.
+    /// Values of arguments and outputs, with the names they had there.
     pub named: Vec<NamedValues>,
     /// Identifiers in texts: words of letters and digits, mail addresses, ticket numbers.
     pub identifiers: Vec<String>,
     /// Numbers, dates and times in texts.
     pub numbers: Vec<String>,
-    /// URLs that the span names.
+    /// URLs that occur in the span.
     pub urls: Vec<String>,
-    /// Paths that texts mention, those of `files` apart.
+    /// Paths that texts mention, except those in `files`.
     pub paths: Vec<String>,
-    /// Where long outputs can be read again.
+    /// Links by which long outputs can be read again.
     pub links: Vec<LinkEntry>,
 }
 
-/// A line, with where it stands first and how often it occurs.
+/// A line of text, with its first item and the number of its occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestEntry {
     /// The index of the item on the path.
     pub index: usize,
-    /// Text in one line.
+    /// The text, on one line.
     pub text: String,
     /// How often it occurs in the span.
     pub times: usize,
 }
 
-/// A sentence that decides something.
+/// A sentence that states a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Who says it.
+    /// Author of the sentence.
     pub by: Speaker,
-    /// The sentence, with its place.
+    /// The sentence, with its item.
     #[serde(flatten)]
     pub statement: ManifestEntry,
 }
 
-/// Who says something.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -93,16 +93,16 @@ impl Speaker {
     }
 }
 
-/// What tools did to a file.
+/// What tools did with a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// The path as it was given.
+    /// The path as the tool call gave it.
     pub path: String,
-    /// How many calls read it, or named it without changing it.
+    /// How often it was read, or named without being changed.
     pub read: usize,
-    /// How many calls changed or made it.
+    /// How often it was changed or created.
     pub written: usize,
-    /// How many calls removed or moved it away.
+    /// How often it was removed or moved away.
     pub removed: usize,
 }
 
@@ -113,7 +113,7 @@ pub struct CommandEntry {
     pub index: usize,
     /// The command, shortened.
     pub command: String,
-    /// The exit code that its last output tells, if it tells one.
+    /// The exit code of its last output, if the output reports one.
     pub exit: Option<i32>,
     /// Whether its last output is marked as an error.
     pub failed: bool,
@@ -121,24 +121,24 @@ pub struct CommandEntry {
     pub times: usize,
 }
 
-/// The values that a name had.
+/// The values of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedValues {
-    /// The name; empty for values of a list that has none.
+    /// The name; empty for values of an unnamed list.
     pub name: String,
-    /// Each value once, in the order they came.
+    /// Each value once, in the order in which they occur.
     pub values: Vec<String>,
 }
 
-/// Where an item can be read again.
+/// A link by which an output can be read again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEntry {
     /// The item's index on the path.
     pub index: usize,
     /// `context://vfs/` and the hash of the item.
     pub link: String,
-    /// Which tool's output it is.
+    /// Name of the tool that gave the output.
     pub tool: String,
-    /// How long its text is, in bytes.
+    /// Length of its text in bytes.
     pub bytes: usize,
 }

@@ -1,8 +1,8 @@
 //! A manifest as text of bounded size.
 //!
-//! Files always stand in it. What else fits is taken in a fixed order of usefulness, the newest entries of
-//! a list first, and the last line says how many are left out. Every entry is one line or one
-//! word of a line, so none can pass for a heading.
+//! Files are always included. The rest is chosen in a fixed order of usefulness, in most lists the newest entries
+//! first, and the last line says how many entries are left out. Every entry is one line or one word of a line, so none
+//! can pass for a heading.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,31 +16,32 @@ use crate::manifest::sections::{
 };
 use contexture_text::fact_words::{extract_facts, normalize_value};
 
-/// How large the text may be. Files stand in it even if they alone are larger.
+/// Maximum size of the text. Files are included even if they alone exceed it.
 #[derive(Clone, Copy, Debug)]
 pub enum TextBudget<'a> {
-    /// As large as it is.
+    /// No limit on the size.
     Unlimited,
-    /// So many bytes.
+    /// At most this many bytes.
     Bytes(u64),
-    /// So many tokens.
+    /// At most this many tokens.
     Tokens(u64, &'a dyn TokenCounter),
 }
 
 /// A manifest as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestText {
-    /// The text, lines without an end.
+    /// The text, without a line feed at the end.
     pub text: String,
-    /// How many entries are left out.
+    /// Number of entries that were left out.
     pub omitted: usize,
 }
 
 impl Manifest {
-    /// The manifest as a text that fits the allowance.
+    /// Renders the manifest within a budget.
     #[must_use]
     pub fn render(&self, allowance: TextBudget<'_>) -> ManifestText {
-        // What pieces weigh alone is not quite what they weigh together: what is too much is taken off.
+        // Token counts of the pieces do not add up exactly to that of the whole text, so an excess is reserved and the
+        // selection repeated.
         let mut spare = 0;
         for _ in 0..ATTEMPTS {
             let choice = ManifestSelection::select_entries(self, allowance, spare);
@@ -49,7 +50,7 @@ impl Manifest {
             if over == 0 {
                 return text;
             }
-            // Only the excess is taken off: the next attempt is close to the budget from below.
+            // Only the excess is reserved, so the next attempt stays close to the budget.
             spare += over;
         }
         ManifestSelection::select_entries(self, allowance, u64::MAX).selected_text()
@@ -63,25 +64,25 @@ impl fmt::Display for Manifest {
     }
 }
 
-/// How often a text that is too large is made anew.
+/// Maximum number of selections; after that, files only.
 const ATTEMPTS: usize = 4;
 
-/// What of a manifest is taken.
+/// Entries selected for the text.
 struct ManifestSelection<'a> {
     manifest: &'a Manifest,
     budget: TextBudget<'a>,
     remaining: u64,
     candidates: Vec<EntryCandidate>,
-    /// The lists and the groups whose names are paid for.
+    /// Lists and groups whose headings are included in the cost.
     written_headings: BTreeSet<(Section, Option<usize>)>,
-    /// The words and values taken.
+    /// Words and values selected.
     mentioned: BTreeSet<String>,
-    /// The words of the lines taken.
+    /// Words in the selected lines.
     in_lines: BTreeSet<String>,
 }
 
 impl<'a> ManifestSelection<'a> {
-    /// What is taken if so much of the allowance is left alone.
+    /// Selects entries, leaving `spare` of the budget unused.
     fn select_entries(manifest: &'a Manifest, allowance: TextBudget<'a>, spare: u64) -> Self {
         let mut choice = Self {
             manifest,
@@ -108,7 +109,7 @@ impl<'a> ManifestSelection<'a> {
         choice
     }
 
-    /// How much a text is above the allowance.
+    /// Returns by how much a text exceeds the budget.
     fn budget_excess(&self, text: &str) -> u64 {
         match self.budget {
             TextBudget::Unlimited => 0,
@@ -118,16 +119,15 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// The names that the values have to do without, because with them not all would fit: those of the
-    /// fewest values first. A value without a name can still be searched for, one left out cannot.
+    /// Returns the groups whose names are left out because the values would not fit otherwise, those with the fewest
+    /// values first. A value without its name can still be searched for, one that is left out cannot.
     fn groups_without_names(&self) -> BTreeSet<usize> {
         let mut unnamed = BTreeSet::new();
         if matches!(self.budget, TextBudget::Unlimited) {
             return unnamed;
         }
         let mut names = Vec::new();
-        // Estimated before anything is chosen: names are dropped only as far as the values would not
-        // fit otherwise.
+        // Estimated before anything is selected: names are dropped only as far as the values would not fit otherwise.
         let mut needed = 0;
         for (group, named) in self.manifest.named.iter().enumerate() {
             let values = named.values.iter().filter(|text| is_informative(text));
@@ -153,7 +153,7 @@ impl<'a> ManifestSelection<'a> {
                 .map(|word| self.text_cost(&format!(" {word}")))
                 .sum::<u64>();
         }
-        // Fewest values first: such a name costs the most for each value it explains.
+        // Fewest values first: such a name costs the most per value.
         names.sort_unstable();
         for (_, group, name) in names {
             if needed <= self.remaining {
@@ -177,16 +177,15 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// Takes of a list what fits.
+    /// Selects the entries of a list that fit.
     fn select_section(&mut self, section: Section, which: EntryFilter) {
         let mut order = self.unselected_entries(section);
         if section != Section::Files {
-            // Newest first: what happened last matters most for going on. Files are in the order of
-            // their first use.
+            // Newest first: what happened last matters most for continuing. Files stay in the order of their first use.
             order.reverse();
         }
         if section == Section::Asked {
-            // The first says what it is all about.
+            // The first message usually states the goal, so it comes first.
             let one = order.len().min(1);
             order.rotate_right(one);
         }
@@ -195,7 +194,7 @@ impl<'a> ManifestSelection<'a> {
                 continue;
             };
             let same = normalize_value(&one.text);
-            // Said once is enough: the room goes to what is new.
+            // One mention is enough: the room goes to what is new.
             let said = self.mentioned.contains(same) || self.in_lines.contains(same);
             if said && which == EntryFilter::New {
                 let unnamed = section.layout() == EntryLayout::Words;
@@ -214,7 +213,7 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// Takes an entry, and records what the text says with it.
+    /// Selects an entry, and records the words it mentions.
     fn select_entry(&mut self, at: usize) {
         let Some(one) = self.candidates.get_mut(at) else {
             return;
@@ -235,7 +234,7 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// The entries of a list that are not taken yet, in their order.
+    /// Returns the entries of a list that are not selected yet, in their order.
     fn unselected_entries(&self, section: Section) -> Vec<usize> {
         let open =
             |one: &EntryCandidate| one.section == section && !one.is_selected && !one.is_mentioned;
@@ -246,7 +245,7 @@ impl<'a> ManifestSelection<'a> {
             .collect()
     }
 
-    /// What an entry adds to the text: itself, and the names it stands under if it is their first.
+    /// Returns the cost of an entry: itself, and the headings it needs if it is their first.
     fn entry_cost(&self, one: &EntryCandidate) -> u64 {
         let section = one.section;
         let mut cost = match section.layout() {
@@ -271,9 +270,9 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// Writes a list and its heading; nothing where no entry was taken.
+    /// Writes a list and its heading; nothing if no entry was selected.
     fn push_section_lines(&self, section: Section, lines: &mut Vec<String>) {
-        // A word that a line says, taken after it, needs no list.
+        // A word in a line that was selected after it does not need to be listed.
         let listed = |one: &&EntryCandidate| {
             section.layout() != EntryLayout::Words
                 || !self.in_lines.contains(normalize_value(&one.text))
@@ -304,8 +303,8 @@ impl<'a> ManifestSelection<'a> {
 
     fn selected_text(&self) -> ManifestText {
         let mut lines = vec![self.title_line()];
-        // Written in a fixed order, whatever the order in which entries were chosen: readers find the
-        // same list in the same place.
+        // Written in a fixed order, independent of the order of selection, so that readers find each list in the same
+        // place.
         for section in sections_in_order() {
             self.push_section_lines(section, &mut lines);
         }

@@ -1,5 +1,4 @@
-//! The entries that may stand in a manifest's text: their lists, which of them are the most useful, and how
-//! each is written.
+//! The candidate entries of a manifest's text: their lists, the usefulness of each list, and how each is written.
 //!
 //! Not here: which of them fit ([`crate::manifest::render`]).
 
@@ -10,7 +9,7 @@ use contexture_ir::quote_json;
 use crate::manifest::data::{CommandEntry, FileEntry, Manifest, ManifestEntry, Speaker};
 use contexture_text::fact_words::{FactKind, classify_word};
 
-/// The lists, in the order they are read.
+/// The lists, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Asked,
@@ -28,7 +27,7 @@ pub(crate) enum Section {
     Links,
 }
 
-/// What is taken, the most useful first.
+/// The lists in the order of selection, the most useful first.
 pub(crate) const USEFUL: &[(Section, EntryFilter)] = &[
     (Section::Files, EntryFilter::All),
     (Section::Open, EntryFilter::All),
@@ -46,21 +45,21 @@ pub(crate) const USEFUL: &[(Section, EntryFilter)] = &[
     (Section::Notes, EntryFilter::All),
 ];
 
-/// Which entries of a list.
+/// Which entries of a list are selected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryFilter {
-    /// All that are not taken yet, the newest first.
+    /// All entries that are not selected yet.
     All,
-    /// Those that no entry taken so far says.
+    /// Only entries that no selected entry mentions.
     New,
 }
 
-/// How the entries of a list stand beside each other.
+/// How the entries of a list are laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryLayout {
-    /// A line each.
+    /// One line per entry.
     Lines,
-    /// A line a group, which has a name.
+    /// One line per group, which has a name.
     Groups,
     /// One line of words.
     Words,
@@ -94,14 +93,14 @@ impl Section {
     }
 }
 
-/// One entry that may stand in the text.
+/// A candidate entry for the text.
 pub(crate) struct EntryCandidate {
     pub(crate) section: Section,
-    /// The name it stands under; empty for none.
+    /// Index of its name in [`Manifest::named`]; 0 in lists without names.
     pub(crate) group: usize,
     pub(crate) text: String,
     pub(crate) is_selected: bool,
-    /// Whether it needs no place, because a line that was taken says it.
+    /// Whether it can be omitted, because a selected entry mentions it.
     pub(crate) is_mentioned: bool,
 }
 
@@ -157,7 +156,7 @@ pub(crate) fn entry_candidates(
         .for_each(|entry| add(Section::Open, 0, entry_line(entry)));
     for (group, named) in manifest.named.iter().enumerate() {
         for text in &named.values {
-            // Bare words are notes: without their name they say nothing.
+            // Plain words are notes: without their name they mean little.
             match (is_informative(text), unnamed.contains(&group)) {
                 (false, _) => add(Section::Notes, group, quote_if_needed(text)),
                 (true, false) => add(Section::Values, group, quote_if_needed(text)),
@@ -223,12 +222,12 @@ fn command_line(command: &CommandEntry) -> String {
     format!("{}{end}{times}", command.command)
 }
 
-/// Whether a value tells one thing from others: it has digits, or is an address.
+/// Whether a value is distinctive: it has digits, or is an address.
 pub(crate) fn is_informative(text: &str) -> bool {
     text.contains('@') || text.len() > 1 && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// A name or a value: one word, quoted where its end could be mistaken.
+/// Formats a name or a value as one word, quoted if its end would be ambiguous.
 pub(crate) fn quote_if_needed(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || c == '"';
     if text.is_empty() || text.contains(ends) {

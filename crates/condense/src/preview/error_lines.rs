@@ -1,11 +1,11 @@
-//! The lines of a text that report errors.
+//! Finds the lines of a text that report errors.
 //!
-//! A line reports an error if it says one of a few words that compilers, interpreters, test runners, servers and
-//! shells use for it; names of things (`error.rs`, `is_error`), denials (`0 errors`) and empty fields
-//! (`"error": null`) do not count. This chooses what of an output is worth showing, nothing depends on it.
+//! A line reports an error if it contains one of a few words that compilers, interpreters, test runners, servers and
+//! shells use for it; names (`error.rs`, `is_error`), negations (`0 errors`) and empty fields (`"error": null`) do not
+//! count. This only chooses what of an output to show; nothing else depends on it.
 //!
-//! Linear in the text: literals are found by one scan, and each line is looked at once. Of a text that is full of
-//! them only the beginning and the end are looked at.
+//! Linear in the text: words are found in one scan, and each line is checked once per word. Of a text with very many of
+//! them only the beginning and the end are scanned.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use regex::Regex;
 
 use crate::cut_points::{clip_line, clip_range, count_feeds};
 
-/// Words by which errors are reported, in lower case.
+/// Words that report errors, in lower case.
 const WORDS: [&str; 12] = [
     "error",
     "exception",
@@ -31,16 +31,16 @@ const WORDS: [&str; 12] = [
     "segmentation fault",
 ];
 
-/// Characters shown of a line.
+/// Maximum number of characters shown of a line.
 const SHOWN: usize = 160;
 
-/// Lines that are kept at most, however many are asked for.
-const MOST: usize = 100;
+/// Maximum number of lines returned, however many are asked for.
+const MAX_LINES: usize = 100;
 
-/// After so many words only the end of the text is looked at.
+/// Number of words after which only the end of the text is scanned.
 const MOST_WORDS: usize = 100_000;
 
-/// How much of the end, in bytes.
+/// Length of that end, in bytes.
 const END: usize = 256 << 10;
 
 static LITERALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -61,20 +61,20 @@ static LITERALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub(crate) struct ErrorLine {
     /// Its number in the whole text; the first line is 1.
     pub(crate) number: u64,
-    /// The line without white space at its end, in bytes of the whole text.
+    /// Range of the line in the whole text, in bytes, without trailing white space.
     pub(crate) range: Range<usize>,
-    /// Where on the line the word stands that was found.
+    /// Offset in the line of the word that was found.
     word: usize,
 }
 
 impl ErrorLine {
-    /// The line, shortened around the word that was found.
+    /// Returns the line, shortened around the word that was found.
     pub(crate) fn shown_text(&self, text: &str) -> String {
         let line = self.line_text(text);
         clip_line(line, &clip_range(line, self.word, SHOWN))
     }
 
-    /// What [`Self::shown`] shows of the whole text, in bytes.
+    /// Returns the range of the whole text that [`Self::shown_text`] shows, in bytes.
     pub(crate) fn shown_range(&self, text: &str) -> Range<usize> {
         let clip = clip_range(self.line_text(text), self.word, SHOWN);
         self.range.start + clip.start..self.range.start + clip.end
@@ -85,18 +85,18 @@ impl ErrorLine {
     }
 }
 
-/// Some of the lines that report errors.
+/// Result of a scan for lines that report errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ErrorLineScan {
-    /// The first and the last of them, in order, none twice.
+    /// The first and the last lines found, in order, without duplicates.
     pub(crate) lines: Vec<ErrorLine>,
-    /// How many were found.
+    /// Number of lines found, duplicates included.
     pub(crate) found: u64,
-    /// Whether a part of the text was not looked at, because there are so many.
+    /// Whether a part of the text was skipped, because it has too many words.
     pub(crate) is_partial: bool,
 }
 
-/// The lines of `text[range]` that report errors; at most `keep` of them, half from either end.
+/// Scans `text[range]` for lines that report errors, and returns at most `keep` of them, half from either end.
 pub(crate) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> ErrorLineScan {
     let (Some(literals), Some(text), 1..) = (&*LITERALS, text.get(..range.end), keep) else {
         return ErrorLineScan::default();
@@ -108,8 +108,8 @@ pub(crate) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
     while let Some(found) = literals.find_at(text, at) {
         words += 1;
         let end = text.floor_char_boundary(text.len().saturating_sub(END));
-        // A log with an error in every line would take long to scan; the end is still scanned, as the last
-        // error is the one that matters.
+        // Scanning a log with an error on every line would take long; the end is still scanned, because the last error
+        // matters most.
         if words == MOST_WORDS && at < end {
             (at, kept.is_partial) = (end, true);
             continue;
@@ -123,7 +123,7 @@ pub(crate) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
             at = found.end();
             continue;
         }
-        // Counted from the last line found, so the whole text is counted once.
+        // Counted from the last line found, so that the whole text is counted once.
         number += count_feeds(text.get(counted..line.start).unwrap_or_default());
         counted = line.start;
         at = (line.end + 1).min(text.len());
@@ -137,7 +137,7 @@ pub(crate) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
     kept.finish()
 }
 
-/// The line that `at` stands on, in bytes and without its line feed; it begins at `from` or later.
+/// Returns the range in bytes of the line that contains `at`, without its line feed; it starts at `from` or later.
 fn line_around(text: &str, from: usize, at: usize) -> Range<usize> {
     let before = text.get(from..at).unwrap_or_default();
     let start = before.rfind('\n').map_or(from, |feed| from + feed + 1);
@@ -152,7 +152,7 @@ fn is_error_line(line: &str, word: &Range<usize>) -> bool {
         return false;
     };
     let capital = rest.starts_with(|first: char| first.is_ascii_uppercase());
-    // `TypeError` and `MY_ERROR` report, `is_error` and `mirror` do not.
+    // `TypeError` and `MY_ERROR` report an error, `is_error` and `mirror` do not.
     let joined = |c: char| matches!(c, '-' | '/') || !capital && (c == '_' || c.is_alphanumeric());
     if before.ends_with(joined) {
         return false;
@@ -169,7 +169,7 @@ fn is_error_line(line: &str, word: &Range<usize>) -> bool {
     !denied && !is_part_of_name(after) && !empty
 }
 
-/// Whether what follows a word makes it a name: `error.rs`, `error_code`, `errors/`.
+/// Whether the text after a word makes it part of a name: `error.rs`, `error_code`, `errors/`.
 fn is_part_of_name(after: &str) -> bool {
     let mut following = after.chars();
     match following.next() {
@@ -179,7 +179,7 @@ fn is_part_of_name(after: &str) -> bool {
     }
 }
 
-/// Whether what follows a word says that there is none: `": null`, `=0`.
+/// Whether the text after a word is an empty value: `": null`, `=0`.
 fn is_empty_field(after: &str) -> bool {
     let after = after.trim_start_matches(['"', '\'']);
     let Some(value) = after.strip_prefix([':', '=']) else {
@@ -193,7 +193,7 @@ fn is_empty_field(after: &str) -> bool {
     zero || empty.iter().any(|empty| value.starts_with(empty))
 }
 
-/// The first and the last lines of many, none twice.
+/// The first and the last of many lines, without duplicates.
 struct ErrorLineBuffer {
     first: Vec<ErrorLine>,
     last: VecDeque<ErrorLine>,
@@ -207,7 +207,7 @@ impl ErrorLineBuffer {
         Self {
             first: Vec::new(),
             last: VecDeque::new(),
-            keep: keep.min(MOST),
+            keep: keep.min(MAX_LINES),
             found: 0,
             is_partial: false,
         }
@@ -217,7 +217,7 @@ impl ErrorLineBuffer {
         self.found += 1;
         let said = line.line_text(text);
         let same = |other: &ErrorLine| other.line_text(text) == said;
-        // A retried step reports the same error many times: shown once.
+        // A retried step reports the same error many times; it is shown once.
         if self.first.iter().chain(&self.last).any(same) {
             return;
         }
@@ -332,7 +332,7 @@ mod tests {
             .collect();
         assert_eq!(said[3], format!("error {count}"));
         assert!(lines.is_partial && (MOST_WORDS as u64..last).contains(&lines.found));
-        // Words that report nothing count too, and a line is not cut where looking goes on.
+        // Words that report nothing count too, and a line is not split where scanning continues.
         let text = format!("{}{{\"error\":1}}", "{\"error\":0}".repeat(count));
         let lines = error_lines(&text, 0..text.len(), 4);
         assert_eq!((lines.found, lines.is_partial), (1, true));

@@ -9,39 +9,39 @@ use crate::read_back::READ_TOOL;
 
 /// Which outputs are previewed, and how much of them is shown.
 ///
-/// Characters are Unicode scalar values. Where head, tail and error lines do not fit below the threshold they are
-/// shortened until they do.
+/// Characters are Unicode scalar values. If head, tail and error lines exceed the threshold, they are shortened until
+/// they fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewPolicy {
-    /// Outputs larger than this are previewed, and no preview is larger. Default 5,000 characters. Less than
-    /// [`TextSize::SMALLEST`] counts as that.
+    /// Outputs larger than this are previewed, and no preview is larger. Default 5,000 characters; at least
+    /// [`TextSize::SMALLEST`].
     pub threshold: TextSize,
     /// Characters shown of the beginning. Default 1,000.
     pub head: usize,
     /// Characters shown of the end. Default 2,000.
     pub tail: usize,
-    /// Lines between them that report errors: at most so many are shown, from both ends, each once. Default 8, at
-    /// most 100.
+    /// Maximum number of lines that report errors shown between head and tail, half from either end, without
+    /// duplicates. Default 8, at most 100.
     pub error_lines: usize,
-    /// What is different for the tools of these names. By default the outputs of [`READ_TOOL`] are never previewed.
+    /// Exceptions for the tools of these names. By default the outputs of [`READ_TOOL`] are never previewed.
     pub tools: BTreeMap<String, ToolPreview>,
-    /// From when on. Default: once it pays.
+    /// When previews begin. Default: once they pay off.
     #[serde(default)]
     pub when: Previewing,
 }
 
-/// From when on long outputs are previewed. Then every one is, from the first time it is sent.
+/// When previews begin. From then on every long output is previewed, from the first time it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Previewing {
-    /// From the first on, whatever that costs.
+    /// From the first output on, regardless of cost.
     Always,
-    /// Once the history does not fit, or once it pays: the tool to read the rest with costs its definition in every
-    /// call, and where it is not offered from the first call on, its appearance writes the cache anew. Where prices are
-    /// not known: from the first on.
+    /// Once the history does not fit, or once previews pay off: the definition of the tool that reads the rest costs
+    /// tokens in every call, and adding it later invalidates the cache. Where prices are not known: from the first
+    /// output on.
     Worthwhile {
-        /// How many calls are expected to come, for that decision. Default 5.
+        /// Number of further calls that the estimate assumes. Default 5.
         calls: u64,
     },
 }
@@ -52,23 +52,23 @@ impl Default for Previewing {
     }
 }
 
-/// What is different for one tool.
+/// An exception for one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolPreview {
     /// Its outputs are never previewed.
     Never,
-    /// Its outputs follow this policy, whose own `tools` and `when` count for nothing.
+    /// Its outputs follow this policy, whose own `tools` and `when` are ignored.
     By(Box<PreviewPolicy>),
 }
 
-/// How large a text is.
+/// Size of a text, in one of several units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TextSize {
     /// In Unicode scalar values.
     Characters(u64),
     /// In bytes of UTF-8.
     Bytes(u64),
-    /// In the target's tokens; of an estimate the high bound.
+    /// In the target's tokens; for an estimate the upper bound.
     Tokens(u64),
 }
 
@@ -86,7 +86,7 @@ impl Default for PreviewPolicy {
 }
 
 impl PreviewPolicy {
-    /// The policy for a tool's outputs; `None` if they are never previewed.
+    /// Returns the policy for a tool's outputs; `None` if they are never previewed.
     #[must_use]
     pub fn for_tool(&self, name: Option<&str>) -> Option<&Self> {
         match name.and_then(|name| self.tools.get(name)) {
@@ -101,7 +101,7 @@ impl TextSize {
     /// The smallest threshold, in any unit: a preview's own words take up to 400.
     pub const SMALLEST: u64 = 600;
 
-    /// The size, or the smallest where it is less.
+    /// Returns the size, or the smallest threshold if that is larger.
     pub(crate) fn at_least_smallest(self) -> Self {
         match self {
             Self::Characters(size) => Self::Characters(size.max(Self::SMALLEST)),
@@ -110,7 +110,7 @@ impl TextSize {
         }
     }
 
-    /// The same unit, less `count` of it.
+    /// Subtracts `count` in the same unit.
     pub(crate) fn saturating_sub(self, count: u64) -> Self {
         match self {
             Self::Characters(size) => Self::Characters(size.saturating_sub(count)),
@@ -119,12 +119,12 @@ impl TextSize {
         }
     }
 
-    /// Whether a text is at most so large. Of a token counter a text has at most as many tokens as bytes.
+    /// Whether a text is at most this large.
     pub(crate) fn can_fit(self, text: &str, counter: &dyn TokenCounter) -> bool {
         let bytes = text.len() as u64;
         match self {
             Self::Bytes(size) => bytes <= size,
-            // A character takes up to four bytes: what is far too long is not counted.
+            // A character takes up to four bytes, so the characters of a text that is far too long are not counted.
             Self::Characters(size) => {
                 bytes <= size || bytes / 4 <= size && text.chars().count() as u64 <= size
             }

@@ -1,4 +1,4 @@
-//! Items, shortened: which of them, and where the shortened text stands.
+//! Previews of items: which items are shortened, and where the shortened text is placed.
 
 use contexture_ir::{ContentHash, FunctionCallOutput, Item, Output, Part};
 use contexture_tokens::TokenCounter;
@@ -7,26 +7,26 @@ use crate::link::Link;
 use crate::preview::policy::PreviewPolicy;
 use crate::preview::shorten::{Preview, PreviewFacts, shorten_output};
 
-/// Makes previews by one policy, for one target.
+/// Builds previews by one policy, for one target.
 #[derive(Clone, Copy, Debug)]
 pub struct Previewer<'a> {
     /// Policy for all tools without one of their own.
     pub policy: &'a PreviewPolicy,
-    /// What counts tokens, for thresholds in tokens.
+    /// Token counter, for thresholds in tokens.
     pub counter: &'a dyn TokenCounter,
 }
 
-/// An item that stands for a longer one.
+/// An item shortened to a preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Previewed {
     /// The item to be sent.
     pub item: Item,
-    /// What it stands for.
+    /// Data about the original.
     pub facts: PreviewFacts,
 }
 
 impl Previewer<'_> {
-    /// The preview of a text; `None` if it is not over the threshold.
+    /// Returns the preview of a text; `None` if it is not over the threshold.
     ///
     /// ```
     /// use contexture_condense::{Link, PreviewPolicy, Previewer};
@@ -50,12 +50,12 @@ impl Previewer<'_> {
         shorten_output(text, self.policy, link, self.counter)
     }
 
-    /// The preview of a tool's output, where the policy wants one; `hash` is that of the item's stored bytes, `tool`
-    /// the name of the tool that gave the output, where it is known.
+    /// Returns the preview of a tool's output, if the policy asks for one; `hash` is that of the item's stored bytes,
+    /// `tool` the name of the tool that gave the output, if it is known.
     ///
-    /// Of an output with parts the texts are taken together, as [`Item::text`] has them: their preview stands where
-    /// the first of them stood, and pictures, files and unknown parts stay as they are. What a part says beside its
-    /// text stays with the first; what others said is behind the link.
+    /// In an output with parts the texts are joined, as [`Item::text`] does: their preview replaces the first of them,
+    /// and images, files and unknown parts stay. Other fields of the first text part are kept; those of the others are
+    /// only in the original.
     #[must_use]
     pub fn preview_item(
         &self,
@@ -66,7 +66,7 @@ impl Previewer<'_> {
         let Item::FunctionCallOutput(output) = item else {
             return None;
         };
-        // Some tools are never previewed; the one that reads previews back is one of them.
+        // Some tools are never previewed, among them the one that reads outputs back.
         let policy = self.policy.for_tool(tool)?;
         let shorten = |text: &str| shorten_output(text, policy, Link::new(hash), self.counter);
         let (output_now, facts) = match &output.output {
@@ -75,8 +75,7 @@ impl Previewer<'_> {
                 (Output::Text(preview.text), preview.facts)
             }
             Output::Parts(parts) => {
-                // One preview for all texts: previewed one by one, many short parts would never reach
-                // the threshold.
+                // One preview for all texts: separately, many short parts would never reach the threshold.
                 let preview = shorten(&item.text())?;
                 (
                     Output::Parts(replace_texts(parts, preview.text)),
@@ -99,7 +98,7 @@ impl Previewer<'_> {
     }
 }
 
-/// The parts with one text instead of all texts.
+/// Returns the parts with one text in place of all texts.
 fn replace_texts(parts: &[Part], text: String) -> Vec<Part> {
     let mut text = Some(text);
     let replaced = parts.iter().filter_map(|part| {

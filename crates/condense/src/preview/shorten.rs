@@ -1,4 +1,4 @@
-//! One text, shortened.
+//! Shortens one text to a preview.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -11,22 +11,22 @@ use crate::link::Link;
 use crate::preview::error_lines::{ErrorLine, ErrorLineScan, error_lines};
 use crate::preview::policy::{PreviewPolicy, TextSize};
 
-/// What a preview's own words take up, in any unit: they are ASCII.
+/// Maximum size of a preview's own words, in any unit: they are ASCII.
 const OWN_WORDS: u64 = 400;
 
-/// A text that stands for a longer one.
+/// A text shortened to a preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// What is shown.
+    /// The text that is shown.
     pub text: String,
-    /// What it stands for.
+    /// Data about the original.
     pub facts: PreviewFacts,
 }
 
-/// What a preview stands for.
+/// Data about the text that a preview replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreviewFacts {
-    /// Where the whole text is.
+    /// Link to the whole text.
     pub link: Link,
     /// Bytes of the whole text.
     pub bytes: u64,
@@ -34,13 +34,13 @@ pub struct PreviewFacts {
     pub characters: u64,
     /// Lines of the whole text.
     pub lines: u64,
-    /// What of the whole text is shown: ranges of bytes in order, not overlapping.
+    /// Ranges of the whole text that are shown, in bytes, in order, not overlapping.
     #[serde(rename = "shown")]
     pub shown_ranges: Vec<Range<usize>>,
     /// Bytes that are not shown.
     pub omitted_bytes: u64,
-    /// Lines between head and tail that report errors. Where more than 100,000 words look like it, only those at the
-    /// beginning and in the last 256 kB are counted.
+    /// Number of lines between head and tail that report errors. In a text with more than 100,000 candidate words, only
+    /// those at the beginning and in the last 256 KiB are counted.
     pub error_lines: u64,
 }
 
@@ -72,14 +72,14 @@ pub(crate) fn shorten_output(
         let shown = whole.render(&before, lines);
         threshold.can_fit(&shown, counter).then_some((shown, lines))
     })?;
-    // A threshold in tokens can be reached by text that is short in bytes: then nothing is gained.
+    // A threshold in tokens may be exceeded by a text that is short in bytes: then a preview would gain nothing.
     (shown.len() < text.len()).then(|| Preview {
         text: shown,
         facts: whole.preview_facts(lines),
     })
 }
 
-/// What is left out: head and tail are halved until they fit beside the preview's own words.
+/// Returns the range to omit: head and tail are halved until they fit beside the preview's own words.
 fn omitted_range(
     text: &str,
     policy: &PreviewPolicy,
@@ -94,12 +94,12 @@ fn omitted_range(
         if end < start && room.can_fit(&ends.concat(), counter) || head + tail == 0 {
             return end..start;
         }
-        // Halving ends in a few steps and keeps the proportion of both ends.
+        // Halving ends after a few steps and preserves the ratio of head to tail.
         (head, tail) = (head / 2, tail / 2);
     }
 }
 
-/// A text and what of it is left out.
+/// A text and the range of it that is omitted.
 struct ShortenedText<'a> {
     text: &'a str,
     link: Link,
@@ -122,11 +122,11 @@ impl ShortenedText<'_> {
         self.text.get(self.middle.end..).unwrap_or_default()
     }
 
-    /// The head, and what is left out behind it.
+    /// Returns the head, followed by a notice of what is omitted.
     fn head_with_notice(&self) -> String {
         let (head, tail) = (self.head(), self.tail());
         let omitted = self.text.get(self.middle.clone()).unwrap_or_default();
-        // The ends are counted, not what may be long between them.
+        // Counting the ends is cheaper than counting the middle, which may be long.
         let ends = head.chars().count() + tail.chars().count();
         let characters = self.characters.saturating_sub(ends as u64);
         let first = count_feeds(head) + 1;

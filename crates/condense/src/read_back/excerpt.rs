@@ -1,18 +1,18 @@
-//! A part of a text, by lines.
+//! Excerpts of a text, by lines.
 
 use crate::cut_points::{count_lines, head_end};
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPosition {
-    /// The line; the first is 1.
+    /// The line number; the first is 1.
     pub line: u64,
-    /// Characters before it on that line, for lines too long to be read at once.
+    /// Characters to skip on that line, for lines too long to be read at once.
     pub column: u64,
 }
 
 impl TextPosition {
-    /// The beginning of a line; line 0 is line 1.
+    /// Returns the start of a line; line 0 is treated as line 1.
     #[must_use]
     pub const fn line_start(line: u64) -> Self {
         Self {
@@ -27,20 +27,20 @@ impl TextPosition {
 pub struct Excerpt<'t> {
     /// Text of the part.
     pub text: &'t str,
-    /// Where it begins.
+    /// Where the excerpt starts.
     pub from: TextPosition,
-    /// The last line that is in it, be it in part; the one before `from` if it is empty.
+    /// The last line that is at least partly included; the line before `from` if the excerpt is empty.
     pub last: u64,
     /// Lines of the whole text.
     pub lines: u64,
     /// Characters of the whole text, as Unicode scalar values.
     pub characters: u64,
-    /// Where to read on, if there is more.
+    /// Where to continue reading, if there is more.
     pub next: Option<TextPosition>,
 }
 
-/// At most `lines` lines and at most `characters` characters of a text. It ends with a line where one ends
-/// nearby, else between characters as people see them, and always goes on by at least one.
+/// Returns at most `lines` lines and at most `characters` characters of a text. The excerpt ends at a line end if one
+/// is nearby, otherwise between grapheme clusters, and has at least one character if any is left.
 ///
 /// ```
 /// use contexture_condense::{TextPosition, extract_excerpt};
@@ -58,10 +58,9 @@ pub fn extract_excerpt(
 ) -> Excerpt<'_> {
     let start = start_of(text, from);
     let rest = text.get(start..).unwrap_or_default();
-    // Lines first, characters second: the caller pages by lines, the limit of characters protects the
-    // context.
+    // Lines first, characters second: the caller pages by lines, and the limit of characters protects the context.
     let within = rest.get(..end_of(rest, lines.max(1))).unwrap_or_default();
-    // However little is asked for: whoever reads on gets to the end.
+    // At least one character, so that reading on always reaches the end.
     let least = within.chars().next().map_or(0, char::len_utf8);
     let end = head_end(within, characters.max(1)).max(least);
     let part = within.get(..end).unwrap_or_default();
@@ -77,7 +76,7 @@ pub fn extract_excerpt(
     }
 }
 
-/// The position behind a part that begins at `from`.
+/// Returns the position after a part that starts at `from`.
 fn position_after(part: &str, from: TextPosition) -> TextPosition {
     let feeds = count_lines(part) - u64::from(!part.is_empty() && !part.ends_with('\n'));
     match part.rfind('\n') {
@@ -87,7 +86,7 @@ fn position_after(part: &str, from: TextPosition) -> TextPosition {
                 .get(feed + 1..)
                 .map_or(0, |open| open.chars().count() as u64),
         },
-        // Still on the first line: the column goes on from where the part began.
+        // Still on the first line: the column continues from the start of the part.
         None => TextPosition {
             line: from.line,
             column: from.column + part.chars().count() as u64,
@@ -95,7 +94,7 @@ fn position_after(part: &str, from: TextPosition) -> TextPosition {
     }
 }
 
-/// Where a position is, in bytes; the end of the line, or of the text, where there is no such place.
+/// Converts a position to bytes; the end of the line, or of the text, if the position does not exist.
 fn start_of(text: &str, from: TextPosition) -> usize {
     let line = end_of(text, from.line.saturating_sub(1));
     let rest = text.get(line..).unwrap_or_default();
@@ -105,7 +104,7 @@ fn start_of(text: &str, from: TextPosition) -> usize {
     line + within.char_indices().nth(column).map_or(open, |(at, _)| at)
 }
 
-/// The end of the first `lines` lines, in bytes.
+/// Returns the end of the first `lines` lines, in bytes.
 fn end_of(text: &str, lines: u64) -> usize {
     let Some(last) = usize::try_from(lines).unwrap_or(usize::MAX).checked_sub(1) else {
         return 0;

@@ -1,7 +1,7 @@
-//! The lines of a text that match a pattern.
+//! Finds the lines of a text that match a pattern.
 //!
-//! Patterns come from models: what they may cost to build is limited, and each line is looked at on its own, so the
-//! whole takes time linear in the text.
+//! Patterns come from models: the cost of compiling them is bounded, and each line is searched on its own, so the whole
+//! takes time linear in the text.
 
 use std::collections::VecDeque;
 
@@ -9,23 +9,23 @@ use regex::{Regex, RegexBuilder};
 
 use crate::cut_points::{clip_line, clip_range};
 
-/// Bytes of a pattern.
+/// Maximum length of a pattern, in bytes.
 const PATTERN: usize = 1_000;
-/// Bytes that a built pattern may take.
+/// Maximum size of a compiled pattern, in bytes.
 const BUILT: usize = 1 << 20;
-/// How deep a pattern may be nested.
+/// Maximum nesting of a pattern.
 const NESTED: u32 = 50;
-/// Characters shown of a line.
+/// Maximum number of characters shown of a line.
 const SHOWN: usize = 400;
-/// Characters that a line's number counts for.
+/// Characters that a line number counts as.
 const NUMBER: usize = 12;
 
 /// What to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// These characters; upper and lower case are the same.
+    /// This text, ignoring case.
     Text(String),
-    /// A regular expression, in the syntax of the crate `regex`: no look-around, no back-references.
+    /// A regular expression, in the syntax of the `regex` crate: no look-around, no back-references.
     Regex(String),
 }
 
@@ -33,10 +33,10 @@ pub enum Pattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// There is nothing to look for.
+    /// The pattern is empty.
     #[error("the pattern is empty")]
     Empty,
-    /// It is too long.
+    /// The pattern is too long.
     #[error("the pattern has {bytes} bytes, at most {limit} are allowed")]
     TooLong {
         /// Length of the pattern in bytes.
@@ -44,20 +44,20 @@ pub enum PatternError {
         /// Largest length that is allowed.
         limit: usize,
     },
-    /// It is no regular expression, or one too large.
+    /// The pattern is not a regular expression, or too large a one.
     #[error("the pattern is no regular expression that can be used: {reason}")]
     Regex {
-        /// In one line.
+        /// The error on one line.
         reason: String,
     },
 }
 
-/// A pattern, ready to be looked for.
+/// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Matcher(Regex);
 
 impl Matcher {
-    /// Reads a pattern.
+    /// Compiles a pattern.
     ///
     /// # Errors
     /// [`PatternError`].
@@ -76,8 +76,8 @@ impl Matcher {
         let escaped = literal.then(|| regex::escape(source));
         let built = RegexBuilder::new(escaped.as_deref().unwrap_or(source))
             .case_insensitive(literal)
-            // Patterns come from a model: compiled size, lazy states and nesting are bounded, so no
-            // pattern costs more than its share.
+            // Patterns come from a model: compiled size, lazy states and nesting are bounded, so that none is too
+            // expensive.
             .size_limit(BUILT)
             .dfa_size_limit(BUILT)
             .nest_limit(NESTED)
@@ -92,22 +92,22 @@ impl Matcher {
         })
     }
 
-    /// The first match on a line.
+    /// Returns the offset of the first match on a line.
     fn first_match(&self, line: &str) -> Option<usize> {
         self.0.find(line).map(|found| found.start())
     }
 }
 
-/// Which matching lines, and how much around them.
+/// Which matching lines are returned, and how many lines around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FindOptions {
-    /// The first line that counts; 1 is the first.
+    /// The first line that is searched; lines are counted from 1.
     pub from: u64,
     /// Lines shown before and after each match.
     pub context: usize,
-    /// At most so many matching lines are shown.
+    /// Maximum number of matching lines shown.
     pub limit: usize,
-    /// At most so many characters are shown, a line's number being 12.
+    /// Maximum number of characters shown, where a line number counts as 12. The first match is always shown.
     pub characters: usize,
 }
 
@@ -116,9 +116,9 @@ pub struct FindOptions {
 pub struct FoundLines {
     /// The lines shown, in order: matches, and what stands around them.
     pub lines: Vec<FoundLine>,
-    /// How many of them match.
+    /// Number of matching lines shown.
     pub shown: u64,
-    /// How many lines match, those before [`FindOptions::from`] not counted.
+    /// Number of matching lines from [`FindOptions::from`] on.
     pub matches: u64,
     /// The first matching line that is not shown.
     pub next: Option<u64>,
@@ -129,13 +129,13 @@ pub struct FoundLines {
 pub struct FoundLine {
     /// Its number; the first is 1.
     pub number: u64,
-    /// The line, or what of it stands around the match, with `…` where it was cut.
+    /// The line, or the part around the match, with `…` where it was cut.
     pub text: String,
-    /// Whether it matches itself.
+    /// Whether the line matches, or is context.
     pub matches: bool,
 }
 
-/// The lines of a text that match.
+/// Finds the lines of a text that match.
 ///
 /// ```
 /// use contexture_condense::{FindOptions, Matcher, Pattern, find_lines};
@@ -160,14 +160,14 @@ pub fn find_lines(text: &str, matcher: &Matcher, which: &FindOptions) -> FoundLi
     page.found
 }
 
-/// What is shown so far.
+/// The lines shown so far.
 struct ResultPage<'t> {
     which: FindOptions,
     room: usize,
     found: FoundLines,
-    /// The lines that are shown if the next one matches.
+    /// Preceding lines, which are shown if the next one matches.
     before: VecDeque<(u64, &'t str)>,
-    /// How many lines behind the last match are to be shown.
+    /// How many lines after the last match are still to be shown.
     context_lines_due: usize,
 }
 
@@ -182,17 +182,16 @@ impl<'t> ResultPage<'t> {
         }
     }
 
-    /// A match is shown before its surroundings, and the first however little room there is.
+    /// Adds a match. Room is reserved for the match before its context, and the first match is shown without room.
     fn push_match(&mut self, number: u64, line: &'t str, at: usize) {
         self.found.matches += 1;
-        // Full: matches are still counted, so the caller learns how many there are.
+        // Full: matches are still counted, so that the caller learns how many there are.
         if self.found.next.is_some() {
             return;
         }
         let text = clip_line(line, &clip_range(line, at, SHOWN));
         let cost = line_cost(&text);
-        // At least one match is shown, whatever the limits: a reply without any would look like no
-        // match.
+        // At least one match is shown, whatever the limits: an empty reply would look like no match.
         let full = cost > self.room || self.found.shown >= self.which.limit as u64;
         if full && self.found.shown > 0 {
             self.found.next = Some(number);
@@ -220,7 +219,7 @@ impl<'t> ResultPage<'t> {
             self.push_context_line(number, line);
             return;
         }
-        // Held back until a match comes; then it is context, otherwise it is forgotten.
+        // Buffered until the next match, of which it is then the context.
         if self.before.len() == self.which.context {
             self.before.pop_front();
         }

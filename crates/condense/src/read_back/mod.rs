@@ -1,19 +1,19 @@
-//! Reading what is not in view: a part of a long text, the lines of it that match, and which of many texts is about
-//! something.
+//! Reads what is not in view: a part of a long text, its lines that match a pattern, or the best of many texts for a
+//! query.
 //!
-//! The other half of previews, clearing and compaction: whatever they leave out of a payload can be found again by a word and
-//! read by its link.
+//! The counterpart of previews, clearing and compaction: whatever they leave out of a payload can be found by a word
+//! and read by its link.
 //!
-//! * `excerpt` gives some lines of a text and where to read on.
-//! * `find` gives the lines that match a pattern, with lines around them.
-//! * `relevance` says how well a text answers a query, and keeps the best of many.
-//! * `reply` writes each of these as text for a model.
-//! * `read_tool` defines the tool `read_context`, by which a model asks for them, and reads its arguments.
+//! * `excerpt` returns some lines of a text and where to continue.
+//! * `find` returns the lines that match a pattern, with lines around them.
+//! * `relevance` scores how well a text answers a query, and ranks many texts.
+//! * `reply` formats each of these as text for a model.
+//! * `read_tool` defines the tool `read_context`, by which a model asks for them, and parses its arguments.
 //!
-//! Everything here is a function of texts. Replies are bounded, so that reading a long output does not give a long output, and
-//! each says how to go on. Patterns and queries come from a model: their size and cost are bounded as well.
+//! Everything here is a pure function. Replies are bounded, so that reading a long output does not give a long output,
+//! and each says how to continue. Patterns and queries come from a model: their size and cost are bounded as well.
 //!
-//! Not here: which texts there are, and whose (the engine).
+//! Not here: which texts exist, and who may read them (the engine).
 
 mod excerpt;
 mod find;

@@ -1,4 +1,4 @@
-//! The built-in tool by which a model reads what it was not shown: its definition and its arguments.
+//! The built-in tool by which a model reads what is not in view: its definition and its arguments.
 
 use contexture_ir::{FunctionTool, Raw, ToolDefinition};
 use serde_json::{Map, Value};
@@ -10,13 +10,13 @@ use crate::read_back::find::{FindOptions, Matcher, Pattern, PatternError};
 /// The name of the built-in tool.
 pub const READ_TOOL: &str = "read_context";
 
-/// Characters of an answer, its frame not counted: below every default threshold of a preview.
+/// Maximum number of characters of a reply without its frame: below the default threshold of a preview.
 const CHARACTERS: usize = 4_000;
-/// Matching lines shown unless the model asks for another number.
+/// Number of matching lines shown if the model asks for no other number.
 const MATCHES: u64 = 50;
-/// Results of a search unless the model asks for another number, and the most.
+/// Number of search results by default, and the maximum.
 const RESULTS: (u64, u64) = (5, 20);
-/// Lines around a match at most.
+/// Maximum number of context lines around a match.
 const AROUND: u64 = 20;
 
 const DESCRIPTION: &str = "Reads what this conversation keeps but no longer shows: shortened or cleared tool outputs \
@@ -24,7 +24,7 @@ and earlier messages. Give `uri`, a context://vfs/... link, to read it from line
 only the lines that match. Give `query` alone, without `uri`, to find which outputs and messages say something, \
 best match first: an identifier, a path or a few words. Answers are cut to about 4000 characters and say where to go on.";
 
-/// The arguments, in this order; unknown ones are refused. Written out so that its bytes are always the same.
+/// JSON Schema of the arguments; unknown ones are refused. A literal, so that its bytes are always the same.
 const PARAMETERS: &str = r#"{"type":"object","properties":{"uri":{"type":"string","description":"A link: context://vfs/ and 32 hexadecimal digits."},"offset":{"type":"integer","minimum":1,"description":"The line to begin with; 1 is the first."},"column":{"type":"integer","minimum":0,"description":"Characters of that line to skip, for very long lines."},"limit":{"type":"integer","minimum":1,"description":"At most so many lines, matching lines or results."},"pattern":{"type":"string","description":"Only lines with this text, in any case."},"regex":{"type":"boolean","description":"Whether pattern is a regular expression. Default false."},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines to show around each matching line. Default 0."},"query":{"type":"string","description":"What to look for everywhere; without uri."}},"additionalProperties":false}"#;
 
 /// The names of the arguments.
@@ -32,7 +32,7 @@ const NAMES: [&str; 8] = [
     "uri", "offset", "column", "limit", "pattern", "regex", "context", "query",
 ];
 
-/// The built-in tool: always the same bytes.
+/// Returns the definition of the built-in tool; its bytes are always the same.
 #[must_use]
 pub fn read_tool() -> ToolDefinition {
     let parameters = Raw::parse(PARAMETERS);
@@ -45,28 +45,28 @@ pub fn read_tool() -> ToolDefinition {
     })
 }
 
-/// Whether it is among these tools.
+/// Whether the built-in tool is among these tools.
 #[must_use]
 pub fn has_read_tool(tools: &[ToolDefinition]) -> bool {
     let is = |tool: &ToolDefinition| matches!(tool, ToolDefinition::Function(tool) if tool.name == READ_TOOL);
     tools.iter().any(is)
 }
 
-/// What a call of the built-in tool asks for.
+/// A parsed call of the built-in tool.
 #[derive(Clone, Debug)]
 pub enum ReadCall {
-    /// A part of what a link names.
+    /// Reads a part of the item that a link refers to.
     Read {
         /// Link to the item.
         link: Link,
         /// Where to begin.
         from: TextPosition,
-        /// At most so many lines.
+        /// Maximum number of lines.
         lines: u64,
-        /// At most so many characters.
+        /// Maximum number of characters.
         characters: usize,
     },
-    /// The lines that match of what a link names.
+    /// Finds matching lines in the item that a link refers to.
     Find {
         /// Link to the item.
         link: Link,
@@ -75,29 +75,29 @@ pub enum ReadCall {
         /// Which of the matching lines.
         which: FindOptions,
     },
-    /// What says something, of everything that is kept.
+    /// Searches everything that is stored for a query.
     Search {
         /// What to look for.
         query: String,
-        /// At most so many results.
+        /// Maximum number of results.
         limit: usize,
     },
 }
 
-/// Why a call of the built-in tool cannot be answered; meant for the model.
+/// Why a call of the built-in tool cannot be answered; the texts are for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadCallError {
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     #[error("the arguments are no JSON object")]
     NotAnObject,
-    /// There is no such argument.
+    /// The tool has no such argument.
     #[error("unknown argument {name:?}: expected {}", NAMES.join(", "))]
     Unknown {
         /// Its name, shortened.
         name: String,
     },
-    /// An argument is of another type, or out of range.
+    /// An argument has the wrong type, or is out of range.
     #[error("argument `{name}`: expected {expected}")]
     Type {
         /// Name of the argument.
@@ -105,19 +105,19 @@ pub enum ReadCallError {
         /// What it should be.
         expected: &'static str,
     },
-    /// Neither or both of `uri` and `query`.
+    /// Neither or both of `uri` and `query` are given.
     #[error("expected either `uri`, to read or search one output, or `query`, to search all")]
     UriOrQuery,
-    /// The link breaks its grammar.
+    /// The link is invalid.
     #[error("argument `uri`: {0}")]
     Link(#[from] LinkError),
-    /// The pattern cannot be used.
+    /// The pattern is invalid.
     #[error("argument `pattern`: {0}")]
     Pattern(#[from] PatternError),
 }
 
 impl ReadCall {
-    /// Reads a call's arguments. An argument that is null counts as absent, as models that must name all say it.
+    /// Parses a call's arguments. A null argument counts as absent, because some models must name all arguments.
     ///
     /// # Errors
     /// [`ReadCallError`].

@@ -1,19 +1,19 @@
-//! Which of many texts says something, best first.
+//! Ranks texts by how well they answer a query.
 //!
-//! What was dropped is looked for by what is remembered of it, mostly an identifier. So the query as a whole counts
-//! first: in this spelling, by itself, then as a word of something longer (`10` in `10:30`), then inside a word; then its
-//! words. Among equals the newer is better.
+//! People and models search for what they remember, mostly an identifier. So the query as a whole ranks first: in the
+//! same spelling as a separate word, then as part of a longer token (`10` in `10:30`), then inside a word, then in
+//! another case; single words of the query rank last. Among equals the newer text is better.
 
 use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
 
-/// Words of a query that count.
+/// Maximum number of words of a query that are used.
 const WORDS: usize = 16;
-/// Bytes of a query that count.
+/// Maximum number of bytes of a query that are used.
 const QUERY: usize = 1_000;
 
-/// What is looked for.
+/// A compiled query.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
     phrase: String,
@@ -21,7 +21,7 @@ pub struct SearchQuery {
     words: Vec<Regex>,
 }
 
-/// How well a text answers; more is better.
+/// How well a text answers a query; greater is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score {
     phrase: PhraseMatch,
@@ -38,10 +38,10 @@ enum PhraseMatch {
 }
 
 impl SearchQuery {
-    /// Reads a query: any text. What goes beyond 1,000 bytes or 16 words does not count.
+    /// Compiles a query from any text. Only the first 1,000 bytes and 16 words are used.
     #[must_use]
     pub fn new(query: &str) -> Self {
-        // A whole pasted text as query would be compiled into a pattern of its size.
+        // Bounded: a long pasted text would be compiled into a pattern of its size.
         let end = query.floor_char_boundary(QUERY);
         let phrase = query.get(..end).unwrap_or_default().trim();
         let bare = |word: &'_ str| match word.trim_matches(|c: char| !c.is_alphanumeric()) {
@@ -49,7 +49,7 @@ impl SearchQuery {
             bare => bare.to_owned(),
         };
         let words = phrase.split_whitespace().map(bare);
-        // A single word is the phrase.
+        // A query of a single word is the phrase itself.
         let words = words.filter(|word| word != phrase);
         let words = words.filter_map(|word| literal_regex(&word));
         Self {
@@ -59,7 +59,7 @@ impl SearchQuery {
         }
     }
 
-    /// How well a text answers, and where it does: a range of bytes. `None` if nothing of the query is in it.
+    /// Scores a text, and returns the range of the match in bytes; `None` if nothing of the query occurs.
     #[must_use]
     pub fn score_text(&self, text: &str) -> Option<(Score, Range<usize>)> {
         let mut best: Option<(PhraseMatch, Range<usize>)> = None;
@@ -68,7 +68,7 @@ impl SearchQuery {
             if best.as_ref().is_none_or(|(best, _)| phrase > *best) {
                 best = Some((phrase, found.range()));
             }
-            // Nothing can be better: the rest of a long text need not be searched.
+            // The best possible match: the rest of a long text need not be searched.
             if phrase == PhraseMatch::Apart {
                 break;
             }
@@ -77,8 +77,7 @@ impl SearchQuery {
             let words = self.words.len();
             return Some((Score { phrase, words }, at));
         }
-        // Only where the phrase is nowhere: single words are a weaker answer than any form of the
-        // phrase.
+        // Only if the phrase does not occur: single words are a weaker match than any form of the phrase.
         let mut found = self.words.iter().filter_map(|word| word.find(text));
         let first = found.next()?.range();
         let words = 1 + found.count();
@@ -115,7 +114,7 @@ fn literal_regex(text: &str) -> Option<Regex> {
     built.ok().filter(|_| !text.is_empty())
 }
 
-/// The best of many, offered oldest first.
+/// The best of many results, offered oldest first.
 #[derive(Clone, Debug)]
 pub struct Ranking<T> {
     best: Vec<(Score, T)>,
@@ -124,7 +123,7 @@ pub struct Ranking<T> {
 }
 
 impl<T> Ranking<T> {
-    /// Keeps the best `keep`.
+    /// Creates a ranking that keeps the best `keep` results.
     #[must_use]
     pub const fn new(keep: usize) -> Self {
         Self {
@@ -134,10 +133,10 @@ impl<T> Ranking<T> {
         }
     }
 
-    /// Offers one that is newer than all before it.
+    /// Offers a result that is newer than all before it.
     pub fn offer(&mut self, relevance: Score, one: impl FnOnce() -> T) {
         self.offered += 1;
-        // Behind the better ones and before its equals, so among equals the newest is first.
+        // After better results and before equal ones, so that among equals the newest is first.
         let at = self.best.partition_point(|(other, _)| *other > relevance);
         if at < self.keep {
             self.best.insert(at, (relevance, one()));
@@ -145,13 +144,13 @@ impl<T> Ranking<T> {
         }
     }
 
-    /// How many were offered.
+    /// Returns how many results were offered.
     #[must_use]
     pub const fn offered_count(&self) -> u64 {
         self.offered
     }
 
-    /// The best, best first; among equals the newest first.
+    /// Returns the best results, best first; among equals the newest first.
     #[must_use]
     pub fn into_ranked(self) -> Vec<T> {
         self.best.into_iter().map(|(_, one)| one).collect()

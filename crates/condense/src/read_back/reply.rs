@@ -1,6 +1,6 @@
-//! What the built-in tool answers, in words for a model.
+//! Replies of the built-in tool, as text for a model.
 //!
-//! Only the frame is ours: lines in square brackets before and after what was read. Nothing reads them back.
+//! Lines in square brackets before and after the text form the frame. Nothing parses them.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::link::Link;
 use crate::read_back::excerpt::Excerpt;
 use crate::read_back::find::FoundLines;
 
-/// Characters shown of all results of a search.
+/// Characters shown of all results of a search together.
 const RESULTS: usize = 4_000;
 
-/// What the built-in tool answers.
+/// Reply of the built-in tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadReply {
     /// What the model reads.
@@ -23,7 +23,7 @@ pub struct ReadReply {
 }
 
 impl ReadReply {
-    /// A call that cannot be answered, and why.
+    /// Creates the reply to a call that cannot be answered, with the reason.
     #[must_use]
     pub fn from_error(why: impl fmt::Display) -> Self {
         Self {
@@ -33,21 +33,21 @@ impl ReadReply {
     }
 }
 
-/// One of the texts that say what was asked for.
+/// A text that matches a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchHit {
     /// Link to the item.
     pub link: Link,
-    /// What it is, for people and models: `output of grep`.
+    /// Description for people and models, such as `output of grep`.
     pub what: String,
-    /// The line that says it; the first is 1.
+    /// Number of the matching line; the first is 1.
     pub line: u64,
-    /// What stands there, shortened.
+    /// The line, shortened.
     pub text: String,
 }
 
 impl SearchHit {
-    /// A text that says something at `at`, in bytes, one of at most `of` results.
+    /// Creates a hit from a text and the range of its match in bytes, one of at most `of` results.
     #[must_use]
     pub fn new(link: Link, what: &str, text: &str, at: &Range<usize>, of: usize) -> Self {
         let before = text.get(..at.start).unwrap_or_default();
@@ -65,7 +65,7 @@ impl SearchHit {
     }
 }
 
-/// A part of what a link names.
+/// Formats an excerpt of the item that a link refers to.
 #[must_use]
 pub fn excerpt_reply(link: Link, excerpt: &Excerpt<'_>) -> ReadReply {
     let mut text = match excerpt.text {
@@ -85,7 +85,7 @@ pub fn excerpt_reply(link: Link, excerpt: &Excerpt<'_>) -> ReadReply {
     text_reply(text)
 }
 
-/// The lines that match of what a link names.
+/// Formats the matching lines of the item that a link refers to.
 #[must_use]
 pub fn matches_reply(link: Link, found: &FoundLines) -> ReadReply {
     let mut text = format!(
@@ -106,7 +106,7 @@ pub fn matches_reply(link: Link, found: &FoundLines) -> ReadReply {
     text_reply(text)
 }
 
-/// The texts that say what was asked for, best first, of so many.
+/// Formats the hits of a search, best first; `of` is the number of all hits.
 #[must_use]
 pub fn search_reply(hits: &[SearchHit], of: u64) -> ReadReply {
     let mut text = format!("[{} of {of} found, best first]", hits.len());

@@ -1,7 +1,7 @@
-//! `history`: how much of the conversation is shown.
+//! `history`: how much of the conversation is shown to the model.
 //!
-//! It sets the window of the call's history policy, and nothing else. What is cut, and that calls stay whole, is the
-//! compile's work; the tree keeps everything, so a larger window shows again what a smaller one left out.
+//! It sets the window of the call's history policy, and nothing else. The compiler decides what is cut and keeps calls
+//! complete; the tree keeps everything, so a larger window shows again what a smaller one left out.
 
 use async_trait::async_trait;
 use contexture_compile::{Contribution, Window};
@@ -10,8 +10,8 @@ use crate::contract::{Layer, LayerError, LayerId, LayerSpec, Projection, RecallI
 
 /// Shows the newest part of the history.
 ///
-/// What must be there is there in any case: the first user message, the one being answered, the last round, what is
-/// pinned.
+/// Required items are always included: the first user message, the one being answered, the last round, and pinned
+/// items.
 ///
 /// ```
 /// use contexture_layers::{Layers, builtin::History};
@@ -26,13 +26,13 @@ pub struct History {
 }
 
 impl History {
-    /// At most so many turns; a turn is a user message and what follows up to the next one.
+    /// Shows at most this many turns; a turn is a user message and everything up to the next one.
     #[must_use]
     pub fn last_turns(turns: u32) -> Self {
         Self::new(Window::Turns(turns))
     }
 
-    /// At most so many tokens, framing included.
+    /// Shows at most this many tokens, framing included.
     #[must_use]
     pub fn last_tokens(tokens: u64) -> Self {
         Self::new(Window::Tokens(tokens))
@@ -43,7 +43,7 @@ impl History {
         Self { spec, window }
     }
 
-    /// The same with another name, or place among the layers: of several, the last one counts.
+    /// Changes the name or the order; of several history layers, the last one applies.
     #[must_use]
     pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);

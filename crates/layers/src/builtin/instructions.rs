@@ -1,10 +1,10 @@
-//! `instructions`: what the model is told before everything.
+//! `instructions`: the first instructions in the system prompt.
 //!
-//! The words are loaded once, where the conversation begins, and are part of its path: a program with other words
-//! leaves the conversations there are as they are, and rewinding a conversation brings back what was said then. A
-//! program changes them by giving the state other [`InstructionText`].
+//! The text is loaded once, when the conversation starts, and is state of its path: a program with other instructions
+//! does not change existing conversations, and rewinding restores what was said then. A program changes them by setting
+//! another [`InstructionText`] as state.
 //!
-//! Not here: which renderer a whole prompt is written in (`contexture-compile`); fragments stand here as XML.
+//! Not here: the renderer of a whole prompt (`contexture-compile`); fragments are written as XML here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use crate::contract::{HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput};
 
-/// Instructions, in the system prompt.
+/// Instructions in the system prompt.
 ///
-/// Without a maximum they are never cut: a request they do not fit into is refused. With one
+/// Without a maximum they are never cut: a request in which they do not fit is refused. With one
 /// ([`LayerSpec::budget`]) they are cut from the end, by paragraphs or by fragments.
 ///
 /// ```
@@ -54,13 +54,13 @@ enum InstructionSource {
 }
 
 impl Instructions {
-    /// These words: a text as it is, or fragments.
+    /// Creates instructions from a text or from fragments.
     #[must_use]
     pub fn new(words: impl Into<InstructionText>) -> Self {
         Self::from_source(InstructionSource::Fixed(words.into()))
     }
 
-    /// The words that `load` gives where a conversation begins.
+    /// Creates instructions that `load` returns when a conversation starts.
     #[must_use]
     pub fn from_loader<F>(load: impl Fn(HookContext) -> F + Send + Sync + 'static) -> Self
     where
@@ -78,7 +78,7 @@ impl Instructions {
         }
     }
 
-    /// The same with another name, place or budget.
+    /// Changes the name, position or budget.
     #[must_use]
     pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
@@ -96,7 +96,7 @@ impl fmt::Debug for Instructions {
     }
 }
 
-/// What instructions say.
+/// Content of instructions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InstructionText(InstructionContent);
@@ -105,7 +105,7 @@ pub struct InstructionText(InstructionContent);
 #[serde(rename_all = "snake_case")]
 enum InstructionContent {
     Text(String),
-    /// As JSON, for fragments are not compared.
+    /// As JSON, because fragments cannot be compared.
     Fragments(Vec<Value>),
 }
 
@@ -116,10 +116,10 @@ impl Default for InstructionContent {
 }
 
 impl InstructionText {
-    /// Fragments, of which the last are cut first.
+    /// Creates instructions from fragments; the last ones are cut first.
     ///
     /// # Errors
-    /// A fragment that carries a message, or is nested too deeply.
+    /// If a fragment contains a message, or is nested too deeply.
     pub fn from_fragments(
         fragments: impl IntoIterator<Item = Fragment>,
     ) -> Result<Self, FragmentError> {

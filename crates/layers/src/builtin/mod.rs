@@ -1,6 +1,6 @@
-//! The layers that are built in. Each is an ordinary [`Layer`](crate::Layer): what they do, a layer of yours can do.
+//! The built-in layers. Each is an ordinary [`Layer`](crate::Layer), without privileges over layers of other crates.
 //!
-//! Not here: the trait, and the running of hooks.
+//! Not here: the trait, and running hooks.
 
 mod function_args;
 mod guardrails;

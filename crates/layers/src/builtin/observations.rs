@@ -1,11 +1,11 @@
 //! Observations: short notes on what happened, which stay in view when the history does not.
 //!
-//! Notes are made by rule while items are appended: a tool's error, the first mention of a file in a call, a sentence in
-//! which somebody decides or demands something, by English words. They are quotations, each with its source; nothing is made up. With
-//! [`Observations::with_model`] a model is asked for more once enough is unread; if it fails, what is unread stays unread
-//! and it is asked again later.
+//! Notes are made by rule while items are appended: a tool's error, the first mention of a file in a call, a sentence
+//! that states a decision or a demand, by English words. They are quotations, each with its source. With
+//! [`Observations::with_model`] a model is asked for more notes once enough text is unread; if it fails, the text stays
+//! unread and the model is asked again later.
 //!
-//! Not here: notes a model writes of its own accord, and what is true.
+//! Not here: notes that a model writes on its own, and verifying notes.
 
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ use crate::contract::{
     HookContext, Layer, LayerError, LayerId, LayerSpec, ObservedItems, RecallInput,
 };
 
-/// The most notes; the oldest go.
+/// Maximum number of notes; the oldest are dropped.
 const NOTES: usize = 100;
-/// The most characters of a note.
+/// Maximum number of characters of a note.
 const CHARACTERS: usize = 300;
-/// The most notes taken from one item, and from one answer of the model.
+/// Maximum number of notes from one item, and from one answer of the model.
 const MAX_NOTES_AT_ONCE: usize = 20;
-/// The most unread bytes; the oldest go.
+/// Maximum number of unread bytes; the oldest are dropped.
 const UNREAD: usize = 32 * 1024;
-/// How long the model may take: less than a hook may, so that what is unread is kept.
+/// Time limit of the model: below that of the hook, so that the notes made by rule are kept.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Arguments that name files.
+/// Names of arguments that name files.
 const FILES: [&str; 5] = ["path", "file", "file_path", "filename", "filePath"];
-/// Words by which a sentence decides or demands, in lower case.
+/// Words that mark a decision or a demand, in lower case.
 const DECISIVE: [&str; 12] = [
     "we decided",
     "decision:",
@@ -50,7 +50,7 @@ const DECISIVE: [&str; 12] = [
 
 /// Observations as a layer, named `observations`.
 ///
-/// They stand behind the history, newest first, under 1,500 tokens. Limits: 100 notes of 300 characters, 32 KiB unread.
+/// They follow the history, newest first, within 1,500 tokens. Limits: 100 notes of 300 characters, 32 KiB unread.
 ///
 /// ```
 /// use contexture_layers::Layers;
@@ -67,16 +67,16 @@ pub struct Observations {
     model_threshold: Option<u64>,
 }
 
-/// What [`Observations`] keeps.
+/// State of [`Observations`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObservationsState {
     /// All observations, oldest first.
     pub notes: Vec<Observation>,
-    /// What the model has not seen yet, if there is one.
+    /// Text that the model has not read yet, if there is a model.
     #[serde(rename = "unread")]
     pub unread_text: String,
-    /// At how many unread tokens it is asked next; 0: at the usual number.
+    /// Number of unread tokens at which the model is asked next; 0 for the usual threshold.
     pub ask_at: u64,
     /// Calls without an output.
     #[serde(rename = "open")]
@@ -88,24 +88,24 @@ pub struct ObservationsState {
 pub struct Observation {
     /// What kind it is.
     pub kind: ObservationKind,
-    /// Who says so: `user`, `assistant`, a tool, `model`.
+    /// Source of the note: `user`, `assistant`, a tool, `model`.
     #[serde(rename = "by")]
     pub author: String,
     /// Text of the observation.
     pub text: String,
 }
 
-/// What a note is of.
+/// Kind of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// A tool failed: what it said.
+    /// Error message of a tool.
     Error,
-    /// A file a tool was called for.
+    /// A file that a tool call names.
     File,
-    /// A sentence that decides or demands.
+    /// A sentence that states a decision or a demand.
     Decision,
-    /// What a model noted.
+    /// A note by the model.
     Distilled,
 }
 
@@ -121,7 +121,7 @@ impl ObservationKind {
 }
 
 impl Observations {
-    /// Notes by rule.
+    /// Creates a layer that makes notes by rule.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -130,15 +130,16 @@ impl Observations {
         }
     }
 
-    /// The same, the host's model being asked once about so many tokens are unread. A token is taken for four bytes.
+    /// Asks the host's model once about this many tokens are unread; must be below 8,192. A token is taken as four
+    /// bytes.
     #[must_use]
     pub const fn with_model(mut self, tokens: u64) -> Self {
         self.model_threshold = Some(tokens);
         self
     }
 
-    /// Asks the model for notes about the unread text, if there is enough of it. After a failure the text stays unread, and
-    /// the model is asked again once half a threshold more has arrived.
+    /// Asks the model for notes about the unread text, if there is enough of it. After a failure the text stays unread,
+    /// and the model is asked again once half a threshold more has arrived.
     async fn distill_unread(&self, state: &mut ObservationsState, context: &HookContext) {
         let Some(threshold) = self.model_threshold else {
             return;
@@ -153,7 +154,7 @@ impl Observations {
              nothing that is not in it, no other words. If nothing matters answer NONE.\n\n{}",
             state.unread_text
         );
-        // A timeout of its own, below the hook's: a slow model must not cost the notes that were made by rule.
+        // A timeout below the hook's: a slow model must not cost the notes that were made by rule.
         let reply =
             tokio::time::timeout(MODEL_TIMEOUT, context.host.ask_model(&self.id, &prompt)).await;
         let reason = match reply {
@@ -173,7 +174,7 @@ impl Observations {
             Err(_) => "it took too long".to_owned(),
         };
         tracing::debug!(layer = %self.id, why = reason, "no notes by a model");
-        // Not asked again with every item while the model fails. The cap is what the buffer can hold: a threshold above it
+        // Not asked again with every item while the model fails. The cap is what the buffer can hold: a larger number
         // would never be reached.
         let cap = UNREAD as u64 / 4;
         state.ask_at = (unread + threshold / 2 + 1).min(cap);
@@ -191,7 +192,7 @@ fn estimate_tokens(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// Reads one line of the model's reply; `None` if it is no note.
+/// Parses one line of the model's reply; `None` if it is not a note.
 fn parse_note_line(line: &str) -> Option<&str> {
     let line = line.trim().trim_start_matches(['-', '*', '•']).trim();
     (!line.is_empty() && line != "NONE").then_some(line)
@@ -200,7 +201,7 @@ fn parse_note_line(line: &str) -> Option<&str> {
 impl ObservationsState {
     fn add_observation(&mut self, kind: ObservationKind, by: &str, text: &str) {
         let text: String = text.trim().chars().take(CHARACTERS).collect();
-        // The same error in every round must not push out everything else.
+        // The same error in every round must not displace all other notes.
         let same = |note: &Observation| note.kind == kind && note.text == text;
         if text.is_empty() || self.notes.iter().any(same) {
             return;
@@ -211,13 +212,13 @@ impl ObservationsState {
             author: by,
             text,
         });
-        // The oldest goes: what still matters tends to be observed again.
+        // The oldest is dropped: what still matters tends to be observed again.
         if self.notes.len() > NOTES {
             self.notes.remove(0);
         }
     }
 
-    /// Makes notes of an item, by rule: decisions, files, errors.
+    /// Makes notes of an item by rule: decisions, files, errors.
     fn record_item(&mut self, item: &Item) {
         match item {
             Item::Message(message) if !message.role.is_instruction() => {
@@ -257,7 +258,7 @@ impl ObservationsState {
         }
     }
 
-    /// Adds an item to the unread text; what exceeds the buffer is dropped from its front.
+    /// Appends an item to the unread text, and drops what exceeds the buffer from its front.
     fn append_unread(&mut self, item: &Item) {
         let by = match item {
             Item::Message(message) if message.role == Role::User => "user",
@@ -267,7 +268,7 @@ impl ObservationsState {
             _ => return,
         };
         let text = item.text();
-        // A single long output takes at most a quarter, so the conversation around it stays readable.
+        // One item takes at most a quarter, so that the conversation around it stays readable.
         let end = text.floor_char_boundary(UNREAD / 4);
         let text = text.get(..end).unwrap_or_default();
         self.unread_text.push_str(&format!("[{by}] {text}\n"));
@@ -277,7 +278,7 @@ impl ObservationsState {
     }
 }
 
-/// Sentences and lines.
+/// Splits a text into sentences and lines.
 fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines();
     let sentences = lines.flat_map(|line| line.split_inclusive(['.', '!', '?', '。']));
@@ -291,7 +292,7 @@ fn is_decision(sentence: &str) -> bool {
     !sentence.ends_with('?') && DECISIVE.iter().any(|words| sentence.contains(words))
 }
 
-/// The files a call names.
+/// Returns the files that a call names.
 fn file_arguments(call: &FunctionCall) -> Vec<String> {
     let Ok(arguments) = Raw::parse(call.arguments.as_str()) else {
         return Vec::new();

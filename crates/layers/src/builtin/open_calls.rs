@@ -1,13 +1,13 @@
-//! Calls of tools whose outputs have not come yet: which tool an output is of.
+//! Tool calls without an output so far: which tool an output is from.
 
 use std::collections::VecDeque;
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Status};
 use serde::{Deserialize, Serialize};
 
-/// The most calls that wait; the oldest go.
+/// Maximum number of calls; the oldest are dropped.
 const CALLS: usize = 100;
-/// The most bytes of an id or a name; what is longer is not waited for.
+/// Maximum length of an id or a name in bytes; calls with longer ones are not tracked.
 const BYTES: usize = 256;
 
 /// Calls without an output, oldest first: the call's id and its tool.
@@ -26,14 +26,14 @@ impl PendingCalls {
         self.0.push_back((call.call_id.clone(), call.name.clone()));
     }
 
-    /// The tool an output is of; ids may come again, then it is the last one's.
+    /// Returns the tool of an output; if an id was used more than once, the tool of the last call.
     pub(super) fn take_tool_for_output(&mut self, output: &FunctionCallOutput) -> Option<String> {
         let at = self.0.iter().rposition(|(id, _)| *id == output.call_id)?;
         self.0.remove(at).map(|(_, tool)| tool)
     }
 }
 
-/// Whether an output tells of a failure.
+/// Whether an output reports a failure.
 pub(super) fn is_failed_output(output: &FunctionCallOutput) -> bool {
     output.is_error == Some(true) || output.status == Some(Status::Failed)
 }

@@ -1,7 +1,7 @@
-//! The task list: what the agent means to do, kept by the model itself, shown at the very end of every call.
+//! The task list: maintained by the model, shown at the very end of every call.
 //!
-//! It is one tool, `update_plan`, which sets the whole list or changes tasks by id. The list is of the path, so a rewound
-//! conversation has the list it had then; a child run begins with an empty one.
+//! It has one tool, `update_plan`, which replaces the list or changes tasks by id. The list belongs to the path, so
+//! rewinding restores it; a child run starts with an empty one.
 //!
 //! Not here: doing the tasks, or checking that they were done.
 
@@ -16,17 +16,17 @@ use crate::contract::{
     FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
 };
 
-/// The most tasks of a list.
+/// Maximum number of tasks.
 const TASKS: usize = 50;
-/// The most characters of a task.
+/// Maximum number of characters of a task.
 const CHARACTERS: usize = 500;
-/// The most characters of a task's id.
+/// Maximum number of characters of a task's id.
 const ID: usize = 32;
 
 /// The task list as a layer, named `plan`.
 ///
-/// Limits: 50 tasks of 500 characters, ids of 32. What is over leaves the view first where its 2,000 tokens do not
-/// hold all.
+/// Limits: 50 tasks of 500 characters, ids of 32 characters. If its 2,000 tokens do not hold all tasks, finished ones
+/// are left out first.
 ///
 /// ```
 /// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
@@ -55,25 +55,25 @@ pub struct PlanLayer {
     id: LayerId,
 }
 
-/// What [`PlanLayer`] keeps.
+/// State of [`PlanLayer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanState {
     /// The tasks, in the order of the list.
     pub tasks: Vec<PlanTask>,
 }
 
-/// Something to do.
+/// A task of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanTask {
-    /// Its name within the list.
+    /// Its id within the list.
     pub id: String,
-    /// What is to be done.
+    /// Description of the task.
     pub text: String,
-    /// How far it is.
+    /// Status of the task.
     pub status: TaskStatus,
 }
 
-/// How far a task is.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
@@ -82,14 +82,14 @@ pub enum TaskStatus {
     Pending,
     /// Work on it has started.
     InProgress,
-    /// Over, with success.
+    /// It was finished successfully.
     Done,
     /// It was given up.
     Dropped,
 }
 
 impl TaskStatus {
-    /// The lower-case word.
+    /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -128,7 +128,7 @@ struct TaskChange {
 }
 
 impl PlanLayer {
-    /// An empty list.
+    /// Creates a layer with an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -145,15 +145,15 @@ impl Default for PlanLayer {
 
 impl PlanState {
     fn apply_update(&mut self, update: PlanUpdate) -> Result<(), String> {
-        // The whole list first, then changes: a call may do both, and its changes mean the new list. Nothing is lost by an
-        // error in between, for the runner drops the copy of the state.
+        // The list first, then changes: if a call does both, its changes apply to the new list. An error in between
+        // loses nothing, because the runner drops the copy of the state.
         if let Some(tasks) = update.tasks {
             if tasks.len() > TASKS {
                 return Err(format!("{} tasks, the limit is {TASKS}", tasks.len()));
             }
             self.tasks.clear();
             for task in tasks {
-                // Ids are stable while the list is, so the model can name a task in a later call.
+                // Ids do not change while the list is not replaced, so the model can name a task in a later call.
                 let id = task.id.unwrap_or_else(|| self.free_id());
                 if self.tasks.iter().any(|other| other.id == id) {
                     return Err(format!("two tasks have the id {id:?}"));
@@ -169,7 +169,7 @@ impl PlanState {
         }
         for change in update.changes.unwrap_or_default() {
             let Some(task) = self.tasks.iter_mut().find(|task| task.id == change.id) else {
-                // The error lists what there is: a model corrects itself by it without asking for the plan.
+                // The error lists the ids, so that the model can correct itself without asking for the plan.
                 let there: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
                 let there = there.join(", ");
                 return Err(format!(
@@ -186,7 +186,7 @@ impl PlanState {
         Ok(())
     }
 
-    /// The least number, from the place in the list on, that names no task yet.
+    /// Returns the smallest number from the position in the list on that is not used as an id.
     fn free_id(&self) -> String {
         let mut number = self.tasks.len() + 1;
         loop {
@@ -231,7 +231,7 @@ impl Layer for PlanLayer {
         if state.tasks.is_empty() {
             return Ok(Vec::new());
         }
-        // Open tasks first: they survive where the budget cuts off the end.
+        // Open tasks first: they stay if the budget cuts off the end.
         let (over, open): (Vec<&PlanTask>, Vec<&PlanTask>) =
             state.tasks.iter().partition(|task| task.status.is_over());
         let shown = open.into_iter().chain(over).map(|task| {
@@ -246,7 +246,7 @@ impl Layer for PlanLayer {
         _: &PlanState,
         _: &HookContext,
     ) -> Result<Option<PlanState>, LayerError> {
-        // A child has a task of its own; its parent's plan would only distract it.
+        // A child has its own task; its parent's plan would only distract it.
         Ok(Some(PlanState::default()))
     }
 

@@ -1,11 +1,10 @@
-//! Retrieval: what the owner's other conversations say to what the person asks, found without a model.
+//! Retrieval: texts of the owner's other conversations that match the user's message, found without a model.
 //!
-//! The telling words of the person's last message are looked for: names, numbers and identifiers first. A text counts by
-//! the words it has, rare ones more, and a little by its age. With an [`Embedder`] the best are ranked again by meaning.
-//! What is on the path already is left out; each text is shown with the place it comes from.
+//! The most distinctive words of the user's last message are searched for: names, numbers and identifiers first. Texts
+//! are scored by the words they contain, rare ones more, and slightly by age. With an [`Embedder`] the best are ranked
+//! again by meaning. Texts on the path are left out; each text is shown with its source.
 //!
-//! Not here: the index, and what a word weighs ([`LayerHost::search`](crate::LayerHost::search)); notes that other layers
-//! keep.
+//! Not here: the index, and weights of words ([`LayerHost::search`](crate::LayerHost::search)); notes of other layers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,21 +24,21 @@ use crate::contract::{
     RecallInput,
 };
 
-/// The tool by which the model searches itself.
+/// Name of the tool by which the model searches itself.
 const TOOL: &str = "search_history";
-/// Words of a question that are looked for.
+/// Maximum number of words searched for.
 const WORDS: usize = 12;
-/// Bytes of a question that count: so many from its beginning, and so many from its end.
+/// Bytes of a question that are used, from its beginning and from its end.
 const QUESTION: usize = 2_000;
-/// Texts that are asked for: some are on the path, some say the same.
+/// Number of hits requested: some are on the path, some are duplicates.
 const HITS: usize = 100;
-/// The most texts the tool gives.
+/// Maximum number of texts returned.
 const MOST: usize = 20;
-/// Characters of a text that are shown.
+/// Maximum number of characters shown of a text.
 const CHARACTERS: usize = 600;
-/// Candidates that are ranked again for each that is shown.
+/// Number of candidates ranked again per text shown.
 const CANDIDATES: usize = 4;
-/// Words that are in every text: they are not looked for.
+/// Common English words, which are not searched for.
 const COMMON: &[&str] = &[
     "about", "again", "and", "any", "are", "can", "could", "did", "does", "for", "from", "give",
     "had", "has", "have", "her", "him", "his", "how", "into", "its", "just", "know", "like",
@@ -49,17 +48,17 @@ const COMMON: &[&str] = &[
     "your",
 ];
 
-/// Something that knows how near texts are in meaning. It only ranks what was found.
+/// Computes embeddings of texts. It only ranks texts that were found.
 #[async_trait]
 pub trait Embedder: fmt::Debug + Send + Sync {
-    /// A vector for each text, in order, all of one length.
+    /// Returns a vector for each text, in order, all of the same length.
     async fn embed_texts(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LayerError>;
 }
 
-/// Retrieval as a layer, named `retrieval`. It keeps no state.
+/// Retrieval as a layer, named `retrieval`. It has no state.
 ///
-/// What was found stands behind the history: 5 texts of 600 characters, under 1,500 tokens. Where the host cannot search,
-/// the layer fails and is left out of the call, by name.
+/// Results follow the history: 5 texts of 600 characters, within 1,500 tokens. If the host cannot search, the layer
+/// fails and is left out of the call, which the outcome reports.
 ///
 /// ```
 /// use contexture_layers::Layers;
@@ -82,14 +81,14 @@ struct SearchHistoryArguments {
     limit: Option<usize>,
 }
 
-/// A text that may be shown.
+/// A hit with its combined score.
 struct RankedHit {
     hit: HistoryHit,
     score: f64,
 }
 
 impl Retrieval {
-    /// Shows up to 5 texts.
+    /// Creates a layer that shows up to 5 texts.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -99,22 +98,22 @@ impl Retrieval {
         }
     }
 
-    /// The same, showing up to so many texts; at most 20.
+    /// Sets the maximum number of texts shown; at most 20.
     #[must_use]
     pub fn with_max_texts(mut self, texts: usize) -> Self {
-        // Cut, not refused: a builder method has no error, and the budget bounds the texts as well.
+        // Clamped, not refused: a builder method returns no error, and the budget limits the texts as well.
         self.max_texts = texts.min(MOST);
         self
     }
 
-    /// The same, the best being ranked again. If it fails they keep their order.
+    /// Ranks the best texts again by embedding. If that fails, they keep their order.
     #[must_use]
     pub fn with_embedder(mut self, embedder: impl Embedder + 'static) -> Self {
         self.embedder = Some(Arc::new(embedder));
         self
     }
 
-    /// Finds the texts that match a question best, best first.
+    /// Finds the texts that best match a question, best first.
     async fn find_texts(
         &self,
         question: &str,
@@ -122,22 +121,22 @@ impl Retrieval {
         on_path: &BTreeSet<NodeId>,
         limit: usize,
     ) -> Result<Vec<RankedHit>, LayerError> {
-        // Only telling words: a question such as "what about it?" would match everything, so
-        // nothing is looked for.
+        // Distinctive words only: a question such as "what about it?" would match everything, so nothing is searched
+        // for.
         let query = search_terms(question).join(" ");
         if query.is_empty() {
             return Ok(Vec::new());
         }
-        // More than are shown: hits on the path, duplicates and old ones are sorted out below.
+        // More than are shown: hits on the path and duplicates are removed below, and age changes the order.
         let mut hits = context.host.search(&query, HITS).await?;
-        // What is on the path is in the history already.
+        // Texts on the path are in the history already.
         hits.retain(|found| !on_path.contains(&found.node));
         // Scores of stores have no common scale, so each is taken relative to the best hit.
         let best = hits.iter().map(|found| found.score).fold(0.0, f64::max);
         let candidates = hits.into_iter().map(|found| {
             let fits = if best > 0.0 { found.score / best } else { 1.0 };
             let age_ms = context.now_ms.saturating_sub(found.at_ms).max(0);
-            // Age decides between texts of about the same fit; it never outweighs a clearly better one.
+            // Age decides between texts of similar score; it never outweighs a clearly better one.
             let months = (age_ms / 86_400_000) as f64 / 30.0;
             RankedHit {
                 score: 0.9 * fits + 0.1 / (1.0 + months),
@@ -145,8 +144,7 @@ impl Retrieval {
             }
         });
         let mut candidates: Vec<RankedHit> = candidates.collect();
-        // `total_cmp`, since scores are floating point numbers; the newer of two equals comes
-        // first.
+        // `total_cmp`, because scores are floating-point numbers; of two equal scores the newer comes first.
         candidates.sort_by(|a, b| {
             b.score
                 .total_cmp(&a.score)
@@ -155,31 +153,30 @@ impl Retrieval {
         // One text may be stored many times, on branches or by repeated questions.
         let mut said = BTreeSet::new();
         candidates.retain(|one| said.insert(one.hit.text.clone()));
-        // Embedding costs a call of a model per text, so only the best candidates are ranked again.
+        // Embedding costs per text, so only the best candidates are ranked again.
         candidates.truncate(limit * CANDIDATES);
         self.rerank_by_embedding(question, &mut candidates).await;
         candidates.truncate(limit);
         Ok(candidates)
     }
 
-    /// Ranks candidates again by their embedding. If that fails they keep their order.
+    /// Ranks candidates again by embedding. If that fails, they keep their order.
     async fn rerank_by_embedding(&self, question: &str, candidates: &mut [RankedHit]) {
         let Some(embedder) = self.embedder.as_ref().filter(|_| candidates.len() > 1) else {
             return;
         };
         let texts = candidates.iter().map(|one| one.hit.text.as_str());
-        // The question goes along in the same call, as the first text.
+        // The question is embedded in the same call, as the first text.
         let texts: Vec<&str> = [question].into_iter().chain(texts).collect();
         let vectors = match embedder.embed_texts(&texts).await {
-            // Without one vector per text it is not known which belongs to which.
+            // With another number of vectors it is unknown which belongs to which text.
             Ok(vectors) if vectors.len() == texts.len() => vectors,
             Ok(_) => return tracing::debug!(layer = %self.id, "not one vector a text"),
             Err(error) => return tracing::debug!(layer = %self.id, %error, "no vectors"),
         };
         if let Some((question, vectors)) = vectors.split_first() {
             for (one, vector) in candidates.iter_mut().zip(vectors) {
-                // Half by words and half by meaning: an exact name must not lose to a text that is
-                // merely similar.
+                // Half by words and half by meaning: an exact name must not lose to a text that is only similar.
                 one.score = 0.5 * one.score + 0.5 * cosine_similarity(question, vector);
             }
         }
@@ -210,8 +207,7 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
             .sum()
     };
     let cosine = dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
-    // The sum stops at the shorter vector, and a zero vector divides by zero: neither is a
-    // similarity.
+    // The sum stops at the shorter vector, and a zero vector divides by zero: neither is a similarity.
     if a.len() == b.len() && cosine.is_finite() {
         cosine
     } else {
@@ -223,7 +219,7 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
 fn search_terms(question: &str) -> Vec<String> {
     let mut all: Vec<(bool, String)> = Vec::new();
     let mut first = true;
-    // Both ends of a long message: what is asked stands before or after what was pasted in.
+    // Both ends of a long message: the question precedes or follows pasted text.
     let head = question.floor_char_boundary(QUESTION);
     let tail = question.ceil_char_boundary(question.len().saturating_sub(QUESTION));
     let ends = [question.get(..head), question.get(tail.max(head)..)];
@@ -236,12 +232,11 @@ fn search_terms(question: &str) -> Vec<String> {
         let ends = piece.ends_with('.');
         let piece = piece.trim_matches(|c: char| !c.is_alphanumeric());
         if !piece.is_empty() {
-            // The first word of a sentence has a capital anyway, so that alone does not make it a name.
+            // The first word of a sentence is capitalized anyway, so a capital does not make it a name.
             for text in split_unspaced_script(piece) {
                 let is_name = is_name(&text, first);
                 let common = COMMON.contains(&text.to_lowercase().as_str());
-                // Two letters of ASCII are rarely telling; in other scripts two characters can be a
-                // word.
+                // One or two ASCII letters are rarely distinctive; in other scripts two characters can be a word.
                 let long = text.chars().count() >= 3 || !text.is_ascii();
                 let known = all
                     .iter()
@@ -254,7 +249,7 @@ fn search_terms(question: &str) -> Vec<String> {
         }
         first |= ends;
     }
-    // Longer words are rarer and so more telling; the sort is stable, so equal ones keep their order.
+    // Longer words are rarer and more distinctive; the sort is stable, so equal ones keep their order.
     all.sort_by_key(|(is_name, text)| (!is_name, Reverse(text.chars().count())));
     all.truncate(WORDS);
     all.into_iter().map(|(_, text)| text).collect()
@@ -262,9 +257,9 @@ fn search_terms(question: &str) -> Vec<String> {
 
 /// Splits a word of a script without spaces, such as Chinese, into pairs of characters.
 fn split_unspaced_script(piece: &str) -> Vec<String> {
-    // Bounded, since a piece without spaces may be a whole encoded file.
+    // Bounded, because a piece without spaces may be a whole encoded file.
     let characters: Vec<char> = piece.chars().take(80).collect();
-    // From U+2E80 on come the scripts of East Asia, which put no spaces between words.
+    // From U+2E80 on are the scripts of East Asia, which put no spaces between words.
     if !characters.iter().any(|c| *c >= '\u{2e80}') {
         return vec![characters.into_iter().collect()];
     }
@@ -279,19 +274,19 @@ fn is_name(text: &str, begins: bool) -> bool {
     let inner = |c: char| c.is_ascii_digit() || "_#@/.-".contains(c);
     let capitals = text.chars().filter(|c| c.is_uppercase()).count();
     let begins_large = text.starts_with(char::is_uppercase);
-    // Digits and signs of identifiers, a capital that is not the first letter, or one that begins
-    // no sentence.
+    // Digits and characters of identifiers, a capital after the first letter, or a first capital that does not start a
+    // sentence.
     text.contains(inner) || capitals > usize::from(begins_large) || (begins_large && !begins)
 }
 
-/// A text with its place, for the model.
+/// Returns the fields of a hit for the model.
 fn hit_fields(found: &HistoryHit) -> [(&'static str, String); 4] {
     let when = Timestamp::from_millisecond(found.at_ms);
     let when = when.map_or_else(
         |_| "unknown".to_owned(),
         |at| at.strftime("%Y-%m-%d").to_string(),
     );
-    // By characters and not by bytes, so that no character is cut in half.
+    // By characters and not by bytes, so that no character is split.
     let text = found.text.chars().take(CHARACTERS).collect();
     [
         ("conversation", found.conversation.to_string()),
@@ -324,7 +319,7 @@ impl Layer for Retrieval {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        // Said before the texts: a model would else take an old decision for the present state.
+        // Precedes the texts: otherwise a model may take an old decision for the current state.
         let about = hint("Found in earlier conversations, best first. It may be out of date.");
         let found = found
             .iter()
@@ -362,8 +357,7 @@ impl Layer for Retrieval {
         let SearchHistoryArguments { query, limit } = parse_arguments(arguments)?;
         let limit = limit.unwrap_or(5).min(MOST);
         let found = self
-            // What is on the path is not left out here: the model asked, and the answer may be in
-            // this conversation.
+            // Texts on the path are not left out here: the model asked, and the answer may be in this conversation.
             .find_texts(&query, context, &BTreeSet::new(), limit)
             .await?;
         let found: Vec<BTreeMap<&str, String>> = found

@@ -1,10 +1,11 @@
 //! `scratchpad`: the model's working memory.
 //!
-//! Either sections of text with a word on what belongs in each, or an object of a JSON Schema. The model changes it by
-//! a merge (RFC 7396): objects are merged key by key, `null` removes, everything else replaces. Whatever the merge
-//! gives must be of the schema, or nothing changes. It hangs off the path, so it rewinds with the conversation.
+//! Either sections of text with a description of each, or an object of a JSON Schema. The model changes it by a merge
+//! (RFC 7396): objects are merged key by key, `null` removes, everything else replaces. The result of a merge must
+//! match the schema, or nothing changes. It is state of the path, so it rewinds with the conversation.
 //!
-//! A pad is changed by [`Scratchpad::update_content`] alone, which every route goes through and which a read-only one refuses.
+//! The model changes a pad by [`Scratchpad::update_content`] only, which checks the change and which a read-only pad
+//! refuses.
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Contribution, Placement, Stability};
@@ -20,15 +21,15 @@ use crate::contract::{
     FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
 };
 
-/// The largest pad, in bytes of JSON.
+/// Maximum size of a pad, in bytes of JSON.
 pub const MAX_PAD_BYTES: usize = 64 * 1024;
-/// How deeply objects and arrays of a pad may be nested; the pad itself is the first level.
+/// Maximum nesting of objects and arrays in a pad; the pad itself is the first level.
 pub const MAX_PAD_DEPTH: usize = 32;
 
-/// Working memory, shown behind the history unless it is placed elsewhere.
+/// Working memory, shown after the history unless it is placed elsewhere.
 ///
-/// Where the budget does not hold all of it, the last sections are left out first. A pad has at most [`MAX_PAD_BYTES`]
-/// and [`MAX_PAD_DEPTH`] levels.
+/// If the budget does not hold all of it, the last sections are left out first. A pad has at most [`MAX_PAD_BYTES`] and
+/// [`MAX_PAD_DEPTH`] levels.
 ///
 /// ```
 /// use contexture_ir::Raw;
@@ -58,12 +59,12 @@ pub struct Scratchpad {
     read_only: bool,
 }
 
-/// What is on a pad: an object, section by section.
+/// Content of a pad: an object with one member per section.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ScratchpadContent(Map<String, Value>);
 
-/// Equal pads are written alike: the order of keys counts.
+/// Pads are equal only if they serialize equally, so the order of keys matters.
 impl PartialEq for ScratchpadContent {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 && serde_json::to_string(self).ok() == serde_json::to_string(other).ok()
@@ -71,51 +72,51 @@ impl PartialEq for ScratchpadContent {
 }
 
 impl ScratchpadContent {
-    /// The value of a section.
+    /// Returns the value of a section.
     #[must_use]
     pub fn get(&self, section: &str) -> Option<&Value> {
         self.0.get(section)
     }
 
-    /// The sections that hold something.
+    /// Returns the sections that have a value.
     pub fn sections(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 
-/// Why a pad stays as it was.
+/// Why a change of a pad was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScratchpadError {
-    /// It is read-only.
+    /// The pad is read-only.
     #[error("{pad} is read-only")]
     ReadOnly {
         /// Name of the scratchpad.
         pad: LayerId,
     },
-    /// A change that is no object.
+    /// The change is not an object.
     #[error("a change must be an object of sections: {reason}")]
     NotAnObject {
-        /// What the reader says.
+        /// Message of the parser.
         reason: String,
     },
-    /// A change nested too deeply.
+    /// The change is nested too deeply.
     #[error("the change is nested deeper than {limit} levels: flatten it")]
     TooDeep {
-        /// The limit in bytes.
+        /// The limit in levels.
         limit: usize,
     },
-    /// It would be too large.
+    /// The pad would be too large.
     #[error(
         "it would take {bytes} bytes, the limit is {limit}: remove or shorten what is no longer needed"
     )]
     TooLarge {
-        /// What it would take.
+        /// Size that it would have, in bytes.
         bytes: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// It would not be of the schema.
+    /// The pad would not match its schema.
     #[error("with this change it would be {reason}")]
     Unfit {
         /// Where, and what was expected.
@@ -124,10 +125,10 @@ pub enum ScratchpadError {
 }
 
 impl Scratchpad {
-    /// Sections of text: the name of each, and what belongs in it.
+    /// Creates a pad of text sections, each with a name and a description.
     ///
     /// # Errors
-    /// As [`Scratchpad::with_schema`], for the schema that is made of them.
+    /// As [`Scratchpad::with_schema`], for the schema built from the sections.
     pub fn with_sections<N: Into<String>, A: Into<String>>(
         sections: impl IntoIterator<Item = (N, A)>,
     ) -> Result<Self, SchemaError> {
@@ -148,10 +149,10 @@ impl Scratchpad {
         Self::new(&object(kept), order, object(given), about.to_owned())
     }
 
-    /// An object of this JSON Schema. Its properties are the sections.
+    /// Creates a pad that is an object of this JSON Schema. Its properties are the sections.
     ///
     /// # Errors
-    /// A schema that cannot be used.
+    /// If the schema is invalid.
     pub fn with_schema(schema: &Raw) -> Result<Self, SchemaError> {
         #[derive(Deserialize)]
         struct SchemaProperties {
@@ -188,10 +189,10 @@ impl Scratchpad {
         })
     }
 
-    /// The same, beginning with this.
+    /// Sets the initial content.
     ///
     /// # Errors
-    /// As [`Scratchpad::update_content`] of an empty one.
+    /// As [`Scratchpad::update_content`] on an empty pad.
     pub fn with_initial_content(mut self, content: &Raw) -> Result<Self, ScratchpadError> {
         let mut first = ScratchpadContent::default();
         self.merge_change(&mut first, content)?;
@@ -199,7 +200,8 @@ impl Scratchpad {
         Ok(self)
     }
 
-    /// The same, which nobody changes: the model is offered no function, and a call of it by any route is refused.
+    /// Makes the pad read-only: the model is offered no function, and [`Scratchpad::update_content`] refuses every
+    /// change.
     #[must_use]
     pub const fn read_only(mut self) -> Self {
         self.read_only = true;
@@ -213,7 +215,7 @@ impl Scratchpad {
         self
     }
 
-    /// The same with another name, which is also that of its elements, or another place or budget.
+    /// Changes the name, which is also that of its elements, the position or the budget.
     #[must_use]
     pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
@@ -223,7 +225,7 @@ impl Scratchpad {
     /// Merges a change into a pad.
     ///
     /// # Errors
-    /// [`ScratchpadError`]; the pad stays as it was then.
+    /// [`ScratchpadError`]; the pad stays unchanged.
     pub fn update_content(
         &self,
         pad: &mut ScratchpadContent,
@@ -255,7 +257,7 @@ impl Scratchpad {
                 limit: MAX_PAD_DEPTH,
             });
         }
-        // Merged on a copy: size and schema are known only afterwards, and a refused change must leave nothing.
+        // On a copy: size and schema can be checked only afterwards, and a refused change must leave no trace.
         let mut merged = pad.clone();
         merge_patch(&mut merged.0, change);
         let text = Raw::from_value(&merged).map_err(|error| unread(error.to_string()))?;
@@ -275,7 +277,7 @@ impl Scratchpad {
     }
 }
 
-/// Whether arrays and objects are nested in more levels than this.
+/// Whether arrays and objects are nested deeper than `levels`.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let below = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
     match value {
@@ -285,7 +287,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Merges as RFC 7396 says. No deeper than the change, which is bounded.
+/// Merges as specified in RFC 7396. The recursion is as deep as the change, which is bounded.
 fn merge_patch(into: &mut Map<String, Value>, change: Map<String, Value>) {
     let mut removed = false;
     for (key, new) in change {
@@ -307,7 +309,8 @@ fn merge_patch(into: &mut Map<String, Value>, change: Map<String, Value>) {
         }
     }
     if removed {
-        // All at once: one by one would move the rest each time. Nulls do not stay, so none of the others is one.
+        // All at once: removing one by one would move the rest each time. No other member is null, because nulls are
+        // never stored.
         into.retain(|_, value| !value.is_null());
     }
 }
@@ -334,7 +337,8 @@ impl Layer for Scratchpad {
             .iter()
             .filter_map(|name| pad.0.get_key_value(name));
         let others = pad.0.iter().filter(|(name, _)| !self.order.contains(name));
-        // Sections of the schema in its order, then others: the text stays the same whatever order the model writes in.
+        // Sections of the schema in its order, then others, so that the text does not depend on the order in which the
+        // model writes.
         let mut sections = Vec::new();
         for (name, value) in known.chain(others) {
             let value =

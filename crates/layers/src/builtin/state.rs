@@ -1,7 +1,8 @@
-//! `state`: a value of the program's, shown to the model in every call.
+//! `state`: a value of the program, shown to the model in every call.
 //!
-//! It hangs off the path, so it rewinds with the conversation. The program changes it through the conversation's
-//! handle; the model too, if it is [`StateLayer::with_set_function`]. A value that is not of the schema is kept by neither.
+//! It is state of the path, so it rewinds with the conversation. The program changes it through the conversation's
+//! handle; the model too, with [`StateLayer::with_set_function`]. A value that does not match the schema is refused
+//! from both.
 //!
 //! Not here: how a value is written (`contexture_compile::Contribution::state`).
 
@@ -18,7 +19,7 @@ use crate::contract::{
     FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
 };
 
-/// What may be a state: every type that serde reads and writes, and that can be copied and compared.
+/// Types that may be a state: every type that serde reads and writes, and that can be copied and compared.
 pub trait StateSchema:
     Serialize + DeserializeOwned + Clone + Default + PartialEq + Send + Sync + 'static
 {
@@ -29,7 +30,7 @@ impl<T> StateSchema for T where
 {
 }
 
-/// A typed value ([`StateSchema`]), shown behind the history unless it is placed elsewhere.
+/// A typed value ([`StateSchema`]), shown after the history unless it is placed elsewhere.
 ///
 /// ```
 /// use contexture_ir::Raw;
@@ -54,7 +55,7 @@ pub struct StateLayer<T> {
 }
 
 impl<T: StateSchema> StateLayer<T> {
-    /// A state that begins as this.
+    /// Creates a state with this initial value.
     #[must_use]
     pub fn new(first: T) -> Self {
         let spec = LayerSpec::new(LayerId::built_in("state"));
@@ -66,31 +67,31 @@ impl<T: StateSchema> StateLayer<T> {
         }
     }
 
-    /// The same, standing there. In the system prompt each change opens an epoch.
+    /// Sets where the value is placed. In the system prompt each change opens an epoch.
     #[must_use]
     pub fn with_placement(mut self, placement: Placement) -> Self {
         (self.spec.band, self.spec.stability) = band_and_stability(placement);
         self
     }
 
-    /// The same, holding values of this JSON Schema only, the first one included.
+    /// Restricts values to this JSON Schema, the initial one included.
     ///
     /// # Errors
-    /// A schema that cannot be used.
+    /// If the schema is invalid.
     pub fn with_schema(mut self, schema: &Raw) -> Result<Self, SchemaError> {
         self.schema = Some((schema.clone(), SchemaValidator::new(schema)?));
         Ok(self)
     }
 
-    /// The same, offering the model a function that sets the value whole: `set_state`, or `set_` and its name. The
-    /// arguments are the value, so it must be an object; give it a schema, for the model sees nothing else of it.
+    /// Offers the model a function that replaces the value: `set_state`, or `set_` and its name. The arguments are the
+    /// value, so it must be an object; give it a schema, because the model sees nothing else of it.
     #[must_use]
     pub const fn with_set_function(mut self) -> Self {
         self.settable = true;
         self
     }
 
-    /// The same with another name, which is also that of its element, or another place or budget.
+    /// Changes the name, which is also that of its element, the position or the budget.
     #[must_use]
     pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
@@ -98,7 +99,7 @@ impl<T: StateSchema> StateLayer<T> {
     }
 }
 
-/// Where words of a placement stand, and how often they change.
+/// Returns the band and the stability of a placement.
 pub(super) const fn band_and_stability(placement: Placement) -> (Band, Stability) {
     match placement {
         Placement::Tail => (Band::Tail, Stability::Volatile),

@@ -1,14 +1,14 @@
-//! What layers decide: about a call of a tool, about an answer; and what they are told to decide by.
+//! Decisions of layers about tool calls and answers, and the data they decide on.
 
 use contexture_ir::{Item, Raw, RunId, Usage};
 use contexture_tools::ToolId;
 
-/// A call of a tool that is about to run: the tool that was reached, whatever the route.
+/// A tool call that is about to run, after its name was resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolRequest {
-    /// The tool as the registry knows it: `tool`, or `group/tool`.
+    /// The tool's id in the registry: `tool`, or `group/tool`.
     pub tool: String,
-    /// The name by which the model called.
+    /// The name by which the model called it.
     pub called_name: String,
     /// The provider's id of the call.
     pub call_id: String,
@@ -17,7 +17,7 @@ pub struct ToolRequest {
 }
 
 impl ToolRequest {
-    /// The tool's name, to hold [patterns](contexture_tools::Pattern) against.
+    /// Returns the tool's id, to match [patterns](contexture_tools::Pattern) against.
     ///
     /// ```
     /// use contexture_ir::Raw;
@@ -45,22 +45,22 @@ impl ToolRequest {
 /// Whether a call of a tool may run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolGate {
-    /// It may, as far as this layer goes.
+    /// Allowed, as far as this layer is concerned.
     #[default]
     Allow,
-    /// It may, and where the policy would have a person asked, nobody is. What the policy denies stays denied.
+    /// Allowed without the approval that the policy may ask for. What the policy denies stays denied.
     Approve,
-    /// It may, and the model is told this with its output.
+    /// Allowed; the model gets this text with the output.
     Guide(String),
-    /// A person decides, having been told this.
+    /// A person decides, and is shown this text.
     Ask(String),
-    /// It does not run; the model is told this instead.
+    /// Denied; the model gets this text instead of an output.
     Deny(String),
 }
 
 impl ToolGate {
-    /// Both together: a denial before everything, the first of two; then asking, then guidances, which are joined by
-    /// lines, then an approval.
+    /// Combines two decisions: a denial first, the first of two; then asking, then guidance (each joined by line
+    /// feeds), then an approval.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -83,20 +83,20 @@ fn join_lines(mut one: String, two: &str) -> String {
     one
 }
 
-/// What a layer says to an answer.
+/// Verdict of a layer on an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AnswerVerdict {
-    /// It is good, as far as this layer goes.
+    /// Accepted, as far as this layer is concerned.
     #[default]
     Pass,
-    /// These items instead.
+    /// Replaced by these items.
     Fix(Vec<Item>),
-    /// Ask again, having said this. The answer is kept, hidden from the model.
+    /// Rejected: the model is asked again with this feedback. The answer is stored, hidden from models and people.
     Retry {
-        /// What the model is told.
+        /// Feedback that the model is given.
         feedback: String,
     },
-    /// The run ends here. The answer is kept.
+    /// The run ends here. The answer is stored.
     Stop {
         /// Why the run ends.
         reason: String,
@@ -106,29 +106,29 @@ pub enum AnswerVerdict {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It did what it was for.
+    /// The run ended normally.
     Completed,
-    /// It was called off.
+    /// The run was aborted.
     Aborted {
-        /// Why, if somebody said so.
+        /// Reason, if one was given.
         reason: Option<String>,
     },
-    /// It went wrong.
+    /// The run failed.
     Failed {
-        /// What went wrong.
+        /// Error message of the run.
         error: String,
     },
 }
 
-/// A child run's end, as its parent's layers see it.
+/// The end of a child run, as its parent's layers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildEnd {
     /// Id of the child run.
     pub run: RunId,
     /// How it ended.
     pub end: RunEnd,
-    /// What it gives back.
+    /// Text of its last answer, unless it failed.
     pub result: Option<String>,
-    /// What it used, its own children included.
+    /// Its usage, that of its own children included.
     pub usage: Usage,
 }

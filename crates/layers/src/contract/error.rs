@@ -1,4 +1,4 @@
-//! What goes wrong in a layer, and in a list of them.
+//! Errors of layers, and of lists of layers.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,20 +6,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::contract::hook_outcome::Hook;
 use crate::contract::layer_id::LayerId;
 
-/// Why a hook did not do its work. It never leaves its layer unless the layer says so ([`OnError::Fail`](crate::OnError::Fail)).
+/// Why a hook failed. It affects only its layer unless the layer must not fail
+/// ([`OnError::Fail`](crate::OnError::Fail)).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
-    /// The layer says so, in its own words.
+    /// The layer reported a failure.
     #[error("{0}")]
     Failed(String),
-    /// It took too long.
+    /// The hook exceeded its time limit.
     #[error("no result within {ms} ms")]
     TimedOut {
         /// The limit in milliseconds.
         ms: u128,
     },
-    /// Its stored state cannot be read.
+    /// The stored state cannot be read.
     #[error("its state of version {stored} cannot be read by version {current}: {reason}")]
     State {
         /// The version it was stored with.
@@ -29,7 +30,7 @@ pub enum LayerError {
         /// Why it cannot be read.
         reason: String,
     },
-    /// Its state is larger than a value may be.
+    /// The state is larger than the limit.
     #[error("its state has {bytes} bytes, the limit is {limit}: keep less")]
     StateTooLarge {
         /// Its size in bytes.
@@ -37,7 +38,7 @@ pub enum LayerError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// What a layer asked the host for is not there.
+    /// The host does not offer what the layer asked for.
     #[error("{capability} is not available here: {hint}")]
     Unavailable {
         /// What the layer asked for.
@@ -48,7 +49,7 @@ pub enum LayerError {
 }
 
 impl LayerError {
-    /// A failure in the layer's words.
+    /// Creates a failure with the layer's own message.
     #[must_use]
     pub fn from_message(reason: impl std::fmt::Display) -> Self {
         Self::Failed(reason.to_string())
@@ -59,13 +60,13 @@ impl LayerError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayersError {
-    /// Two layers of one name.
+    /// Two layers have the same name.
     #[error("two layers are named {id}: give one of them another name")]
     DuplicateId {
         /// The name that two layers have.
         id: LayerId,
     },
-    /// A budget that cannot be kept.
+    /// The budget's minimum is above its maximum.
     #[error(
         "the budget of the layer {id} has a minimum of {min} tokens above its maximum of {max}"
     )]
@@ -77,7 +78,7 @@ pub enum LayersError {
         /// Its maximum in tokens.
         max: u64,
     },
-    /// A share that is none.
+    /// The budget's share is above 100 per cent.
     #[error("the budget of the layer {id} has a share of {share} per cent: 100 is all there is")]
     BadShare {
         /// Name of the layer.
@@ -85,17 +86,17 @@ pub enum LayersError {
         /// Its share in per cent.
         share: u8,
     },
-    /// Two functions that the model would see under one name.
+    /// Two functions would have the same tool name.
     #[error("the layers {first} and {second} both offer a tool named {name}: rename one")]
     DuplicateTool {
         /// The tool's name.
         name: String,
-        /// The layer that has it.
+        /// The layer that already has the name.
         first: LayerId,
-        /// The layer that wants it too.
+        /// The layer that was added.
         second: LayerId,
     },
-    /// A function whose name or schema is wrong.
+    /// The name or the schema of a function is invalid.
     #[error("the function {name} of the layer {id}: {reason}")]
     BadFunction {
         /// Name of the layer.
@@ -110,10 +111,10 @@ pub enum LayersError {
     NoLayer {
         /// The name asked for.
         id: String,
-        /// Those there are.
+        /// Names of the existing layers.
         there: String,
     },
-    /// A layer that must not fail did.
+    /// A layer that must not fail has failed.
     #[error("the layer {id} failed in {hook}: {source}")]
     Layer {
         /// Name of the layer.
@@ -125,7 +126,7 @@ pub enum LayersError {
     },
 }
 
-/// Runs work that takes no time. A panic is a failure like any other.
+/// Runs synchronous work and turns a panic into a failure.
 ///
 /// Unwinding is safe: what the work changes is a copy that is dropped with the failure.
 pub(crate) fn catch_panic<T>(
@@ -134,7 +135,7 @@ pub(crate) fn catch_panic<T>(
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(&panic)))
 }
 
-/// A panic as a failure, with what it said.
+/// Converts a panic to a failure with its message.
 pub(crate) fn panic_error(panic: &Box<dyn Any + Send>) -> LayerError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -11,7 +11,8 @@ use crate::contract::layer_id::LayerId;
 pub struct FunctionSpec {
     /// Its name within the layer.
     pub name: &'static str,
-    /// The name by which models call it: 1 to 64 bytes of letters, digits, `-` and `_`. Stable: it is in histories.
+    /// The name by which models call it: 1 to 64 bytes of letters, digits, `-` and `_`. Never change it: it is stored
+    /// in histories.
     pub tool: String,
     /// What it does, for the model.
     pub description: String,
@@ -19,7 +20,8 @@ pub struct FunctionSpec {
     pub input: Raw,
     /// JSON Schema of its result; absent means anything.
     pub output: Option<Raw>,
-    /// What to do after a crash that may have cut a call short.
+    /// What to do with a call that a crash may have interrupted. Runs do not read it yet: such a function is called
+    /// again.
     pub rerun: Rerun,
     /// Whether models are offered it. Default yes.
     pub offered_to: OfferedTo,
@@ -35,20 +37,20 @@ pub enum OfferedTo {
     Host,
 }
 
-/// What to do with a call that was begun, and whose end nobody knows.
+/// What to do with a call that was started and whose result is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rerun {
-    /// Run it again: the same call twice does what it does once.
+    /// Run it again: repeating the call has no further effect.
     #[default]
     Repeat,
     /// Ask a person.
     Ask,
-    /// Tell the model that nobody knows whether it ran.
+    /// Tell the model that it is unknown whether it ran.
     Unknown,
 }
 
 impl FunctionSpec {
-    /// A function of a layer, its tool named `<layer>_<name>`.
+    /// Creates a function of a layer, with a tool named `<layer>_<name>`.
     #[must_use]
     pub fn new(layer: &LayerId, name: &'static str, description: &str, input: Raw) -> Self {
         Self {
@@ -62,14 +64,14 @@ impl FunctionSpec {
         }
     }
 
-    /// The same under a tool name of its own.
+    /// Sets another tool name.
     #[must_use]
     pub fn with_tool_name(mut self, tool: impl Into<String>) -> Self {
         self.tool = tool.into();
         self
     }
 
-    /// As models are offered it.
+    /// Returns the definition that models are offered.
     #[must_use]
     pub(crate) fn tool_definition(&self) -> ToolDefinition {
         ToolDefinition::Function(FunctionTool {
@@ -80,7 +82,7 @@ impl FunctionSpec {
         })
     }
 
-    /// What is wrong with the name or a schema, if anything is.
+    /// Returns what is wrong with the name or a schema, if anything is.
     pub(crate) fn validation_error(&self) -> Option<String> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
         let named = (1..=64).contains(&self.tool.len()) && self.tool.bytes().all(allowed);
@@ -96,7 +98,7 @@ impl FunctionSpec {
     }
 }
 
-/// Why a function gave no result. The texts are fit to be shown to the model.
+/// Why a function gave no result. The texts may be shown to the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FunctionError {
@@ -108,16 +110,16 @@ pub enum FunctionError {
         /// Name of the function.
         name: String,
     },
-    /// The arguments do not fit their schema.
+    /// The arguments do not match their schema.
     #[error("the arguments do not fit: {reason}")]
     Arguments {
         /// What is wrong, and where.
         reason: String,
     },
-    /// The layer refuses.
+    /// The layer refused the call.
     #[error("{0}")]
     Refused(String),
-    /// The result does not fit its own schema: the layer's fault.
+    /// The result does not match the function's own schema: a bug of the layer.
     #[error("the result does not fit its schema: {reason}")]
     Result {
         /// What is wrong, and where.

@@ -1,4 +1,4 @@
-//! What every hook is told, and where it tells what happened.
+//! The context of every hook, and the events it emits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::contract::host::{EmptyHost, LayerHost};
 use crate::contract::layer_id::LayerId;
 
-/// What every hook is told. Cheap to clone.
+/// Context of a hook. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct HookContext {
-    /// Whose conversation it is.
+    /// Owner of the conversation.
     pub owner: Owner,
     /// Id of the conversation.
     pub conversation: ConversationId,
@@ -19,36 +19,36 @@ pub struct HookContext {
     pub resource: Option<String>,
     /// Name of the branch.
     pub branch: BranchName,
-    /// The node everything hangs off; `None` at the root.
+    /// The head of the path; `None` at the root.
     pub head: Option<NodeId>,
     /// The run, if there is one.
     pub run: Option<RunId>,
     /// How many ancestors the run has.
     pub depth: u32,
-    /// Turns on the path to `head`: a person's message begins one.
+    /// Number of turns on the path to `head`; each user message starts one.
     pub turns: u64,
-    /// Answers of models on the path to `head`.
+    /// Number of model answers on the path to `head`.
     pub responses: u64,
-    /// Now, in milliseconds since the Unix epoch, as the engine's clock has it.
+    /// Current time in milliseconds since the Unix epoch, by the engine's clock.
     pub now_ms: i64,
-    /// What it may ask for.
+    /// Services that the layer may use.
     pub host: Arc<dyn LayerHost>,
     events: Arc<Mutex<Vec<LayerEvent>>>,
 }
 
-/// Something a layer tells those who watch.
+/// An event of a layer for observers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerEvent {
-    /// Whose news it is.
+    /// The layer that emitted it.
     pub layer: LayerId,
-    /// What happened, as `memory:changed`.
+    /// Name of the event, such as `memory:changed`.
     pub name: String,
     /// Payload of the event, as JSON.
     pub data: Raw,
 }
 
 impl HookContext {
-    /// The context of a conversation at its root: no run, no resource, no host, the time 0.
+    /// Creates the context of a conversation at its root: no run, no resource, no host, time 0.
     #[must_use]
     pub fn new(owner: Owner, conversation: ConversationId, branch: BranchName) -> Self {
         Self {
@@ -67,26 +67,26 @@ impl HookContext {
         }
     }
 
-    /// Tells those who watch the conversation. They hear of it once what the hook changed is stored.
+    /// Emits an event to observers of the conversation. They receive it once the hook's change is stored.
     pub fn emit(&self, layer: &LayerId, name: &str, data: Raw) {
         let event = LayerEvent {
             layer: layer.clone(),
             name: name.to_owned(),
             data,
         };
-        // A list is whole whoever panicked beside it.
+        // A panic elsewhere cannot leave the list half changed.
         let mut told = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         told.push(event);
     }
 
-    /// Takes what was told so far.
+    /// Takes the events emitted so far.
     #[must_use]
     pub fn drain_events(&self) -> Vec<LayerEvent> {
         let mut told = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *told)
     }
 
-    /// The same context with an empty list of news of its own, so that what a failed hook told can be dropped.
+    /// Returns the same context with an empty list of events, so that the events of a failed hook can be dropped.
     #[must_use]
     pub(crate) fn fork(&self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl HookContext {
         }
     }
 
-    /// Takes over what was told apart.
+    /// Appends the events of a forked context.
     pub(crate) fn merge_events(&self, apart: &Self) {
         let news = apart.drain_events();
         let mut told = self.events.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What became of each hook that was run.
+//! Outcomes of hooks.
 
 use std::fmt;
 
@@ -11,36 +11,36 @@ use crate::contract::layer_id::LayerId;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Hook {
-    /// The first state.
+    /// Creates the first state.
     Init,
-    /// The child's first state.
+    /// Creates the first state in a child run.
     OnSpawn,
-    /// Items about to be appended.
+    /// Changes items that are about to be appended.
     OnAppend,
-    /// Words for a call.
+    /// Contributes to a model call.
     Recall,
-    /// How the history is shown.
+    /// Changes how the history is shown.
     ProjectHistory,
-    /// An answer before it counts.
+    /// Judges an answer before it is accepted.
     AfterModel,
-    /// A call of a tool before it runs.
+    /// Judges a tool call before it runs.
     BeforeTool,
-    /// A call of one of the layer's own functions.
+    /// Runs one of the layer's own functions.
     Function,
-    /// What was appended.
+    /// Observes items that are being appended.
     Observe,
     /// The parent's state changed while a child runs.
     OnParentUpdate,
-    /// A child's end, in its parent.
+    /// A child run ended; called in its parent.
     OnReturn,
-    /// The run's end.
+    /// The run has ended.
     OnComplete,
-    /// Nothing will be asked any more.
+    /// The layer is no longer used in this run.
     Dispose,
 }
 
 impl Hook {
-    /// The lower-case word.
+    /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl fmt::Display for Hook {
     }
 }
 
-/// What became of one hook of one layer.
+/// Outcome of one hook of one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HookOutcome {
     /// Name of the layer.
@@ -83,21 +83,21 @@ pub struct HookOutcome {
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
 pub enum HookStatus {
-    /// It did its work.
+    /// The hook succeeded.
     Ok,
-    /// It failed; what it changed does not count.
+    /// The hook failed; its changes were dropped.
     Failed {
         /// Why, in words.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// It was not run, because the layer's state could not be had.
+    /// The hook was not run, because the layer has no state.
     Skipped {
         /// Why, in words.
         #[serde(rename = "why")]
         reason: String,
     },
-    /// It failed, and what it said last time was used.
+    /// The hook failed, and the layer's last contribution was used.
     Stale {
         /// Why, in words.
         #[serde(rename = "why")]
@@ -106,7 +106,7 @@ pub enum HookStatus {
 }
 
 impl HookStatus {
-    /// Whether the hook did its work.
+    /// Whether the hook succeeded.
     #[must_use]
     pub const fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)

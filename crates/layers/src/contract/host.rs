@@ -1,4 +1,4 @@
-//! What a layer may ask of whoever runs it.
+//! Services that a layer may use.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use contexture_ir::{ConversationId, NodeId};
 use crate::contract::error::LayerError;
 use crate::contract::layer_id::LayerId;
 
-/// What a layer may ask of whoever runs it: a search over what the owner has kept, a model.
+/// Services that a layer may use: a search over the owner's conversations, and a model.
 #[async_trait]
 pub trait LayerHost: fmt::Debug + Send + Sync {
-    /// Texts of the owner's conversations that have any word of `query`, at most `limit`: best first, by how many words
-    /// and how rare ones they have. Words are separated by white space, at most 32 of them.
+    /// Searches the owner's conversations for texts with any word of `query`, at most `limit`: best first, by how many
+    /// words they contain and how rare these are. Words are separated by white space, at most 32 of them.
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError>;
 
-    /// What a model answers to a prompt. Its tokens count for the layer that asks, and in its run.
+    /// Asks a model. Its tokens count for the layer that asks, and for its run.
     async fn ask_model(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError>;
 }
 
@@ -28,13 +28,13 @@ pub struct HistoryHit {
     pub node: NodeId,
     /// Text of the node.
     pub text: String,
-    /// When it was said, in milliseconds since the Unix epoch.
+    /// When it was stored, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// How well it fits; larger is better, comparable within one search.
+    /// Score of the match; larger is better, comparable within one search.
     pub score: f64,
 }
 
-/// A host that has nothing to offer.
+/// A host without any services.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmptyHost;
 

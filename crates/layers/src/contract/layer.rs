@@ -1,4 +1,4 @@
-//! The trait: a typed state, words for each call, and hooks for what happens.
+//! The layer trait: a typed state, contributions to each call, and hooks.
 //!
 //! To add a hook: a method with a default here and in `runtime/dyn_layer.rs`, its name in `hook_outcome.rs`, its timeout in
 //! `spec.rs`, the loop over all layers in `runtime/hook_runner.rs`; then the engine's `hooks/session.rs` (and
@@ -22,9 +22,9 @@ use crate::contract::spec::LayerSpec;
 
 /// An owner of state and policy.
 ///
-/// A hook that changes state is given a copy. If it succeeds the copy becomes the state, stored in the transaction of
-/// what the hook was about; if it fails, panics or is out of time, nothing happened. A hook may run again on newer state
-/// when somebody else was faster, so what it does besides must bear repetition.
+/// A hook that changes state is given a copy. If it succeeds, the copy becomes the state, stored in the transaction the
+/// hook belongs to; if it fails, panics or times out, nothing has changed. A hook may run again on newer state after a
+/// conflict with another writer, so its side effects must be safe to repeat.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -54,16 +54,16 @@ use crate::contract::spec::LayerSpec;
 /// ```
 #[async_trait]
 pub trait Layer: Send + Sync + 'static {
-    /// What it keeps. Equal states must be written as equal JSON: maps in order, no hash order.
+    /// State of the layer. Equal states must serialize to equal JSON: maps in a fixed order, never in hash order.
     type State: Serialize + DeserializeOwned + Clone + Default + PartialEq + Send + Sync + 'static;
 
-    /// What it says of itself.
+    /// Returns the layer's specification.
     fn spec(&self) -> LayerSpec;
 
-    /// Reads a state that an earlier version of the layer stored. Default: it cannot.
+    /// Reads a state that another version of the layer stored. Default: an error.
     ///
     /// # Errors
-    /// A version it does not know. The layer is skipped then; its stored state stays as it is.
+    /// For a version it does not know. The layer is then skipped, and its stored state stays as it is.
     fn migrate_state(&self, version: u32, stored: &Raw) -> Result<Self::State, LayerError> {
         let _ = stored;
         Err(LayerError::State {
@@ -73,36 +73,37 @@ pub trait Layer: Send + Sync + 'static {
         })
     }
 
-    /// Whether a state may be kept, whoever made it: a hook, a function, a program. Default: every one may.
+    /// Checks a state before it is accepted, whether a hook, a function or a program made it. Default: every state is
+    /// valid.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do. What made it fails with that, and the state stays as it was.
+    /// What is wrong with the state, and what to do. The operation that made it fails, and the state stays unchanged.
     fn validate_state(&self, state: &Self::State) -> Result<(), LayerError> {
         let _ = state;
         Ok(())
     }
 
-    /// The first state, where there is none. Default: [`Default`].
+    /// Creates the first state. Default: [`Default`].
     async fn init(&self, context: &HookContext) -> Result<Self::State, LayerError> {
         let _ = context;
         Ok(Self::State::default())
     }
 
-    /// What it says in a call. It changes nothing.
+    /// Returns the layer's contributions to a call. It cannot change the state.
     async fn recall(
         &self,
         state: &Self::State,
         call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError>;
 
-    /// How the history is shown. Default: as the layers before it say.
+    /// Changes how the history is shown. Default: no change.
     fn project_history(&self, state: &Self::State, projection: &mut Projection) {
         let _ = (state, projection);
     }
 
-    /// Filters or changes items of a person, a tool or the program before they are appended. It is never called for
-    /// answers of models. If the output of a tool is left out, its call is answered with a note that the output was
-    /// withheld. Default: the same items.
+    /// Filters or changes items of a user, a tool or the program before they are appended. It is never called for
+    /// answers of models. If the output of a tool is removed, its call is answered with a note that the output was
+    /// withheld. Default: no change.
     async fn on_append(
         &self,
         state: &mut Self::State,
@@ -113,7 +114,7 @@ pub trait Layer: Send + Sync + 'static {
         Ok(items)
     }
 
-    /// An answer, before it counts. Default: it is good.
+    /// Judges an answer before it is accepted. Default: accepts it.
     async fn after_model(
         &self,
         state: &mut Self::State,
@@ -124,8 +125,8 @@ pub trait Layer: Send + Sync + 'static {
         Ok(AnswerVerdict::Pass)
     }
 
-    /// A call of a tool, before it runs, by whatever route. Asked at least once: again of a call that waited for a
-    /// person or was cut off by a crash, when its run goes on. Default: it may.
+    /// Judges a tool call before it runs, by whatever route. Called at least once: again for a call that waited for a
+    /// person or was interrupted by a crash, when its run is resumed. Default: allows it.
     async fn before_tool(
         &self,
         state: &mut Self::State,
@@ -136,8 +137,8 @@ pub trait Layer: Send + Sync + 'static {
         Ok(ToolGate::Allow)
     }
 
-    /// What is being appended: the new state is stored in the same transaction. The context is that of the node it is
-    /// appended to: an answer is not yet one of its `responses`. Default: nothing.
+    /// Observes items that are being appended: the new state is stored in the same transaction. The context is that of
+    /// the node they are appended to: an answer is not yet one of its `responses`. Default: does nothing.
     async fn observe(
         &self,
         state: &mut Self::State,
@@ -148,7 +149,8 @@ pub trait Layer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The first state in a child run, if the layer has none there; `None` leaves it out of the run. Default: a copy.
+    /// Creates the first state in a child run, if the layer has none there; `None` leaves it out of the run. Default: a
+    /// copy.
     async fn on_spawn(
         &self,
         parent: &Self::State,
@@ -158,7 +160,7 @@ pub trait Layer: Send + Sync + 'static {
         Ok(Some(parent.clone()))
     }
 
-    /// The parent's state changed while the child runs. Default: the child goes on with its own.
+    /// Called when the parent's state changed while the child runs. Default: the child keeps its own state.
     async fn on_parent_update(
         &self,
         child: &mut Self::State,
@@ -169,7 +171,7 @@ pub trait Layer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A child run ended. Default: nothing of it comes back.
+    /// Called when a child run ended. Default: the parent keeps its own state.
     async fn on_return(
         &self,
         parent: &mut Self::State,
@@ -181,7 +183,7 @@ pub trait Layer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The run ended, whatever way. Default: nothing.
+    /// Called when the run ended, however it ended. Default: does nothing.
     async fn on_complete(
         &self,
         state: &mut Self::State,
@@ -192,21 +194,21 @@ pub trait Layer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Nothing will be asked any more in this run: lets go of what it holds. Default: nothing.
+    /// Releases resources, because the layer is no longer used in this run. Default: does nothing.
     async fn dispose(&self, state: &Self::State) -> Result<(), LayerError> {
         let _ = state;
         Ok(())
     }
 
-    /// Its functions, always the same ones. Default: none.
+    /// Returns its functions, always the same ones. Default: none.
     fn functions(&self) -> Vec<FunctionSpec> {
         Vec::new()
     }
 
-    /// Runs one of its functions on arguments that fit their schema.
+    /// Runs one of its functions with arguments that match their schema.
     ///
     /// # Errors
-    /// [`FunctionError`]; the state stays as it was then.
+    /// [`FunctionError`]; the state stays unchanged.
     async fn call_function(
         &self,
         state: &mut Self::State,
@@ -221,32 +223,32 @@ pub trait Layer: Send + Sync + 'static {
         })
     }
 
-    /// What it shows of its state to programs. Default: all of it, as JSON.
+    /// Exports the state for programs. Default: all of it, as JSON.
     ///
     /// # Errors
-    /// A state that cannot be written.
+    /// If the state cannot be written.
     fn export_state(&self, state: &Self::State) -> Result<Raw, LayerError> {
         Raw::from_value(state).map_err(LayerError::from_message)
     }
 }
 
-/// What is being appended.
+/// Items that are being appended.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedItems<'a> {
     /// The items, oldest first.
     pub items: &'a [Item],
     /// Their nodes, in the same order.
     pub nodes: &'a [NodeId],
-    /// The answer they are, if a model gave them.
+    /// The answer that the items are, if a model gave them.
     pub response: Option<ResponseId>,
-    /// What it used, if the provider said.
+    /// Usage of the answer, if the provider reported it.
     pub usage: Option<&'a Usage>,
 }
 
 /// How the history is shown. Layers change it one after the other; the tree keeps everything.
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
-    /// The window, and what is cleared, previewed, cut. It starts as the target's.
+    /// The window, and rules for clearing, previews and trimming. It starts as the target's.
     pub policy: HistoryPolicy,
     /// Passes over the items. A call with passes is kept for replay as hashes only.
     pub passes: Vec<Arc<dyn Pass>>,

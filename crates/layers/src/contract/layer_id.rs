@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 /// The name of a layer, unique within a list: 1 to 64 bytes of lower-case letters, digits, `-` and `_`.
 ///
-/// It is part of the keys of its state and of the names of its tools, so it is for ever.
+/// It is part of the keys of its state and of the names of its tools, so it must never change.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LayerId(Box<str>);
 
 impl LayerId {
-    /// The longest name, in bytes.
+    /// Maximum length of a name, in bytes.
     pub const MAX_BYTES: usize = 64;
 
-    /// Checks the rule.
+    /// Creates a name after checking the rule.
     ///
     /// # Errors
     /// [`LayerIdError`].
@@ -31,7 +31,7 @@ impl LayerId {
         Ok(Self(text.into()))
     }
 
-    /// A name that stands in our own source.
+    /// Creates a name from our own source code.
     pub(crate) fn built_in(name: &'static str) -> Self {
         debug_assert!(Self::new(name).is_ok(), "{name} is no name of a layer");
         Self(name.into())
@@ -70,7 +70,7 @@ impl From<LayerId> for String {
     }
 }
 
-/// A name that is none.
+/// A text that is not a valid name of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{id:?} is no name of a layer: expected 1 to 64 bytes of a-z, 0-9, - and _")]
 pub struct LayerIdError {

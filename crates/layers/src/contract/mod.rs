@@ -1,9 +1,9 @@
 //! The contract between layers and whoever runs them.
 //!
-//! A *layer* ([`Layer`]) owns a typed state and a policy; a *hook* is one of its functions that is called when something
-//! happens; a *function* ([`FunctionSpec`]) is what it offers models as a tool. Everything here is data and traits: the
-//! input of each hook ([`HookContext`], [`RecallInput`], [`ToolRequest`]), its decision ([`ToolGate`], [`AnswerVerdict`])
-//! and how it ended ([`HookOutcome`]). A layer author needs nothing else.
+//! A *layer* ([`Layer`]) owns a typed state and a policy; a *hook* is one of its functions that is called when
+//! something happens; a *function* ([`FunctionSpec`]) is offered to models as a tool. Everything here is data and
+//! traits: the input of each hook ([`HookContext`], [`RecallInput`], [`ToolRequest`]), its decision ([`ToolGate`],
+//! [`AnswerVerdict`]) and its outcome ([`HookOutcome`]). A layer author needs nothing else.
 //!
 //! Always holds: nothing here runs a hook, keeps a state or knows a built-in layer. Not here: running hooks
 //! (`crate::runtime`) and the layers that come with the crate ([`crate::builtin`]).

@@ -1,4 +1,4 @@
-//! What a layer is told when it is asked for its words, and what layers said last.
+//! Input of `recall`, and a cache of the last contributions.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use contexture_render::XmlRenderer;
 use crate::contract::hook_context::HookContext;
 use crate::contract::spec::LayerSpec;
 
-/// What a layer is told when it is asked for its words.
+/// Input of a layer's `recall`.
 #[derive(Clone, Copy, Debug)]
 pub struct RecallInput<'a> {
-    /// Where and when.
+    /// Context of the hook.
     pub context: &'a HookContext,
-    /// The path, whole.
+    /// All items of the path.
     pub path: &'a [PathItem],
-    /// What the person said last; empty if nobody has said anything.
+    /// Text of the user's last message; empty if there is none.
     pub query: &'a str,
-    /// What the model can do.
+    /// Capabilities of the model.
     pub capabilities: &'a Capabilities,
-    /// Tokens the model can hold.
+    /// Context window of the model, in tokens.
     pub window: u64,
-    /// The layer, as it says of itself.
+    /// Specification of the layer.
     pub spec: &'a LayerSpec,
 }
 
 impl RecallInput<'_> {
-    /// Words at the layer's place, under its budget.
+    /// Creates a contribution at the layer's position, within its budget.
     #[must_use]
     pub fn contribution(&self, content: Content) -> Contribution {
         let spec = self.spec;
@@ -40,7 +40,7 @@ impl RecallInput<'_> {
         }
     }
 
-    /// Fragments as XML, of which the last are left out first.
+    /// Creates a contribution of fragments as XML; the last fragments are left out first.
     #[must_use]
     pub fn contribution_from_fragments(
         &self,
@@ -53,7 +53,7 @@ impl RecallInput<'_> {
     }
 }
 
-/// What layers said last, for those that are late or fail.
+/// The last contributions of layers, used for eventual recall and after failures.
 #[derive(Clone, Debug, Default)]
 pub struct RecallCache {
     entries: Vec<(String, Option<NodeId>, Vec<Contribution>)>,
@@ -69,7 +69,7 @@ impl RecallCache {
         self.entries.retain(|(of, _, _)| of != layer);
     }
 
-    /// What the layer said at a head of this path.
+    /// Returns the layer's last contribution, if it was made at a head of this path.
     pub(crate) fn get(&self, layer: &str, path: &[PathItem]) -> Option<&[Contribution]> {
         let (_, head, said) = self.entries.iter().find(|(of, _, _)| of == layer)?;
         let on_path = match head {

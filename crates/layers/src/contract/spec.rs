@@ -1,4 +1,4 @@
-//! What a layer says of itself: its name, where its state lives, where its words stand.
+//! Specification of a layer: its name, the scope of its state, its position in a call.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::contract::layer_id::LayerId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateScope {
-    /// One run; gone when it ends.
+    /// One run; the state is removed when the run ends.
     Run,
-    /// The path: it hangs off the node, so it rewinds and branches with the conversation.
+    /// The path: the state is attached to nodes, so it rewinds and branches with the conversation.
     Path,
     /// The resource of the owner, or the conversation where no resource is named. Outside the tree: it does not rewind.
     Resource,
@@ -23,37 +23,37 @@ pub enum StateScope {
 }
 
 impl StateScope {
-    /// Whether the state hangs off nodes of the tree.
+    /// Whether the state is attached to nodes of the tree.
     #[must_use]
     pub const fn is_on_tree(self) -> bool {
         matches!(self, Self::Run | Self::Path)
     }
 }
 
-/// What a layer's failure means.
+/// Consequence of a layer's failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// It is left out of this call, and the outcome says so. A failing gate lets the call pass.
+    /// The layer is left out of the operation, and the outcome says so. A failing gate lets the call pass.
     #[default]
     Skip,
     /// The operation fails. A failing gate denies the call.
     Fail,
 }
 
-/// When a layer's words are made.
+/// When a layer's contribution is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecallMode {
     /// For every call, before it.
     #[default]
     Atomic,
-    /// After the answer before: the call itself uses what was recalled last, and waits only where there is nothing yet.
+    /// After the previous answer: the call uses the last contribution, and waits only if there is none yet.
     Eventual,
 }
 
-/// How long each hook may take; `None` is for ever. A hook that is out of time is dropped, with what it changed, where
-/// it waits: one that computes and never waits takes the time it takes.
+/// Time limit of each hook; `None` means no limit. A hook that times out is dropped at its current await, with its
+/// changes: code that never awaits cannot be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Default 10 s.
@@ -79,11 +79,11 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// That of a hook.
+    /// Returns the limit of a hook.
     pub(crate) const fn for_hook(&self, hook: Hook) -> Option<Duration> {
         match hook {
             Hook::Init => self.init,
-            // It computes and never waits.
+            // It is synchronous, so it cannot be interrupted.
             Hook::ProjectHistory => None,
             Hook::OnSpawn | Hook::OnParentUpdate | Hook::OnReturn => self.child,
             Hook::OnAppend => self.on_append,
@@ -118,7 +118,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What a layer says of itself. It must say the same each time.
+/// Specification of a layer. It must be the same each time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerSpec {
     /// Name of the layer.
@@ -127,24 +127,24 @@ pub struct LayerSpec {
     pub version: u32,
     /// What its state belongs to. Default: the path.
     pub scope: StateScope,
-    /// Where its words stand. Default: the system prompt.
+    /// Band of its contribution. Default: the system prompt.
     pub band: Band,
-    /// Its place in the band, and among the layers where hooks run one after the other: ascending. Default 100.
+    /// Order within the band, and among layers whose hooks run in sequence: ascending. Default 100.
     pub order: i32,
-    /// How many tokens its words may take. Default: no limit.
+    /// Token budget of its contribution. Default: no limit.
     pub budget: Budget,
-    /// How often its words change. Default: seldom.
+    /// How often its contribution changes. Default: seldom.
     pub stability: Stability,
-    /// Default: for every call.
+    /// When its contribution is made. Default: for every call.
     pub recall: RecallMode,
     /// How long its hooks may take.
     pub timeouts: Timeouts,
-    /// What its failure means. Default: it is left out.
+    /// Consequence of its failure. Default: it is left out.
     pub on_error: OnError,
 }
 
 impl LayerSpec {
-    /// A layer of this name with the defaults.
+    /// Creates the default specification with this name.
     #[must_use]
     pub fn new(id: LayerId) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl LayerSpec {
         }
     }
 
-    /// The same, its words standing there and changing so often.
+    /// Sets position and stability of the contribution.
     #[must_use]
     pub const fn with_position(mut self, band: Band, order: i32, stability: Stability) -> Self {
         self.band = band;
@@ -170,7 +170,7 @@ impl LayerSpec {
         self
     }
 
-    /// The same, its state belonging to this.
+    /// Sets the scope of the state.
     #[must_use]
     pub const fn with_scope(mut self, scope: StateScope) -> Self {
         self.scope = scope;

@@ -1,7 +1,7 @@
 //! Layers of different types behind one trait, so that a list can hold them.
 //!
 //! Each layer has its own type of state; here it is erased to [`AnyState`] and cast back by the adapter. Synchronous
-//! methods catch panics here; asynchronous hooks are guarded by the hook runner, which also bounds their time.
+//! methods catch panics here; asynchronous hooks are guarded by the hook runner, which also limits their time.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -96,8 +96,8 @@ pub(crate) trait DynLayer: Send + Sync {
     ) -> Result<Raw, FunctionError>;
 }
 
-/// Adapts a [`Layer`] to [`DynLayer`]. Spec and functions are asked for once: they must not change while the list is in
-/// use, since budgets and tool names were checked against them.
+/// Adapts a [`Layer`] to [`DynLayer`]. Specification and functions are read once: they must not change while the list
+/// is in use, because budgets and tool names were checked against them.
 pub(crate) struct LayerAdapter<L> {
     pub(crate) layer: L,
     spec: LayerSpec,
@@ -148,12 +148,12 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
             reason,
         };
         catch_panic(|| {
-            // Equal versions only: a newer one goes to the layer as well, which alone can say
-            // whether it reads it.
+            // Equal versions only: other versions, newer ones included, go to `migrate_state`, because only the layer
+            // knows whether it can read them.
             let state: L::State = if version == self.spec.version {
                 serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?
             } else {
-                // Only the layer knows its old formats; it gets the stored JSON as it is.
+                // Only the layer knows its other formats; it gets the stored JSON unchanged.
                 let text =
                     std::str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
                 let raw = Raw::parse(text).map_err(|error| unreadable(error.to_string()))?;
@@ -165,24 +165,23 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
 
     fn write_state(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError> {
         let state = downcast_state::<L>(state)?;
-        // The layer's own code runs here: a `Serialize` that panics must cost no more than this
-        // state.
+        // Serialization is the layer's code: a panic must cost no more than this state.
         let bytes = catch_panic(|| serde_json::to_vec(state).map_err(LayerError::from_message))?;
         Ok(bytes.into())
     }
 
     fn clone_state(&self, state: &AnyState) -> Result<AnyState, LayerError> {
         let state = downcast_state::<L>(state)?;
-        // Hooks get this copy, so that one that fails has changed nothing.
+        // Hooks work on this copy, so that a failed hook has changed nothing.
         catch_panic(|| Ok(Box::new(state.clone()) as AnyState))
     }
 
     fn is_same_state(&self, one: &AnyState, other: &AnyState) -> bool {
-        // States of another type differ, so the caller goes on to write and gets the error there.
+        // A state of another type counts as different, so the caller goes on to write it and gets the error there.
         let (Ok(one), Ok(other)) = (downcast_state::<L>(one), downcast_state::<L>(other)) else {
             return false;
         };
-        // A comparison that panics counts as different: storing a state once too often does no harm.
+        // A comparison that panics counts as different: storing a state needlessly does no harm.
         catch_panic(|| Ok(one == other)).unwrap_or(false)
     }
 

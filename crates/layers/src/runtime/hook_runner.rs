@@ -29,8 +29,7 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     run: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let spec = layer.spec();
-    // The kind of an error is known only at the end, so its field is declared empty and filled in
-    // below.
+    // The kind of an error is known only at the end, so its field is declared empty and filled in below.
     let span = tracing::debug_span!(
         "contexture.layer",
         ctx.layer.id = spec.id.as_str(),
@@ -66,7 +65,7 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     ended
 }
 
-/// What one run of a hook works on: a copy of the layer's state, and a context with a list of events of its own.
+/// Working data of one hook: a copy of the layer's state, and a context with events of its own.
 struct HookRun {
     state: AnyState,
     context: HookContext,
@@ -87,7 +86,7 @@ impl HookRun {
         }))
     }
 
-    /// If the hook succeeded, makes its copy the layer's state and passes its events on.
+    /// Makes the copy the layer's state and forwards its events, if the hook succeeded.
     fn commit_state<T, E: From<LayerError>>(
         self,
         layer: &dyn DynLayer,
@@ -96,7 +95,7 @@ impl HookRun {
         ended: Result<T, E>,
     ) -> Result<T, E> {
         let value = ended?;
-        // The state may still be refused, as too large or invalid. Events are passed on after that, so that none
+        // The state may still be refused, as too large or invalid. Events are forwarded after that, so that none
         // reports a change that was not made.
         slot.set_state(layer, self.state)?;
         context.merge_events(&self.context);
@@ -123,7 +122,7 @@ macro_rules! run_hook {
 
 /// Records the outcome of a hook and returns its value, if there is one.
 ///
-/// `run` is `None` for a layer without a state. For a layer that must not fail, that is a failure too, unless the same
+/// `run` is `None` for a layer without a state. For a layer that must not fail that is a failure too, unless the same
 /// layer in the parent run left it out of this run on purpose.
 pub(crate) fn hook_outcome<T>(
     layer: &dyn DynLayer,
@@ -184,7 +183,7 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = match slot.current {
                 SlotState::Ready(..) | SlotState::LeftOut => continue,
-                // What is stored stays as it is: a fresh state would overwrite what a newer version could still read.
+                // The stored state stays: a new one would overwrite what a newer version could still read.
                 SlotState::Broken(_) => None,
                 SlotState::Absent => {
                     // Events of a layer that fails are dropped with its state.
@@ -217,12 +216,11 @@ impl Layers {
     ) -> Result<(Vec<Item>, Vec<HookOutcome>), LayersError> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            // A copy: a layer that fails halfway must not have taken items away.
+            // A copy: a layer that fails halfway must not have removed items.
             let given = items.clone();
             let run = run_hook!(layer, slot, context, OnAppend, |state, own_context| layer
                 .on_append(state, given, own_context));
-            // No value means that the layer failed or was skipped: the items stay as the layer
-            // before left them.
+            // No value means that the layer failed or was skipped: the items stay as the previous layer left them.
             if let Some(changed) = hook_outcome(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
                 items = changed;
             }
@@ -230,8 +228,8 @@ impl Layers {
         Ok((items, outcomes))
     }
 
-    /// Asks the layers about an answer, in order: each sees it as the layers before it left it. The first layer that
-    /// wants another answer, or the end of the run, decides.
+    /// Asks the layers about an answer, in order: each sees the corrections of the layers before it. The first layer
+    /// that rejects the answer, or ends the run, decides.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -251,7 +249,7 @@ impl Layers {
             match hook_outcome(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
                 None | Some(AnswerVerdict::Pass) => {}
                 Some(AnswerVerdict::Fix(items)) => fixed = Some(items),
-                // The answer will not be used, so no later layer has to judge it.
+                // The verdict is final, so later layers are not asked.
                 Some(last) => return Ok((last, outcomes)),
             }
         }
@@ -274,7 +272,7 @@ impl Layers {
                 .before_tool(state, call, own_context));
             let answer = match hook_outcome(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
                 Ok(decision) => decision.unwrap_or_default(),
-                // Fail closed: the tool does not run, but the run goes on, and the model is told.
+                // Fail closed: the tool does not run, but the run continues, and the model gets the reason.
                 Err(error) => {
                     outcomes.push(HookOutcome {
                         layer: layer.spec().id.clone(),
@@ -286,8 +284,8 @@ impl Layers {
                     ToolGate::Deny(format!("it could not be checked: {error}"))
                 }
             };
-            // The stricter decision counts, whichever layer made it; `Approve` outweighs only `Allow`,
-            // which says that a layer has no opinion.
+            // The stricter decision counts, whichever layer made it; `Approve` outweighs only `Allow`, which means that
+            // a layer has no opinion.
             gate = gate.and(answer);
             // Nothing can undo a denial, so the remaining layers need not be asked.
             if matches!(gate, ToolGate::Deny(_)) {
@@ -297,7 +295,7 @@ impl Layers {
         (gate, outcomes)
     }
 
-    /// Shows each layer what is being appended, all at once.
+    /// Passes items that are being appended to all layers, in parallel.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -308,8 +306,7 @@ impl Layers {
         context: &HookContext,
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let each = self.iter().zip(&states.slots);
-        // In parallel: each layer changes only its own copy of its state, and none sees what another
-        // did with the items.
+        // In parallel: each layer changes only its own copy of its state, and none sees another's changes.
         let runs = join_all(each.map(async |(layer, slot)| {
             let mut attempt = match HookRun::new(layer, slot, context)? {
                 Ok(attempt) => attempt,
@@ -321,7 +318,7 @@ impl Layers {
         }))
         .await;
         let mut outcomes = Vec::new();
-        // Committed in the order of the list, not in the order of completion: events are the same on every run.
+        // Committed in the order of the list, not in the order of completion, so that events are the same on every run.
         for ((layer, slot), run) in self.iter().zip(&mut states.slots).zip(runs) {
             let run = run.map(|run| {
                 let (attempt, ended) = run?;
@@ -332,7 +329,7 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Sets the states that a child run begins with, in `child`, and returns the outcomes. `child` already holds the
+    /// Creates the states that a child run starts with, in `child`, and returns the outcomes. `child` already holds the
     /// states read from its own path or shared with its parent. A layer that has a state there keeps it, unless the
     /// same layer in the parent run leaves it out of the child run.
     ///
@@ -362,7 +359,7 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Tells the layers of a running child that its parent's states have changed.
+    /// Notifies the layers of a running child that its parent's states have changed.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -374,7 +371,7 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
-            // A layer without a state in the parent run has nothing to pass on to the child run.
+            // A layer without a state in the parent run has nothing to pass on.
             let Some(from) = from.ready_state() else {
                 continue;
             };
@@ -390,7 +387,7 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Tells the parent's layers how a child ended.
+    /// Notifies the parent's layers of how a child ended.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -414,7 +411,7 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Tells each layer, in order, how the run ended. Every layer is told, even if others fail.
+    /// Notifies each layer, in order, of how the run ended. Every layer is notified, even if others fail.
     pub async fn on_complete(
         &self,
         states: &mut LayerStates,
@@ -425,8 +422,7 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = run_hook!(layer, slot, context, OnComplete, |state, own_context| layer
                 .on_complete(state, end, own_context));
-            // A failure does not end the loop: the run is over, and the other layers still have to be
-            // told.
+            // A failure does not end the loop: the run is over, and the other layers still have to be notified.
             hook_outcome_or_log(layer, slot, Hook::OnComplete, run, &mut outcomes);
         }
         outcomes
@@ -472,8 +468,7 @@ impl Layers {
                 LayerError::from_message(format!("no layer has a function {tool:?}")).into(),
             );
         };
-        // Before the state is copied: a model's arguments are often wrong, and the layer may rely on
-        // their being valid.
+        // Before the state is copied: a model's arguments are often wrong, and the layer may rely on valid ones.
         validate_against_schema(&function.input, arguments)
             .map_err(|reason| FunctionError::Arguments { reason })?;
         let run = run_hook!(layer, slot, context, Function, |state, own_context| async {
@@ -502,8 +497,8 @@ fn apply_first_state(
     own_context: &HookContext,
 ) -> Result<(), LayerError> {
     let applied = run.and_then(|state| match state {
-        // A state that the child has already, from an earlier attempt or shared with its parent, is newer than a first
-        // one.
+        // A state that the child already has, from an earlier attempt or shared with its parent, is newer than a first
+        // state.
         Some(_) if slot.ready_state().is_some() => Ok(()),
         Some(state) => slot.set_state(layer, state),
         None => {
@@ -513,9 +508,9 @@ fn apply_first_state(
     });
     match &applied {
         Ok(()) => context.merge_events(own_context),
-        // The layer has a state already, so only the new one is lost.
+        // The layer already has a state, so only the new one is lost.
         Err(_) if slot.ready_state().is_some() => {}
-        // Not tried again at every hook: the cause is unlikely to disappear during the run.
+        // Not retried at every hook: the cause is unlikely to disappear during the run.
         Err(error) => slot.current = SlotState::Broken(error.to_string()),
     }
     applied

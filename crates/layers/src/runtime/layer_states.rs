@@ -1,7 +1,7 @@
 //! The states of a list of layers at one instant.
 //!
-//! States are read from bytes and given back as bytes, so the store needs to know nothing of their types. Each slot
-//! remembers what was read, which is what a store compares when another writer may have been faster.
+//! States are read from bytes and returned as bytes, so the store needs to know nothing of their types. Each slot keeps
+//! what was read, which a store compares to detect conflicts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct StoredState {
 pub struct ChangedState {
     /// Name of the layer.
     pub layer: LayerId,
-    /// What the state belongs to: a path, a conversation, a resource.
+    /// Scope of the state: a run, a path, a resource, or the owner.
     pub scope: StateScope,
     /// The new state.
     pub current: StoredState,
@@ -64,8 +64,7 @@ impl StateSlot {
             None => SlotState::Absent,
             Some(stored) => match layer.read_state(stored.version, &stored.bytes) {
                 Ok(state) => SlotState::Ready(state, stored.clone()),
-                // Kept as broken, not as absent: an absent state would be made anew and stored over
-                // it.
+                // Marked as broken, not as absent: an absent state would be created again and overwrite the stored one.
                 Err(error) => SlotState::Broken(error.to_string()),
             },
         };
@@ -97,7 +96,7 @@ impl StateSlot {
         layer: &dyn DynLayer,
         state: AnyState,
     ) -> Result<(), LayerError> {
-        // Most hooks change nothing: comparing is cheaper than writing JSON, and an unchanged state is not stored again.
+        // Most hooks change nothing: comparing is cheaper than serializing, and an unchanged state is not stored again.
         if let Some(now) = self.ready_state()
             && layer.is_same_state(now, &state)
         {
@@ -125,7 +124,7 @@ impl LayerStates {
         layers: impl Iterator<Item = &'a dyn DynLayer> + 'a,
     ) -> impl Iterator<Item = ChangedState> + 'a {
         self.slots.iter().zip(layers).filter_map(|(slot, layer)| {
-            // A broken or left out layer keeps what is stored.
+            // A broken or left-out layer keeps what is stored.
             let SlotState::Ready(_, now) = &slot.current else {
                 return None;
             };
@@ -142,7 +141,7 @@ impl LayerStates {
     /// Marks all states as stored, after the store accepted them.
     pub fn mark_committed(&mut self) {
         for slot in &mut self.slots {
-            // Only what is ready can have been among the changed states.
+            // Only ready states can have been among the changed ones.
             if let SlotState::Ready(_, now) = &slot.current {
                 slot.stored = Some(now.clone());
             }

@@ -11,7 +11,7 @@ use crate::contract::{
 use crate::runtime::dyn_layer::{DynLayer, LayerAdapter, downcast_state};
 use crate::runtime::layer_states::{ChangedState, LayerStates, SlotState, StateSlot, StoredState};
 
-/// A list of layers, by order and then as they were added. Cheap to clone; it never changes once it is shared.
+/// A list of layers, sorted by `order`, then as they were added. Cheap to clone; a shared list never changes.
 #[derive(Clone, Default)]
 pub struct Layers {
     list: Arc<Vec<Arc<dyn DynLayer>>>,
@@ -30,12 +30,12 @@ impl Layers {
     /// [`LayersError`]: a duplicate id or tool name, an impossible budget, or an invalid schema.
     pub fn with_layer(mut self, layer: impl Layer) -> Result<Self, LayersError> {
         let held = LayerAdapter::new(layer);
-        // Before the list changes: a refused layer leaves no trace.
+        // Before the list changes, so that a refused layer leaves no trace.
         self.validate_layer(&held)?;
-        // A list that is shared is copied first: whoever holds the other one sees no change.
+        // A shared list is copied first, so that other holders see no change.
         let list = Arc::make_mut(&mut self.list);
         let order = held.spec().order;
-        // Behind all of the same order, so layers that do not care stay in the order in which they were added.
+        // After all of the same order, so layers with the default order stay in the order in which they were added.
         let at = list.partition_point(|other| other.spec().order <= order);
         list.insert(at, Arc::new(held));
         Ok(self)
@@ -46,8 +46,7 @@ impl Layers {
         if self.find_by_id(id.as_str()).is_some() {
             return Err(LayersError::DuplicateId { id: id.clone() });
         }
-        // The least a layer needs cannot be more than it may take: such a budget could never be
-        // met.
+        // A minimum above the maximum could never be met.
         if let Some(max) = budget.max.filter(|max| budget.min > *max) {
             return Err(LayersError::BadBudget {
                 id: id.clone(),
@@ -61,7 +60,7 @@ impl Layers {
                 share: budget.share,
             });
         }
-        // Models see one flat list of tools, so names are unique across layers, and within this one.
+        // Models see one flat list of tools, so names are unique across layers and within each layer.
         for (index, function) in new.functions().iter().enumerate() {
             if let Some(reason) = function.validation_error() {
                 return Err(LayersError::BadFunction {
@@ -117,7 +116,7 @@ impl Layers {
     pub fn tool_definitions(&self) -> Vec<ToolDefinition> {
         let offered = self
             .functions()
-            // Functions for programs stay callable; models are only not told of them.
+            // Functions for programs stay callable; they are only not offered to models.
             .filter(|(_, function)| function.offered_to == OfferedTo::Model);
         offered
             .map(|(_, function)| function.tool_definition())
@@ -165,7 +164,7 @@ impl Layers {
     /// Resets states outside the tree to what is stored.
     pub fn revert_shared_changes(&self, states: &mut LayerStates) {
         for (layer, slot) in self.list.iter().zip(&mut states.slots) {
-            // Shared states change under other conversations too; those on the tree belong to this path alone.
+            // Shared states also change in other conversations; those on the tree belong to this path alone.
             if !layer.spec().scope.is_on_tree() {
                 // Read again from its bytes, as after loading: no in-memory value survives.
                 *slot = StateSlot::from_stored(layer.as_ref(), slot.stored.take());
@@ -222,8 +221,7 @@ impl Layers {
             .and_then(|state| layer.export_state(state))
             .map_err(|source| LayersError::Layer {
                 id: layer.spec().id.clone(),
-                // Exporting is no hook. Recall is the nearest one: it too reads a state without
-                // changing it.
+                // Exporting is not a hook. Recall is the closest one: it also reads a state without changing it.
                 hook: crate::Hook::Recall,
                 source,
             })

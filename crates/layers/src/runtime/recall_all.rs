@@ -1,4 +1,4 @@
-//! What all layers say in one call.
+//! Contributions of all layers to one call.
 
 use contexture_compile::{Contribution, Stability};
 use contexture_ir::ToolDefinition;
@@ -13,16 +13,16 @@ use crate::runtime::hook_runner::{hook_outcome, run_with_timeout};
 use crate::runtime::layer_states::LayerStates;
 use crate::runtime::layers::Layers;
 
-/// What all layers say in one call.
+/// Combined contributions of all layers to one call.
 #[derive(Clone, Debug, Default)]
 pub struct CombinedRecall {
-    /// Their words, in order.
+    /// Their contributions, in order.
     pub contributions: Vec<Contribution>,
     /// Their tools, in order.
     pub tools: Vec<ToolDefinition>,
     /// How the history is shown.
     pub projection: Projection,
-    /// What became of each layer.
+    /// Outcome of each hook.
     pub outcomes: Vec<HookOutcome>,
 }
 
@@ -42,8 +42,8 @@ impl Layers {
     ) -> Result<CombinedRecall, LayersError> {
         let requests = self.iter().zip(&states.slots).map(|(layer, slot)| {
             let spec = layer.spec();
-            // An eventual layer was asked after the last answer, so that this call does not wait for it. Without a cached
-            // answer for this path, as after a restart or a rewind, it is asked now.
+            // An eventual layer was asked after the last answer, so that this call does not wait for it. Without a
+            // cached contribution for this path, as after a restart or a rewind, it is asked now.
             let eventual = spec.recall == RecallMode::Eventual;
             let ready = eventual.then(|| last.get(spec.id.as_str(), call.path));
             let ready = ready.flatten().map(<[_]>::to_vec);
@@ -59,8 +59,8 @@ impl Layers {
         });
         let answers = join_all(requests).await;
         let mut combined = CombinedRecall {
-            // Tools do not depend on the answers: a layer that fails keeps its functions, so the
-            // list of tools stays the same.
+            // Tools do not depend on recall: a layer that fails keeps its functions, so the list of tools stays the
+            // same.
             tools: self.tool_definitions(),
             projection,
             ..CombinedRecall::default()
@@ -74,18 +74,18 @@ impl Layers {
             };
             let outcomes = &mut combined.outcomes;
             if let Some(added) = hook_outcome(layer, slot, Hook::Recall, run, outcomes)? {
-                // What came from the cache keeps the head it was made for.
+                // A cached contribution keeps the head it was made for.
                 if is_fresh {
                     last.insert(id, call.context.head, added.clone());
                 }
                 combined.contributions.extend(added);
             } else if let Some(added) = cached_recall(layer, outcomes, || last.get(id, call.path)) {
-                // The layer failed: what it said last is better than a prompt that has lost a part.
+                // The layer failed: its last contribution is better than a prompt that has lost a part.
                 combined.contributions.extend_from_slice(added);
             }
             if let Some(state) = slot.ready_state() {
-                // A copy, for the same reason as for states: a layer that fails halfway changes nothing.
-                // Also asked if its recall failed: the history must not look different because a text is missing.
+                // A copy, for the same reason as for states: a layer that fails halfway changes nothing. Called even if
+                // its recall failed, so that the history does not change because a contribution is missing.
                 let mut projection = combined.projection.clone();
                 match layer.project_history(state, &mut projection) {
                     Ok(()) => combined.projection = projection,
@@ -128,7 +128,7 @@ impl Layers {
                 None if cached_recall(layer, &mut outcomes, || last.get(id, call.path))
                     .is_none() =>
                 {
-                    // Nothing may be repeated, so the next call asks the layer itself.
+                    // Nothing can be repeated, so the next call asks the layer itself.
                     last.remove(id);
                 }
                 None => {}
@@ -138,7 +138,7 @@ impl Layers {
     }
 }
 
-/// Where a layer's contribution comes from.
+/// Source of a layer's contribution.
 enum RecallSource {
     /// Made after the last answer.
     Cached(Vec<Contribution>),
@@ -190,7 +190,7 @@ fn cached_recall<'a>(
     let HookStatus::Failed { reason } = &outcome.status else {
         return None;
     };
-    // Volatile means new with every call: an old text, such as the time, would be wrong rather than merely old.
+    // Volatile content is new with every call: an old text, such as the time, would be wrong rather than merely old.
     if layer.spec().stability == Stability::Volatile {
         return None;
     }
@@ -203,7 +203,7 @@ fn cached_recall<'a>(
 
 /// Sets the source of a contribution to its layer's id, unless it already is that id or a path below it.
 fn ensure_source_prefix(added: &mut Contribution, id: &str) {
-    // Reports and budgets go by source: a layer must not be able to speak in another one's name.
+    // Reports and budgets go by source: a layer must not be able to use another one's name.
     let below = added.source.strip_prefix(id);
     if !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         added.source = id.to_owned();

@@ -27,7 +27,6 @@ pub struct Outline {
 
 /// A stretch of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct OutlineSegment {
     /// Of which part of the request.
     pub part: RequestPart,

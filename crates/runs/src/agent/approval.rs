@@ -1,4 +1,4 @@
-//! A person's word on a call.
+//! Human approval of a tool call.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use async_trait::async_trait;
 use contexture_layers::ToolRequest;
 use serde::{Deserialize, Serialize};
 
-/// What a person decides about a call.
+/// Decision of a person about a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "decision")]
 pub enum ApprovalDecision {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// It may not; the model is told this.
+    /// The call may not run; the model is given the reason.
     Deny {
-        /// Why, for the model.
+        /// Reason, shown to the model.
         reason: String,
     },
-    /// Nobody knows yet: the run waits, and is resumed once somebody has decided.
+    /// No decision yet: the run waits, and is resumed once somebody has decided.
     Later,
 }
 
-/// Whoever is asked about calls that a policy or a layer leaves to a person.
+/// Decides about calls that a policy or a layer leaves to a person.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// Decides about a call. `reason` is what a layer says of it; empty if a policy asks.
+    /// Decides about a call. `reason` is the layer's reason for asking; empty if only the policy asks.
     async fn decide(&self, call: &ToolRequest, reason: &str) -> ApprovalDecision;
 }
 
-/// Nobody to ask: the run waits.
+/// Approver that never decides, so the run waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoApprover;
 

@@ -1,4 +1,4 @@
-//! An agent: a model, its target, its tools, and how far it may go.
+//! Configuration of an agent: a model, its target, its tools and its limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,10 @@ use crate::agent::event::Observer;
 use crate::limits::{RunBudget, StopCondition};
 use crate::tools::ToolBox;
 
-/// How often an answer that layers refuse is asked for again.
+/// Default number of times the model is asked again after layers refused its answer.
 const DEFAULT_MAX_REFUSALS: u32 = 3;
 
-/// A model, its target, its tools, and how far it may go. Cheap to clone.
+/// A model, its target, its tools and its limits. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) name: String,
@@ -36,7 +36,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent without tools and without limits.
+    /// Creates an agent without tools and without limits.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Agent {
         }
     }
 
-    /// Its name, as lists of runs show it.
+    /// Name of the agent, as lists of runs show it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Agent {
         &self.name
     }
 
-    /// The same with these tools.
+    /// Sets the tools.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Agent {
         self
     }
 
-    /// The same, offering only these of its tools.
+    /// Restricts which of its tools the model is offered.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -115,7 +115,7 @@ impl Agent {
         self
     }
 
-    /// The same, with another agent that it calls as a tool of this name.
+    /// Adds another agent, which the model calls as a tool of this name.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Agent {
         self
     }
 
-    /// The same, stopping too when this holds. Default: when an answer calls nothing.
+    /// Stops the run when this condition holds. Without one, a run ends when an answer calls no tool.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -153,7 +153,7 @@ impl Agent {
         self
     }
 
-    /// The same within a budget.
+    /// Limits what one run may use.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -170,7 +170,7 @@ impl Agent {
         self
     }
 
-    /// The same, asking a model that failed in passing again like this. Default: three times in all.
+    /// Sets how transient failures of the model are retried. Default: three attempts in all.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -187,7 +187,8 @@ impl Agent {
         self
     }
 
-    /// The same, asking so often again for an answer that layers refuse. Default 3. Guardrails may allow less.
+    /// Sets how often in a row the model is asked again after layers refused its answer. Default: 3. The lower of this
+    /// and the guardrails' limit applies.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -202,7 +203,7 @@ impl Agent {
         self
     }
 
-    /// The same, compacting like this when a call has grown too large.
+    /// Sets how history is compacted when a call grows too large.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -219,7 +220,7 @@ impl Agent {
         self
     }
 
-    /// The same, asking this about calls that are left to a person. Default: the run waits.
+    /// Sets who is asked about calls that are left to a person. Default: nobody, so the run waits.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -237,7 +238,7 @@ impl Agent {
         self
     }
 
-    /// The same, watched by this.
+    /// Sets the observer of the run.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -274,18 +275,18 @@ pub struct SubAgent {
     pub(crate) history: ChildHistory,
 }
 
-/// What a child run sees of its parent's history.
+/// How much of its parent's history a child run sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChildHistory {
     /// Nothing but its task.
     #[default]
     Fresh,
-    /// All that stood before the call.
+    /// All of the history before the call.
     Forked,
 }
 
 impl SubAgent {
-    /// An agent, and what it does, for the model that calls it.
+    /// Creates a sub-agent; `description` tells the calling model what it does.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -305,7 +306,7 @@ impl SubAgent {
         }
     }
 
-    /// The same, seeing this of its parent's history.
+    /// Sets how much of its parent's history it sees.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on.
+//! Events of a run in progress.
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, NodeId, ResponseId, RunId};
 use contexture_wire::StreamEvent;
@@ -6,12 +6,12 @@ use contexture_wire::StreamEvent;
 use crate::limits::RunUsage;
 use crate::record::RunStatus;
 
-/// Something a run tells.
+/// One event of a run.
 #[derive(Clone, Debug)]
 pub struct RunEvent {
-    /// The run: the one that is watched, or one below it.
+    /// The run that is observed, or a child run below it.
     pub run: RunId,
-    /// Number of its step.
+    /// Number of the run's current step.
     pub step: u32,
     /// What happened in the run.
     pub kind: RunEventKind,
@@ -21,16 +21,16 @@ pub struct RunEvent {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEventKind {
-    /// A model is asked.
+    /// A model call starts.
     ModelStarted {
         /// Name of the model.
         model: String,
         /// Tokens of the payload.
         tokens: u64,
     },
-    /// A piece of an answer. Nothing of it is stored yet.
+    /// A piece of a streamed answer. Nothing of the answer is stored yet.
     Delta(StreamEvent),
-    /// A call of a model failed, and is made again.
+    /// A model call failed in a transient way and is retried.
     Retrying {
         /// Which attempt failed, from 1.
         attempt: u32,
@@ -41,12 +41,12 @@ pub enum RunEventKind {
     ResponseStored {
         /// Id of the stored response.
         response: ResponseId,
-        /// What the run spent until now.
+        /// Usage of the run so far.
         usage: RunUsage,
     },
     /// An answer was refused by a layer; the model is asked again.
     ResponseRejected {
-        /// What the model is told.
+        /// Feedback that the model is given.
         feedback: String,
     },
     /// A tool begins.
@@ -68,7 +68,7 @@ pub enum RunEventKind {
         /// The calls' nodes.
         calls: Vec<NodeId>,
     },
-    /// A child run begins.
+    /// A child run starts.
     Spawned {
         /// Id of the child run.
         child: RunId,
@@ -77,14 +77,14 @@ pub enum RunEventKind {
     Ended {
         /// How it ended.
         status: RunStatus,
-        /// What went wrong, or why it was called off.
+        /// Reason of the failure or the abort.
         reason: Option<String>,
-        /// What it spent.
+        /// Usage of the run.
         usage: RunUsage,
     },
 }
 
-/// Watches a run. It is called where the run goes on, so it should be quick; one that panics ends only itself.
+/// Observes a run. It is called inline, so it must be quick; a panic is caught and logged, and the run continues.
 pub trait Observer: Send + Sync {
     /// Receives one event.
     fn on_event(&self, event: &RunEvent);

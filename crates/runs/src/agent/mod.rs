@@ -1,12 +1,12 @@
-//! An agent: its configuration, and what it shows and asks of the outside.
+//! Agents: their configuration, approvals and events.
 //!
 //! An [`Agent`] names a model, tools, sub-agents and limits. An [`Approver`] decides about tool calls that are left to a
-//! person, an [`Observer`] receives the [`RunEvent`]s of a run, and a [`Turn`] is what a run came to.
+//! person, an [`Observer`] receives the [`RunEvent`]s of a run, and a [`Turn`] is the outcome of a run.
 //!
 //! * Approval: policies and layers may leave a call to a person. The approver answers at once, or the run *waits*: its end
 //!   is [`TurnEnd::Waiting`], the decision is stored later, and the run is resumed.
-//! * Events: they are told as they happen and are not stored. An observer that panics does not end the run. Events of
-//!   child runs go to the same observer, unless the sub-agent has its own.
+//! * Events: they are delivered as they happen and are not stored. An observer that panics does not end the run. Events
+//!   of child runs go to the same observer, unless the sub-agent has its own.
 //! * Sub-agents: the model calls another agent like a tool, with a task as its argument. [`ChildHistory`] says how much of
 //!   the parent's history the child sees.
 //! * Refusals: layers may refuse an answer and have the model asked again; the agent limits how often in a row.

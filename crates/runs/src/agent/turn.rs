@@ -15,23 +15,24 @@ pub struct Turn {
     pub end: TurnEnd,
     /// The text of the last answer.
     pub text: String,
-    /// The value that a tool or the program has ended it with.
+    /// Final value set by a tool or by the program.
     pub value: Option<Raw>,
-    /// What it spent, children included.
+    /// Usage of the run, children included.
     pub usage: RunUsage,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// The last answer called nothing, or a tool or the program has ended it with a [value](Turn::value).
+    /// The last answer called no tool, or a tool or the program ended the run with a [value](Turn::value).
     Completed,
     /// The agent's stop condition was met.
     Stopped {
         /// The condition, in words.
         reason: String,
     },
-    /// It goes on once somebody has decided about these calls: [`store_decision`](crate::store_decision), then [`Run::resume`](crate::Run::resume).
+    /// The run continues once somebody has decided about these calls: store it with
+    /// [`store_decision`](crate::store_decision), then call [`Run::resume`](crate::Run::resume).
     Waiting {
         /// The calls' nodes, of this run or of runs below it.
         calls: Vec<NodeId>,
@@ -39,7 +40,7 @@ pub enum TurnEnd {
 }
 
 impl TurnEnd {
-    /// The lower-case word.
+    /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a channel is, and how long one waits at it.
+//! Definition of a channel, and timeouts of waiting.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use contexture_ir::Raw;
 use serde::Serialize;
 
-/// What can be sent. Everything that is these things is.
+/// Types that can be sent. Implemented for every type with these bounds.
 pub trait ChannelMessage: Clone + Serialize + Send + Sync + 'static {}
 
 impl<T: Clone + Serialize + Send + Sync + 'static> ChannelMessage for T {}
 
-/// What becomes of what is sent.
+/// What happens to messages that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelMode {
-    /// The latest stays and is read by all, as often as they like.
+    /// The latest message is kept; every reader can read it any number of times.
     Value,
-    /// Each is received once, in the order of sending.
+    /// Each message is received once, in the order of sending.
     Queue {
-        /// How many may wait to be received before senders wait. At 0 a sender waits for its receiver.
+        /// Messages that may be queued before senders wait. At 0 a sender waits for a receiver.
         capacity: usize,
     },
-    /// Each goes to all who wait or listen at that moment, and to nobody later.
+    /// Each message goes to all receivers that wait or listen at that moment, and to nobody later.
     Topic,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for ChannelMode {
     }
 }
 
-/// A channel by name: what goes through it, and how. It holds nothing; what is sent lives in
+/// A channel by name: its message type, mode and schema. It holds no messages; they live in
 /// [`Channels`](super::Channels).
 #[derive(Debug)]
 pub struct Channel<T> {
@@ -48,10 +48,10 @@ pub struct Channel<T> {
 }
 
 impl<T> Channel<T> {
-    /// How many wait in a queue for which nothing else is said.
+    /// Default capacity of a queue.
     pub const CAPACITY: usize = 1_000;
 
-    /// A channel of any mode.
+    /// Creates a channel of any mode.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, mode: ChannelMode) -> Self {
         Self {
@@ -62,26 +62,26 @@ impl<T> Channel<T> {
         }
     }
 
-    /// A channel whose latest value stays.
+    /// Creates a channel that keeps its latest value.
     #[must_use]
     pub fn value(name: impl Into<Arc<str>>) -> Self {
         Self::new(name, ChannelMode::Value)
     }
 
-    /// A queue of [`Self::CAPACITY`].
+    /// Creates a queue with a capacity of [`Self::CAPACITY`].
     #[must_use]
     pub fn queue(name: impl Into<Arc<str>>) -> Self {
         let capacity = Self::CAPACITY;
         Self::new(name, ChannelMode::Queue { capacity })
     }
 
-    /// A channel to all who listen.
+    /// Creates a channel that broadcasts to everyone who listens.
     #[must_use]
     pub fn topic(name: impl Into<Arc<str>>) -> Self {
         Self::new(name, ChannelMode::Topic)
     }
 
-    /// The same, with a JSON Schema that each message is held against when it is sent.
+    /// Adds a JSON Schema that each message is validated against when it is sent.
     #[must_use]
     pub fn with_schema(mut self, schema: Raw) -> Self {
         self.schema = Some(schema);
@@ -94,7 +94,7 @@ impl<T> Channel<T> {
         &self.name
     }
 
-    /// What becomes of what is sent.
+    /// What happens to messages that are sent.
     #[must_use]
     pub fn mode(&self) -> ChannelMode {
         self.mode
@@ -112,12 +112,12 @@ impl<T> Clone for Channel<T> {
     }
 }
 
-/// How long to wait. Default 30 s.
+/// How long to wait. Default: 30 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitTimeout {
     /// Waits at most this long.
     For(Duration),
-    /// Until it happens, or the run ends or is aborted.
+    /// Waits until it happens, the run ends, or the wait is aborted.
     ForEver,
 }
 

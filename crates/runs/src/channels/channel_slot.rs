@@ -1,7 +1,7 @@
-//! A channel of a run: its state behind a lock, and the waiting at it.
+//! One channel of a run: its state behind a lock, and waiting for it.
 //!
-//! Values are shared while they are in here, so no code of theirs (cloning, dropping) runs under the lock. A future that is
-//! dropped while it waits leaves nothing behind.
+//! Values are shared, so cloning a message never runs under the lock; dropping its last reference may. A future that is
+//! dropped while it waits leaves no ticket behind.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ impl<T: ChannelMessage> ChannelSlot<T> {
         })
     }
 
-    /// Works on the state, then wakes whom that concerns.
+    /// Runs `work` under the lock, then wakes the tasks it collected.
     pub(super) fn with_state<R>(
         &self,
         work: impl FnOnce(&mut ChannelState<Arc<T>>, &mut Wakes) -> R,
@@ -66,7 +66,7 @@ impl<T: ChannelMessage> ChannelSlot<T> {
         }
     }
 
-    /// Holds a message against the schema.
+    /// Validates a message against the channel's schema.
     pub(super) fn validate_message(&self, value: &T) -> Result<(), ChannelError> {
         let Some(checker) = &self.checker else {
             return Ok(());
@@ -95,12 +95,12 @@ impl<T: ChannelMessage> ChannelSlot<T> {
             SendOutcome::Done => return Ok(()),
             SendOutcome::Parked(ticket) => ticket,
         };
-        let seat = ParkedSender { slot: self, ticket };
+        let registration = ParkedSender { slot: self, ticket };
         tokio::select! {
             biased;
-            entered = poll_fn(|cx| seat.poll(cx)) => entered.map_err(|ChannelClosed| self.closed_error()),
-            // It may have entered in this very moment: then it was sent.
-            reason = self.wait_until_expired(wait, abort) => match seat.cancel_send() {
+            entered = poll_fn(|cx| registration.poll(cx)) => entered.map_err(|ChannelClosed| self.closed_error()),
+            // The value may have entered at the same moment as the timeout or abort; then the send has succeeded.
+            reason = self.wait_until_expired(wait, abort) => match registration.cancel_send() {
                 Some(_) => Err(reason),
                 None => Ok(()),
             },
@@ -113,15 +113,15 @@ impl<T: ChannelMessage> ChannelSlot<T> {
             ReceiveOutcome::Value(value) => return Ok(Arc::unwrap_or_clone(value)),
             ReceiveOutcome::Waiting(ticket) => ticket,
         };
-        let seat = WaitingReceiver { slot: self, ticket };
+        let registration = WaitingReceiver { slot: self, ticket };
         tokio::select! {
             biased;
-            handed = poll_fn(|cx| seat.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|ChannelClosed| self.closed_error()),
-            reason = self.wait_until_expired(wait, abort) => seat.cancel_receive().map(Arc::unwrap_or_clone).ok_or(reason),
+            handed = poll_fn(|cx| registration.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|ChannelClosed| self.closed_error()),
+            reason = self.wait_until_expired(wait, abort) => registration.cancel_receive().map(Arc::unwrap_or_clone).ok_or(reason),
         }
     }
 
-    /// Ends when there is no waiting any more, and says why.
+    /// Waits for the timeout or an abort, and returns the error for it.
     async fn wait_until_expired(&self, wait: WaitTimeout, abort: &Abort) -> ChannelError {
         let WaitTimeout::For(waited) = wait else {
             return abort.wait_for_abort().await.into();
@@ -136,7 +136,7 @@ impl<T: ChannelMessage> ChannelSlot<T> {
     }
 }
 
-/// The place of a parked sender.
+/// Removes a parked sender's value when the wait ends.
 struct ParkedSender<'s, T: ChannelMessage> {
     slot: &'s ChannelSlot<T>,
     ticket: Ticket,
@@ -161,7 +161,7 @@ impl<T: ChannelMessage> Drop for ParkedSender<'_, T> {
     }
 }
 
-/// The place of a waiting receiver.
+/// Gives up a waiting receiver's ticket when the wait ends.
 struct WaitingReceiver<'s, T: ChannelMessage> {
     slot: &'s ChannelSlot<T>,
     ticket: Ticket,

@@ -1,4 +1,4 @@
-//! What goes wrong at a channel.
+//! Errors of channels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::tasks::Cancelled;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChannelError {
-    /// Nobody came in time.
+    /// Nothing was sent or received within the timeout.
     #[error("nothing happened at the channel {channel:?} within {waited:?}")]
     TimedOut {
         /// Name of the channel.
         channel: Arc<str>,
-        /// How long was waited.
+        /// How long the call waited.
         waited: Duration,
     },
     /// The run has ended, and with it its channels.
@@ -25,22 +25,22 @@ pub enum ChannelError {
         /// Name of the channel.
         channel: Arc<str>,
     },
-    /// Who waited was cancelled.
+    /// The waiting call was cancelled.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// The name is that of another channel of this run.
+    /// Another channel of this run has the same name and a different definition.
     #[error(
         "the channel {channel:?} is a {first} already, not a {second}: use one definition, or another name"
     )]
     Conflict {
         /// Name of the channel.
         channel: Arc<str>,
-        /// What it is.
+        /// The definition that is registered.
         first: String,
-        /// What it was taken for.
+        /// The definition that was used now.
         second: String,
     },
-    /// The message is not of the channel's schema, or that is none.
+    /// The message does not match the channel's schema, or the schema is invalid.
     #[error("the channel {channel:?}: {source}")]
     Schema {
         /// Name of the channel.
@@ -48,7 +48,7 @@ pub enum ChannelError {
         /// What is wrong.
         source: SchemaError,
     },
-    /// The message cannot be written as JSON to be held against the schema.
+    /// The message cannot be written as JSON to be validated.
     #[error("the channel {channel:?}: the message cannot be written as JSON: {reason}")]
     NotJson {
         /// Name of the channel.

@@ -1,4 +1,4 @@
-//! The ends of channels that stand outside a run: a handle to send by, a stream to read from.
+//! Ends of channels outside a run: a handle to send through, a stream to read from.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::channel_slot::ChannelSlot;
 use super::error::ChannelError;
 use super::state::{ChannelClosed, ReceiveOutcome, Ticket};
 
-/// Sends into a run from outside, without ever waiting: for hosts, where nothing can be held up.
+/// Sends into a run from outside without ever waiting, for hosts that must not block.
 ///
-/// If a queue is full its oldest message goes, with a warning in the log. A queue of capacity 0 keeps nothing: unless
-/// somebody waits, what is sent is gone.
+/// If a queue is full its oldest message is dropped, with a warning in the log. A queue of capacity 0 keeps nothing:
+/// unless a receiver waits, the message is lost.
 #[derive(Debug)]
 pub struct ChannelSender<T> {
     slot: Arc<ChannelSlot<T>>,
@@ -28,7 +28,8 @@ impl<T: ChannelMessage> ChannelSender<T> {
     /// Sends a message to the channel.
     ///
     /// # Errors
-    /// [`ChannelError::Closed`] once the run has ended, [`ChannelError::Schema`] for what is not of the channel's schema.
+    /// [`ChannelError::Closed`] once the run has ended, [`ChannelError::Schema`] for a message that does not match the
+    /// schema, [`ChannelError::NotJson`] for one that cannot be validated.
     pub fn send(&self, value: T) -> Result<(), ChannelError> {
         self.slot.validate_message(&value)?;
         let value = Arc::new(value);
@@ -61,10 +62,11 @@ impl<T> Clone for ChannelSender<T> {
     }
 }
 
-/// Reads from a run until it ends and all is read.
+/// Reads from a run until it ends and everything is read.
 ///
-/// Of a queue it is one receiver beside the others; of a topic it hears what is sent from now on, and the oldest of 1,000
-/// unread messages goes, with a warning, for one more; of a value it reads the current one and then the latest each time.
+/// On a queue it competes with the other receivers. On a topic it receives what is sent from now on; with 1,000 unread
+/// messages the oldest is dropped for each new one, with a warning. On a value channel it reads the current value, then
+/// the latest after each change.
 #[derive(Debug)]
 pub struct ChannelStream<T: ChannelMessage> {
     slot: Arc<ChannelSlot<T>>,
@@ -78,7 +80,7 @@ impl<T: ChannelMessage> ChannelStream<T> {
         Self { slot, ticket }
     }
 
-    /// Takes from a queue, or waits in it.
+    /// Takes a message from a queue, or registers as a waiting receiver.
     fn poll_queue(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<T>, ChannelClosed>> {
         let ticket = self.ticket;
         let (ticket, polled) = self.slot.with_state(|state, wakes| {
@@ -91,7 +93,8 @@ impl<T: ChannelMessage> ChannelStream<T> {
                 },
             };
             let polled = state.poll_waiting(ticket, cx.waker());
-            // A ticket that was answered is used up; one that was refused is still to be given back.
+            // A ticket that was answered is used up; one that failed is kept, so that dropping the stream gives it
+            // back.
             let used = matches!(polled, Poll::Ready(Ok(_)));
             ((!used).then_some(ticket), polled)
         });

@@ -1,18 +1,18 @@
 //! Channels: how the runs of one tree, and the host outside, send each other messages.
 //!
-//! A [`Channel`] is a name with a type and a [`ChannelMode`]; what is sent lives in the [`Channels`] of one tree of runs, so two
-//! trees never hear each other, whatever their channels are called. The first use of a name says what it is; another
+//! A [`Channel`] is a name with a type and a [`ChannelMode`]; messages live in the [`Channels`] of one tree of runs, so
+//! two trees are isolated even if their channels have equal names. The first use of a name defines it; another
 //! definition of the same name is an error.
 //!
 //! | | value | queue | topic |
 //! |---|---|---|---|
-//! | send | takes the place of the last; never waits | to who waits longest, else into the queue; waits while that is full | to all who wait or listen; never waits |
-//! | receive | the current one, again and again; waits for the first | the oldest, once | the next one sent |
-//! | try | the current one | the oldest, a waiting sender's too | nothing |
+//! | send | replaces the value; never waits | goes to the receiver that has waited longest, else into the queue; waits while that is full | goes to everyone who waits or listens; never waits |
+//! | receive | the current value, any number of times; waits for the first | the oldest, once | the next one sent |
+//! | try | the current value | the oldest, or a waiting sender's | nothing |
 //!
-//! Waiting is first come, first served, ends after a time ([`WaitTimeout`], 30 s unless said otherwise) or with an abort, and
-//! leaves nothing behind. When the tree's root run ends, [`Channels::close`] refuses what is sent from then on; what waits
-//! in queues, and the current values, can still be received. Channels that are dropped are closed.
+//! Waiting is first come, first served, ends after a timeout ([`WaitTimeout`], 30 s by default) or an abort, and leaves
+//! nothing behind. When the tree's root run ends, [`Channels::close`] refuses further sends; queued messages and
+//! current values can still be received. Dropping the last [`Channels`] closes all channels.
 //!
 //! Not here: messages that outlive a process.
 
@@ -34,7 +34,7 @@ pub use channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
 pub use error::ChannelError;
 pub use external::{ChannelSender, ChannelStream};
 
-/// The channels of one tree of runs. A clone is the same channels.
+/// The channels of one tree of runs. A clone refers to the same channels.
 ///
 /// ```
 /// use contexture_runs::{Abort, Channel, Channels, WaitTimeout};
@@ -70,7 +70,7 @@ impl ChannelTable {
     }
 }
 
-/// Nobody waits at channels that no run has any more.
+/// Closes the channels, so that nobody waits for runs that are gone.
 impl Drop for ChannelTable {
     fn drop(&mut self) {
         for close in self.close_callbacks() {
@@ -79,7 +79,7 @@ impl Drop for ChannelTable {
     }
 }
 
-/// A slot whose type only its channel knows.
+/// A slot with its message type erased.
 struct RegisteredChannel {
     slot: Arc<dyn Any + Send + Sync>,
     kind: String,
@@ -87,7 +87,7 @@ struct RegisteredChannel {
 }
 
 impl Channels {
-    /// The channels of a new tree: none yet.
+    /// Creates the channels of a new tree, without any channel.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -124,10 +124,10 @@ impl Channels {
         self.slot_for_channel(channel)?.recv(wait, abort).await
     }
 
-    /// What can be received without waiting. Always nothing in a topic.
+    /// Receives a message without waiting. A topic never has one.
     ///
     /// # Errors
-    /// [`ChannelError::Conflict`], [`ChannelError::Schema`] for a schema that is none.
+    /// [`ChannelError::Conflict`], or [`ChannelError::Schema`] if the channel's schema is invalid.
     pub fn try_recv<T: ChannelMessage>(
         &self,
         channel: &Channel<T>,
@@ -138,7 +138,7 @@ impl Channels {
         Ok(taken.map(Arc::unwrap_or_clone))
     }
 
-    /// A handle to send by from outside.
+    /// Returns a handle to send from outside the run.
     ///
     /// # Errors
     /// As [`Self::try_recv`].
@@ -149,7 +149,7 @@ impl Channels {
         self.slot_for_channel(channel).map(ChannelSender::new)
     }
 
-    /// A stream of what is sent, to read from outside.
+    /// Returns a stream of messages, to read from outside the run.
     ///
     /// # Errors
     /// As [`Self::try_recv`].
@@ -160,13 +160,13 @@ impl Channels {
         self.slot_for_channel(channel).map(ChannelStream::new)
     }
 
-    /// Closes all channels, also those that are named later: the tree's root run has ended.
+    /// Closes all channels, including those first used later. Called when the tree's root run has ended.
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        let closes = inner.close_callbacks();
+        let closing_slot = inner.close_callbacks();
         drop(inner);
-        for close in closes {
+        for close in closing_slot {
             close();
         }
     }
@@ -179,8 +179,8 @@ impl Channels {
         let kind = || format!("{} of {}", channel.mode, type_name::<T>());
         let Some(entry) = inner.slots.get(&channel.name) else {
             let slot = Arc::new(ChannelSlot::new(channel)?);
-            let closes = Arc::clone(&slot);
-            let close = Arc::new(move || closes.with_state(state::ChannelState::close));
+            let closing_slot = Arc::clone(&slot);
+            let close = Arc::new(move || closing_slot.with_state(state::ChannelState::close));
             if inner.closed {
                 close();
             }

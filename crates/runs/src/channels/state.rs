@@ -1,9 +1,9 @@
-//! What a channel does, as a machine without locks, time or tasks.
+//! State machine of a channel, without locks, time or tasks.
 //!
-//! Those who wait hold tickets, in the order in which they came. A value is *handed* to a waiting receiver by who sends
-//! it, so a later one cannot overtake; a receiver that leaves with what it was handed gives it back, to the next one
-//! waiting or to the head of the queue (which may then hold more than its capacity). A parked sender's value enters the
-//! moment there is room. Whoever changes the state collects the wakers it is to wake, and wakes them after unlocking.
+//! Waiting tasks hold tickets in order of arrival. A sender hands its value directly to the waiting receiver, so a
+//! later receiver cannot overtake; a receiver that leaves with a handed value gives it back, to the next one waiting or
+//! to the front of the queue (which may then hold more than its capacity). A parked sender's value enters as soon as
+//! there is room. Methods collect the wakers they make ready, and the caller wakes them after unlocking.
 //!
 //! Not here: locking and waiting ([`super::channel_slot`]).
 
@@ -12,13 +12,13 @@ use std::task::{Poll, Waker};
 
 use super::channel::ChannelMode;
 
-/// How many messages of a topic wait for a listener that does not read.
+/// Messages of a topic that are buffered for a listener that does not read.
 pub(super) const LISTENER_BUFFER: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// The channel takes no more.
+/// The channel accepts no more messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChannelClosed;
 
@@ -29,7 +29,7 @@ pub(super) struct ChannelState<M> {
     mode: ChannelMode,
     closed: bool,
     next: u64,
-    /// What waits to be received; in a value channel the current one.
+    /// Queued messages; in a value channel the current one.
     items: VecDeque<M>,
     parked: BTreeMap<Ticket, ParkedValue<M>>,
     waiting: BTreeMap<Ticket, Option<Waker>>,
@@ -43,25 +43,25 @@ struct ParkedValue<M> {
     waker: Option<Waker>,
 }
 
-/// One that hears all there is from now on.
+/// A listener that receives everything sent from now on.
 #[derive(Debug)]
 struct ChannelListener<M> {
     buffered: VecDeque<M>,
-    /// How many may wait; the oldest goes for one more.
+    /// Messages that may be buffered; the oldest is dropped for each further one.
     buffer_limit: usize,
-    /// Whether something went since it last read.
+    /// Whether a message was dropped since it last read.
     has_lost_messages: bool,
     waker: Option<Waker>,
 }
 
-/// What became of a value.
+/// Result of sending a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SendOutcome {
     Done,
     Parked(Ticket),
 }
 
-/// What there is for a receiver.
+/// Result of asking for a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReceiveOutcome<M> {
     Value(M),
@@ -97,7 +97,7 @@ impl<M: Clone> ChannelState<M> {
         wakes.extend(all.filter_map(Option::take));
     }
 
-    /// Sends; in a full queue the value is parked.
+    /// Sends a value; in a full queue it is parked.
     pub(super) fn send_or_park(
         &mut self,
         value: M,
@@ -116,7 +116,7 @@ impl<M: Clone> ChannelState<M> {
         Ok(SendOutcome::Parked(ticket))
     }
 
-    /// Sends without ever waiting, and gives what fell out of a full queue for it.
+    /// Sends without waiting, and returns the messages that were dropped from a full queue for it.
     pub(super) fn push_evicting(
         &mut self,
         value: M,
@@ -130,7 +130,7 @@ impl<M: Clone> ChannelState<M> {
         Ok(self.items.drain(..over).collect())
     }
 
-    /// Whether a parked value has entered.
+    /// Checks whether a parked value has entered.
     pub(super) fn poll_parked(
         &mut self,
         ticket: Ticket,
@@ -146,12 +146,12 @@ impl<M: Clone> ChannelState<M> {
         Poll::Pending
     }
 
-    /// Takes a parked value back, if it has not entered.
+    /// Takes back a parked value that has not entered.
     pub(super) fn cancel_parked(&mut self, ticket: Ticket) -> Option<M> {
         self.parked.remove(&ticket).map(|parked| parked.value)
     }
 
-    /// What can be received at once.
+    /// Takes what can be received at once.
     pub(super) fn take_available(&mut self, wakes: &mut Wakes) -> Option<M> {
         match self.mode {
             ChannelMode::Value => self.items.front().cloned(),
@@ -165,7 +165,7 @@ impl<M: Clone> ChannelState<M> {
         }
     }
 
-    /// Receives, or waits for it.
+    /// Receives a value, or registers as waiting.
     pub(super) fn receive_or_wait(
         &mut self,
         wakes: &mut Wakes,
@@ -181,7 +181,7 @@ impl<M: Clone> ChannelState<M> {
         Ok(ReceiveOutcome::Waiting(ticket))
     }
 
-    /// What a waiting receiver was handed.
+    /// Checks whether a waiting receiver was handed a value.
     pub(super) fn poll_waiting(
         &mut self,
         ticket: Ticket,
@@ -197,13 +197,13 @@ impl<M: Clone> ChannelState<M> {
         Poll::Pending
     }
 
-    /// What a receiver that waits no longer was handed.
+    /// Ends the wait of a receiver, and returns what it was handed.
     pub(super) fn stop_waiting(&mut self, ticket: Ticket) -> Option<M> {
         self.waiting.remove(&ticket);
         self.handed.remove(&ticket)
     }
 
-    /// A receiver goes, without what it was handed.
+    /// Ends the wait of a receiver and gives back what it was handed.
     pub(super) fn abandon_receive(&mut self, ticket: Ticket, wakes: &mut Wakes) {
         let Some(value) = self.stop_waiting(ticket) else {
             return;
@@ -215,7 +215,7 @@ impl<M: Clone> ChannelState<M> {
         }
     }
 
-    /// Begins to listen: to the value there is, and to all that come.
+    /// Registers a listener: for the current value, if there is one, and everything sent later.
     pub(super) fn add_listener(&mut self) -> Ticket {
         let ticket = self.new_ticket();
         let value = matches!(self.mode, ChannelMode::Value);
@@ -233,7 +233,7 @@ impl<M: Clone> ChannelState<M> {
         ticket
     }
 
-    /// What a listener hears next; nothing more once the channel is closed.
+    /// Takes the next buffered message of a listener; `None` once the channel is closed and drained.
     pub(super) fn poll_listening(&mut self, ticket: Ticket, waker: &Waker) -> Poll<Option<M>> {
         let Some(listener) = self.listening.get_mut(&ticket) else {
             return Poll::Ready(None);
@@ -253,7 +253,7 @@ impl<M: Clone> ChannelState<M> {
         self.listening.remove(&ticket);
     }
 
-    /// Gives a value to those it is for, and gives it back if it is to be kept in the queue.
+    /// Delivers a value to those that wait or listen, and returns it if it has to be queued.
     fn deliver_to_waiting(
         &mut self,
         value: M,
@@ -287,7 +287,7 @@ impl<M: Clone> ChannelState<M> {
         Ok(None)
     }
 
-    /// Hands a value to the receiver that waits longest, or gives it back if there is none.
+    /// Hands a value to the receiver that has waited longest, or returns it if there is none.
     fn hand_to_receiver(&mut self, value: M, wakes: &mut Wakes) -> Option<M> {
         let Some((ticket, waker)) = self.waiting.pop_first() else {
             return Some(value);
@@ -297,7 +297,7 @@ impl<M: Clone> ChannelState<M> {
         None
     }
 
-    /// Lets parked values in while there is room.
+    /// Moves parked values into the queue while there is room.
     fn promote_parked(&mut self, wakes: &mut Wakes) {
         while self.has_room()
             && let Some(value) = self.next_parked(wakes)

@@ -1,7 +1,7 @@
 //! Appends to a run's branch: items, after layers were asked about them, and changes of state.
 //!
-//! Layer states are optimistically locked. Where another writer changed one in between, the states are read again, layers
-//! are asked again, and the append is repeated. Not here: answers of models and outputs of calls (`crate::steps`).
+//! Layer states use optimistic locking: after a conflict the states are read again, layers are asked again, and the
+//! append is repeated. Not here: answers of models and outputs of calls (`crate::steps`).
 
 use contexture_engine::{StepAppend, state_node};
 use contexture_ir::{Item, NodeId};
@@ -12,7 +12,7 @@ use crate::execution::live_run::LiveRun;
 use crate::record::{node_id, nth_node_id};
 
 /// Retries of an append whose layer state was stale. Each conflict means that another writer succeeded, so the limit
-/// only ends a livelock, never a normal wait.
+/// only ends a livelock.
 const MAX_APPEND_CONFLICTS: usize = 100;
 
 /// Items that one append stores.
@@ -36,7 +36,7 @@ impl LiveRun {
         let new =
             new.map(|(index, item)| self.chat.new_item(nth_node_id(first, index), item, step));
         let mut nodes: Vec<NewItem> = new.collect();
-        // Layers may remove every item, but their state changes still need a node to hang off.
+        // Layers may remove every item, but their state changes still need a node to be stored with.
         if nodes.is_empty() {
             nodes.push(self.state_only_node(first)?);
         }
@@ -59,8 +59,8 @@ impl LiveRun {
         of: &str,
         changes: Vec<StateChange>,
     ) -> Result<(), RunError> {
-        // Step and head make the id unique in the run and equal when a crashed append is repeated, so the store sees the
-        // same node twice and keeps one.
+        // Step and head make the id unique within the run, and equal when a crashed append is repeated: the store
+        // recognises the node and keeps one.
         let position = format!(
             "{}/{}",
             self.step,
@@ -89,7 +89,7 @@ impl LiveRun {
         Ok(())
     }
 
-    /// Appends items after layers were asked about them, and returns what layers made of them.
+    /// Appends items after layers were asked about them, and returns them as layers changed them.
     pub(crate) async fn append_items(
         &mut self,
         items: Vec<Item>,
@@ -97,11 +97,11 @@ impl LiveRun {
         place: impl Fn(&Self, Vec<Item>) -> Result<AppendBatch, RunError>,
     ) -> Result<Vec<Item>, RunError> {
         loop {
-            // Inside the loop: after a conflict, layers decide on the new states, not on those that lost.
+            // Inside the loop: after a conflict, layers decide again on the newer states.
             let items = self.session.on_append(items.clone()).await?;
             let batch = place(self, items)?;
             if self.try_append(&batch, changes.clone()).await? {
-                // As layers left them, which is also how they are stored.
+                // As layers changed them, which is also how they are stored.
                 return Ok(batch.items);
             }
         }
@@ -115,12 +115,12 @@ impl LiveRun {
         changes: Vec<StateChange>,
     ) -> Result<bool, RunError> {
         let step = StepAppend {
-            // At the tip and not at a head: what others appended meanwhile may stand before this.
+            // At the branch's tip, not at a fixed head: others may have appended meanwhile.
             point: AppendPoint::Tip {
                 branch: self.chat.branch(),
             },
             items: batch.nodes.clone(),
-            // Layers observe items and not nodes: these are the same content in their terms.
+            // Layers observe items and not nodes: this is the same content.
             layer_items: batch.items.clone(),
             changes,
         };
@@ -136,7 +136,7 @@ impl LiveRun {
         }
     }
 
-    /// Reads the layers' states again if a stale state was the error; returns any other error.
+    /// Reads the layers' states again after a stale-state conflict; returns any other error.
     pub(crate) async fn retry_on_conflict(&mut self, error: RunError) -> Result<(), RunError> {
         match error {
             RunError::Engine(error)

@@ -34,9 +34,9 @@ pub(crate) struct LiveRun {
     pub(crate) next_step: NextStep,
     pub(crate) step: u32,
     pub(crate) usage: RunUsage,
-    /// Usage of calls that are no answers of the run: layers' own calls, and summaries.
+    /// Usage of calls that are not answers of the run: calls by layers, and summaries.
     pub(crate) side_usage: Arc<RunSideUsage>,
-    /// Time that earlier processes worked on the run.
+    /// Time that earlier processes spent on the run.
     pub(crate) earlier_elapsed: Duration,
     pub(crate) resumed_at: Instant,
     pub(crate) abort: Abort,
@@ -49,11 +49,11 @@ pub(crate) struct LiveRun {
     pub(crate) stored_end: Option<StoredRunEnd>,
     pub(crate) durable_step_counts: BTreeMap<String, u32>,
     pub(crate) last_text: Option<String>,
-    /// The text of each answer that called nothing.
+    /// The text of each answer that called no tool.
     pub(crate) answer_texts: Vec<String>,
     /// The value that ended the run.
     pub(crate) value: Option<Raw>,
-    /// Whether stop conditions have still to be asked about the last answer.
+    /// Whether the stop condition has not been evaluated for the last answer yet.
     pub(crate) has_unchecked_answer: bool,
 }
 
@@ -102,8 +102,8 @@ impl LiveRun {
 
     /// Stores the entry, and then the input with the record.
     pub(crate) async fn store_input(&mut self, input: Vec<Item>) -> Result<(), RunError> {
-        // The entry first: a run that is on the tree is always listed. A crash in between leaves an entry without a run,
-        // which `resume` closes.
+        // The entry first: a run that is on the tree is then always listed. A crash in between leaves an entry without
+        // a run, which `resume` closes.
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
         entry.store_entry(&self.chat, self.id).await?;
         let put = StateChange::put_entry(
@@ -117,26 +117,27 @@ impl LiveRun {
         Ok(())
     }
 
-    /// What it spent, children included.
+    /// Usage of the run, children included.
     pub(crate) fn usage(&self) -> RunUsage {
-        // A copy: side usage is kept by who asked, and only added up for the sum.
+        // A copy: side usage is kept per source, and added here only for the total.
         let mut spent = self.usage;
         for by_source in self.side_usage().values() {
             spent.roll_up(by_source);
         }
-        // Time is not added up from parts: children run within the time of their parent.
+        // Time is not summed over parts: children run within the time of their parent.
         spent.elapsed = self.earlier_elapsed + self.resumed_at.elapsed();
         spent
     }
 
-    /// What of it was spent on the side, by who asked a model: a layer's name, or `compaction` for summaries.
+    /// Side usage by source: a layer's name, or `compaction` for summaries.
     pub(crate) fn side_usage(&self) -> BTreeMap<String, RunUsage> {
         self.side_usage.totals_by_source()
     }
 
     /// Sets the value that ends the run and returns the change to store; `None` if it has a value already.
     pub(crate) fn set_end_value(&mut self, value: Raw) -> Result<Option<StateChange>, RunError> {
-        // The first value counts: parallel tools may each try to end the run, and the outcome must not flip afterwards.
+        // The first value is kept: parallel tools may each try to end the run, and the outcome must not change
+        // afterwards.
         if self.value.is_some() {
             return Ok(None);
         }
@@ -149,14 +150,14 @@ impl LiveRun {
         Ok(Some(put))
     }
 
-    /// Sets what comes next after an answer.
+    /// Sets the next step after an answer.
     pub(crate) fn set_next_step(&mut self, next: NextStep) {
         if let NextStep::End { text } = &next {
             self.last_text = Some(text.clone());
             self.answer_texts.push(text.clone());
         }
         self.next_step = next;
-        // Stop conditions are asked by the loop, before anything follows from the answer.
+        // The loop evaluates the stop condition before it acts on the answer.
         self.has_unchecked_answer = true;
     }
 
@@ -224,7 +225,7 @@ impl LiveRun {
     }
 }
 
-/// Returns JSON of a value that always can be written: only such types are passed here.
+/// Serializes a value as JSON. Only types that cannot fail to serialize are passed here.
 pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -1,16 +1,18 @@
 //! The state of a run while a process drives it.
 //!
 //! A [`LiveRun`] holds the conversation, the layer session and what follows from the run's path: the [`NextStep`], the
-//! usage so far, and the [`ResumeState`] of calls that an earlier process left. It appends to the run's branch, and reads
-//! the states again where another writer was faster.
+//! usage so far, and the [`ResumeState`] of calls that an earlier process left open. It appends to the run's branch,
+//! and reads the states again after a conflict with another writer.
 //!
-//! * The *path* of a run ([`RunPath`]) is its nodes on the branch, and its answers that another writer was faster than.
+//! * The *path* of a run ([`RunPath`]) is its nodes on the branch, and its answers that lost a race with another
+//!   writer.
 //! * *Open calls* ([`UnansweredCalls`]) are those of the last answer without an output. They run before the model is asked
 //!   again, also after a restart.
-//! * *Side usage* is what layers and summaries cost. It is kept apart from the run's own answers, by who asked.
+//! * *Side usage* is what layers and summaries use. It is kept by source, apart from the run's own answers.
 //! * A *decision* about a call is a node on the branch, so it is found again like everything else.
 //!
-//! Always holds: all of it can be computed again from the store, so a process that dies loses nothing that counted. Not
+//! Always holds: all of it can be computed again from the store, so a process that dies loses nothing that was stored.
+//! Not
 //! here: what a step does (`crate::steps`), and the handle that programs hold (`crate::run`).
 
 mod append;

@@ -1,7 +1,7 @@
 //! What a run does next, computed from its path.
 //!
-//! Computed once, when a run is resumed; a run that goes on updates it step by step. Because it follows from the stored
-//! nodes alone, there is no separate "program counter" that could disagree with them.
+//! Computed once, when a run is resumed; after that each step updates it. Because it is derived from the stored nodes
+//! alone, there is no separate "program counter" that could disagree with them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) enum NextStep {
     Ask { refused: u32 },
     /// Run these calls.
     Run(UnansweredCalls),
-    /// End: the last answer called nothing. `text` is its text.
+    /// End: the last answer called no tool. `text` is its text.
     End { text: String },
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct UnansweredCalls {
     pub(crate) message: MessageId,
     /// The head the answer was computed from.
     pub(crate) base: Option<NodeId>,
-    /// The step they run in: the one after the answer's, also where a resumed run runs them.
+    /// The step they run in: the one after the answer's, also in a resumed run.
     pub(crate) step: u32,
     pub(crate) calls: Vec<UnansweredCall>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct RunPath {
     pub(crate) run: RunId,
     /// The nodes after the head at which the run began, oldest first.
     pub(crate) nodes: Vec<Arc<Node>>,
-    /// Answers of the run that another writer was faster than; they are stored on branches of their own.
+    /// Answers of the run that lost a race with another writer; they are stored on branches of their own.
     sibling_answers: Vec<Arc<Node>>,
 }
 
@@ -71,13 +71,13 @@ impl RunPath {
             span: Span::From(from),
             limit: None,
         };
-        // Only nodes after the base: a long conversation is not read again for every resumed run.
+        // Only nodes after the base: resuming a run does not read a long conversation again.
         let nodes = store
             .read_path(owner, id, behind(chat.branch()))
             .await?
             .nodes;
         let known: BTreeSet<NodeId> = nodes.iter().map(|node| node.id).collect();
-        let mut aside = Vec::new();
+        let mut sibling_answers = Vec::new();
         let refs = store.list_refs(owner, id).await?;
         let here = chat.branch();
         // A sibling's branch is made by the append that lost the race, so an older branch cannot hold one.
@@ -85,16 +85,16 @@ impl RunPath {
         for branch in refs.branches.into_iter().filter(since) {
             let page = store.read_path(owner, id, behind(branch.name)).await?;
             let own = |node: &Arc<Node>| is_answer_node(run, node) && !known.contains(&node.id);
-            aside.extend(page.nodes.into_iter().filter(own));
+            sibling_answers.extend(page.nodes.into_iter().filter(own));
         }
         Ok(Self {
             run,
             nodes,
-            sibling_answers: aside,
+            sibling_answers,
         })
     }
 
-    /// The nodes that the run itself appended; input and messages of others are not among them.
+    /// The nodes stored under this run's id: its input, answers, outputs, decisions and inbox items.
     pub(crate) fn own_nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         let all = self.nodes.iter().chain(&self.sibling_answers);
         all.filter(|node| node.run == Some(self.run))
@@ -126,21 +126,21 @@ impl RunPath {
 
 /// Computes what a run does after these nodes.
 ///
-/// Goes back from the newest answer over those that models do not see: refused ones are counted, cut-off ones ignored.
+/// Starts at the newest answer and skips answers that models do not see: refused ones are counted, partial ones
+/// ignored.
 pub(crate) fn next_step(run: RunId, nodes: &[Arc<Node>]) -> Result<NextStep, EngineError> {
     let answered: BTreeSet<NodeId> = nodes.iter().filter_map(|node| node.answers).collect();
     let (mut refused, mut cut) = (0, false);
     let answers: Vec<&[Arc<Node>]> = answer_groups(run, nodes).collect();
     for answer in answers.into_iter().rev() {
         if let Some(node) = answer.iter().find(is_hidden_from_model) {
-            // The audience tells the two apart: a refused answer is hidden from everybody, one that was cut off is shown
+            // The audience distinguishes the two: a refused answer is hidden from everybody, a partial one is visible
             // to people.
             refused += u32::from(!node.audience.user);
             cut |= node.audience.user;
             continue;
         }
-        // An answer before a hidden one was dealt with already: its calls have outputs, or the model had been asked
-        // again.
+        // Whatever precedes a hidden answer has been handled: its calls have outputs, or the model was asked again.
         if refused > 0 || cut {
             break;
         }
@@ -151,15 +151,15 @@ pub(crate) fn next_step(run: RunId, nodes: &[Arc<Node>]) -> Result<NextStep, Eng
     Ok(NextStep::Ask { refused })
 }
 
-/// Returns the texts of visible answers that called nothing, oldest first.
+/// Returns the texts of visible answers that called no tool, oldest first.
 pub(crate) fn answer_texts(run: RunId, nodes: &[Arc<Node>]) -> Result<Vec<String>, EngineError> {
-    // No call counts as answered, so any answer with calls is recognised, also one whose calls are done.
-    let nobody = BTreeSet::new();
+    // No call counts as answered here, so an answer with calls is recognised even if its calls have outputs.
+    let no_answered_calls = BTreeSet::new();
     let mut texts = Vec::new();
     for answer in answer_groups(run, nodes)
         .filter(|answer| !answer.iter().any(|node| is_hidden_from_model(&node)))
     {
-        if let NextStep::End { text } = next_after_stored_answer(answer, &[], &nobody)? {
+        if let NextStep::End { text } = next_after_stored_answer(answer, &[], &no_answered_calls)? {
             texts.push(text);
         }
     }
@@ -173,7 +173,7 @@ fn answer_groups(run: RunId, nodes: &[Arc<Node>]) -> impl Iterator<Item = &[Arc<
     each.filter(move |some| some.first().is_some_and(|node| is_answer_node(run, node)))
 }
 
-/// Whether a node of an answer is hidden from models. Extensions always are, so they say nothing about the answer.
+/// Whether a node of an answer is hidden from models. Extensions always are, so they are ignored.
 fn is_hidden_from_model(node: &&Arc<Node>) -> bool {
     !node.audience.model && node.kind != NodeKind::Extension
 }
@@ -214,7 +214,7 @@ fn next_after_stored_answer(
             calls,
         }));
     }
-    // A message that arrived after the last answer, such as one from the inbox, still needs an answer.
+    // A message after the last answer, such as one from the inbox, still needs an answer.
     let said = |node: &Arc<Node>| matches!(node.kind, NodeKind::User | NodeKind::Instruction);
     match called || behind.iter().any(said) {
         true => Ok(NextStep::Ask { refused: 0 }),
@@ -225,7 +225,7 @@ fn next_after_stored_answer(
 fn message_id_of(node: &Node) -> Result<MessageId, EngineError> {
     match &node.message_id {
         Some(id) => Ok(id.clone()),
-        // A call that was stored without a message is the first of its own.
+        // A call that was stored without a message id starts a message of its own.
         None => Ok(MessageId::new(node.id.to_string())?),
     }
 }

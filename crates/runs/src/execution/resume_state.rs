@@ -1,7 +1,7 @@
-//! What a resumed run knows of its open calls: which tools were begun, and what people decided.
+//! State of open calls in a resumed run: which tools were started, and what people decided.
 //!
-//! An approval is for one attempt. If the tool was begun and cut off, an approval from before that attempt must not let it
-//! run a second time; a start marker therefore notes the decision that was known when the tool began.
+//! An approval is for one attempt. If the tool was started and interrupted, an approval from before that attempt must
+//! not let it run again; a start marker therefore records the decision that was known when the tool started.
 //!
 //! Not here: whether such a tool runs again, waits for a person or is reported as unknown (`steps/decide_call.rs`).
 
@@ -23,17 +23,17 @@ const APPROVAL_KIND: &str = "ctx:approval";
 /// What is stored about calls without an output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResumeState {
-    /// Calls whose tool was begun.
+    /// Calls whose tool was started.
     started_tools: BTreeMap<NodeId, StartedTool>,
     /// The last decision about each call, with its node.
     decisions: BTreeMap<NodeId, (NodeId, ApprovalDecision)>,
 }
 
-/// A start marker: the tool of a call was begun. Stored as JSON.
+/// A start marker: the tool of a call was started. Stored as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StartedTool {
     tool: String,
-    /// Node of the decision that was known when the tool began; it allows that attempt and no other.
+    /// Node of the decision that was known when the tool started; it allows that attempt and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decided: Option<String>,
 }
@@ -88,7 +88,7 @@ impl ResumeState {
         }
     }
 
-    /// Whether a call's tool was begun by an earlier process.
+    /// Whether an earlier process started the call's tool.
     pub(crate) fn has_started_tool(&self, call: NodeId) -> bool {
         self.started_tools.contains_key(&call)
     }
@@ -98,7 +98,7 @@ impl ResumeState {
         self.decisions.get(&call).map(|(_, decision)| decision)
     }
 
-    /// The last decision about a call, if it was made after its tool was begun.
+    /// The last decision about a call, if it was made after its tool was started.
     pub(crate) fn decision_since_start(&self, call: NodeId) -> Option<&ApprovalDecision> {
         let (node, decision) = self.decisions.get(&call)?;
         let before = self.started_tools.get(&call)?.decided.as_deref();
@@ -106,10 +106,10 @@ impl ResumeState {
     }
 }
 
-/// Stores a person's decision about a call that waits, of the run or of one below it. Resuming the run applies it.
+/// Stores a person's decision about a waiting call of the run or of a child run. Resuming the run applies it.
 ///
 /// # Errors
-/// The store's `NotFound` where there is no such call, or its other errors.
+/// The store's `NotFound` if there is no such call, or any other error of the store.
 pub async fn store_decision(
     chat: &Conversation,
     run: RunId,
@@ -119,8 +119,8 @@ pub async fn store_decision(
     let store = chat.engine().store();
     let found = store.find_nodes(chat.owner(), chat.id(), NodeQuery::Id(call));
     let of = found.await?.first().and_then(|node| node.run);
-    // A child reads decisions from its own branch, so the decision goes to the run that made the call, not to the run that
-    // was named.
+    // A child reads decisions from its own branch, so the decision goes to the run that made the call, not to the run
+    // that was named.
     let run = of.unwrap_or(run);
     let chat = match RunEntry::load(chat, run).await? {
         Some(entry) => &chat.for_branch(BranchName::new(entry.branch)?),

@@ -1,4 +1,4 @@
-//! Side usage: what a run's layers and summaries asked of models, by who asked, stored with the run.
+//! Side usage: model calls by a run's layers and for its summaries, by source, stored with the run.
 //!
 //! Not here: answers of the run itself (`usage`).
 
@@ -13,7 +13,7 @@ use crate::execution::usage::model_call_usage;
 use crate::limits::RunUsage;
 use crate::record::RUN_STATE_VERSION;
 
-/// Usage by who asked.
+/// Usage by source.
 pub(crate) type SideUsageLog = BTreeMap<String, RunUsage>;
 
 /// Tracks the side usage of one run.
@@ -27,9 +27,9 @@ pub(crate) struct RunSideUsage {
 #[derive(Debug)]
 struct SideUsageTotals {
     current: SideUsageLog,
-    /// As it is stored now.
+    /// Totals as they are stored now.
     stored: SideUsageLog,
-    /// As it will be stored, if the append that is under way succeeds.
+    /// Totals as they will be stored if the append in progress succeeds.
     pending: SideUsageLog,
 }
 
@@ -52,7 +52,7 @@ impl RunSideUsage {
     }
 
     fn lock_totals(&self) -> MutexGuard<'_, SideUsageTotals> {
-        // A panic elsewhere cannot leave the map half changed, so a poisoned lock is used on.
+        // A panic elsewhere cannot leave the map half changed, so a poisoned lock is still usable.
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,10 +66,10 @@ impl SideUsageTracker for RunSideUsage {
 
     fn pending_change(&self) -> Option<StateChange> {
         let mut open = self.lock_totals();
-        // Frozen here: calls that finish during the append belong to the next one.
+        // Snapshot: calls that finish during the append belong to the next one.
         open.pending = open.current.clone();
         let new = open.pending != open.stored;
-        // Strings and numbers: nothing that could not be written.
+        // Only strings and numbers, so this cannot fail.
         let books = serde_json::to_vec(&open.pending).unwrap_or_default();
         new.then(|| StateChange::put_entry(self.key.clone(), RUN_STATE_VERSION, books))
     }

@@ -10,7 +10,7 @@ use contexture_store::NodeState;
 use crate::execution::next_step::RunPath;
 use crate::limits::RunUsage;
 
-/// Returns the usage of one call of a model. A model that the catalogue does not know has no price.
+/// Returns the usage of one model call. A model that the catalogue does not know has no price.
 pub(crate) fn model_call_usage(catalogue: &Catalogue, model: &str, usage: &Usage) -> RunUsage {
     match catalogue.resolve(model) {
         Ok(spec) => RunUsage::from_price(usage, &spec.prices, spec.cache.kind),
@@ -18,7 +18,8 @@ pub(crate) fn model_call_usage(catalogue: &Catalogue, model: &str, usage: &Usage
     }
 }
 
-/// Sums up a run's answers and children. Answers that lost a race count too: they were paid for. Time is not known here.
+/// Sums the usage of a run's answers and children. Answers that lost a race count too: they were paid for. Time is
+/// added by the caller.
 pub(crate) async fn load_usage(
     chat: &Conversation,
     path: &RunPath,

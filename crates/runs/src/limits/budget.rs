@@ -1,8 +1,8 @@
-//! What a run may spend.
+//! Limits on what a run may use.
 //!
-//! Two questions with two answers. Was too much spent ([`RunBudget::check_usage`])? Only what is *above* a limit is too much: a run
-//! that used exactly its budget has kept it. May more be begun ([`RunBudget::check_next`])? Not once a limit is *reached*,
-//! for nothing is free. A call in flight may overshoot; what it cost is counted all the same.
+//! There are two checks. [`RunBudget::check_usage`] fails if usage is *above* a limit: a run that used exactly its
+//! budget is within it. [`RunBudget::check_next`] fails once a limit is *reached*, because any further step would
+//! exceed it. A call in progress may exceed a limit; its cost is counted all the same.
 //!
 //! Not here: counting ([`crate::RunUsage`]), and ending the run.
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::usage::RunUsage;
 
-/// Limits; what is absent has none. The default has none at all.
+/// Limits of a run; an absent limit does not apply. The default has none.
 ///
 /// ```
 /// use contexture_runs::{RunBudget, RunUsage};
@@ -28,19 +28,20 @@ use crate::limits::usage::RunUsage;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunBudget {
-    /// Tokens read and written, cached ones included, as far as calls report them.
+    /// Input and output tokens, cached ones included, as far as calls report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money. What nobody knows the price of costs nothing here.
+    /// Cost. Calls without a known price count as zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
     /// Steps, those of children included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
-    /// Answers of models.
+    /// Answers of models, children included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub responses: Option<u64>,
-    /// Time from the start, waiting included; stored in whole microseconds.
+    /// Time since the start, waiting included; stored in whole microseconds. After a resume, time between the last
+    /// stored node and the resume does not count.
     #[serde(
         rename = "time_us",
         with = "crate::limits::usage::duration_micros::maybe",
@@ -65,18 +66,18 @@ pub enum BudgetKind {
     Time,
 }
 
-/// How much of it.
+/// Value of a limit, or of the usage compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetValue {
     /// A number of tokens, steps or responses.
     Count(u64),
-    /// So much money.
+    /// An amount of money.
     Money(Money),
     /// A length of time.
     Time(Duration),
 }
 
-/// A budget is used up.
+/// A limit is exceeded, or reached where more would be needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the budget of {kind} is used up: {actual} of {limit}")]
 pub struct Exceeded {
@@ -89,23 +90,23 @@ pub struct Exceeded {
 }
 
 impl RunBudget {
-    /// Whether what was spent is within every limit; a limit that is just reached is kept.
+    /// Checks that usage is not above any limit; reaching one is allowed.
     ///
     /// # Errors
-    /// [`Exceeded`], for the first limit passed in the order of the fields.
+    /// [`Exceeded`] for the first limit that is passed, in the order of the fields.
     pub fn check_usage(&self, usage: &RunUsage) -> Result<(), Exceeded> {
         self.first_exceeded(usage, |line| line.passed)
     }
 
-    /// Whether anything more may be begun: every limit is above what was spent.
+    /// Checks that more work may start: usage is below every limit.
     ///
     /// # Errors
-    /// [`Exceeded`], for the first limit reached in the order of the fields.
+    /// [`Exceeded`] for the first limit that is reached, in the order of the fields.
     pub fn check_next(&self, usage: &RunUsage) -> Result<(), Exceeded> {
         self.first_exceeded(usage, |line| line.reached)
     }
 
-    /// What is left of it.
+    /// Returns what is left of the budget.
     #[must_use]
     pub fn remaining(&self, usage: &RunUsage) -> Self {
         let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
@@ -120,7 +121,7 @@ impl RunBudget {
         }
     }
 
-    /// The budget of a child that wants so much: never more than is left here.
+    /// Returns the budget of a child that asks for `wanted`: never more than is left here.
     #[must_use]
     pub(crate) fn limit_child(&self, usage: &RunUsage, wanted: &Self) -> Self {
         fn min_limit<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
@@ -129,7 +130,8 @@ impl RunBudget {
                 (left, wanted) => left.or(wanted),
             }
         }
-        // What is left now, not the whole budget: children of one parent share what it has.
+        // What is left now, not the whole budget. Usage of children that run at the same time and were not joined yet
+        // is not known here.
         let left = self.remaining(usage);
         Self {
             tokens: min_limit(left.tokens, wanted.tokens),
@@ -147,7 +149,7 @@ impl RunBudget {
     ) -> Result<(), Exceeded> {
         let count =
             |what, limit: Option<u64>, used| check_limit(what, limit, used, BudgetValue::Count);
-        // In the order of the fields, so that the same overrun always names the same limit.
+        // In the order of the fields, so that the same usage always reports the same limit.
         let lines = [
             count(BudgetKind::Tokens, self.tokens, usage.tokens.total()),
             check_limit(

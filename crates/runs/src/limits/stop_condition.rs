@@ -1,8 +1,8 @@
-//! Stop conditions: when the loop of a run stops.
+//! Stop conditions: when the step loop of a run ends.
 //!
-//! A [`StopCondition`] looks at a [`Snapshot`] after each answer and says whether to stop, and why. Conditions are combined
-//! by [`any`](StopCondition::any), [`all`](StopCondition::all) and [`not`](StopCondition::not). One that fails or panics
-//! stops the loop, whatever it is combined with: nobody knows what it would have said.
+//! A [`StopCondition`] evaluates a [`Snapshot`] after each answer and says whether to stop, and why. Conditions are
+//! combined by [`any`](StopCondition::any), [`all`](StopCondition::all) and [`not`](StopCondition::not). One that fails
+//! or panics stops the loop, however it is combined, because its result is unknown.
 //!
 //! ```
 //! use std::time::Duration;
@@ -18,7 +18,7 @@
 //! # let _ = is_over;
 //! ```
 //!
-//! Not here: limits that hold whatever a loop wants ([`crate::RunBudget`]).
+//! Not here: hard limits, which an agent cannot override ([`crate::RunBudget`]).
 
 use contexture_catalogue::Money;
 use std::fmt;
@@ -31,28 +31,28 @@ use contexture_ir::FunctionCall;
 use crate::limits::usage::RunUsage;
 use crate::tasks::panic_message;
 
-/// Where a loop stands after an iteration.
+/// State of the step loop after an answer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Snapshot<'a> {
-    /// How many iterations are done.
+    /// Number of steps taken.
     pub steps: u64,
-    /// What the run has spent, children included.
+    /// Usage of the run, children included.
     pub usage: &'a RunUsage,
-    /// How long the loop has gone on.
+    /// Time since the run started.
     pub elapsed: Duration,
     /// The text of the last answer.
     pub text: Option<&'a str>,
     /// The calls of the last answer that have no output yet.
     pub calls: &'a [FunctionCall],
-    /// What each iteration gave, oldest first.
+    /// Texts of the answers that called no tool, oldest first.
     pub outputs: &'a [String],
-    /// How deep the run stands: 0 is the root.
+    /// Depth of the run; a root run has depth 0.
     pub depth: usize,
 }
 
 impl<'a> Snapshot<'a> {
-    /// A loop that has done so many iterations and spent so much; the rest is set beside.
+    /// Creates a snapshot of this many steps and this usage; set the other fields afterwards.
     #[must_use]
     pub fn new(steps: u64, spent: &'a RunUsage) -> Self {
         Self {
@@ -66,34 +66,34 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// What the last iteration gave: its output, or the text of the last answer if there is none.
+    /// The last output, or the text of the last answer if there is no output.
     #[must_use]
     pub fn output(&self) -> Option<&'a str> {
         self.outputs.last().map(String::as_str).or(self.text)
     }
 }
 
-/// The loop stops.
+/// Result of a stop condition that was met or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopReason {
     /// Why, for people and logs.
     pub reason: String,
-    /// Whether that was wanted.
+    /// Whether the condition was met, or failed.
     pub cause: StopCause,
 }
 
 /// Why a loop stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopCause {
-    /// It was to stop here.
+    /// The condition was met.
     Met,
-    /// A predicate failed.
+    /// The condition's predicate failed or panicked.
     Failed,
 }
 
 type PredicateResult = Result<Option<String>, String>;
 
-/// When to stop: a predicate with a name.
+/// A named predicate that says when to stop.
 ///
 /// ```
 /// use contexture_runs::{Snapshot, RunUsage, StopCondition};
@@ -112,7 +112,7 @@ pub struct StopCondition {
 }
 
 impl StopCondition {
-    /// A predicate of your own: an error stops the loop, as a panic does.
+    /// Creates a condition from a predicate: an error stops the loop, as a panic does.
     #[must_use]
     pub fn new<E: fmt::Display>(
         name: impl Into<Arc<str>>,
@@ -133,13 +133,13 @@ impl StopCondition {
         }
     }
 
-    /// Never. A budget still ends the run.
+    /// Never stops. A budget still ends the run.
     #[must_use]
     pub fn never() -> Self {
         from_infallible("never", |_| false)
     }
 
-    /// After so many iterations.
+    /// Stops after this many steps.
     #[must_use]
     pub fn max_steps(steps: u64) -> Self {
         from_infallible(format!("{steps} steps are done"), move |now| {
@@ -147,7 +147,7 @@ impl StopCondition {
         })
     }
 
-    /// Once the run and its children have cost so much. What nobody knows the price of costs nothing here.
+    /// Stops once the run and its children have cost this much. Calls without a known price count as zero.
     #[must_use]
     pub fn max_cost(cost: Money) -> Self {
         from_infallible(format!("it has cost {cost}"), move |now| {
@@ -155,20 +155,20 @@ impl StopCondition {
         })
     }
 
-    /// Once the loop has gone on for so long.
+    /// Stops once the run has taken this long.
     #[must_use]
     pub fn max_duration(time: Duration) -> Self {
         let name = format!("it has taken {:.1} s", time.as_secs_f64());
         from_infallible(name, move |now| now.elapsed >= time)
     }
 
-    /// Once the last answer leaves no call to be run.
+    /// Stops once the last answer leaves no call to run.
     #[must_use]
     pub fn no_tool_calls() -> Self {
         from_infallible("no tool was called", |now| now.calls.is_empty())
     }
 
-    /// Once an iteration gave exactly what the one before gave.
+    /// Stops once two outputs in a row are equal.
     #[must_use]
     pub fn output_unchanged() -> Self {
         from_infallible(
@@ -177,7 +177,7 @@ impl StopCondition {
         )
     }
 
-    /// Once the output contains a text, as written.
+    /// Stops once the output contains a text; case matters.
     #[must_use]
     pub fn output_contains(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -186,7 +186,7 @@ impl StopCondition {
         })
     }
 
-    /// Once the output is a text, as written.
+    /// Stops once the output equals a text; case matters.
     #[must_use]
     pub fn output_equals(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -195,7 +195,8 @@ impl StopCondition {
         })
     }
 
-    /// When one of them stops; the reasons of all that do are told, joined by `; `. Never, if there are none.
+    /// Stops if any of the conditions does; the reasons of all that do are joined by `; `. Never stops if there are
+    /// none.
     #[must_use]
     pub fn any(all: impl IntoIterator<Item = Self>) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
@@ -207,8 +208,8 @@ impl StopCondition {
         })
     }
 
-    /// When each of them stops at the same time; their reasons are joined by `; `. Never, if there are none: nothing asks
-    /// for an end.
+    /// Stops if all conditions do at the same time; their reasons are joined by `; `. Never stops if there are none,
+    /// since nothing asks for a stop.
     #[must_use]
     pub fn all(all: impl IntoIterator<Item = Self>) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
@@ -220,7 +221,7 @@ impl StopCondition {
         })
     }
 
-    /// When it does not stop.
+    /// Stops if this condition does not.
     #[must_use]
     #[expect(
         clippy::should_implement_trait,
@@ -233,19 +234,19 @@ impl StopCondition {
         })
     }
 
-    /// When one of the two stops.
+    /// Stops if either of the two does.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::any([self, other])
     }
 
-    /// When both stop.
+    /// Stops if both do.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::all([self, other])
     }
 
-    /// Whether to stop now.
+    /// Evaluates the condition; `Some` means stop.
     #[must_use]
     pub fn evaluate(&self, now: &Snapshot<'_>) -> Option<StopReason> {
         match (self.predicate)(now) {
@@ -271,7 +272,7 @@ impl StopCondition {
     }
 }
 
-/// One that cannot fail.
+/// Creates a condition from a predicate that cannot fail.
 fn from_infallible(
     name: impl Into<Arc<str>>,
     holds: impl Fn(&Snapshot<'_>) -> bool + Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! What a run has spent: tokens, money, answers, steps, time.
+//! Usage of a run: tokens, cost, answers, steps, time.
 //!
-//! A figure is absent until some call reports it, which is not the same as zero. Every call counts, whatever became of
-//! its answer, and what a child run spent counts for its parent, whatever became of the child.
+//! A figure is absent until some call reports it, which is not the same as zero. Every call counts, whether or not its
+//! answer was used, and a child's usage counts for its parent however the child ended.
 //!
 //! Not here: limits ([`crate::RunBudget`]), and reading a provider's report (`contexture-wire`).
 
@@ -13,29 +13,29 @@ use contexture_compile::{CacheUsage, Rates};
 use contexture_ir::Usage;
 use serde::{Deserialize, Serialize};
 
-/// Tokens; absent where no call reported any. Sums end at the largest there is.
+/// Token counts; absent where no call reported any. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tokens {
-    /// All that was read, what came from or went into a cache included.
+    /// All input tokens, those read from or written to a cache included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
-    /// All that was written, reasoning included.
+    /// All output tokens, reasoning included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<u64>,
-    /// Of the input: read from a cache.
+    /// Input tokens read from a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u64>,
-    /// Of the input: written to a cache.
+    /// Input tokens written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u64>,
-    /// Of the output: reasoning.
+    /// Output tokens used for reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<u64>,
 }
 
 impl Tokens {
-    /// Input and output together, as far as they are known.
+    /// Returns input and output tokens together; an unknown figure counts as zero.
     #[must_use]
     pub fn total(&self) -> u64 {
         let known = |figure: Option<u64>| figure.unwrap_or(0);
@@ -82,7 +82,7 @@ impl From<&Usage> for Tokens {
     }
 }
 
-/// What was spent.
+/// What a run has used.
 ///
 /// ```
 /// use contexture_runs::{Money, RunUsage};
@@ -99,24 +99,24 @@ impl From<&Usage> for Tokens {
 pub struct RunUsage {
     /// Tokens of all responses.
     pub tokens: Tokens,
-    /// Money; absent where the price of nothing is known. A lower bound if [`unpriced`](Self::unpriced) is not zero.
+    /// Cost; absent where no price is known. A lower bound if [`unpriced`](Self::unpriced) is not zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
-    /// Answers of models, those included that were refused, cut short or not used.
+    /// Answers of models, including those that were refused, cut short or not used.
     pub responses: u64,
-    /// Of these: how many cost something that nobody knows.
+    /// How many of these have a cost that is not fully known.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced: u64,
     /// Steps taken, those of children included.
     pub steps: u64,
-    /// Time by a clock that only goes forward; stored in whole microseconds. Children's time is within their parent's.
+    /// Elapsed time by a monotonic clock; stored in whole microseconds. Children's time is within their parent's.
     #[serde(rename = "elapsed_us", with = "duration_micros")]
     pub elapsed: Duration,
 }
 
 impl RunUsage {
-    /// One call, by its price. `kind` says how its target caches, which is what decides what a write costs where no
-    /// price says so ([`Rates::for_request`]).
+    /// Usage of one call at these prices. `kind` is how its target caches, which determines the price of a cache write
+    /// where the prices do not state one ([`Rates::for_request`]).
     #[must_use]
     pub(crate) fn from_price(usage: &Usage, prices: &Prices, kind: CacheKind) -> Self {
         let (cost, whole) = call_cost(usage, prices, kind);
@@ -127,7 +127,7 @@ impl RunUsage {
         }
     }
 
-    /// One call, whose cost the provider says.
+    /// Usage of one call whose cost the provider reported.
     #[must_use]
     pub fn from_reported_cost(usage: &Usage, cost: Money) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl RunUsage {
         }
     }
 
-    /// One call of which nobody knows what it cost.
+    /// Usage of one call with an unknown cost.
     #[must_use]
     pub(crate) fn unpriced_call(usage: &Usage) -> Self {
         Self {
@@ -148,16 +148,16 @@ impl RunUsage {
         }
     }
 
-    /// Adds what was spent beside or after this, its time as well.
+    /// Adds other usage, its time included.
     pub fn add(&mut self, other: &Self) {
         self.roll_up(other);
         self.elapsed = self.elapsed.saturating_add(other.elapsed);
     }
 
-    /// Adds what a child spent: all but its time, which has passed for the parent too.
+    /// Adds a child's usage except its time, which has passed for the parent too.
     pub fn roll_up(&mut self, child: &Self) {
         self.tokens.add(&child.tokens);
-        // Unknown is not zero: a cost stays absent until at least one price is known.
+        // Unknown is not zero: cost stays absent until at least one price is known.
         self.cost = match (self.cost, child.cost) {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
@@ -196,7 +196,7 @@ fn call_cost(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>,
 }
 
 impl fmt::Display for RunUsage {
-    /// In one line: `1200 in (800 cached), 90 out, $0.0042, 3 answers, 2 steps, 8.1 s`.
+    /// Formats on one line: `1200 in (800 cached), 90 out, $0.0042, 3 answers, 2 steps, 8.1 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(input) = self.tokens.input {
             write!(f, "{input} in")?;
@@ -230,7 +230,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Durations as stored: whole microseconds, for `#[serde(with)]`.
+/// Serde functions for durations in whole microseconds.
 pub(crate) mod duration_micros {
     use std::time::Duration;
 
@@ -251,7 +251,7 @@ pub(crate) mod duration_micros {
         u64::deserialize(from).map(Duration::from_micros)
     }
 
-    /// A time that may be absent.
+    /// The same for an optional duration.
     pub(crate) mod maybe {
         use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, whole_micros};
 

@@ -1,19 +1,19 @@
 //! AG-UI 1.0: <https://docs.ag-ui.com/concepts/events>.
 //!
-//! | A run tells | AG-UI |
+//! | Run event | AG-UI |
 //! |---|---|
-//! | anything, first | `RUN_STARTED` |
+//! | any event, the first time | `RUN_STARTED` |
 //! | text and refusals of an answer | `TEXT_MESSAGE_START`, `_CONTENT`, `_END` |
 //! | thoughts and their summaries | `REASONING_START`, `REASONING_MESSAGE_START`, `_CONTENT`, `_END`, `REASONING_END` |
-//! | a call of an answer, or a tool that begins and was not told | `TOOL_CALL_START`, `_ARGS`, `_END` |
+//! | a call of an answer, or a tool that starts and was not announced | `TOOL_CALL_START`, `_ARGS`, `_END` |
 //! | a tool's output | `TOOL_CALL_RESULT` |
-//! | that a child run begins | `CUSTOM`; the child is a run of its own, whose `RUN_STARTED` names its parent |
-//! | that it waits for people | `RUN_FINISHED` with the outcome `interrupt`; the next run resumes |
-//! | its end | `RUN_FINISHED`, or `RUN_ERROR` |
-//! | the rest | `CUSTOM`, its name beginning with `contexture:` |
+//! | a child run starts | `CUSTOM`; the child is a run of its own, whose `RUN_STARTED` names its parent |
+//! | the run waits for people | `RUN_FINISHED` with the outcome `interrupt`; the next run resumes |
+//! | the run ends | `RUN_FINISHED`, or `RUN_ERROR` |
+//! | other events | `CUSTOM`, with a name that begins with `contexture:` |
 //!
-//! What an answer began is ended before it is asked for again: the protocol cannot take it back. Not here: state events,
-//! for what layers keep is no document that a client and an agent share.
+//! Open pieces of an answer are closed before the model is asked again, because the protocol cannot take them back. Not
+//! here: state events, because layer state is not a document shared by client and agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,18 +25,18 @@ use super::{ProtocolEvent, insert_member};
 use crate::agent::{RunEvent, RunEventKind};
 use crate::record::RunStatus;
 
-/// One run, told to clients of AG-UI.
+/// Converts the events of one run for AG-UI clients.
 #[derive(Clone, Debug)]
 pub struct AgUi {
     thread: ConversationId,
     run: RunId,
     parent: Option<RunId>,
     phase: RunPhase,
-    /// How many messages began: what makes their ids unique.
+    /// Number of messages so far, which makes their ids unique.
     messages: u64,
-    /// What has begun and not ended, by piece, with its id.
+    /// Ids of open pieces.
     open: BTreeMap<(usize, PieceChannel), String>,
-    /// Calls of the answer that were told.
+    /// Ids of the answer's calls that were announced.
     calls: BTreeSet<String>,
 }
 
@@ -55,8 +55,8 @@ enum PieceChannel {
 }
 
 impl AgUi {
-    /// A mapping for one run of a conversation, the thread; it is to see all the run tells. What its
-    /// children tell is passed over: each has a mapping of its own.
+    /// Creates a mapping for one run of a conversation, the thread; pass it all events of the run. Events of child runs
+    /// are ignored: each child needs a mapping of its own.
     #[must_use]
     pub const fn new(thread: ConversationId, run: RunId) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl AgUi {
         }
     }
 
-    /// The same for a run that another began: its first event names that parent.
+    /// Sets the parent of a child run, which its first event names.
     ///
     /// ```
     /// use contexture_ir::{ConversationId, RunId};
@@ -88,7 +88,7 @@ impl AgUi {
         self
     }
 
-    /// What to send when a run tells this; nothing after the run's end was sent.
+    /// Returns the events to send for a run event; none once the run's end was sent.
     pub fn map_event(&mut self, event: &RunEvent) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
         if self.phase == RunPhase::Over || event.run != self.run {
@@ -152,7 +152,8 @@ impl AgUi {
         out
     }
 
-    /// What to send where a run breaks off without telling its end, as when the store fails: all that is open is closed.
+    /// Returns the events to send when a run stops without an end event, as when the store fails: all that is open is
+    /// closed.
     pub fn error_event(&mut self, reason: &str) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
         if self.phase != RunPhase::Over {
@@ -176,7 +177,7 @@ impl AgUi {
 
     fn map_delta(&mut self, event: &StreamEvent, out: &mut Vec<ProtocolEvent>) {
         match event {
-            // What was said before is void.
+            // A new stream starts the answer again.
             StreamEvent::Started { .. } => self.discard_answer(out),
             StreamEvent::ItemAdded {
                 piece,
@@ -206,19 +207,19 @@ impl AgUi {
                 out.push(ProtocolEvent::new("REASONING_MESSAGE_CONTENT", content));
             }
             StreamEvent::ArgumentsDelta { piece, delta } => {
-                // A call without an id is told when its tool begins.
+                // A call without an id is announced when its tool starts.
                 if let Some(id) = self.open.get(&(*piece, PieceChannel::Call)) {
                     let args = json!({"toolCallId": id, "delta": delta});
                     out.push(ProtocolEvent::new("TOOL_CALL_ARGS", args));
                 }
             }
             StreamEvent::ItemDone { piece } => self.close_pieces(Some(*piece), out),
-            // What else a stream says is told once the answer is stored.
+            // Other stream events have no counterpart in AG-UI.
             _ => {}
         }
     }
 
-    /// The id of a message, which begins here if it has not.
+    /// Returns the id of the piece's message, and starts the message if it is not open.
     fn open_message(
         &mut self,
         piece: usize,
@@ -248,7 +249,7 @@ impl AgUi {
         id
     }
 
-    /// Ends what is open, of one piece or of all.
+    /// Closes the open pieces of one item, or of all.
     fn close_pieces(&mut self, piece: Option<usize>, out: &mut Vec<ProtocolEvent>) {
         let all = std::mem::take(&mut self.open);
         let (ends, stays): (BTreeMap<_, _>, BTreeMap<_, _>) = all
@@ -273,7 +274,7 @@ impl AgUi {
         }
     }
 
-    /// What an answer said until now is void.
+    /// Closes what an answer streamed so far, because the model is asked again.
     fn discard_answer(&mut self, out: &mut Vec<ProtocolEvent>) {
         self.close_pieces(None, out);
         self.calls.clear();
@@ -297,7 +298,7 @@ impl AgUi {
     }
 }
 
-/// A call that was not told while its answer came: its begin, its arguments and its end at once.
+/// Events of a call that was not announced while its answer streamed: start, arguments and end.
 fn whole_call_events(call: &FunctionCall) -> [ProtocolEvent; 3] {
     let id = &call.call_id;
     let start = json!({"toolCallId": id, "toolCallName": call.name});
@@ -319,7 +320,7 @@ enum AgUiOutcome {
     Done,
     Cancelled,
     Failed(String),
-    /// With the outcome.
+    /// Interrupted, with this outcome.
     Suspended(Value),
 }
 

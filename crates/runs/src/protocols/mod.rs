@@ -1,7 +1,7 @@
-//! What a run tells, in the words of protocols that clients speak.
+//! Conversion of run events to the events of client protocols.
 //!
-//! Pure: a mapping is fed each [`RunEvent`](crate::RunEvent) and gives the events to send; it keeps no more than the answer
-//! that is under way. Not here: how they are sent (server-sent events, sockets), and what is stored.
+//! Pure: a mapping is fed each [`RunEvent`](crate::RunEvent) and returns the events to send; it keeps only the answer
+//! in progress. Not here: how they are sent (server-sent events, sockets), and what is stored.
 
 mod ag_ui;
 mod open_responses;
@@ -12,17 +12,17 @@ use serde_json::{Map, Value};
 pub use ag_ui::AgUi;
 pub use open_responses::OpenResponses;
 
-/// One event, as clients of a protocol read it.
+/// One event in a client protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolEvent {
-    /// Its type; also the member `type` of [`ProtocolEvent::json`].
+    /// Type of the event; also the member `type` of [`ProtocolEvent::json`].
     pub name: &'static str,
-    /// The event: a JSON object.
+    /// The event as a JSON object.
     pub json: Raw,
 }
 
 impl ProtocolEvent {
-    /// An event of these members, its type before them.
+    /// Creates an event; its type precedes the other members.
     fn new(name: &'static str, members: Value) -> Self {
         let mut object = Map::new();
         object.insert("type".to_owned(), name.into());

@@ -1,11 +1,12 @@
-//! The events of Open Responses, numbered: <https://www.openresponses.org/specification>.
+//! Numbered events of Open Responses: <https://www.openresponses.org/specification>.
 //!
-//! An answer is told as it streams, by the names of [`StreamEvent::name`]; an item that is done is told whole, as far as its
-//! texts were streamed. What a run tells beyond answers has names that begin with `contexture:run.`, as the specification
-//! asks of extensions. An answer that is asked for again begins with another `response.created`: the one before is void.
+//! Answers are converted as they stream, under the names of [`StreamEvent::name`]; a finished item is sent in full,
+//! with the texts that were streamed. Run events beyond answers have names that begin with `contexture:run.`, as the
+//! specification requires of extensions. When the model is asked again, another `response.created` replaces the
+//! previous answer.
 //!
-//! Not here: `content_part` events and those that repeat a whole text, for the item's end has it; fields of a response that
-//! are not known while it streams.
+//! Not here: `content_part` events and events that repeat a whole text, because the finished item has it; fields of a
+//! response that are not known while it streams.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +17,17 @@ use serde_json::{Value, json};
 use super::{ProtocolEvent, insert_member};
 use crate::agent::{RunEvent, RunEventKind};
 
-/// A run and its children, told by Open Responses' names.
+/// Converts the events of a run and its children to Open Responses.
 #[derive(Clone, Debug, Default)]
 pub struct OpenResponses {
     next: u64,
-    /// The answer of each run that is under way.
+    /// The answer in progress of each run.
     answers: BTreeMap<RunId, StreamedAnswer>,
-    /// How many answers began: what makes ids unique.
+    /// Number of answers so far, which makes ids unique.
     answer_count: u64,
 }
 
-/// An answer as far as it was told.
+/// An answer as far as it was streamed.
 #[derive(Clone, Debug)]
 struct StreamedAnswer {
     number: u64,
@@ -48,13 +49,13 @@ struct StreamedPiece {
 }
 
 impl OpenResponses {
-    /// A mapping whose first event has the number 0.
+    /// Creates a mapping whose first event has the number 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What to send when a run tells this.
+    /// Returns the events to send for a run event.
     pub fn map_event(&mut self, event: &RunEvent) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
         match &event.kind {
@@ -129,7 +130,7 @@ impl OpenResponses {
                 let error = json!({"code": code, "message": failure.message});
                 self.push_response(run, name, "failed", Some(error), out);
             }
-            // A name without members: what it says is not known here.
+            // Other stream events are passed on by name only, without their content.
             _ => self.push_event(name, json!({}), out),
         }
     }
@@ -151,7 +152,7 @@ impl OpenResponses {
                 (*piece, delta, PieceKind::Reasoning, |of| &mut of.summary)
             }
             StreamEvent::ArgumentsDelta { piece, delta } => {
-                // Only used if the call was not announced before its arguments: its id and name are not known then.
+                // Only used for a call that was not announced before its arguments, so its id and name are unknown.
                 let call = PieceKind::Call {
                     id: None,
                     name: None,
@@ -160,7 +161,7 @@ impl OpenResponses {
             }
             _ => return,
         };
-        // Kept as well as passed on: the item is repeated whole when it is done.
+        // Stored as well as passed on: the finished item repeats the whole text.
         self.append_to_piece(run, piece, kind, out, field, delta);
         self.push_delta(run, event.name(), piece, delta, out);
     }
@@ -237,7 +238,7 @@ impl OpenResponses {
         self.push_event("response.output_item.added", members, out);
     }
 
-    /// More of a piece, which begins here if it has not.
+    /// Appends to a piece, and announces the piece if it is new.
     fn append_to_piece(
         &mut self,
         run: RunId,
@@ -312,14 +313,14 @@ impl StreamedPiece {
     }
 }
 
-/// What Open Responses has no name for.
+/// Returns the extension event for a run event without a counterpart in Open Responses.
 fn extension_event(kind: &RunEventKind) -> (&'static str, Value) {
     match kind {
         RunEventKind::ModelStarted { model, tokens } => (
             "contexture:run.asking",
             json!({"model": model, "tokens": tokens}),
         ),
-        // Told by its own name.
+        // Not reached by `map_event`, which converts deltas itself.
         RunEventKind::Delta(delta) => (delta.name(), json!({})),
         RunEventKind::Retrying { attempt, reason } => (
             "contexture:run.retrying",

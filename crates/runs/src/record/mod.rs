@@ -1,18 +1,18 @@
-//! What is stored of a run, and how it is found again.
+//! What is stored of a run, and how it is found.
 //!
-//! A run's *record* is state on the conversation's tree while the run is open; its *entry* is a copy beside the tree, by
-//! which runs are listed; its *end node* says how it ended. The tree decides: where record, end node and entry disagree
-//! after a crash, the entry is the one that is corrected.
+//! A run's *record* is state on the conversation's tree while the run is open; its *entry* is a copy outside the tree,
+//! by which runs are listed; its *end node* says how it ended. The tree is authoritative: if record, end node and entry
+//! disagree after a crash, the entry is corrected.
 //!
 //! | what | where | from | until |
 //! |---|---|---|---|
-//! | entry | beside the tree, `runs/<id>` | before the first append | for ever |
+//! | entry | outside the tree, `runs/<id>` | before the first append | never removed |
 //! | record | state of the branch's head | the first append, with the input | the end node |
 //! | start markers, steps, values | state of the branch's head | the step that needs them | the end node |
-//! | end node | a node of the branch | the last append | for ever |
+//! | end node | a node of the branch | the last append | never removed |
 //!
-//! All ids and keys derive from the run and what they stand for, so a step that is repeated after a crash writes the
-//! same nodes again, which the store ignores. Not here: when something is stored (`crate::steps`).
+//! All ids and keys derive from the run and their subject, so a step that is repeated after a crash writes the same
+//! nodes again, which the store ignores. Not here: when something is stored (`crate::steps`).
 
 mod pending_approvals;
 mod run_end;

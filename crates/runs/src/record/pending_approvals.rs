@@ -17,11 +17,12 @@ pub struct WaitingCall {
     pub node: NodeId,
     /// Name of the tool.
     pub tool: String,
-    /// What it is called with, as the model wrote it: JSON, as a rule.
+    /// Arguments as the model wrote them; usually JSON.
     pub arguments: String,
 }
 
-/// Returns the calls for which a listed run waits, its own first, then those of runs below it; none if it does not wait.
+/// Returns the calls for which a listed run waits, its own first, then those of its child runs; none if it does not
+/// wait.
 ///
 /// # Errors
 /// The store's.

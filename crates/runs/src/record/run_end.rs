@@ -1,6 +1,6 @@
 //! The end node: how a run ended, stored on its branch.
 //!
-//! Lists and parents are corrected by it after a crash. Not here: ending a run (`crate::steps`).
+//! Entries of lists and parent runs are corrected from it after a crash. Not here: ending a run (`crate::steps`).
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ pub(crate) struct StoredRunEnd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "spent")]
     pub(crate) usage: Option<RunUsage>,
-    /// What it gave.
+    /// Text of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
-    /// The value it was ended with.
+    /// Final value that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) value: Option<Raw>,
-    /// Why it was called off or went wrong.
+    /// Reason of an abort or a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "why")]
     pub(crate) reason: Option<String>,
@@ -43,7 +43,7 @@ struct FinishRecord {
 }
 
 impl StoredRunEnd {
-    /// The end of a run that has an entry and nothing else.
+    /// Returns the end of a run that has an entry but was never appended.
     pub(crate) fn aborted_before_start(now_ms: i64) -> Self {
         Self {
             status: RunStatus::Aborted,
@@ -55,9 +55,9 @@ impl StoredRunEnd {
         }
     }
 
-    /// The node by which a run ends.
+    /// Builds the node that ends a run.
     pub(crate) fn to_end_node(&self, run: RunId) -> Result<NewItem, EngineError> {
-        // Built as a state node, so that readers that know nothing of runs show nothing for it.
+        // Built as a state node, so that readers that do not know runs ignore it.
         let like = state_node(end_node_id(run), self.ended_ms)?;
         let Item::Extension(plain) = Item::parse(&like.json)? else {
             return Ok(like);
@@ -77,7 +77,7 @@ impl StoredRunEnd {
         })
     }
 
-    /// How a run ended, and by which node; `None` while it has not.
+    /// Loads how a run ended, with its end node; `None` if it has not ended.
     pub(crate) async fn load(
         chat: &Conversation,
         run: RunId,
@@ -93,7 +93,7 @@ impl StoredRunEnd {
         Ok(ending.ok().map(|ending| (node, ending.run)))
     }
 
-    /// A run's entry that says so.
+    /// Returns the run's entry with this end.
     pub(crate) fn apply_to_entry(self, entry: RunEntry) -> RunEntry {
         RunEntry {
             status: self.status,

@@ -1,7 +1,7 @@
-//! The record of a run on the tree while it is open, and its entry beside the tree for lists.
+//! The record of a run on the tree while it is open, and its entry outside the tree for lists.
 //!
-//! The tree decides: a run is open exactly as long as its record hangs off its branch's head. The entry is written before
-//! the first append and after the last.
+//! The tree is authoritative: a run is open exactly as long as its record is state of its branch's head. The entry is
+//! written before the first append, whenever the run waits, and after the last append.
 
 use contexture_engine::{Conversation, Engine, EngineError, RunScope};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
@@ -33,7 +33,7 @@ pub(crate) struct RunRecord {
 }
 
 impl RunRecord {
-    /// The run, as its layers know it.
+    /// Returns the run's identity for its layers.
     pub(crate) const fn run_scope(&self, id: RunId) -> RunScope {
         RunScope {
             id,
@@ -42,24 +42,24 @@ impl RunRecord {
     }
 }
 
-/// How a run stands.
+/// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It goes on, or did when its process died.
+    /// It is in progress, or was when its process died.
     Running,
     /// It waits for a person's decision.
     Waiting,
-    /// It did what it was for.
+    /// It ended normally.
     Completed,
-    /// It was called off.
+    /// It was aborted.
     Aborted,
-    /// It went wrong.
+    /// It ended with an error.
     Failed,
 }
 
 impl RunStatus {
-    /// The lower-case word.
+    /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl RunStatus {
         }
     }
 
-    /// Whether something is left to do.
+    /// Whether the run has not ended.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Running | Self::Waiting)
@@ -85,7 +85,7 @@ pub struct RunEntry {
     pub run: String,
     /// The agent's name.
     pub agent: String,
-    /// Its parent, if it has one.
+    /// Id of its parent, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// How many ancestors it has.
@@ -93,33 +93,33 @@ pub struct RunEntry {
     pub depth: u32,
     /// The branch it works on.
     pub branch: String,
-    /// How it stands.
+    /// Status of the run.
     pub status: RunStatus,
-    /// When it began, in milliseconds since the Unix epoch.
+    /// Start time, in milliseconds since the Unix epoch.
     #[serde(rename = "began_ms")]
     pub started_ms: i64,
-    /// When it ended.
+    /// End time, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
-    /// What it spent, children included; of a run that goes on, nothing is said here.
+    /// Usage of the run, children included; absent while the run is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "spent")]
     pub usage: Option<RunUsage>,
-    /// What it gave.
+    /// Text of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// The value that a tool or the program has ended it with.
+    /// Final value set by a tool or by the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Raw>,
-    /// Why it was called off or went wrong.
+    /// Reason of an abort or a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "why")]
     pub reason: Option<String>,
-    /// The nodes of the calls it waits for, as 32 hexadecimal digits: its own, then those of runs below it.
+    /// The nodes of the calls it waits for, as 32 hexadecimal digits: its own, then those of its child runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "waiting")]
     pub pending_calls: Vec<String>,
-    /// The conversation. Not part of what is stored.
+    /// The conversation. Not stored; set when the entry is read.
     #[serde(skip)]
     pub conversation: Option<ConversationId>,
 }
@@ -150,7 +150,7 @@ impl RunEntry {
         self.run.parse().ok()
     }
 
-    /// Parses a stored entry; `None` if it is none. Lists skip it: a newer version may have written it.
+    /// Parses a stored entry; `None` if it is invalid. Lists skip such entries: a newer version may have written them.
     pub(crate) fn parse_stored(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -163,7 +163,7 @@ impl RunEntry {
     ) -> Result<(), EngineError> {
         let put = PutEntry {
             key: entry_key(run),
-            // Strings and numbers: nothing that could not be written.
+            // Only strings and numbers, so this cannot fail.
             value: Some(serde_json::to_vec(self).unwrap_or_default().into()),
             expect: ExpectedVersion::Any,
             at_ms: chat.engine().now_ms(),
@@ -176,7 +176,7 @@ impl RunEntry {
         Ok(())
     }
 
-    /// The entry of a run of this conversation, if there is one.
+    /// Loads the entry of a run of this conversation, if there is one.
     ///
     /// # Errors
     /// The store's.
@@ -194,7 +194,7 @@ impl RunEntry {
     }
 }
 
-/// A head as text.
+/// Formats a head as text.
 pub(crate) fn head_to_string(head: Option<NodeId>) -> Option<String> {
     head.map(|head| head.to_string())
 }

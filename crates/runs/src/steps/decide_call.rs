@@ -1,7 +1,8 @@
-//! Decides what a tool call comes to: the policy first, then layers, then a person.
+//! Decides what happens to a tool call: the policy first, then layers, then a person.
 //!
 //! A *plan* is a decision that was made but not carried out, so all calls of an answer are decided before the first of
-//! them runs. For a tool that was begun before a crash the tool's own [`Rerun`] policy decides first. Not here: carrying plans out (`tool_step`).
+//! them runs. For a tool that was started before a crash the tool's own [`Rerun`] policy is applied last. Not here:
+//! carrying plans out (`tool_step`).
 
 use contexture_ir::{NodeId, Raw};
 use contexture_layers::{OfferedTo, Rerun, ToolGate, ToolRequest};
@@ -12,7 +13,7 @@ use crate::error::RunError;
 use crate::execution::{LiveRun, UnansweredCall};
 use crate::tools::{Allowed, PendingApproval, Permit, Resolution, ToolFailure, ToolOutput};
 
-/// What happens for a call.
+/// What happens to a call.
 pub(crate) enum PlannedAction {
     /// This result is the output; nothing runs.
     Answer(Result<ToolOutput, ToolFailure>),
@@ -22,7 +23,7 @@ pub(crate) enum PlannedAction {
     Load(Name),
     /// A function of a layer is called with these arguments.
     Function(Raw),
-    /// Another agent gets this task.
+    /// A sub-agent is given this task.
     Task(String),
     /// A person has to decide first.
     Wait,
@@ -35,14 +36,14 @@ impl PlannedAction {
     }
 }
 
-/// A call, its action, and what layers tell the model together with its output.
+/// A call, its planned action, and the guidance of layers, which the model gets together with the output.
 pub(crate) struct ToolPlan {
     pub(crate) call: UnansweredCall,
     pub(crate) planned: PlannedAction,
     pub(crate) guidance: String,
 }
 
-/// What a call's name leads to.
+/// What a call's name resolves to.
 enum CallTarget {
     /// Nothing that can run.
     Failed(ToolFailure),
@@ -87,8 +88,7 @@ pub(crate) async fn decide_call(
             approval_reason,
             pending,
         } => {
-            // Layers are asked before a person, so nobody has to decide about a call that a layer
-            // denies.
+            // Layers are asked before a person, so nobody has to decide about a call that a layer denies.
             let gate = run.session.before_tool(&request).await;
             let denied_by_person = matches!(
                 run.resume_state.decision(call.node),
@@ -115,7 +115,7 @@ pub(crate) async fn decide_call(
     })
 }
 
-/// What policy and layers together say of a call.
+/// Combined decision of policy and layers about a call.
 enum GateOutcome {
     Denied(String),
     Approved,
@@ -130,21 +130,20 @@ fn apply_gate(
     denied_by_person: bool,
     guidance: &mut String,
 ) -> GateOutcome {
-    // What a person denied stays denied, whatever the policy and layers say by now: asking again finds the stored
-    // decision, and nobody is bothered a second time.
+    // A call that a person denied stays denied, whatever policy and layers decide now: `AskPerson` finds the stored
+    // decision, so nobody is asked twice.
     let mut asks = denied_by_person || approval_reason.is_some();
     let mut reason = approval_reason;
     match gate {
         ToolGate::Deny(reason) => return GateOutcome::Denied(reason),
         ToolGate::Ask(layer_reason) => {
             asks = true;
-            // A layer's reason is more telling than the policy's, which has none.
+            // A layer's reason replaces the policy's, which is always empty.
             reason = Some(layer_reason);
         }
-        // Told to the model together with the output; the call itself runs as if nothing had been
-        // said.
+        // Appended to the output for the model; the call itself runs normally.
         ToolGate::Guide(text) => *guidance = text,
-        // A layer may spare a person the policy's question, but it cannot overrule a person.
+        // A layer may waive the approval that the policy asks for, but it cannot overrule a person's denial.
         ToolGate::Approve => asks = denied_by_person,
         ToolGate::Allow => {}
     }
@@ -162,12 +161,11 @@ async fn request_approval(
     reason: &str,
 ) -> ApprovalDecision {
     match run.resume_state.decision(node) {
-        // Decisions are nodes on the branch, so a resumed run finds what was decided before it
-        // died.
+        // Decisions are nodes on the branch, so a resumed run finds earlier ones.
         Some(decision) => decision.clone(),
         None => {
             let decision = run.agent.approver.decide(request, reason);
-            // An abort while a person thinks is no decision: the call stays open, and the run ends as aborted.
+            // An abort while a person decides is no decision: the call stays open, and the run ends as aborted.
             run.abort
                 .run_until_aborted(decision)
                 .await
@@ -176,7 +174,7 @@ async fn request_approval(
     }
 }
 
-/// Applies the rerun policy of a tool that a process began and did not finish before it died.
+/// Applies the rerun policy of a tool that an earlier process started and did not finish.
 fn recover_started_tool(
     run: &LiveRun,
     call: &UnansweredCall,
@@ -185,7 +183,7 @@ fn recover_started_tool(
     let PlannedAction::Tool(permit) = &planned else {
         return planned;
     };
-    // Without a marker the tool has certainly not begun, so it runs as for the first time.
+    // Tools that need a marker store it before they start, so without one the tool runs normally.
     if !run.resume_state.has_started_tool(call.node) {
         return planned;
     }
@@ -195,7 +193,7 @@ fn recover_started_tool(
         Rerun::Ask => match run.resume_state.decision_since_start(call.node) {
             Some(ApprovalDecision::Allow) => planned,
             Some(ApprovalDecision::Deny { reason }) => PlannedAction::denied(reason.clone()),
-            // "Later", or nothing decided yet: both mean that a person still has to look.
+            // Postponed, or not decided yet: a person still has to decide.
             _ => PlannedAction::Wait,
         },
         Rerun::Unknown => PlannedAction::Answer(Err(ToolFailure::from_message(format_args!(
@@ -205,12 +203,12 @@ fn recover_started_tool(
     }
 }
 
-/// Finds what a call's name leads to, and asks the policy about it.
+/// Resolves a call's name, and asks the policy about it.
 fn resolve_call(run: &LiveRun, call: &UnansweredCall) -> CallTarget {
     let name = &call.call.name;
     let function = run.session.layers().find_function(name);
-    // A function that only programs may call is no tool: a model that guesses its name is answered like for any other
-    // unknown tool.
+    // A function that only programs may call is not a tool: a model that guesses its name gets the same answer as for
+    // any unknown tool.
     let is_function = function.is_some_and(|(_, function)| function.offered_to == OfferedTo::Model);
     let is_sub_agent = run.agent.agents.contains_key(name);
     match is_function || is_sub_agent {
@@ -229,8 +227,7 @@ fn resolve_tool(run: &LiveRun, call: &UnansweredCall) -> CallTarget {
     match resolved {
         Err(failure) => CallTarget::Failed(failure),
         Ok(Resolution::Ask(pending)) => CallTarget::Reached {
-            // Only a placeholder: `approved_action` puts the permit in its place once the call is
-            // approved.
+            // A placeholder: `approved_action` replaces it with the permit once the call is approved.
             planned: PlannedAction::Wait,
             request: pending.tool_request(),
             approval_reason: Some(String::new()),
@@ -252,7 +249,7 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
     let name = &call.call.name;
     let policy = run.agent.tools.policy();
     let verdict = policy.decide_name(&ToolId::flat(name)).verdict;
-    // Before the arguments are read: a denied call is answered the same however it was written.
+    // Before the arguments are parsed: a denied call gets the same answer however it was written.
     if verdict == PolicyVerdict::Deny {
         let reason = format!("{name} is denied");
         return CallTarget::Failed(ToolFailure::Denied { reason });
@@ -263,7 +260,7 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
         Err(error) => return bad_arguments(format!("{name}: {error}")),
     };
     let planned = match is_sub_agent {
-        // The function's schema is checked where the layer is called.
+        // The function's input schema is checked when the layer is called.
         false => PlannedAction::Function(arguments.clone()),
         true => match arguments.parse_as::<DelegatedTask>() {
             Ok(task) => PlannedAction::Task(task.task),
@@ -281,7 +278,7 @@ fn resolve_own_call(run: &LiveRun, call: &UnansweredCall, is_sub_agent: bool) ->
     }
 }
 
-/// Describes a call to layers as it was made: what it reaches has no other name.
+/// Describes a call to layers under the name it was made by: functions and sub-agents have no other name.
 fn layer_tool_request(call: &UnansweredCall, arguments: &Raw) -> ToolRequest {
     ToolRequest {
         tool: call.call.name.clone(),
@@ -291,7 +288,7 @@ fn layer_tool_request(call: &UnansweredCall, arguments: &Raw) -> ToolRequest {
     }
 }
 
-/// Returns the action of an allowed call: a tool that waited for approval gets its permit only now.
+/// Returns the action of an allowed call: one that waited for approval gets its permit only now.
 fn approved_action(planned: PlannedAction, pending: Option<PendingApproval>) -> PlannedAction {
     match pending.map(PendingApproval::approve) {
         None => planned,

@@ -1,4 +1,4 @@
-//! The end of a run: layers are told, its state leaves the tree, and its entry says how it ended.
+//! The end of a run: layers are notified, its state is removed from the tree, and its entry says how it ended.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::execution::LiveRun;
 use crate::record::{RunEntry, RunStatus, StoredRunEnd, side_usage_key};
 use crate::steps::sub_agent::run_end;
 
-/// Ends the run. Repeating it has no effect.
+/// Ends the run. Call it once: a second call runs hooks again, and its end node conflicts with the stored one.
 pub(crate) async fn finish_run(
     run: &mut LiveRun,
     status: RunStatus,
     error: Option<&RunError>,
 ) -> Result<(), RunError> {
-    // Hooks first: what they change goes with the end node below, in one append.
+    // Hooks first: their state changes are stored with the end node below, in one append.
     run.session.on_complete(&run_end(error)).await;
     run.session.dispose().await;
     let removals = run_state_removals(run).await?;
@@ -31,13 +31,14 @@ pub(crate) async fn finish_run(
     };
     let reason = ended.reason.clone();
     append_end_node(run, &ended, removals).await?;
-    // The entry last: the end node decides. A crash in between leaves an entry that says "running", and `resume` corrects it.
+    // The entry last, because the end node is authoritative. A crash in between leaves an entry that says "running",
+    // which `resume` corrects.
     let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
     ended
         .apply_to_entry(entry)
         .store_entry(&run.chat, run.id)
         .await?;
-    // Channels belong to the tree of runs, so only its root closes them.
+    // Channels belong to the whole tree of runs, so only its root closes them.
     if run.record.depth == 0 {
         run.channels.close();
     }
@@ -50,8 +51,8 @@ pub(crate) async fn finish_run(
     Ok(())
 }
 
-/// The changes that remove all state of the run. They go with the end node, so the next run on the path inherits nothing
-/// of it.
+/// Returns the changes that remove all state of the run. They are stored with the end node, so the next run on the path
+/// inherits none of it.
 async fn run_state_removals(run: &LiveRun) -> Result<Vec<StateChange>, RunError> {
     let state = run.load_run_state().await?;
     let mut removals: BTreeSet<StateKey> = state.root.keys().cloned().collect();
@@ -68,8 +69,7 @@ async fn append_end_node(
 ) -> Result<(), RunError> {
     let step = run.run_step();
     let node = NewItem {
-        // The end node belongs to the run's last step, so that it is counted among the run's own
-        // nodes.
+        // The end node belongs to the run's last step, so that it is counted among the run's own nodes.
         run: Some(step.run),
         step: Some(step.step),
         ..ended.to_end_node(run.id)?
@@ -78,11 +78,11 @@ async fn append_end_node(
     Ok(())
 }
 
-/// Stores in the run's entry that it waits for these calls. Its record stays: the run is open.
+/// Stores in the run's entry that it waits for these calls. Its record stays, because the run is open.
 pub(crate) async fn store_waiting(run: &LiveRun, calls: &[NodeId]) -> Result<(), RunError> {
     let entry = RunEntry {
         status: RunStatus::Waiting,
-        // In the entry, so that lists show costs of a waiting run without reading its path.
+        // In the entry, so that lists show the cost of a waiting run without reading its path.
         usage: Some(run.usage()),
         pending_calls: calls.iter().map(ToString::to_string).collect(),
         ..RunEntry::new(run.id, &run.record, &run.chat.branch())

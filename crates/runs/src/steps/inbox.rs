@@ -1,6 +1,6 @@
 //! The inbox of a branch: items that arrive while a run is busy.
 //!
-//! They wait as entries beside the tree and are appended between two steps, in the order of arrival.
+//! They wait as entries outside the tree and are appended between two steps, in order of arrival.
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
@@ -17,13 +17,12 @@ use crate::record::{find_node, inbox_node_id, inbox_prefix};
 /// The store's.
 pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), EngineError> {
     let now = chat.engine().now_ms();
-    // Keys sort by time; the random part keeps two items of one millisecond apart, in either order.
+    // Keys sort by time; the random part distinguishes two items of the same millisecond, in either order.
     let which = chat.engine().new_run_id();
     let put = PutEntry {
         key: format!("{}{now:020}-{which}", inbox_prefix(&chat.branch())),
         value: Some(item.to_json().into_bytes().into()),
-        // A key that is taken would mean that another item is overwritten; the store refuses
-        // instead.
+        // `Absent`: if the key exists, the store refuses instead of overwriting another item.
         expect: ExpectedVersion::Absent,
         at_ms: now,
     };
@@ -34,7 +33,7 @@ pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), Engin
     Ok(())
 }
 
-/// Appends what has arrived, after layers were asked about it. Returns whether anything was appended.
+/// Appends the items that have arrived, after layers were asked about them. Returns whether anything was appended.
 pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
     let store = run.chat.engine().store().clone();
     let (owner, scope) = (run.chat.owner().clone(), conversation_scope(&run.chat));
@@ -63,8 +62,7 @@ pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
         let put = PutEntry {
             key: entry.key,
             value: None,
-            // Removed whatever its version: the item is on the branch now, and another process may
-            // have removed it too.
+            // Removed whatever its version: the item is on the branch now, and another process may have removed it too.
             expect: ExpectedVersion::Any,
             at_ms: run.chat.engine().now_ms(),
         };

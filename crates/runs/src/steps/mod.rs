@@ -1,16 +1,16 @@
-//! The steps of a run: a model is asked, its calls are run, until nothing is left to do.
+//! The steps of a run: ask the model, run its calls, until nothing is left to do.
 //!
-//! Everything durable is an append. What comes next follows from the path alone (`crate::execution`), so a run that was
-//! cut off at any instant goes on from there as if nothing had happened.
+//! Everything durable is an append. What comes next is derived from the path alone (`crate::execution`), so a run that
+//! was interrupted at any point continues from there.
 //!
 //! ```text
 //! begin ─▶ compile ─▶ model ─▶ layers judge ─▶ record ─▶ calls? ─▶ decide ─▶ tools ─▶ append ─▶ compile …
-//!                                                          └─ none ─▶ end: layers are told, the run's entries go
+//!                                                          └─ none ─▶ end: layers notified, run state removed
 //! ```
 //!
-//! * `step_loop` decides which step is next, asks stop conditions and checks the budget.
+//! * `step_loop` decides which step is next, evaluates stop conditions and checks the budget.
 //! * `model_step` gets one answer; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
-//! * `sub_agent` runs a child by the same steps; `inbox` appends what arrived meanwhile.
+//! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
 //! * `finish` ends the run; `resume` rebuilds a live run from the store.
 //!
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),

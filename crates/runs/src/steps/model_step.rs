@@ -26,7 +26,7 @@ use crate::execution::{
 use crate::record::{RUN_STATE_VERSION, node_id, stop_key};
 use crate::tasks::Cancelled;
 
-/// How a streamed call of a model ended.
+/// Result of streaming one model call.
 enum StreamOutcome {
     Complete(String),
     /// The part that arrived before the run was aborted.
@@ -35,7 +35,7 @@ enum StreamOutcome {
 }
 
 impl StreamOutcome {
-    /// The kind of failure for telemetry, if it failed.
+    /// Returns the failure kind for telemetry, if the call failed.
     const fn failure_kind(&self) -> Option<&'static str> {
         match self {
             Self::Complete(_) => None,
@@ -57,15 +57,16 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
     let body = ask_model(run, &call).await?;
     let (verdict, items, recorded) = apply_after_model(run, &call, &body).await?;
     if recorded.on_sibling_branch {
-        // Another writer appended while the model answered, so the answer is about a history that is no longer the newest.
-        // It is stored on a branch of its own, because it was paid for, and the model is asked about what is there now.
+        // Another writer appended while the model answered, so the answer is based on a history that is no longer
+        // current. It is stored on a branch of its own, because it was paid for, and the model is asked again on the
+        // current history.
         run.chat.refresh_session(&mut run.session).await?;
         run.set_next_step(NextStep::Ask { refused });
         return Ok(());
     }
     let next = match verdict {
         AnswerVerdict::Retry { feedback } => {
-            // A model that cannot satisfy its guards would be asked for ever.
+            // Without a limit, a model that cannot satisfy its guards would be asked forever.
             if refused >= max_refusals(run) {
                 return Err(RunError::Denied {
                     reason: format!(
@@ -79,7 +80,7 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
                 refused: refused + 1,
             }
         }
-        // The reason stands for the text of the answer: the caller should see why it ended here.
+        // The reason replaces the answer's text, so that the caller sees why the run ended.
         AnswerVerdict::Stop { reason } => NextStep::End { text: reason },
         AnswerVerdict::Pass | AnswerVerdict::Fix(_) => {
             next_after_answer(run, &call, &recorded, items)
@@ -123,7 +124,7 @@ fn record_options_for(
     };
     match verdict {
         AnswerVerdict::Pass => {}
-        // Stored together with the answer: a run that is resumed after a crash here stops as well.
+        // Stored together with the answer, so that a run resumed after a crash here stops as well.
         AnswerVerdict::Stop { reason } => {
             let stop =
                 StateChange::put_entry(stop_key(run.id)?, RUN_STATE_VERSION, json_bytes(reason));
@@ -179,7 +180,7 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
             payload: call.payload.to_json(),
         };
         let conversation = Some(run.chat.id().as_str());
-        // One record for each attempt: failed ones cost time and may cost tokens.
+        // One telemetry record per attempt: failed attempts cost time and may cost tokens.
         let mut telemetry = ModelCall::begin(request.format, &request.model, conversation);
         let span = telemetry.span().clone();
         let streaming = stream_answer(run, request, &mut telemetry).instrument(span);
@@ -187,13 +188,13 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
         telemetry.end(outcome.failure_kind());
         match outcome {
             StreamOutcome::Complete(body) => return Ok(body),
-            // Tokens that arrived were paid for, and people may want to read them.
+            // The tokens received were paid for, and people may want to read them.
             StreamOutcome::Cancelled(body, cancelled) => {
                 store_partial_answer(run, call, &body).await?;
                 return Err(cancelled.into());
             }
             StreamOutcome::Failed(error) => {
-                // A retry starts the whole answer again: events of the failed attempt are void.
+                // A retry starts the whole answer again, so events of the failed attempt no longer apply.
                 let is_transient = Retryable::is_retryable(&error);
                 let wait = run.agent.retry.retry_delay(attempt, error.retry_after());
                 let Some(wait) = wait.filter(|_| is_transient) else {
@@ -201,7 +202,7 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
                 };
                 let reason = error.to_string();
                 run.notify_observer(|| RunEventKind::Retrying { attempt, reason });
-                // The wait ends at once when the run is aborted.
+                // An abort ends the wait at once.
                 run.abort
                     .run_until_aborted(tokio::time::sleep(wait))
                     .await?;
@@ -228,7 +229,7 @@ async fn stream_answer(
     loop {
         match run.abort.run_until_aborted(stream.next()).await {
             Err(cancelled) => {
-                // What arrived is kept, so that it can be stored and shown.
+                // The part received is returned, so that it can be stored and shown.
                 return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
             }
             Ok(Some(Ok(event))) => {
@@ -241,13 +242,13 @@ async fn stream_answer(
     }
 }
 
-/// Stores the part of an answer that arrived before an abort. People see it, models do not.
+/// Stores the part of an answer that arrived before an abort. It is visible to people and hidden from models.
 async fn store_partial_answer(
     run: &mut LiveRun,
     call: &CompiledCall,
     body: &str,
 ) -> Result<(), RunError> {
-    // A body that was cut within its first event has nothing to store, and that must not hide the abort.
+    // A body that was cut off within its first event has nothing to store; that must not hide the abort.
     let Ok(lifted) = lift(call.format(), body) else {
         return Ok(());
     };
@@ -257,7 +258,7 @@ async fn store_partial_answer(
     loop {
         let options = RecordOptions {
             step: Some(run.run_step()),
-            // Half an answer would mislead the model in the next call.
+            // A partial answer would mislead the model in the next call.
             audience: Audience::USER,
             ..RecordOptions::default()
         };
@@ -280,14 +281,13 @@ async fn record_answer(
         ..options
     };
     let recorded = run.chat.record_with(call, body, options).await?;
-    // The limit is for conflicts in a row, and this append succeeded.
+    // The limit applies to consecutive conflicts, and this append succeeded.
     run.append_conflicts = 0;
     let usage = recorded.usage.clone().unwrap_or_default();
     let catalogue = run.chat.engine().catalogue();
     let model = &call.report.target.model;
     let call_usage = model_call_usage(catalogue, model, &usage);
-    // Only after the append: an attempt that lost against another writer is repeated and must not
-    // count twice.
+    // Only after the append: an attempt that lost against another writer is repeated and must not count twice.
     run.usage.add(&call_usage);
     let (response, usage) = (recorded.response, run.usage());
     run.notify_observer(|| RunEventKind::ResponseStored { response, usage });
@@ -297,7 +297,7 @@ async fn record_answer(
 /// Builds the message that tells the model why its answer was refused. Only models see it.
 fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
     let item = Item::Message(Message::text(Role::Developer, feedback));
-    // From the step: a repeated append names the same node again.
+    // Derived from the step: a repeated append names the same node.
     let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
     NewItem {
         origin: Origin::Layer,
@@ -306,15 +306,15 @@ fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
     }
 }
 
-/// The number of refused answers in a row after which the run fails: the agent's limit or that of its guardrails,
-/// whichever is lower.
+/// The number of times in a row the model may be asked again after a refusal; one more refusal fails the run. The lower
+/// of the agent's limit and that of its guardrails.
 fn max_refusals(run: &LiveRun) -> u32 {
     let guardrails = run.session.layers().layer_of_type::<Guardrails>();
     let most = guardrails.map_or(u32::MAX, |(_, guardrails)| guardrails.max_retries());
     run.agent.max_refusals.min(most)
 }
 
-/// Returns what comes after an answer that counts.
+/// Returns the next step after an accepted answer.
 fn next_after_answer(
     run: &LiveRun,
     call: &CompiledCall,

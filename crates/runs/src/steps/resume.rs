@@ -1,7 +1,7 @@
 //! Resumes an open run from what is stored, as if no process had died in between.
 //!
-//! Everything is read from the run's branch: its record, its nodes, its state. Not here: listing runs (`crate::record`), and what
-//! becomes of a tool that was cut off (`decide_call`).
+//! Everything is read from the run's branch: its record, its nodes, its state. Not here: listing runs
+//! (`crate::record`), and what happens to a tool that was interrupted (`decide_call`).
 
 use std::time::{Duration, Instant};
 
@@ -23,13 +23,13 @@ use crate::record::{
 };
 use crate::tasks::Abort;
 
-/// State key of the loaded toolkits. It has no run in it: toolkits stay loaded for the next run on the path.
+/// State key of the loaded toolkits. It does not contain the run, so toolkits stay loaded for the next run on the path.
 const LOADED_TOOLKITS_KEY: &str = "@toolkits";
 
-/// Resumes an open run where it was cut off, or where it waits. `chat` is any handle on its conversation.
+/// Resumes an open run where it was interrupted, or where it waits. `chat` is any handle on its conversation.
 ///
 /// # Errors
-/// [`RunError::ItemMismatch`] for a run that does not exist or has ended; [`RunError::Engine`].
+/// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Engine`].
 pub(crate) async fn resume(
     chat: &Conversation,
     id: RunId,
@@ -43,12 +43,12 @@ pub(crate) async fn resume(
     let entry = RunEntry::load(chat, id).await?;
     let entry = entry.ok_or_else(|| no_open_run("no run of this id"))?;
     let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
-    // The entry knows the branch; the handle that was given may stand on any other.
+    // The entry names the branch; the given handle may be on another one.
     let on_branch = chat.for_branch(branch);
     let run = load_run(&on_branch, id, agent, Abort::new()).await?;
     if run.is_none() && entry.status.is_open() {
-        // A process died between the end node and the entry, or between the entry and the first append: only the entry is
-        // wrong, and lists would show the run as open for ever.
+        // A process died between the end node and the entry, or between the entry and the first append. Only the entry
+        // is wrong, and lists would show the run as open forever.
         let ended = match StoredRunEnd::load(chat, id).await? {
             Some((_, ended)) => ended,
             None => StoredRunEnd::aborted_before_start(chat.engine().now_ms()),
@@ -69,7 +69,7 @@ pub(crate) async fn load_run(
     let store = chat.engine().store();
     let state = store.read_state(chat.owner(), chat.id(), request).await;
     let state = state.map_err(EngineError::from)?;
-    // The record hangs off the branch's head exactly while the run is open: without it there is nothing to resume.
+    // The record is state of the branch's head exactly while the run is open: without it there is nothing to resume.
     let Some(record) = state.loaded_value(&run_key(id)?) else {
         return Ok(None);
     };
@@ -79,7 +79,7 @@ pub(crate) async fn load_run(
         .transpose()
         .map_err(|_| stored_state_error(id, "its base is no node id".to_owned()))?;
     let began_ms = record.started_ms;
-    // The record says where the run began, so only what came after is read.
+    // The record says where the run began, so only later nodes are read.
     let path = RunPath::load(chat, id, base, began_ms).await?;
     let session = chat.layer_session(Some(record.run_scope(id))).await?;
     let side_usage = match state.loaded_value(&side_usage_key(id)?) {
@@ -101,7 +101,7 @@ pub(crate) async fn load_run(
     Ok(Some(run))
 }
 
-/// Restores what the run has used: tokens and cost from its answers, time from its nodes.
+/// Restores the run's usage: tokens and cost from its answers, time from its nodes.
 async fn restore_usage(
     run: &mut LiveRun,
     path: &RunPath,
@@ -110,22 +110,22 @@ async fn restore_usage(
 ) -> Result<(), RunError> {
     run.usage = load_usage(&run.chat, path, state).await?;
     run.step = path.step_count();
-    // The last node is the last sign of life of earlier processes: time after it, in which none may have run, is not
-    // counted.
+    // Earlier processes were alive until the last node at least. Time after it is not counted, because none may have
+    // been running.
     let created = path.nodes.iter().map(|node| node.created_ms);
     let last_ms = created.max().unwrap_or(began_ms);
-    // A clock that was set back would make it negative.
+    // Negative if the clock was set back.
     let elapsed_ms = u64::try_from(last_ms.saturating_sub(began_ms)).unwrap_or(0);
     run.earlier_elapsed = Duration::from_millis(elapsed_ms);
     run.resumed_at = Instant::now();
     Ok(())
 }
 
-/// Restores what comes next, and what stop conditions and approvals look at.
+/// Restores the next step, and what stop conditions and approvals depend on.
 fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Result<(), RunError> {
     let (id, nodes) = (run.id, &path.nodes);
     let next = match state.loaded_value(&stop_key(id)?) {
-        // A layer stopped the run with its last answer: the path alone would ask the model again.
+        // A layer stopped the run with its last answer; the path alone does not show that.
         Some(reason) => NextStep::End {
             text: serde_json::from_slice(reason).unwrap_or_default(),
         },
@@ -138,15 +138,16 @@ fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Re
         ),
         None => None,
     };
-    // `set_next_step` below adds the text of the last answer where that answer ends the run.
+    // `set_next_step` below adds the text of the last answer if that answer ends the run.
     run.answer_texts = match &next {
         NextStep::End { .. } => answer_texts(id, path.before_last_answer())?,
         NextStep::Ask { .. } | NextStep::Run(_) => answer_texts(id, nodes)?,
     };
-    // For stop conditions and for the caller, as they were when the earlier process saw the answer.
+    // For stop conditions and for the caller, as they were when the earlier process received the answer.
     run.last_text = run.answer_texts.last().cloned();
     run.set_next_step(next);
-    // A step that began after the last answer proves that stop conditions were asked about that answer and did not hold.
+    // A step that began after the last answer proves that the stop condition was evaluated for that answer and did not
+    // hold.
     run.has_unchecked_answer = path.ends_with_answer();
     let calls: Vec<_> = match &run.next_step {
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
@@ -159,9 +160,9 @@ fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Re
 /// Reads the toolkits that were loaded on this path.
 fn stored_toolkits(state: &NodeState) -> Result<LoadedToolkits, RunError> {
     let key = StateKey::new(LOADED_TOOLKITS_KEY).map_err(EngineError::from)?;
-    // Under a key without a run, so also what an earlier run on this path loaded.
+    // The key does not contain the run, so this includes toolkits that an earlier run on this path loaded.
     let loaded = state.loaded_value(&key);
-    // Unreadable means not loaded: the model can load a toolkit again, so that is no reason to fail the run.
+    // Unreadable means not loaded: the model can load a toolkit again, so there is no reason to fail the run.
     Ok(loaded
         .and_then(|bytes| serde_json::from_slice(bytes).ok())
         .unwrap_or_default())

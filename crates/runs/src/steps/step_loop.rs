@@ -17,7 +17,7 @@ use crate::steps::tool_step::run_calls;
 /// Drives the run until it ends or waits.
 ///
 /// # Errors
-/// [`RunError`]. Only a failure of the store leaves the run open; any other error has ended it.
+/// [`RunError`]. If the store fails, the run stays open; any other error has ended it.
 pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     // A child run may have ended before its parent could store that: then nothing runs again.
     if let Some(ended) = run.stored_end.clone() {
@@ -57,7 +57,7 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
                 RunError::Cancelled(_) => RunStatus::Aborted,
                 _ => RunStatus::Failed,
             };
-            // The caller gets the first error: it is the cause, and storing the end can be repeated by `resume`.
+            // The caller gets the first error, which is the cause. If the end could not be stored, the run stays open.
             if let Err(second) = finish_run(run, status, Some(&error)).await {
                 tracing::warn!(run = %run.id, error = %second, "a run's end is not stored");
             }
@@ -70,7 +70,7 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
 fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
     let reason = ended.reason.unwrap_or_default();
     match ended.status {
-        // A stored end is never `Running` or `Waiting`; should one be, that is no reason to fail.
+        // A stored end is never `Running` or `Waiting`; if one is, that is no reason to fail.
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
             Ok(build_turn(run, TurnEnd::Completed))
         }
@@ -81,20 +81,20 @@ fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> 
 /// Takes steps until the run ends or waits.
 async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
     loop {
-        // Stop conditions look at an answer before its calls run: a run that is to stop starts no further work.
+        // The stop condition is evaluated before the answer's calls run: a run that is to stop starts no further work.
         if std::mem::take(&mut run.has_unchecked_answer)
             && let Some(stop) = check_stop_condition(run)
         {
             let reason = stop.reason;
             return Ok(TurnEnd::Stopped { reason });
         }
-        // Open calls of the last answer are carried out even if a value has ended the run: a call without an output would
-        // make the history unusable for the next turn.
+        // Open calls of the last answer run even if a value has ended the run: a call without an output would make the
+        // history invalid for the next turn.
         if run.value.is_some() && !matches!(run.next_step, NextStep::Run(_)) {
             return Ok(TurnEnd::Completed);
         }
-        // Before each step and not within one: work that was begun is stored, even if it goes over
-        // the budget a little.
+        // Before each step and not within one: a step in progress is finished and stored, even if it exceeds the
+        // budget.
         run.check_budget()?;
         match run.next_step.clone() {
             NextStep::Ask { refused } => {
@@ -105,7 +105,7 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
             NextStep::Run(calls) => {
                 let waiting = run_calls(run, calls).await?;
                 if !waiting.is_empty() {
-                    // Aborted while a person was asked: the run ends now instead of waiting.
+                    // If the run was aborted meanwhile, or its budget is used up, it ends now instead of waiting.
                     run.check_budget()?;
                     return Ok(TurnEnd::Waiting { calls: waiting });
                 }
@@ -121,7 +121,7 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
     }
 }
 
-/// Asks the agent's stop condition about the last answer.
+/// Evaluates the agent's stop condition on the last answer.
 fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
     let calls: Vec<_> = match &run.next_step {
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),

@@ -1,7 +1,7 @@
-//! Stores the outputs of calls, each by an append of its own, after layers were asked about it.
+//! Stores the outputs of calls, each in an append of its own, after layers were asked about it.
 //!
-//! One append per output, so that a crash between two tools loses only what was not finished. Not here: running what
-//! produces outputs (`tool_step`).
+//! One append per output, so that a crash between two tools loses only unfinished work. Not here: running tools
+//! (`tool_step`).
 
 use contexture_ir::{FunctionCallOutput, Item, Origin, Output, Part, Raw};
 use contexture_store::{NewItem, StateChange};
@@ -14,7 +14,7 @@ use crate::execution::{AppendBatch, LiveRun, UnansweredCall, UnansweredCalls};
 use crate::record::{nth_node_id, output_node_id};
 use crate::tools::{ToolFailure, ToolOutput, function_call_output};
 
-/// Stores an output with changes of state, and tells the observer.
+/// Stores an output with changes of state, and notifies the observer.
 pub(crate) async fn store_output(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -24,8 +24,7 @@ pub(crate) async fn store_output(
 ) -> Result<(), RunError> {
     let items = vec![Item::FunctionCallOutput(output)];
     let place = |run: &LiveRun, items| Ok(batch_of_output(run, of, call, items));
-    // The observer is told after the append: it never hears of an output that a crash could still
-    // undo.
+    // The observer is notified after the append, so never of an output that a crash could still lose.
     let stored = run.append_items(items, changes, place).await?;
     notify_tool_done(run, call, &stored);
     Ok(())
@@ -39,7 +38,8 @@ pub(crate) async fn call_layer_function(
     arguments: &Raw,
     guidance: &str,
 ) -> Result<(), RunError> {
-    // The function runs again if another writer changed its layer's state: its result followed from the old one.
+    // The function runs again if another writer changed its layer's state, because its result was computed from the old
+    // state.
     loop {
         let operation = Operation::for_tool(&call.call.name, &call.call.call_id);
         let called = run.session.call_function(&call.call.name, arguments);
@@ -51,7 +51,7 @@ pub(crate) async fn call_layer_function(
         };
         let output = append_guidance(function_call_output(&call.call.call_id, result), guidance);
         let items = vec![Item::FunctionCallOutput(output)];
-        // Within the loop, like the call: layers judge the output that will be stored.
+        // Inside the loop, like the call: layers see the output that will be stored.
         let items = run.session.on_append(items).await?;
         let batch = batch_of_output(run, of, call, items);
         if run.try_append(&batch, Vec::new()).await? {
@@ -61,7 +61,7 @@ pub(crate) async fn call_layer_function(
     }
 }
 
-/// Builds the batch of a call's output: the output itself, then what layers added behind it.
+/// Builds the batch of a call's output: the output itself, then items that layers added.
 fn batch_of_output(
     run: &LiveRun,
     of: &UnansweredCalls,
@@ -72,8 +72,7 @@ fn batch_of_output(
     for item in items {
         match item {
             Item::FunctionCallOutput(own) if output.is_none() => output = Some(own),
-            // Anything else that a layer added, a second output included, comes after as an item of
-            // its own.
+            // Anything else that a layer added, a second output included, follows as an item of its own.
             item => behind.push(item),
         }
     }
@@ -83,11 +82,11 @@ fn batch_of_output(
         function_call_output("", Err(ToolFailure::from_message(reason)))
     };
     let output = FunctionCallOutput {
-        // Set again, because a layer may have built the output anew.
+        // Set again, because a layer may have built a new output.
         call_id: call.call.call_id.clone(),
         ..output.unwrap_or_else(withheld)
     };
-    // From the call's node: an append that is repeated after a crash finds its output stored.
+    // Derived from the call's node: an append that is repeated after a crash finds its output stored.
     let first = output_node_id(run.id, call.node);
     let mut batch = AppendBatch::default();
     let items = std::iter::once(Item::FunctionCallOutput(output)).chain(behind);
@@ -109,7 +108,7 @@ fn batch_of_output(
     batch
 }
 
-/// Tells the observer about a stored output.
+/// Notifies the observer of a stored output.
 fn notify_tool_done(run: &LiveRun, call: &UnansweredCall, stored: &[Item]) {
     if let Some(Item::FunctionCallOutput(output)) = stored.first() {
         let node = output_node_id(run.id, call.node);
@@ -118,14 +117,14 @@ fn notify_tool_done(run: &LiveRun, call: &UnansweredCall, stored: &[Item]) {
     }
 }
 
-/// Returns a result as the model reads it: a string without quotes, anything else as JSON.
+/// Formats a result for the model: a string without quotes, anything else as JSON.
 fn result_text(result: &Raw) -> String {
     result
         .as_string()
         .unwrap_or_else(|| result.get().to_owned())
 }
 
-/// Appends what layers tell the model to an output.
+/// Appends the guidance of layers to an output.
 pub(crate) fn append_guidance(
     mut output: FunctionCallOutput,
     guidance: &str,
@@ -136,7 +135,7 @@ pub(crate) fn append_guidance(
                 text.push_str("\n\n");
                 text.push_str(guidance);
             }
-            // A part of its own, so that pictures and files of the output stay as they are.
+            // A part of its own, so that images and files of the output stay unchanged.
             Output::Parts(parts) => parts.push(Part::input_text(guidance)),
         }
     }

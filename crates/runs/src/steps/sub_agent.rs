@@ -1,7 +1,7 @@
-//! Child runs: each on a branch of its own, with a task from its parent, returning a text or a value.
+//! Child runs: each on a branch of its own, given a task by its parent, returning a text or a value.
 //!
-//! A child's id derives from the call or name it belongs to. A parent that is resumed therefore finds the child it had,
-//! open or ended, instead of starting a second one.
+//! A child's id derives from its call or name, so a resumed parent finds the child it had, open or ended, instead of
+//! starting a second one.
 
 use contexture_engine::{Conversation, EngineError, LayerSession, RunScope};
 use contexture_ir::{NodeId, RunId};
@@ -43,10 +43,10 @@ impl SubAgentOutcome {
     }
 }
 
-/// Begins a child run, or resumes the one begun under this name. See [`Run::spawn_child`](crate::Run::spawn_child).
+/// Starts a child run, or resumes the one with this name. See [`Run::spawn_child`](crate::Run::spawn_child).
 ///
 /// # Errors
-/// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
+/// [`RunError::Depth`] if the child would have more than 64 ancestors; [`RunError::Engine`].
 pub(crate) async fn spawn_child(
     run: &mut LiveRun,
     name: &str,
@@ -61,7 +61,7 @@ pub(crate) async fn spawn_child(
     open_child_run(run, id, agent, base, task).await
 }
 
-/// Takes the end of a child. See [`Run::join_child`](crate::Run::join_child).
+/// Records the end of a child. See [`Run::join_child`](crate::Run::join_child).
 ///
 /// # Errors
 /// [`RunError::Engine`].
@@ -85,12 +85,12 @@ pub(crate) async fn join_child(
     {
         return Ok(());
     }
-    // The stored usage of the child is what marks it as joined, so usage is never counted twice.
+    // A stored usage marks the child as joined, so usage is never counted twice.
     let changes = collect_child_result(run, child, turn).await?;
     run.append_state("child", changes).await
 }
 
-/// Lets another agent do the task of a call.
+/// Runs the task of a call with a sub-agent.
 pub(crate) async fn run_sub_agent(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -110,7 +110,7 @@ pub(crate) async fn run_sub_agent(
     let id = child_id(run.id, call.node.as_bytes());
     let mut child = match open_child_run(run, id, &agent, base, task).await {
         Ok(child) => child,
-        // Agents that call one another without end: the model is told, and can answer by itself.
+        // Guards against agents that call one another endlessly: the model gets the error, and can answer by itself.
         Err(error @ RunError::Depth { .. }) => {
             return Ok(SubAgentOutcome::from_failure(ToolFailure::from_message(
                 error,
@@ -118,10 +118,10 @@ pub(crate) async fn run_sub_agent(
         }
         Err(error) => return Err(error),
     };
-    // Boxed, since driving a child may come here again: a future cannot contain itself.
+    // Boxed, because driving a child may call this function again, and a future cannot contain itself.
     let turn = Box::pin(drive(&mut child)).await;
     match turn {
-        // The store failed, so the child stays open. An output now would be the last word on a call that is not finished.
+        // The store failed, so the child stays open. An output now would complete a call that is not finished.
         Err(error @ RunError::Engine(EngineError::Store(_))) => return Err(error),
         Ok(Turn {
             end: TurnEnd::Waiting { calls },
@@ -134,7 +134,7 @@ pub(crate) async fn run_sub_agent(
     Ok(SubAgentOutcome::Done { result, changes })
 }
 
-/// What a child gives its parent: its value, else its text.
+/// Returns a child's output for its parent: its value if it has one, otherwise its text.
 fn child_output(turn: Result<Turn, RunError>) -> Result<ToolOutput, ToolFailure> {
     match turn {
         Ok(turn) => Ok(turn
@@ -146,7 +146,7 @@ fn child_output(turn: Result<Turn, RunError>) -> Result<ToolOutput, ToolFailure>
     }
 }
 
-/// Tells layers of a child's end and returns the change that stores its usage, by which it counts as joined.
+/// Notifies layers of a child's end and returns the change that stores its usage, which marks it as joined.
 async fn collect_child_result(
     run: &mut LiveRun,
     child: &LiveRun,
@@ -160,7 +160,7 @@ async fn collect_child_result(
         usage: spent.tokens.into(),
     };
     run.session.on_return(&child.session, &end).await?;
-    // In memory now, in the tree with the change below; a resumed parent reads it from there.
+    // In memory now; on the tree with the change below, from where a resumed parent reads it.
     run.usage.roll_up(&spent);
     let put = StateChange::put_entry(
         child_key(run.id, child.id)?,
@@ -170,7 +170,7 @@ async fn collect_child_result(
     Ok(vec![put])
 }
 
-/// Opens a child: an open one is resumed, an ended one is restored, otherwise a new one begins.
+/// Opens a child: an open one is resumed, an ended one is restored, otherwise a new one is started.
 async fn open_child_run(
     run: &mut LiveRun,
     id: RunId,
@@ -179,7 +179,7 @@ async fn open_child_run(
     task: &str,
 ) -> Result<LiveRun, RunError> {
     let depth = run.record.depth + 1;
-    // Before the branch is made, so a call that goes too deep leaves nothing behind.
+    // Before the branch is created, so a call that goes too deep leaves nothing behind.
     RunError::check_depth(depth as usize)?;
     let chat = open_child_branch(run, id, base).await?;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
@@ -219,10 +219,10 @@ async fn open_child_run(
     Ok(child)
 }
 
-/// The agent of a child, within what its parent has left and with an observer.
+/// Returns the child's agent, with a budget within its parent's and with an observer.
 fn child_config(run: &LiveRun, agent: &SubAgent) -> Agent {
     let mut config = agent.agent.clone();
-    // A child can never use more than its parent has left.
+    // A child gets no more than its parent has left when it starts.
     config.budget = run
         .record
         .budget
@@ -232,7 +232,7 @@ fn child_config(run: &LiveRun, agent: &SubAgent) -> Agent {
     config
 }
 
-/// Opens the layers with the states before the end node: restoring calls `on_complete` again, as it was called then.
+/// Opens the layers with the states before the end node, because restoring calls `on_complete` again.
 async fn session_before_end(
     chat: &Conversation,
     end: &Node,
@@ -259,10 +259,9 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
         },
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
     };
-    // Gives the layers the states they had when the child ended; the parent's `on_return` reads
-    // them.
+    // Gives the layers the states they had when the child ended; the parent's `on_return` reads them.
     run.session.on_complete(&end).await;
-    // States outside the tree were stored with the child's end already; the hook above would change them a second time.
+    // States outside the tree were stored when the child ended; the hook above would change them a second time.
     run.session.revert_shared_changes();
     run.usage = ended.usage.unwrap_or_default();
     run.earlier_elapsed = run.usage.elapsed;
@@ -282,7 +281,7 @@ async fn open_child_branch(
     let new = NewBranch {
         base,
         label: BranchLabel::Named(branch.clone()),
-        // A child works aside: people go on to see the parent's branch.
+        // A child works in the background: the parent's branch stays the active one.
         activate: Activation::Keep,
     };
     let (engine, owner) = (run.chat.engine(), run.chat.owner());
@@ -300,7 +299,7 @@ async fn open_child_branch(
     Ok(run.chat.for_branch(branch))
 }
 
-/// Returns how a run ended, as layers are told.
+/// Returns how a run ended, in the form that layers get.
 pub(crate) fn run_end(error: Option<&RunError>) -> RunEnd {
     match error {
         None => RunEnd::Completed,

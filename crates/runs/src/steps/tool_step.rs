@@ -1,7 +1,7 @@
 //! Runs the calls of an answer: tools, functions of layers, other agents.
 //!
-//! All calls are decided first (`decide_call`), then carried out in the order of the answer; neighbouring tools that allow
-//! it run side by side. Not here: what a tool is ([`crate::ToolBox`]), child runs (`sub_agent`), and how outputs are stored
+//! All calls are decided first (`decide_call`), then run in the order of the answer; adjacent tools that allow it run
+//! in parallel. Not here: what a tool is ([`crate::ToolBox`]), child runs (`sub_agent`), and how outputs are stored
 //! (`store_output`).
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ use crate::tools::{Permit, ToolConcurrency, ToolFailure, ToolOutput, function_ca
 /// The result of a tool that ran.
 struct ToolRun {
     call: UnansweredCall,
-    /// Whether a start marker is stored, to be removed together with storing the output.
+    /// Whether a start marker is stored, to be removed when the output is stored.
     has_start_marker: bool,
     guidance: String,
     result: Result<ToolOutput, ToolFailure>,
@@ -42,7 +42,7 @@ type ToolPlans = Peekable<IntoIter<ToolPlan>>;
 
 /// Runs calls, except those that wait for a person.
 ///
-/// Returns the calls that wait, of this run and of runs below it.
+/// Returns the calls that wait, of this run and of child runs.
 pub(crate) async fn run_calls(
     run: &mut LiveRun,
     calls: UnansweredCalls,
@@ -51,16 +51,17 @@ pub(crate) async fn run_calls(
     for call in calls.calls.clone() {
         plans.push(decide_call(run, call).await?);
     }
-    // A call that waits does not hold up the others of its answer: their outputs are stored now.
+    // A waiting call does not block the others of its answer: their outputs are stored now.
     let (waiting, plans): (Vec<ToolPlan>, Vec<ToolPlan>) = plans
         .into_iter()
         .partition(|plan| matches!(plan.planned, PlannedAction::Wait));
-    // A step counts only if something ran, so a run that is resumed just to wait again uses up no budget.
+    // A step counts only if a call was handled, so a run that is resumed just to wait again uses no budget.
     if !plans.is_empty() {
         run.advance_to_step(calls.step);
     }
     store_start_markers(run, &plans).await?;
-    // `waits` names calls for people, also those of runs below; `left` names this run's own calls that stay open.
+    // `waits` names calls that people decide, including those of child runs; `left` names this run's own calls that
+    // stay open.
     let mut waits: Vec<NodeId> = waiting.iter().map(|plan| plan.call.node).collect();
     let mut left: BTreeSet<NodeId> = waits.iter().copied().collect();
     let mut plans = plans.into_iter().peekable();
@@ -85,8 +86,8 @@ pub(crate) async fn run_calls(
     Ok(waits)
 }
 
-/// Carries out one call, or several that run side by side. Returns the calls of runs below it that wait; while there are
-/// any, this call waits too.
+/// Runs one call, or several in parallel. Returns the calls of child runs that wait; while there are any, this call
+/// waits too.
 async fn execute_planned(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -99,7 +100,7 @@ async fn execute_planned(
         guidance,
     } = plan;
     let node = call.node;
-    // Nothing starts for an answer that is known already, so observers are not told of a start.
+    // Nothing starts for a call that is answered without running, so observers get no start event.
     if !matches!(planned, PlannedAction::Answer(_) | PlannedAction::Wait) {
         let call = call.call.clone();
         run.notify_observer(|| RunEventKind::ToolStarted { node, call });
@@ -115,7 +116,7 @@ async fn execute_planned(
             return delegate_task(run, of, &call, &task, &guidance).await;
         }
         PlannedAction::Load(kit) => {
-            // In memory for the next call, and in the state of the path by the change below.
+            // In memory for the next model call, and in the path's state by the change below.
             run.loaded.mark_loaded(kit.clone());
             let change = loaded_toolkits_change(run)?;
             let text = format!("{kit} is loaded: its tools can be called now");
@@ -133,7 +134,7 @@ async fn execute_planned(
     Ok(Vec::new())
 }
 
-/// Gives the task of a call to another agent. Returns the calls that wait there.
+/// Gives the task of a call to a sub-agent. Returns the calls that wait there.
 async fn delegate_task(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -158,7 +159,7 @@ async fn delegate_task(
     Ok(Vec::new())
 }
 
-/// Runs a tool, side by side with the tools behind it that allow it. Each output is stored while the others still run.
+/// Runs a tool, in parallel with the tools after it that allow it. Each output is stored while the others still run.
 async fn run_tool_batch(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -169,7 +170,7 @@ async fn run_tool_batch(
 ) -> Result<(), RunError> {
     let together = permit.tool_concurrency() == ToolConcurrency::Parallel;
     let mut batch = vec![(call, permit, guidance)];
-    // Only direct neighbours: a tool that must run alone sees the effects of all calls before it, as the model wrote them.
+    // Only adjacent calls: a tool that must run alone sees the effects of all calls before it, in the model's order.
     let runs_beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Parallel);
     while together && let Some(plan) = rest.next_if(runs_beside) {
         if let PlannedAction::Tool(permit) = plan.planned {
@@ -178,8 +179,8 @@ async fn run_tool_batch(
             batch.push((plan.call, permit, plan.guidance));
         }
     }
-    // Tools run without `run`, which storing borrows for itself: appends stay one after the other, because each goes
-    // behind the one before. The channel has room for all, so no tool waits for the store.
+    // The tools' future does not borrow `run`, which storing needs exclusively: appends stay sequential, because each
+    // goes after the one before. The channel has room for all results, so no tool waits for the store.
     let (done, mut results) = mpsc::channel(batch.len());
     let (tools, abort) = (Arc::clone(&run.agent.tools), run.abort.clone());
     let work = async move {
@@ -192,7 +193,8 @@ async fn run_tool_batch(
                 guidance,
                 result,
             };
-            // The receiver is gone only if storing failed. The error is returned below; this result cannot be stored either.
+            // Cannot fail: the receiver outlives the tools. If storing failed, unread results are lost, and the error
+            // is returned below.
             drop(done.send(finished).await);
         });
         join_all(each).await;
@@ -203,12 +205,12 @@ async fn run_tool_batch(
         }
         Ok(())
     };
-    // Joined, not raced: a tool that was begun is never dropped halfway because storing another one failed.
+    // Joined, not raced: a running tool is never dropped because storing another one's output failed.
     join(work, store).await.1
 }
 
-/// Stores a tool's output. In the same transaction the start marker goes and a value that ends the run comes, so that a
-/// crash leaves either all of it or none.
+/// Stores a tool's output. The same transaction removes the start marker and stores a final value, so that a crash
+/// leaves either all of it or none.
 async fn store_result(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -221,7 +223,7 @@ async fn store_result(
             finished.call.node,
         )?));
     }
-    // A tool may give the value that ends the run. A tool that failed never ends it.
+    // A successful tool may give the value that ends the run.
     if let Ok(ToolOutput {
         final_value: Some(value),
         ..
@@ -234,9 +236,9 @@ async fn store_result(
     store_output(run, of, &finished.call, output, changes).await
 }
 
-/// Stores that tools begin, for those that are not safe to repeat, before any of them does.
+/// Stores start markers for tools that are not safe to repeat, before any of them starts.
 async fn store_start_markers(run: &mut LiveRun, plans: &[ToolPlan]) -> Result<(), RunError> {
-    // One append for all of them, before the first tool begins: a tool without a marker has certainly not run.
+    // One append for all of them, before the first tool starts: a tool without a marker has certainly not run.
     let mut changes = Vec::new();
     for plan in plans {
         if let PlannedAction::Tool(permit) = &plan.planned

@@ -1,10 +1,9 @@
-//! Cancelling: a tree of aborts that goes down, never up.
+//! Cancellation: a tree of aborts that propagates to children, never to parents.
 //!
-//! An [`Abort`] is given a reason once; the first one stays. All that was made under it is aborted with it before
-//! [`Abort::abort`] returns, and what is made under it later is aborted at birth. Children that are dropped leave nothing
-//! in their parent.
+//! An [`Abort`] gets a reason once; later ones are ignored. All existing children are aborted before [`Abort::abort`]
+//! returns, and children created later are aborted from the start. Dropped children leave nothing in their parent.
 //!
-//! Not here: what ends when (each piece of work listens by [`Abort::run_until_aborted`]), and tearing anything down.
+//! Not here: what is cancelled (work opts in by [`Abort::run_until_aborted`]), and cleaning up.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -15,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cancelled: {reason}")]
 pub struct Cancelled {
-    /// Why, in the words of who cancelled it.
+    /// Reason given by the caller that cancelled it.
     pub reason: Arc<str>,
 }
 
-/// Tells work to end, and why. A clone is the same abort; a [`child`](Abort::child) is one below it.
+/// Cancels work, with a reason. A clone refers to the same abort; a [`child`](Abort::child) is aborted with it.
 ///
 /// ```
 /// use contexture_runs::Abort;
@@ -67,19 +66,19 @@ impl Abort {
         }
     }
 
-    /// Aborts this and all below it. Does nothing if it was aborted before.
+    /// Aborts this and its children. Does nothing if it was aborted before.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
         if self.reason().is_some() {
             return;
         }
-        // Reason first, then token: whoever sees the token cancelled finds a reason. Of two that abort at the same time,
-        // the first reason counts.
+        // Reason first, then token: whoever sees the token cancelled finds a reason. Of two concurrent aborts, the
+        // first reason counts.
         let reason = reason.into();
         self.node.reason.get_or_init(|| Cancelled { reason });
         self.node.token.cancel();
     }
 
-    /// Why it was aborted, if it was.
+    /// Returns the reason, if it was aborted.
     #[must_use]
     pub fn reason(&self) -> Option<Cancelled> {
         self.node
@@ -88,7 +87,7 @@ impl Abort {
             .then(|| self.node.effective_reason())
     }
 
-    /// An error if it was aborted: for the places where work may end.
+    /// Returns an error if it was aborted, for points at which work may end.
     ///
     /// ```
     /// use contexture_runs::Abort;
@@ -111,8 +110,8 @@ impl Abort {
         self.node.effective_reason()
     }
 
-    /// Runs work until it is done or this is aborted, whichever is first; the work is then dropped where it stands. Work
-    /// is not begun after an abort; work that is done at the moment of the abort counts as done.
+    /// Runs work until it is done or this is aborted, whichever is first; an abort drops the work at its current await.
+    /// Work does not start after an abort; a result that is ready at the moment of the abort is returned.
     ///
     /// # Errors
     /// [`Cancelled`], with the reason.
@@ -120,7 +119,7 @@ impl Abort {
         // Checked before the first poll: a poll may already have side effects.
         self.ensure_not_aborted()?;
         tokio::select! {
-            // Biased towards the work: a result that is there at the moment of the abort is not thrown away.
+            // Biased towards the work: a result that is ready when the abort happens is not discarded.
             biased;
             done = work => Ok(done),
             cancelled = self.wait_for_abort() => Err(cancelled),
@@ -129,9 +128,10 @@ impl Abort {
 }
 
 impl AbortNode {
-    /// The reason of a node whose token is cancelled: its own, or that of the nearest above that has one.
+    /// Returns the reason of a node whose token is cancelled: its own, or that of the nearest ancestor that has one.
     fn effective_reason(&self) -> Cancelled {
-        // Read lazily: the token cancels all descendants at once, but copying the reason down would need a list of them.
+        // Read lazily: the token cancels all descendants at once, but copying the reason down would need a list of
+        // them.
         let inherited = || {
             let above =
                 std::iter::successors(self.parent.as_deref(), |node| node.parent.as_deref());

@@ -1,15 +1,15 @@
-//! Work that runs, and how it is cancelled, repeated and run in parallel.
+//! Cancellation, retries and parallel work.
 //!
-//! An [`Abort`] cancels a run and every run below it; [`run_with_retries`] repeats what failed for a moment, with
-//! a *backoff* between attempts; [`parallel`] runs tasks side by side up to a limit. Nothing here knows runs, models or tools.
+//! An [`Abort`] cancels a run and its child runs; [`run_with_retries`] retries transient failures, with a *backoff*
+//! between attempts; [`parallel`] runs tasks concurrently up to a limit. Nothing here knows runs, models or tools.
 //!
-//! * An abort has a *reason*; the first one counts. It goes down the tree of runs, never up.
-//! * Work is cut where it next waits. What is done at the moment of the abort counts as done.
+//! * An abort has a *reason*; the first one counts. It propagates to child runs, never to parents.
+//! * Work is cut off at its next await. A result that is ready at the moment of the abort counts.
 //! * An error is *retryable* if the same request may succeed a moment later, such as a rate limit or a lost connection.
-//! * A group of tasks reports every result, also where some failed: [`PartialFailure`] holds both.
+//! * A group of tasks reports every result, also if some failed: [`PartialFailure`] holds both.
 //!
-//! Code of others (tools, stop conditions, observers) may panic. Unwinding through a caught panic is safe: what the code
-//! worked on is dropped with it.
+//! Foreign code (tools, stop conditions, observers) may panic. Catching the panic is safe: what the code worked on is
+//! dropped with it.
 
 mod cancel;
 pub mod parallel;

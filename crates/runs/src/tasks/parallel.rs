@@ -1,14 +1,14 @@
-//! Work done side by side: all of it, whatever comes of it, or the first that succeeds.
+//! Concurrent tasks: all of them, with or without stopping at a failure, or the first that succeeds.
 //!
-//! Each task is given an [`Abort`] below the caller's and is awaited to its end, whatever becomes of the others: an abort
-//! asks a task to end ([`Abort::run_until_aborted`]), it does not tear it away, so what it spent and finished can be counted. Tasks
-//! run within the caller's own task; dropping the future drops them.
+//! Each task is given an [`Abort`] below the caller's and is awaited to its end: an abort asks a task to end
+//! ([`Abort::run_until_aborted`]) and does not drop it, so its usage and results can be counted. Tasks run within the
+//! caller's own task; dropping the future drops them.
 //!
 //! | | no tasks | one fails | all fail | the caller is aborted |
 //! |---|---|---|---|---|
-//! | [`try_join_all`] | an empty list | the others are aborted, waiting ones never begin: [`PartialFailure`] | the same | [`PartialFailure`], unless all had succeeded |
-//! | [`join_all`] | an empty list | its error stands in its place | the same | each task is begun and ends as it sees fit |
-//! | [`first_success`] | [`PartialFailure`] of nothing | the others go on | [`PartialFailure`] | [`PartialFailure`], unless one had succeeded |
+//! | [`try_join_all`] | an empty list | the others are aborted, pending ones never start: [`PartialFailure`] | the same | [`PartialFailure`], unless all succeed anyway |
+//! | [`join_all`] | an empty list | its error is at its index | the same | each task is started and handles the abort itself |
+//! | [`first_success`] | an empty [`PartialFailure`] | the others continue | [`PartialFailure`] | [`PartialFailure`], unless one succeeds anyway |
 //!
 //! Not here: child runs, branches, usage.
 
@@ -21,26 +21,26 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::tasks::cancel::{Abort, Cancelled};
 
-/// How many run at a time.
+/// How many tasks run at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConcurrencyLimit {
     /// All of them.
     #[default]
     All,
-    /// At most so many; the others begin, in order, as these end.
+    /// At most this many; the others start, in order, as these end.
     AtMost(NonZeroUsize),
 }
 
-/// Not all succeeded, or none did.
+/// A group of tasks of which not enough succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialFailure<T, E> {
-    /// Those that did, by their place from 0.
+    /// Values of the tasks that succeeded, with their indices.
     pub succeeded: Vec<(usize, T)>,
-    /// Those that failed, in the order in which they did: the first is what ended the others.
+    /// Errors with their indices, in the order in which the tasks failed.
     pub failed: Vec<(usize, E)>,
-    /// How many were never begun.
+    /// Number of tasks that were never started.
     pub skipped: usize,
-    /// Whether the caller was aborted meanwhile.
+    /// Why the caller was aborted meanwhile, if it was.
     pub cancelled: Option<Cancelled>,
 }
 
@@ -57,7 +57,7 @@ impl<T, E: fmt::Display> fmt::Display for PartialFailure<T, E> {
 
 impl<T: fmt::Debug, E: fmt::Debug + fmt::Display> std::error::Error for PartialFailure<T, E> {}
 
-/// Runs all tasks and gives their values in order. The first failure aborts the others.
+/// Runs all tasks and returns their values in order. The first failure aborts the others.
 ///
 /// ```
 /// use contexture_runs::{Abort, ConcurrencyLimit, parallel};
@@ -71,17 +71,17 @@ impl<T: fmt::Debug, E: fmt::Debug + fmt::Display> std::error::Error for PartialF
 /// ```
 ///
 /// # Errors
-/// [`PartialFailure`], if one fails.
+/// [`PartialFailure`] if one fails.
 pub async fn try_join_all<T, E, F, Fut>(
     abort: &Abort,
-    width: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
 ) -> Result<Vec<T>, PartialFailure<T, E>>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let ended = run_tasks(abort, width, tasks, |result| match result {
+    let ended = run_tasks(abort, limit, tasks, |result| match result {
         Ok(_) => GroupAction::Continue,
         Err(_) => GroupAction::Abort("another of the parallel tasks failed"),
     });
@@ -97,17 +97,17 @@ where
     Err(ended.into_partial_failure(abort))
 }
 
-/// Runs all tasks and gives what became of each, in order. A failure ends nothing.
+/// Runs all tasks and returns each result, in order. A failure aborts nothing.
 pub async fn join_all<T, E, F, Fut>(
     abort: &Abort,
-    width: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
 ) -> Vec<Result<T, E>>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let ended = run_tasks(abort, width, tasks, |_| GroupAction::Continue).await;
+    let ended = run_tasks(abort, limit, tasks, |_| GroupAction::Continue).await;
     let succeeded = ended
         .succeeded
         .into_iter()
@@ -121,20 +121,20 @@ where
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs tasks until one succeeds, and returns its index and value. The others are aborted; waiting ones never begin.
+/// Runs tasks until one succeeds, and returns its index and value. The others are aborted; pending ones never start.
 ///
 /// # Errors
-/// [`PartialFailure`], if none succeeds.
+/// [`PartialFailure`] if none succeeds.
 pub async fn first_success<T, E, F, Fut>(
     abort: &Abort,
-    width: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
 ) -> Result<(usize, T), PartialFailure<T, E>>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let ended = run_tasks(abort, width, tasks, |result| match result {
+    let ended = run_tasks(abort, limit, tasks, |result| match result {
         Ok(_) => GroupAction::Abort("another of the racing tasks was first"),
         Err(_) => GroupAction::Continue,
     });
@@ -142,17 +142,17 @@ where
     if ended.succeeded.is_empty() {
         return Err(ended.into_partial_failure(abort));
     }
-    // In the order in which they ended, so the first is the winner; one that ended at the same moment is dropped.
+    // In the order in which they ended, so the first is the winner; later successes are dropped.
     Ok(ended.succeeded.swap_remove(0))
 }
 
-/// Whether the others go on.
+/// Whether the other tasks continue.
 enum GroupAction {
     Continue,
     Abort(&'static str),
 }
 
-/// What became of the tasks, in the order in which they ended.
+/// Results of the tasks, in the order in which they ended.
 struct TaskResults<T, E> {
     succeeded: Vec<(usize, T)>,
     failed: Vec<(usize, E)>,
@@ -173,7 +173,7 @@ impl<T, E> TaskResults<T, E> {
 /// Runs tasks up to the limit at a time; `judge` decides after each whether the others are aborted.
 async fn run_tasks<T, E, F, Fut>(
     abort: &Abort,
-    width: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
     judge: impl Fn(&Result<T, E>) -> GroupAction,
 ) -> TaskResults<T, E>
@@ -182,29 +182,29 @@ where
     Fut: Future<Output = Result<T, E>>,
 {
     let mut waiting = tasks.into_iter().enumerate();
-    // A group of its own: the tasks can be aborted without the caller.
+    // An abort of its own: the tasks can be aborted without the caller.
     let group = abort.child();
     let begin = |(place, task): (usize, F)| {
         let work = task(group.child());
         async move { (place, work.await) }
     };
-    let width = match width {
+    let limit = match limit {
         ConcurrencyLimit::All => usize::MAX,
-        ConcurrencyLimit::AtMost(width) => width.get(),
+        ConcurrencyLimit::AtMost(limit) => limit.get(),
     };
-    let mut running: FuturesUnordered<_> = waiting.by_ref().take(width).map(begin).collect();
+    let mut running: FuturesUnordered<_> = waiting.by_ref().take(limit).map(begin).collect();
     let mut ended = TaskResults {
         succeeded: Vec::new(),
         failed: Vec::new(),
         skipped: 0,
     };
-    // Running tasks are waited for after an abort, not dropped: each ends where it can, and its result is reported.
+    // Running tasks are awaited after an abort, not dropped: each ends when it can, and its result is reported.
     let mut over = false;
     while let Some((place, result)) = running.next().await {
         if let (false, GroupAction::Abort(reason)) = (over, judge(&result)) {
             over = true;
             group.abort(reason);
-            // Counting also consumes them, so none is begun below.
+            // Counting also consumes them, so none is started below.
             ended.skipped = waiting.by_ref().count();
         }
         match result {

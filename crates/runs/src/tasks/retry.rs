@@ -1,7 +1,7 @@
-//! Repeating what failed for a moment, until it succeeds or is aborted.
+//! Retries of transient failures, until success or an abort.
 //!
-//! What was cancelled is never tried again, and a wait ends with the abort. Not here: how often and how long
-//! ([`contexture_models::Retry`]), which errors may pass by themselves (each error says so).
+//! An abort ends a wait. Not here: how often and how long ([`contexture_models::Retry`]), and which errors are
+//! retryable (each error type says so).
 
 use std::future::Future;
 
@@ -9,12 +9,12 @@ use contexture_models::{Retry, Retryable};
 
 use crate::tasks::cancel::{Abort, Cancelled};
 
-/// Repeats an attempt until it succeeds, fails for good, was made as often as `retry` allows, or is aborted. The attempt is
-/// given its number, from 1.
+/// Repeats an attempt until it succeeds, fails permanently, was made as often as `retry` allows, or is aborted. The
+/// attempt is given its number, from 1.
 ///
 /// # Errors
-/// The last error; [`Cancelled`] before the first attempt or during a wait. An attempt in flight is not cut: it
-/// guards itself ([`Abort::run_until_aborted`]).
+/// The last error; [`Cancelled`] before the first attempt or during a wait. An attempt in progress is not cut off; it
+/// has to check the abort itself ([`Abort::run_until_aborted`]).
 pub async fn run_with_retries<T, E, F>(
     retry: &Retry,
     abort: &Abort,

@@ -1,4 +1,4 @@
-//! What runs a tool, what it is given, and what comes of it.
+//! Tool handlers: what runs a tool, its call, options, output and failures.
 
 use std::fmt;
 use std::future::Future;
@@ -11,27 +11,27 @@ use contexture_tools::{ResolveError, ToolId};
 
 use crate::tasks::{Abort, Cancelled};
 
-/// A call that runs now.
+/// A call that is about to run.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// Id of the tool.
     pub tool: ToolId,
-    /// The id by which the output answers.
+    /// The provider's id of the call, which the output repeats.
     pub call_id: String,
-    /// The arguments: an object that fits the tool's schema.
+    /// The arguments: an object that matches the tool's schema.
     pub arguments: Raw,
-    /// Aborted when the call is over, whatever its end: for what the tool has begun elsewhere. The tool itself is dropped
-    /// where it stands by a timeout or an abort.
+    /// Aborted when the call is over, however it ends: for work that the tool has started elsewhere. The tool itself is
+    /// dropped at its current await by a timeout or an abort.
     pub abort: Abort,
 }
 
-/// Runs a tool. Functions of a [`ToolCall`] that give a future of a result are handlers.
+/// Runs a tool. Functions from a [`ToolCall`] to a future of a result are handlers.
 #[async_trait]
 pub trait ToolHandler: Send + Sync {
-    /// Runs it. May be dropped at any await, by a timeout or an abort.
+    /// Runs the call. May be dropped at any await, by a timeout or an abort.
     ///
     /// # Errors
-    /// [`ToolFailure::from_message`], in words that the model can use.
+    /// [`ToolFailure::from_message`], with a text that the model can use.
     async fn run_call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure>;
 }
 
@@ -49,14 +49,14 @@ where
 /// How a tool is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolOptions {
-    /// What to do with a call that was begun before a crash. Default: tell the model that nobody knows whether it ran,
-    /// which is true of any tool.
+    /// What to do with a call that was started before a crash. Default: tell the model that it is unknown whether it
+    /// ran, which is true of any tool.
     pub rerun: Rerun,
-    /// Whether it may run beside others. Default: alone.
+    /// Whether it may run in parallel with others. Default: alone.
     pub concurrency: ToolConcurrency,
     /// The longest it may take; absent for no limit. Default 2 minutes.
     pub timeout: Option<Duration>,
-    /// The longest output, in bytes: text beyond it is cut, other output is refused. Default 1 MiB.
+    /// The longest output, in bytes: longer text is truncated, other output is refused. Default 1 MiB.
     pub max_bytes: usize,
 }
 
@@ -71,24 +71,24 @@ impl Default for ToolOptions {
     }
 }
 
-/// Whether a tool may run beside others.
+/// Whether a tool may run in parallel with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ToolConcurrency {
-    /// While it runs, no other does.
+    /// No other tool runs at the same time.
     #[default]
     Exclusive,
-    /// Together with others that may.
+    /// Runs in parallel with others that allow it.
     Parallel,
 }
 
-/// What a tool gives back.
+/// Result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// For the model.
+    /// Output for the model.
     pub output: Output,
-    /// How many bytes of text were cut off, for it was too long.
+    /// Number of bytes of text that were truncated.
     pub truncated_bytes: usize,
-    /// The value that it ends the run with, once the answer's other calls are carried out.
+    /// The value that ends the run, once the answer's other calls have run.
     pub final_value: Option<Raw>,
 }
 
@@ -103,7 +103,7 @@ impl<T: Into<String>> From<T> for ToolOutput {
 }
 
 impl ToolOutput {
-    /// Ends the run with a value: no model is asked again, and [`Turn::value`](crate::Turn::value) tells it.
+    /// Ends the run with a value: no model is asked again, and [`Turn::value`](crate::Turn::value) returns it.
     #[must_use]
     pub fn end_run(value: Raw) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl ToolOutput {
         }
     }
 
-    /// The same within a limit, a note at the place of the cut.
+    /// Truncates text to a limit; a note about the cut is added on top of it.
     pub(super) fn limit_bytes(self, max_bytes: usize) -> Result<Self, ToolFailure> {
         let text = match &self.output {
             Output::Text(text) if text.len() <= max_bytes => return Ok(self),
@@ -148,11 +148,11 @@ impl ToolOutput {
     }
 }
 
-/// Why a call has no output. The texts are fit to be shown to the model.
+/// Why a call has no output. The texts may be shown to the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolFailure {
-    /// It may not run.
+    /// The call is not allowed.
     #[error("{reason}")]
     Denied {
         /// What denied it, and why.
@@ -161,16 +161,16 @@ pub enum ToolFailure {
     /// There is no such tool, or it cannot be called now.
     #[error("{reason}")]
     Unknown {
-        /// What there is instead.
+        /// Which tools exist instead.
         reason: String,
     },
-    /// The arguments cannot be read, or do not fit.
+    /// The arguments cannot be parsed, or do not match the schema.
     #[error("{reason}")]
     BadArguments {
         /// What is wrong, and where.
         reason: String,
     },
-    /// It took too long, and was stopped.
+    /// The tool exceeded its time limit and was stopped.
     #[error("{tool} was stopped: it gave no result within {limit:?}")]
     TimedOut {
         /// Id of the tool.
@@ -181,16 +181,16 @@ pub enum ToolFailure {
     /// The tool failed.
     #[error("{reason}")]
     Failed {
-        /// In its own words.
+        /// Message of the tool.
         reason: String,
     },
-    /// It was stopped.
+    /// The call was cancelled.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
 
 impl ToolFailure {
-    /// A failure in the tool's words.
+    /// Creates a failure with the tool's own message.
     #[must_use]
     pub fn from_message(reason: impl fmt::Display) -> Self {
         Self::Failed {
@@ -198,7 +198,7 @@ impl ToolFailure {
         }
     }
 
-    /// A short stable word for programs.
+    /// Returns a short stable name for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -223,7 +223,7 @@ impl From<ResolveError> for ToolFailure {
     }
 }
 
-/// What the model is told: the output, or the failure in words.
+/// Builds the output item for the model: the output, or the failure as text.
 #[must_use]
 pub fn function_call_output(
     call_id: &str,

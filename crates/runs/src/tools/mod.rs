@@ -1,10 +1,12 @@
 //! Tools that a run can call.
 //!
-//! A [`ToolBox`] holds tools with what runs them. The only way to run one is a [`Permit`], and the only way to a permit is
-//! [`ToolBox::resolve_call`], which reads the call, checks its arguments and asks the policy; so it is one gate for what models
-//! call, what programs call, and what people approve. [`ToolBox::run_tool`] asks the policy once more, for it may have changed.
+//! A [`ToolBox`] holds tools with their handlers. The only way to run one is a [`Permit`], and the only way to a permit
+//! is [`ToolBox::resolve_call`], which parses the call, checks its arguments and asks the policy; so there is one gate
+//! for calls by models, by programs, and with approval. [`ToolBox::run_tool`] asks the policy again, because it may
+//! have changed.
 //!
-//! Not here: which tools a model is offered (`contexture-tools`), when tools run and what is kept of them, layers' gates.
+//! Not here: which tools a model is offered (`contexture-tools`), when tools run and what is stored of them, layers'
+//! gates.
 
 mod handler;
 mod permit;

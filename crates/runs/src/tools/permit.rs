@@ -1,4 +1,4 @@
-//! The permission to run a call once. Only the toolbox makes one.
+//! The permission to run a call once. Only the tool box creates one.
 
 use contexture_ir::Raw;
 use contexture_layers::{Rerun, ToolRequest};
@@ -6,12 +6,12 @@ use contexture_tools::{Name, Resolved, Route, ToolId};
 
 use super::handler::{ToolConcurrency, ToolOptions};
 
-/// What a call comes to.
+/// Result of resolving a call.
 #[derive(Debug)]
 pub enum Resolution {
     /// It may run at once.
     Allowed(Allowed),
-    /// A person is to be asked; [`PendingApproval::approve`] takes a yes.
+    /// A person has to approve it first; [`PendingApproval::approve`] records the approval.
     Ask(PendingApproval),
 }
 
@@ -20,11 +20,11 @@ pub enum Resolution {
 pub enum Allowed {
     /// A call of a tool.
     Run(Permit),
-    /// The loading of this toolkit: the host notes it as loaded, and answers with what is there now.
+    /// Loads a toolkit: the host records it as loaded, and answers with the tools it adds.
     Load(Name),
 }
 
-/// A call about which a person is to be asked. Dropping it refuses it.
+/// A call that a person has to approve. Dropping it refuses the call.
 #[derive(Debug)]
 pub struct PendingApproval {
     permit: Permit,
@@ -40,7 +40,7 @@ pub struct Permit {
     options: ToolOptions,
 }
 
-/// Whether a person said yes.
+/// Whether a person approved the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovalState {
     NotAsked,
@@ -48,7 +48,7 @@ pub(super) enum ApprovalState {
 }
 
 impl PendingApproval {
-    /// A person said yes.
+    /// Records a person's approval.
     #[must_use]
     pub fn approve(self) -> Allowed {
         let mut permit = self.permit;
@@ -56,7 +56,7 @@ impl PendingApproval {
         permit.into_allowed()
     }
 
-    /// What to ask about.
+    /// Returns the call to be approved.
     #[must_use]
     pub fn tool_request(&self) -> ToolRequest {
         self.permit.tool_request()
@@ -90,43 +90,43 @@ impl Permit {
         }
     }
 
-    /// The tool that was reached.
+    /// Returns the tool that was resolved.
     #[must_use]
     pub fn tool(&self) -> &ToolId {
         &self.resolved.tool
     }
 
-    /// The id by which the output answers.
+    /// Returns the provider's id of the call, which the output repeats.
     #[must_use]
     pub fn call_id(&self) -> &str {
         &self.call_id
     }
 
-    /// The tool's own arguments, mended and checked.
+    /// Returns the tool's own arguments, repaired and checked.
     #[must_use]
     pub fn arguments(&self) -> &Raw {
         &self.resolved.arguments.raw
     }
 
-    /// How the tool is run.
+    /// Returns how the tool is run.
     #[must_use]
     pub fn options(&self) -> &ToolOptions {
         &self.options
     }
 
-    /// What to do with the call if it was begun before a crash.
+    /// Returns what to do with the call if it was started before a crash.
     #[must_use]
     pub(crate) fn rerun_policy(&self) -> Rerun {
         self.options.rerun
     }
 
-    /// Whether it may run beside others.
+    /// Returns whether it may run in parallel with others.
     #[must_use]
     pub fn tool_concurrency(&self) -> ToolConcurrency {
         self.options.concurrency
     }
 
-    /// The call as layers are asked about it.
+    /// Returns the call in the form that layers get.
     #[must_use]
     pub fn tool_request(&self) -> ToolRequest {
         ToolRequest {

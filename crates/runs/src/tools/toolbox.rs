@@ -1,4 +1,4 @@
-//! Tools with what runs them, under a policy.
+//! Tools with their handlers, under a policy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::handler::{ToolCall, ToolFailure, ToolHandler, ToolOptions, ToolOutput
 use super::permit::{ApprovalState, Permit, Resolution};
 use crate::tasks::{Abort, panic_message};
 
-/// Tools, what runs each of them, and what may run.
+/// Tools, their handlers, and the policy that decides which calls run.
 ///
 /// ```
 /// use contexture_ir::{Output, Raw};
@@ -55,7 +55,7 @@ struct RegisteredTool {
 }
 
 impl ToolBox {
-    /// A toolbox without tools.
+    /// Creates a tool box without tools.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -64,18 +64,18 @@ impl ToolBox {
         }
     }
 
-    /// Adds a group, before its tools.
+    /// Adds a group; tools of the group are added after it.
     ///
     /// # Errors
-    /// [`ToolError`], for a name that is taken or none.
+    /// [`ToolError`] for a name that is taken or invalid.
     pub fn add_group(&mut self, group: ToolGroup) -> Result<(), ToolError> {
         self.registry.register_group(group)
     }
 
-    /// Adds a tool, run as [`ToolOptions::default`] says.
+    /// Adds a tool with [`ToolOptions::default`].
     ///
     /// # Errors
-    /// [`ToolError`], for a name that is taken or a definition that is none.
+    /// [`ToolError`] for a name that is taken, or an invalid definition.
     pub fn add_tool(
         &mut self,
         tool: Tool,
@@ -84,7 +84,7 @@ impl ToolBox {
         self.add_tool_with(tool, ToolOptions::default(), handler)
     }
 
-    /// Adds a tool.
+    /// Adds a tool with options.
     ///
     /// # Errors
     /// As [`Self::add_tool`].
@@ -101,7 +101,7 @@ impl ToolBox {
         Ok(id)
     }
 
-    /// Adds a tool that the provider runs: it is offered, and a call of it that comes here is refused.
+    /// Adds a tool that the provider runs: it is offered to models, and a call that arrives here is refused.
     ///
     /// # Errors
     /// As [`Self::add_tool`].
@@ -109,31 +109,31 @@ impl ToolBox {
         self.registry.register(tool)
     }
 
-    /// Takes a tool away. What runs already goes on.
+    /// Removes a tool. Calls in progress continue.
     pub fn remove_tool(&mut self, tool: &ToolId) -> Option<Tool> {
         self.handlers.remove(tool);
         self.registry.unregister(tool)
     }
 
-    /// The tools, to be offered.
+    /// Returns the registry of tools, from which they are offered.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// What may run.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Puts another policy in place. Permits given before are held against it when they are used.
+    /// Replaces the policy. Permits given before are checked against the new one when they are used.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
     }
 
-    /// What a call comes to. Its arguments are mended where only one reading is possible, and checked against the tool's
-    /// schema; those that seem to be cut off are refused. `loaded` are the toolkits loaded so far.
+    /// Resolves a call. Its arguments are repaired where only one reading is possible, and checked against the tool's
+    /// schema; arguments that seem to be cut off are refused. `loaded` are the toolkits loaded so far.
     ///
     /// # Errors
     /// [`ToolFailure::Unknown`], [`ToolFailure::Denied`], [`ToolFailure::BadArguments`].
@@ -146,7 +146,7 @@ impl ToolBox {
         let resolved = self.registry.resolve(call, &self.policy, loaded)?;
         let verdict = resolved.verdict;
         let options = match resolved.route {
-            // Loading a toolkit runs nothing, so no handler has to exist.
+            // Loading a toolkit runs nothing, so it needs no handler.
             Route::Load(_) => ToolOptions::default(),
             _ => self.registered_tool(&resolved.tool)?.options,
         };
@@ -160,10 +160,11 @@ impl ToolBox {
         }
     }
 
-    /// Runs a call, within its tool's time and until it is aborted. A tool that panics has failed.
+    /// Runs a call, within its tool's time limit and until it is aborted. A panic of the tool is a failure.
     ///
     /// # Errors
-    /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run.
+    /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run, unless the handler returned
+    /// them.
     pub async fn run_tool(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
         let operation = Operation::for_tool(&permit.tool().to_string(), permit.call_id());
         let run = self.run_permitted(permit, abort);
@@ -179,8 +180,8 @@ impl ToolBox {
     ) -> Result<ToolOutput, ToolFailure> {
         abort.ensure_not_aborted()?;
         let held = self.registered_tool(permit.tool())?;
-        // Checked again, because tools, policy and schema may have changed since the permit was given: a person may have
-        // taken a day to approve it.
+        // Checked again, because tools, policy and schema may have changed since the permit was given: an approval may
+        // take a day.
         self.check_permit(&permit)?;
         self.check_arguments(&permit.resolved)?;
         let options = *permit.options();
@@ -190,10 +191,10 @@ impl ToolBox {
             arguments: permit.arguments().clone(),
             abort: abort.child(),
         };
-        // The tool may have spawned tasks. Whatever ends this call, a timeout or a drop, ends them too.
+        // The tool may have spawned tasks. However this call ends, by a timeout or a drop, they are aborted too.
         let over = AbortOnDrop(call.abort.clone());
         let tool = call.tool.clone();
-        // Inside an async block, so that a panic while the future is built is caught as well.
+        // In an async block, so that a panic while the future is built is caught as well.
         let run = AssertUnwindSafe(async { held.handler.run_call(call).await }).catch_unwind();
         let run = abort.run_until_aborted(run);
         let ended = match options.timeout {
@@ -209,7 +210,7 @@ impl ToolBox {
         };
         let output =
             ended?.map_err(|panic| ToolFailure::from_message(panic_message(&*panic)))??;
-        // Last: the limit protects the history, not the tool.
+        // After the run: the limit protects the history, not the tool.
         output.limit_bytes(options.max_bytes)
     }
 
@@ -219,7 +220,7 @@ impl ToolBox {
         })
     }
 
-    /// Whether the policy, as it is now, lets it run.
+    /// Checks that the current policy lets the call run.
     fn check_permit(&self, permit: &Permit) -> Result<(), ToolFailure> {
         let tool = permit.tool();
         let verdict = self
@@ -227,7 +228,7 @@ impl ToolBox {
             .get(tool)
             .map(|tool| self.policy.decide_tool(tool).verdict);
         match (verdict, permit.approval) {
-            // An approval counts against `Ask` only: a policy that denies by now overrules it.
+            // An approval satisfies `Ask` only: a policy that denies by now overrules it.
             (Some(PolicyVerdict::Allow), _)
             | (Some(PolicyVerdict::Ask), ApprovalState::Approved) => Ok(()),
             (Some(PolicyVerdict::Ask), ApprovalState::NotAsked) => {
@@ -255,7 +256,7 @@ impl ToolBox {
     }
 }
 
-/// Aborts whatever a call started, as soon as the call ends or is dropped.
+/// Aborts work that a call started, as soon as the call ends or is dropped.
 struct AbortOnDrop(Abort);
 
 impl Drop for AbortOnDrop {

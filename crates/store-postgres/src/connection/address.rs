@@ -1,7 +1,7 @@
 //! Addresses of databases: `postgres://user:password@host:port/database?option=value`.
 //!
-//! The password is in [`tokio_postgres::Config`] afterwards and nowhere else; no error repeats any
-//! part of the address but host, port and database.
+//! The password is only in [`tokio_postgres::Config`] afterwards; errors repeat no part of the
+//! address but host, port and database.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ impl DatabaseAddress {
             return Err(invalid_address(expected));
         }
         let (rest, ssl) = take_ssl(address)?;
-        // What the parser says may repeat what it read, so it is not passed on.
+        // The parser's error may repeat its input, so it is not passed on.
         let mut config: Config = rest.parse().map_err(|_| invalid_address(expected))?;
         if config.get_application_name().is_none() {
             config.application_name("contexture");
@@ -60,7 +60,8 @@ struct SslParameters {
 }
 
 impl SslParameters {
-    /// Returns the mode and the check of certificates, as PostgreSQL's own clients do; `sslmode=allow` is refused.
+    /// Returns the TLS mode and the certificate check of `sslmode` and `sslrootcert`; `allow` is
+    /// refused.
     fn resolve_mode(self) -> Result<(SslMode, CertificateCheck), Error> {
         let roots = self.roots;
         Ok(match self.mode.as_deref() {

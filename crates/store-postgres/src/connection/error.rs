@@ -1,18 +1,18 @@
-//! From PostgreSQL's errors to the contract's.
+//! Translates PostgreSQL's errors into the contract's.
 
 use std::path::Path;
 
 use contexture_store::{Error, StorageFault};
 use tokio_postgres::error::{Severity, SqlState};
 
-/// What can go wrong inside a transaction.
+/// Error inside a transaction.
 #[derive(Debug)]
 pub(crate) enum RowError {
-    /// The contract refuses.
+    /// An error of the contract, which is passed on as it is.
     Store(Error),
-    /// The server refuses, or cannot be reached.
+    /// An error of the server or of the connection.
     Sql(tokio_postgres::Error),
-    /// The tables hold what this program does not write.
+    /// The tables contain what this program does not write.
     Corrupt(String),
 }
 
@@ -28,7 +28,7 @@ impl From<tokio_postgres::Error> for RowError {
     }
 }
 
-/// The tables hold what this program does not write.
+/// Returns the error for tables that contain what this program does not write.
 pub(crate) fn corrupt_error(why: impl Into<String>) -> RowError {
     RowError::Corrupt(why.into())
 }
@@ -37,14 +37,14 @@ pub(crate) fn corrupt_error(why: impl Into<String>) -> RowError {
 #[error("{0}")]
 struct CorruptTables(String);
 
-/// What a failure means for the transaction it happened in.
+/// Consequence of a failure for its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureEffect {
-    /// The connection is gone: whatever the server did last is not known.
+    /// The connection is lost: it is unknown what the server did last.
     Lost,
-    /// Somebody was in the way: the same transaction may succeed when it is tried again.
+    /// Another transaction interfered: the same transaction may succeed when it is repeated.
     Collision,
-    /// It would be the same again.
+    /// A repetition would fail in the same way.
     Final,
 }
 
@@ -56,7 +56,7 @@ impl RowError {
         }
     }
 
-    /// As the caller sees it.
+    /// Translates the error into one of the contract's; `address` is that of the database.
     pub(crate) fn into_error(self, address: &Path) -> Error {
         match self {
             Self::Store(error) => error,
@@ -72,8 +72,8 @@ impl RowError {
 
 fn sql_failure_effect(error: &tokio_postgres::Error) -> FailureEffect {
     let Some(db) = error.as_db_error() else {
-        // The statement itself could not be sent or understood, or the connection failed. Of these
-        // only a closed or failing connection has a cause outside this program.
+        // The client failed without an answer of the server. Only a closed connection or an I/O
+        // error has a cause outside this program.
         let is_io =
             std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>());
         return if error.is_closed() || is_io {
@@ -101,12 +101,12 @@ fn sql_failure_effect(error: &tokio_postgres::Error) -> FailureEffect {
     }
 }
 
-/// Whether a column does not hold what is read from it, and nothing else is wrong.
-pub(crate) fn is_of_a_column(error: &tokio_postgres::Error) -> bool {
+/// Returns whether the error is that a column has another type or value than expected.
+pub(crate) fn is_column_mismatch(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_none() && sql_failure_effect(error) == FailureEffect::Final
 }
 
-/// As the caller sees it.
+/// Translates an error of the client into one of the contract's; `address` is that of the database.
 pub(crate) fn from_postgres(error: tokio_postgres::Error, address: &Path) -> Error {
     let busy = |why: &str| Error::Busy {
         why: why.to_owned(),

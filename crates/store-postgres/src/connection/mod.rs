@@ -1,22 +1,22 @@
-//! Connections: addresses, TLS, the pool, transactions, and what goes into and comes out of a statement.
+//! Connections: addresses, TLS, the pool, transactions, parameters and columns of statements.
 //!
-//! * `address` parses a connection string; `tls` makes the client's part of TLS from it.
-//! * `pool` lends connections and runs a transaction on one, again where that is safe.
-//! * `transaction` is what statements are sent with: those that are awaited, and those that go out
-//!   together with the commit.
-//! * `params` names the column type of each Rust type, and reads columns back.
-//! * `error` tells apart what may be repeated, what is damaged, and what nobody can know.
+//! * `address` parses a connection string; `tls` makes the TLS connector from it.
+//! * `pool` lends connections, and runs a transaction on one, with retries where that is safe.
+//! * `transaction` sends statements: some are awaited, others go out together with the commit.
+//! * `params` maps Rust types to column types, and reads columns back.
+//! * `error` distinguishes failures that may be retried, damage, and unknown outcomes.
 //!
-//! What always holds: nothing here outlives a transaction on the server (no prepared statement, no
-//! session setting), so that a pooler in transaction mode may stand between. Statements are sent
+//! What always holds: nothing outlives a transaction on the server (no prepared statement, no
+//! session setting), so a connection pooler in transaction mode may be used. Statements are sent
+//! with the types of their parameters, which saves the round trip of preparing them.
 //! with the types of their parameters, which saves the round trip that preparing would cost.
 //!
-//! Errors: a serialisation failure, a deadlock, or a connection that broke before the commit was
-//! sent has changed nothing, and the transaction runs again. A connection that broke after it leaves
-//! the outcome unknown; only calls that recognise their repetition run again then
+//! Errors: after a serialization failure, a deadlock, or a connection that broke before the commit
+//! was sent, nothing has changed and the transaction is retried. A connection that broke after it
+//! leaves the outcome unknown; only idempotent calls are retried then
 //! ([`Access::WriteIdempotent`](pool::Access::WriteIdempotent)).
 //!
-//! Error texts never hold the user or the password of an address, whatever the driver says.
+//! Error texts never contain the user or the password of an address.
 //!
 //! What is not here: SQL. The tables are in [`schema`](crate::schema), statements beside the rows
 //! they read and write.

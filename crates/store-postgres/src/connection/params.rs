@@ -1,7 +1,7 @@
 //! Parameters of statements.
 //!
-//! Each Rust type goes into one type of column, so that a statement can be sent with its parameters'
-//! types and never has to be prepared first.
+//! Each Rust type maps to one column type, so a statement can be sent with the types of its
+//! parameters and need not be prepared first.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::connection::error::{RowError, corrupt_error};
 
-/// A value and its type.
+/// A value and its column type.
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) value: Box<dyn ToSql + Send + Sync>,
@@ -35,19 +35,19 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// A type that goes into a column.
+/// A Rust type that maps to a column type.
 pub(crate) trait Column {
-    /// What stands for it in the protocol.
+    /// Type that the client encodes.
     type Sql: ToSql + Send + Sync + 'static;
-    /// The column's type.
+    /// Column type of the value.
     const TYPE: Type;
-    /// The type of an array of it.
+    /// Column type of an array of such values.
     const ARRAY: Type;
 
     fn sql(self) -> Self::Sql;
 }
 
-/// Bytes for a `bytea`.
+/// Bytes for a `bytea` column.
 #[derive(Clone, Debug)]
 pub(crate) enum Bytea {
     Id([u8; 16]),
@@ -161,7 +161,7 @@ impl<T: Column> Column for Option<T> {
 impl<T: Column> Column for Vec<T> {
     type Sql = Vec<T::Sql>;
     const TYPE: Type = T::ARRAY;
-    // There are no arrays of arrays here.
+    // Arrays of arrays are not used.
     const ARRAY: Type = T::ARRAY;
 
     fn sql(self) -> Self::Sql {
@@ -191,8 +191,7 @@ pub(crate) fn get_bytes_or_null<const N: usize>(
 fn exact_bytes<const N: usize>(bytes: &[u8]) -> Result<[u8; N], RowError> {
     let length = bytes.len();
     let wrong = |_| corrupt_error(format!("a column has {length} bytes instead of {N}"));
-    // A wrong length is damage, not a conversion error of ours: the column has no fixed length on
-    // the server.
+    // The server does not enforce the length, so a wrong one is damage.
     bytes.try_into().map_err(wrong)
 }
 

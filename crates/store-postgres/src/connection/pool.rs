@@ -1,4 +1,4 @@
-//! Connections, and transactions from the outside: beginning, trying again, giving up.
+//! The connection pool: begins transactions and retries them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,43 +17,42 @@ use crate::connection::tls::Tls;
 use crate::connection::transaction::Tx;
 use crate::options::PostgresOptions;
 
-/// Attempts of one call, the first included.
+/// Largest number of attempts of one call, the first included.
 const ATTEMPTS: usize = 5;
 
-/// What a transaction does.
+/// Kind of access of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reads, at one instant.
+    /// Reads from one snapshot.
     Read,
-    /// Writes, and may not run twice: the second run would do something else.
+    /// Writes, and must not run twice: the second run would have another effect.
     Write,
     /// Writes, and may run twice: the second run changes nothing.
     WriteIdempotent,
 }
 
-/// The connections to a database.
+/// Pool of connections to a database.
 pub(crate) struct ConnectionPool {
     pool: Pool,
     address: Arc<PathBuf>,
     begin_write: String,
 }
 
-/// An attempt that failed.
+/// Failed attempt of a transaction.
 struct FailedAttempt {
     error: Error,
     effect: FailureEffect,
-    /// Whether it was the contract that refused: then nothing else can be wrong.
+    /// Whether the error is one of the contract, and not of the database.
     refused: bool,
     /// Whether the commit was sent.
     sent: bool,
 }
 
 impl ConnectionPool {
-    /// Prepares connections; none is made before it is needed.
+    /// Creates the pool; connections are made when they are needed.
     pub(crate) fn new(address: DatabaseAddress, options: &PostgresOptions) -> Result<Self, Error> {
         let config = ManagerConfig {
-            // No query on reuse: a broken connection is noticed by the transaction that finds it
-            // so, and that one runs again.
+            // No check on reuse: a transaction that finds its connection broken is retried.
             recycling_method: RecyclingMethod::Fast,
         };
         let mut target = address.config;
@@ -75,9 +74,10 @@ impl ConnectionPool {
             pool,
             address: Arc::new(address.shown),
             begin_write: format!(
-                // READ COMMITTED suffices, since each write first locks the row that all writes of
-                // its conversation lock; a higher level would only add failures to repeat. SET
-                // LOCAL ends with the transaction, which poolers need.
+                // READ COMMITTED suffices, since each write first locks the rows that it depends
+                // on: the conversation's, or those of a stream or of single values. A higher level
+                // would only add failures to retry. SET LOCAL ends with the transaction, as poolers
+                // require.
                 "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
                  SET LOCAL lock_timeout = {}; \
                  SET LOCAL idle_in_transaction_session_timeout = {}",
@@ -92,13 +92,13 @@ impl ConnectionPool {
         &self.address
     }
 
-    /// Takes a connection from the pool, or makes one; [`Error::Busy`] if that takes too long.
+    /// Takes a connection from the pool or opens one; [`Error::Busy`] if that takes too long.
     pub(crate) async fn get_client(&self) -> Result<Client, Error> {
         let client = self.pool.get().await;
         client.map_err(|error| self.no_connection(error))
     }
 
-    /// Runs `work` in one transaction; again, where that is exact and may help.
+    /// Runs `work` in one transaction, and retries it where that is safe and may help.
     pub(crate) async fn run_transaction<'env, T, W>(
         &self,
         access: Access,
@@ -116,21 +116,20 @@ impl ConnectionPool {
                 Ok(value) => return Ok(value),
                 Err(failed) => failed,
             };
-            // Once a commit may have arrived, a later failure of another kind does not take the
-            // doubt away.
+            // Once a commit may have arrived, a later failure of another kind does not remove the
+            // doubt.
             in_doubt |= failed.sent && failed.effect == FailureEffect::Lost;
             let should_retry = match failed.effect {
                 FailureEffect::Final => false,
-                // The server has refused the transaction, so nothing of it was done.
+                // The server has rolled the transaction back.
                 FailureEffect::Collision => true,
-                // A lost connection is harmless until the commit was sent, and after that for calls
-                // that recognise their repetition.
+                // Safe before the commit was sent, and after that for idempotent calls.
                 FailureEffect::Lost => !in_doubt || access != Access::Write,
             };
             if should_retry && attempts > 0 {
                 continue;
             }
-            // A refusal by the contract after a doubtful commit is an answer: the call was judged
+            // An error of the contract after a doubtful commit is an answer: the retry was checked
             // against what is stored now.
             if in_doubt && !failed.refused {
                 return Err(Error::OutcomeUnknown {
@@ -162,13 +161,12 @@ impl ConnectionPool {
         };
         let client = Arc::new(client);
         let mut tx = Tx::new(Arc::clone(&client));
-        // On the wire together with the first questions.
+        // BEGIN is sent together with the first queries.
         let (begun, worked) = join(client.batch_execute(begin), work(&mut tx)).await;
-        // The failure of BEGIN comes first: what the work met then is only its consequence.
+        // If BEGIN failed, the error of the work is only its consequence.
         let worked = begun.map_err(RowError::Sql).and(worked);
         let value = worked.map_err(|fault| self.failed_attempt(fault, false))?;
-        // A reader, or a write that found nothing to do, is spared the round trip of a commit; the
-        // drop rolls back.
+        // Without writes, the round trip of a commit is saved; dropping the transaction rolls back.
         if !tx.is_idle() {
             let committed = tx.commit().await;
             committed.map_err(|error| self.failed_attempt(RowError::Sql(error), true))?;

@@ -1,8 +1,9 @@
-//! Encrypted connections.
+//! Encrypts connections to the server with TLS.
 //!
-//! What `sslmode` asks for is what is done, as PostgreSQL's own clients do it: `prefer` and
-//! `require` encrypt and believe any certificate, `verify-ca` believes an issuer, `verify-full` an
-//! issuer and the server's name. Certificates of clients are not supported.
+//! `sslmode` has the meaning of PostgreSQL's own clients. `prefer` encrypts if the server can,
+//! `require` always; neither checks the certificate, unless `require` comes with `sslrootcert`.
+//! `verify-ca` checks the issuer, `verify-full` also the server's name. Client certificates are not
+//! supported.
 
 use std::fmt;
 use std::path::Path;
@@ -26,7 +27,7 @@ pub(crate) enum Tls {
     On(MakeRustlsConnect),
 }
 
-/// What is asked of a server's certificate. The issuers are in a file, or [`SYSTEM`].
+/// Check of a server's certificate. The trusted issuers are in a file, or [`SYSTEM`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CertificateCheck {
     Nothing,
@@ -34,15 +35,17 @@ pub(crate) enum CertificateCheck {
     Name(String),
 }
 
-/// The issuers that the machine trusts.
+/// Stands for the issuers that the operating system trusts.
 pub(crate) const SYSTEM: &str = "system";
 
-/// Makes encrypted connections.
+/// Creates the connector for encrypted connections.
 pub(crate) fn make_connector(check: &CertificateCheck) -> Result<MakeRustlsConnect, Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = match check {
-        CertificateCheck::Nothing => Arc::new(Anyone(Arc::clone(&provider))),
-        CertificateCheck::Issuer(roots) => Arc::new(AnyName(build_verifier(roots, &provider)?)),
+        CertificateCheck::Nothing => Arc::new(AcceptAnyCertificate(Arc::clone(&provider))),
+        CertificateCheck::Issuer(roots) => {
+            Arc::new(AcceptAnyName(build_verifier(roots, &provider)?))
+        }
         CertificateCheck::Name(roots) => build_verifier(roots, &provider)?,
     };
     let config = ClientConfig::builder_with_provider(provider)
@@ -61,7 +64,7 @@ fn build_verifier(
     let invalid = |why: String| Error::invalid_argument("sslrootcert", why);
     let mut store = RootCertStore::empty();
     if roots == SYSTEM {
-        // What the system holds and cannot be read is not trusted; an empty store is refused below.
+        // Unreadable system certificates are skipped; an empty store is refused below.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     } else {
         let unreadable = |error| invalid(format!("{roots}: {error}"));
@@ -77,20 +80,20 @@ fn build_verifier(
         .map_err(|error| invalid(format!("{roots}: {error}")))
 }
 
-/// Believes any certificate, but not that somebody holds the key of another's.
-struct Anyone(Arc<CryptoProvider>);
+/// Accepts any certificate; the server must still prove that it holds its key.
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-/// Believes an issuer, whatever the name.
+/// Checks the issuer of a certificate, but not the name.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AcceptAnyName(Arc<WebPkiServerVerifier>);
 
-impl fmt::Debug for Anyone {
+impl fmt::Debug for AcceptAnyCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Anyone")
     }
 }
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -127,7 +130,7 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for AcceptAnyName {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -140,7 +143,8 @@ impl ServerCertVerifier for AnyName {
             .0
             .verify_server_cert(certificate, intermediates, name, ocsp, now);
         match verified {
-            // The name is looked at last, when the issuer is known to be right.
+            // The name is checked last, after the issuer, so this error means that only the name is
+            // wrong.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! A transaction from the inside: questions now, writes with the commit.
+//! A transaction: queries that are awaited, and writes that are sent with the commit.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -17,14 +17,14 @@ use crate::connection::params::Param;
 
 /// A transaction in progress.
 ///
-/// Questions are asked when their future is first polled; those joined are on the wire together.
-/// Writes are collected and go out with the commit, in one flight; so nothing may depend on what it
-/// has written itself. Only what counts the rows it writes does so at once.
+/// A query is sent when its future is first polled, so joined queries share a round trip. Writes
+/// are collected and sent together with the commit, so queries do not see them. Only
+/// [`Tx::execute`], which counts rows, writes at once.
 ///
-/// Dropped without a commit, it is rolled back, before anything that the connection is used for
-/// next; nobody waits for that.
+/// Dropped without a commit, the transaction is rolled back before the connection is used again;
+/// the drop does not wait for that.
 ///
-/// `'env` is what the work done in it may borrow.
+/// `'env` is the lifetime of what the work may borrow.
 pub(crate) struct Tx<'env> {
     client: Arc<Client>,
     deferred: Vec<Statement>,
@@ -41,7 +41,7 @@ struct Statement {
 
 type BoundParam<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// Parameters as the client takes them.
+/// Converts parameters to the form that the client takes.
 pub(crate) fn bind_params(params: &[Param]) -> Vec<BoundParam<'_>> {
     let mut bound: Vec<BoundParam<'_>> = Vec::with_capacity(params.len());
     for param in params {
@@ -51,7 +51,7 @@ pub(crate) fn bind_params(params: &[Param]) -> Vec<BoundParam<'_>> {
 }
 
 impl Tx<'_> {
-    /// The client must be told to begin before the first question is asked.
+    /// Creates a transaction; the caller must send BEGIN before the first query.
     pub(crate) fn new(client: Arc<Client>) -> Self {
         Self {
             client,
@@ -62,7 +62,7 @@ impl Tx<'_> {
         }
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     pub(crate) async fn query_rows(
         &self,
         sql: &str,
@@ -71,7 +71,7 @@ impl Tx<'_> {
         Ok(self.client.query_typed(sql, &bind_params(&params)).await?)
     }
 
-    /// The one row of a query that has at most one.
+    /// Returns the row of a query that has at most one.
     pub(crate) async fn query_row(
         &self,
         sql: &str,
@@ -80,7 +80,7 @@ impl Tx<'_> {
         Ok(self.query_rows(sql, params).await?.into_iter().next())
     }
 
-    /// The rows of a query, as they come.
+    /// Returns the rows of a query as a stream.
     pub(crate) async fn query_stream(
         &self,
         sql: &str,
@@ -92,10 +92,9 @@ impl Tx<'_> {
             .await?)
     }
 
-    /// Writes at once; gives the number of rows.
+    /// Runs a write at once; returns the number of affected rows.
     pub(crate) async fn execute(&mut self, sql: &str, params: Vec<Param>) -> Result<u64, RowError> {
-        // Set before the answer: a write that failed or was given up still needs the end of the
-        // transaction.
+        // Set before the answer: even a write that is dropped must end the transaction.
         self.has_written = true;
         Ok(self
             .client
@@ -103,21 +102,21 @@ impl Tx<'_> {
             .await?)
     }
 
-    /// Writes with the commit.
+    /// Queues a write that is sent with the commit.
     pub(crate) fn execute_on_commit(&mut self, sql: &'static str, params: Vec<Param>) {
         self.deferred.push(Statement { sql, params });
     }
 
-    /// Whether there is anything to commit.
+    /// Returns whether there is nothing to commit.
     pub(crate) fn is_idle(&self) -> bool {
         self.deferred.is_empty() && !self.has_written
     }
 
-    /// Sends what was written and the commit, then waits for both.
+    /// Sends the queued writes and the commit, then waits for all of them.
     pub(crate) async fn commit(mut self) -> Result<(), Error> {
         self.is_open = false;
-        // The commit is sent right behind the writes, without waiting for them. If one fails, the
-        // server turns the commit into a rollback, so nothing is half done.
+        // The commit is sent without waiting for the writes. If one fails, the server turns the
+        // commit into a rollback.
         let mut flight: Vec<BoxFuture<'_, Result<(), Error>>> =
             Vec::with_capacity(self.deferred.len() + 1);
         for statement in &self.deferred {
@@ -128,7 +127,7 @@ impl Tx<'_> {
             }));
         }
         flight.push(Box::pin(self.client.batch_execute("COMMIT")));
-        // The first failure in order is the cause; the server refuses whatever follows it.
+        // The first failure in order is the cause; the server refuses all later statements.
         in_order(flight).await.into_iter().collect()
     }
 }
@@ -136,14 +135,14 @@ impl Tx<'_> {
 impl Drop for Tx<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            // Polled once, which puts it on the wire; the connection sends whatever comes next
-            // behind it. A drop cannot wait.
+            // Polling once sends it, before anything else on this connection. A drop cannot wait
+            // for the answer.
             let _sent = self.client.batch_execute("ROLLBACK").now_or_never();
         }
     }
 }
 
-/// Begins all, each before the next, and waits for all.
+/// Polls all futures in order until all are complete; returns their outputs.
 async fn in_order<F: Future + Unpin>(futures: Vec<F>) -> Vec<F::Output>
 where
     F::Output: Unpin,
@@ -152,8 +151,8 @@ where
     poll_fn(|cx| {
         let mut pending = false;
         for future in &mut running {
-            // No short circuit: every future must be polled once in this order, for its statement
-            // to be sent in this order.
+            // No short circuit: polling every future in this order sends their statements in this
+            // order.
             pending |= Pin::new(future).poll(cx).is_pending();
         }
         if pending {

@@ -1,6 +1,7 @@
 //! Conversation filters as SQL over the attribute table.
 //!
-//! What a filter means is `contexture_store::rules::matches_filter`; every key and value is bound.
+//! `contexture_store::rules::matches_filter` defines what a filter means; every key and value is
+//! bound.
 
 use contexture_ir::Owner;
 use contexture_store::rules::filter_attributes;
@@ -9,16 +10,16 @@ use contexture_store::{Comparison, ListConversations, Metadata, MetadataFilter, 
 use crate::connection::params::{Bytea, Column, Param, params};
 use crate::connection::transaction::Tx;
 
-/// A condition being written.
+/// An SQL condition under construction.
 pub(crate) struct ListCondition {
     pub(crate) sql: String,
-    /// What its numbers stand for, in order.
+    /// Values of its numbered parameters, in order.
     pub(crate) bound: Vec<Param>,
 }
 
 impl ListCondition {
-    /// What a list asks for besides its owner, of rows of `listings l`; all but the title's text and
-    /// the place where the page begins. Begins with `AND` or is empty; `$1` is the owner.
+    /// Builds the condition of a list on rows of `listings l`, without the owner, the title's text
+    /// and the cursor. It begins with `AND` or is empty; `$1` is the owner.
     pub(crate) fn from_list(owner: &Owner, list: &ListConversations) -> Self {
         let mut all = Self {
             sql: String::new(),
@@ -40,7 +41,7 @@ impl ListCondition {
         all
     }
 
-    /// Adds SQL and the number of a new parameter.
+    /// Appends SQL and the number of a new parameter.
     pub(crate) fn push_comparison(&mut self, sql: &str, value: impl Column) {
         self.bound.push(Param::new(value));
         self.sql.push_str(sql);
@@ -66,7 +67,7 @@ impl ListCondition {
                     (None, MetadataValue::Text(text)) => {
                         self.push_comparison(&format!(" AND a.words {operator} "), text.as_str());
                     }
-                    // Null is equal to null.
+                    // Null equals null and is not ordered.
                     _ if matches!(by, Comparison::Less | Comparison::Greater) => {
                         self.sql.push_str(" AND false");
                     }
@@ -94,7 +95,7 @@ impl ListCondition {
     }
 }
 
-/// A number, or a truth value as one.
+/// Returns a number, or a Boolean as one.
 fn numeric_value(value: &MetadataValue) -> Option<f64> {
     match value {
         MetadataValue::Number(number) => Some(*number),
@@ -103,10 +104,10 @@ fn numeric_value(value: &MetadataValue) -> Option<f64> {
     }
 }
 
-/// The code of fields that are there and compare with nothing.
+/// Code of fields that exist and compare with nothing.
 const OTHER: u8 = 4;
 
-/// Makes the attribute table follow a conversation's metadata.
+/// Replaces a conversation's rows in the attribute table by those of its metadata.
 pub(crate) fn save_attributes(tx: &mut Tx<'_>, key: [u8; 16], metadata: &Metadata) {
     tx.execute_on_commit(
         "DELETE FROM contexture.attributes WHERE conversation = $1",

@@ -37,8 +37,8 @@ macro_rules! joined {
     };
 }
 
-/// Makes a conversation with its branch `main`; or not, because an earlier one of that id must be
-/// removed first.
+/// Creates a conversation with its branch `main`, or returns the unfinished deletion of an earlier
+/// one with this id, which has to be finished first.
 pub(crate) async fn create_conversation(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -49,14 +49,15 @@ pub(crate) async fn create_conversation(
         "SELECT FROM contexture.conversations WHERE conversation = $1",
         params![key],
     );
-    // Both before anything is written: a conversation of the id may be there, or the rows of a
-    // deleted one, which a new one would inherit.
-    let (existing, pending) = try_join(existing, deletion::of_id(tx, owner, &new.id)).await?;
+    // Checked before anything is written: the id may be in use, or rows of a deleted conversation
+    // may be left, which the new one would inherit.
+    let (existing, pending) =
+        try_join(existing, deletion::find_pending_by_id(tx, owner, &new.id)).await?;
     if existing.is_some() {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
-    // The caller removes the rows of the earlier one in transactions of their own and comes again;
-    // done here, it would hold a lock for as long as that takes.
+    // The caller removes these rows in transactions of their own and tries again; removing them
+    // here would hold locks for long.
     if let Some(pending) = pending {
         return Ok(Err(pending));
     }
@@ -70,7 +71,7 @@ pub(crate) async fn create_conversation(
     Ok(Ok(first_record(owner, new)))
 }
 
-/// The row of a conversation that has only its branch `main`.
+/// Returns the row of a conversation that has only its branch `main`.
 fn first_row(key: [u8; 16], owner: &Owner, new: &NewConversation) -> ConversationRow {
     ConversationRow {
         key,
@@ -88,7 +89,7 @@ fn first_row(key: [u8; 16], owner: &Owner, new: &NewConversation) -> Conversatio
     }
 }
 
-/// The record of a conversation that was just made; its creation is its first event.
+/// Returns the record of a conversation that was just created.
 fn first_record(owner: &Owner, new: &NewConversation) -> Conversation {
     Conversation {
         owner: owner.clone(),
@@ -115,7 +116,8 @@ fn insert_rows(
     new: &NewConversation,
 ) -> Result<(), RowError> {
     let at_ms = new.created_ms;
-    // Whoever makes it at the same time collides here, and one of the two tries again.
+    // Concurrent inserts of one id collide on the primary key, and one of the transactions is
+    // retried.
     tx.execute_on_commit(
         "INSERT INTO contexture.conversations (conversation, owner, id, version, active_branch, \
          nodes, branches, next_segment, next_branch, next_root, next_event, writes, created_ms, \
@@ -143,7 +145,7 @@ fn insert_rows(
             key,
             text_column(new.resource.as_deref()),
             at_ms,
-            index::RULE
+            index::TERMS_COLUMN_VERSION
         ],
     );
     Ok(())
@@ -175,22 +177,22 @@ pub(crate) async fn load_conversation(
     decode_record(owner, &row)
 }
 
-/// Rows that are read at once where titles are looked at.
-const LOOK_AT: usize = 500;
+/// Number of rows to read at once when titles are compared.
+const TITLE_PAGE: usize = 500;
 
-/// Lists the owner's records, most recently updated first. The server does not compare titles,
-/// because its lower case depends on its locale; so it is queried again until the page is full.
+/// Lists the owner's records, most recently updated first. Titles are compared here and not by the
+/// server, whose lower case depends on its locale; so pages are read until enough rows match.
 pub(crate) async fn list_conversations(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListConversations,
 ) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
-    // One more than asked for tells whether there is a next page.
+    // One extra row shows that there is a next page.
     let mut fetch = limit.saturating_add(1);
     if list.title.is_some() {
-        // Titles are compared here, so most rows may be passed over; larger pages save round trips.
-        fetch = fetch.max(LOOK_AT);
+        // Many rows may be skipped; larger pages save round trips.
+        fetch = fetch.max(TITLE_PAGE);
     }
     let mut after = list.after.clone();
     let mut found: Vec<Conversation> = Vec::new();
@@ -210,7 +212,7 @@ pub(crate) async fn list_conversations(
     }
     let mut next = None;
     if found.len() > limit {
-        // The rows beyond the page only told that there is a next one.
+        // The extra rows only showed that there is a next page.
         found.truncate(limit);
         next = ConversationCursor::after_last(&found);
     }
@@ -229,8 +231,7 @@ async fn query_page(
 ) -> Result<Vec<Row>, RowError> {
     let mut condition = ListCondition::from_list(owner, list);
     if let Some(after) = after {
-        // Stated twice, as a plain bound and as the exact cursor: the planner uses the first for
-        // the index, the second decides among equal times.
+        // Both a plain bound, for the index, and the exact cursor, for rows with the same time.
         condition.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
         condition.push_comparison(" AND (l.updated_ms < ", after.updated_ms);
         condition.push_comparison(" OR l.id > ", after.id.as_str());

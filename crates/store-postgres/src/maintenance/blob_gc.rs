@@ -1,6 +1,7 @@
-//! Blobs that nothing names: found by a reader, marked and removed by a short write.
+//! Garbage collection of unnamed blobs: found by a read transaction, marked and removed by a short
+//! write.
 //!
-//! Not here: what naming is (`BlobId::find_in_text`).
+//! Not here: recognising ids in text (`BlobId::find_in_text`).
 
 use std::collections::BTreeSet;
 
@@ -14,23 +15,25 @@ use crate::connection::params::{get_bytes, get_column, params};
 use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 
-/// The codec of bytes that stand as they are.
+/// Codec of plain bytes.
 const CODEC_PLAIN: i16 = 0;
 
-/// What may name a blob: with its hash, and where it stands.
+/// Texts that may name a blob, each with its hash and its position.
 const ITEMS: &str = "SELECT item, content_hash, codec, \
      'depth ' || depth || ' of segment ' || segment FROM contexture.nodes WHERE conversation = $1";
 const VALUES: &str = "SELECT value, hash, codec, 'value ' || encode(hash, 'hex') \
      FROM contexture.state_values WHERE conversation = $1 AND value IS NOT NULL";
 
-/// The blobs that nothing names, as a reader saw them.
+/// Blobs that nothing names, as a reader found them.
 pub(crate) struct UnnamedBlobs {
-    /// The conversation's next event then: as long as it is the same, nobody appended.
+    /// Number of the conversation's next event at that time: while it is the same, nobody has
+    /// appended.
     next_event: i32,
     blobs: BTreeSet<BlobId>,
 }
 
-/// Finds the blobs that nothing names. What cannot be read may name any: that is an error.
+/// Finds the blobs that nothing names. An unreadable text is an error, since it could name any
+/// blob.
 pub(crate) async fn find_unnamed_blobs(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -48,7 +51,7 @@ pub(crate) async fn find_unnamed_blobs(
         .map(|row| get_bytes(row, 0).map(BlobId::from_bytes));
     let mut blobs = blobs.collect::<Result<BTreeSet<BlobId>, RowError>>()?;
     for sql in [ITEMS, VALUES] {
-        // Nothing is left to look for, so the rest need not be read.
+        // All blobs are named, so the rest need not be read.
         if blobs.is_empty() {
             break;
         }
@@ -82,13 +85,13 @@ pub(crate) async fn remove_unnamed_blobs(
     request: CollectRequest,
 ) -> Result<Collected, RowError> {
     let conv = ConversationRow::load_for_update(tx, owner, id).await?;
-    // Any append is an event, and it may name a blob that the reader found unnamed.
+    // Every append records an event, and may name a blob that the reader found unnamed.
     if conv.next_event != unnamed.next_event {
         let why = "the conversation was written to meanwhile".to_owned();
         return Err(Error::Busy { why }.into());
     }
     let key = ConversationKey::of(owner, id).into_bytes();
-    // Stored again since, a blob has no mark any more.
+    // A blob that was stored again since has no mark any more.
     let rows = tx
         .query_rows(
             "SELECT blob_id, unnamed_ms, pg_column_size(bytes) FROM contexture.blobs \
@@ -108,13 +111,13 @@ pub(crate) async fn remove_unnamed_blobs(
     Ok(sorted.collected)
 }
 
-/// Unnamed blobs by what is to be done with them.
+/// Unnamed blobs, grouped by what to do with them.
 #[derive(Default)]
 struct SortedBlobs {
     collected: Collected,
-    /// To be removed.
+    /// Blobs to remove.
     due: Vec<BlobId>,
-    /// To be marked with the time since which they are unnamed.
+    /// Blobs to mark with the current time.
     unmarked: Vec<BlobId>,
 }
 
@@ -123,7 +126,7 @@ fn sort_by_age(rows: &[Row], request: CollectRequest) -> Result<SortedBlobs, Row
     let collected = &mut sorted.collected;
     for row in rows {
         let blob = BlobId::from_bytes(get_bytes(row, 0)?);
-        // A clock was set back: the time begins anew.
+        // A mark in the future means that the clock was set back: the grace period starts again.
         let since: Option<i64> = get_column(row, 1)?;
         let since = since.filter(|since| *since <= request.now_ms);
         if since.is_none() {
@@ -134,7 +137,7 @@ fn sort_by_age(rows: &[Row], request: CollectRequest) -> Result<SortedBlobs, Row
         if !is_due {
             collected.waiting += 1;
         } else if sorted.due.len() >= request.limit {
-            // Bounded: what is due beyond the limit is left for the next call.
+            // The next call removes what exceeds the limit.
             collected.more = true;
         } else {
             let size: i32 = get_column(row, 2)?;

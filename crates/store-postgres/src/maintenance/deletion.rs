@@ -1,8 +1,8 @@
-//! Deleting in bounded steps.
+//! Deletes conversations and erases owners in bounded steps.
 //!
-//! A conversation that is deleted leaves `conversations` at once, so nothing finds it any more; its
-//! name waits in `deletions` until all its rows are gone. Each step is a short transaction of its
-//! own, and an interrupted deletion goes on where it was.
+//! A deleted conversation leaves `conversations` at once, so nothing finds it any more; its name
+//! stays in `deletions` until all its rows are removed. Each step is a short transaction of its
+//! own, and an interrupted deletion continues later.
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{EraseScope, Erased};
@@ -13,10 +13,10 @@ use crate::connection::params::{Bytea, get_bytes, get_column, params};
 use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::ConversationRow;
 
-/// What one step removes at most: rows, and of tables whose rows are large.
+/// Largest number of rows that a step removes from one table, and from one whose rows are large.
 const STEP_ROWS: i64 = 1000;
 const STEP_LARGE: i64 = 50;
-/// Conversations that one step hides.
+/// Largest number of conversations that one step hides.
 const STEP_CONVERSATIONS: i64 = 100;
 
 macro_rules! some_of {
@@ -38,8 +38,7 @@ macro_rules! some_of {
 }
 
 /// Removes some rows of a conversation, table by table.
-// Nodes first, since they are what was to be removed; names and counters of a conversation that
-// nobody finds can wait.
+// Nodes first, since they hold most of the content.
 const TABLES: [(&str, i64); 15] = [
     (some_of!("nodes", "segment, depth"), STEP_ROWS),
     (some_of!("terms", "segment, depth"), STEP_ROWS),
@@ -69,9 +68,9 @@ pub(crate) struct PendingDeletion {
     key: [u8; 16],
 }
 
-/// What a step did.
+/// Result of one step of a deletion.
 pub(crate) struct DeletionStep {
-    /// Values outside the tree that it removed.
+    /// Number of values outside the tree that the step removed.
     pub(crate) entries: u64,
     /// Whether rows may be left.
     pub(crate) more: bool,
@@ -83,7 +82,7 @@ pub(crate) async fn mark_deleted(
     owner: &Owner,
     id: &ConversationId,
 ) -> Result<PendingDeletion, RowError> {
-    // The lock waits for an append in progress, and appends that come later find no row.
+    // Waits for an append in progress; later appends find no row.
     let key = ConversationRow::load_for_update(tx, owner, id).await?.key;
     mark_rows(tx, owner, vec![id.as_str().to_owned()], vec![key]);
     Ok(PendingDeletion {
@@ -96,8 +95,7 @@ pub(crate) async fn mark_deleted(
 /// Hides locked conversations from readers.
 fn mark_rows(tx: &mut Tx<'_>, owner: &Owner, ids: Vec<String>, keys: Vec<[u8; 16]>) {
     tx.execute_on_commit(
-        // Noted in the transaction that hides it: a crash in between cannot leave rows that nothing
-        // finds again.
+        // In the transaction that hides them, so that a crash leaves no rows that nothing finds.
         "INSERT INTO contexture.deletions (owner, id, conversation) \
          SELECT $1, gone.* FROM unnest($2, $3) AS gone",
         params![owner.as_str(), ids.clone(), keys.clone()],
@@ -112,7 +110,7 @@ fn mark_rows(tx: &mut Tx<'_>, owner: &Owner, ids: Vec<String>, keys: Vec<[u8; 16
     );
 }
 
-/// Some deletion that is not finished: of this owner, or of any.
+/// Finds an unfinished deletion, of this owner or of any.
 pub(crate) async fn find_pending(
     tx: &Tx<'_>,
     owner: Option<&Owner>,
@@ -127,8 +125,8 @@ pub(crate) async fn find_pending(
     row.map(|row| decode_pending(&row)).transpose()
 }
 
-/// The deletion of an earlier conversation of that id, if it is not finished.
-pub(crate) async fn of_id(
+/// Finds the unfinished deletion of an earlier conversation with this id.
+pub(crate) async fn find_pending_by_id(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
@@ -151,12 +149,12 @@ fn decode_pending(row: &Row) -> Result<PendingDeletion, RowError> {
     })
 }
 
-/// One step of removing the rows of a conversation.
+/// Takes one step of removing the rows of a conversation.
 pub(crate) async fn delete_step(
     tx: &mut Tx<'_>,
     gone: &PendingDeletion,
 ) -> Result<DeletionStep, RowError> {
-    // Nothing of it is touched unless it is still to be deleted: the same name may be in use again.
+    // The deletion must still be pending: the id may be in use again.
     let still = tx
         .query_row(
             "SELECT FROM contexture.deletions WHERE owner = $1 AND id = $2 FOR UPDATE",
@@ -169,7 +167,7 @@ pub(crate) async fn delete_step(
             more: false,
         });
     }
-    // First of all, since a new conversation of the same id would see them.
+    // First, because a new conversation with the same id would see them.
     let entries = tx
         .execute(
             "DELETE FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 \
@@ -185,7 +183,7 @@ pub(crate) async fn delete_step(
     let more =
         entries >= STEP_LARGE.unsigned_abs() || delete_conversation_rows(tx, gone.key).await?;
     if !more {
-        // The note goes with the step that finds nothing left, never earlier.
+        // The entry is removed by the step that finds nothing left.
         tx.execute_on_commit(
             "DELETE FROM contexture.details WHERE conversation = $1",
             params![gone.key],
@@ -198,10 +196,9 @@ pub(crate) async fn delete_step(
     Ok(DeletionStep { entries, more })
 }
 
-/// Deletes rows of a conversation table by table; gives whether rows may be left.
+/// Deletes rows of a conversation table by table; returns whether rows may be left.
 async fn delete_conversation_rows(tx: &mut Tx<'_>, key: [u8; 16]) -> Result<bool, RowError> {
-    // Until a statement reaches its limit, so that a step stays short whatever the conversation
-    // holds.
+    // Stops at the first statement that reaches its limit, so that a step stays short.
     for (sql, limit) in TABLES {
         if tx.execute(sql, params![key, limit]).await? >= limit.unsigned_abs() {
             return Ok(true);
@@ -210,14 +207,13 @@ async fn delete_conversation_rows(tx: &mut Tx<'_>, key: [u8; 16]) -> Result<bool
     Ok(false)
 }
 
-/// One step of erasing everything of an owner or a resource.
+/// Takes one step of erasing everything of an owner or a resource.
 pub(crate) async fn erase_step(
     tx: &mut Tx<'_>,
     owner: &Owner,
     scope: &EraseScope,
 ) -> Result<Erased, RowError> {
-    // What is hidden already is finished before more is hidden: an erasure that is repeated
-    // converges.
+    // Hidden conversations are removed before more are hidden.
     if let Some(gone) = find_pending(tx, Some(owner)).await? {
         return Ok(Erased {
             conversations: 0,
@@ -225,7 +221,7 @@ pub(crate) async fn erase_step(
             more: true,
         });
     }
-    let conversations = mark_some(tx, owner, scope).await?;
+    let conversations = hide_conversations(tx, owner, scope).await?;
     if conversations > 0 {
         return Ok(Erased {
             conversations,
@@ -253,7 +249,11 @@ pub(crate) async fn erase_step(
     })
 }
 
-async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result<u64, RowError> {
+async fn hide_conversations(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    scope: &EraseScope,
+) -> Result<u64, RowError> {
     let resource = match scope {
         EraseScope::Owner => None,
         EraseScope::Resource(name) => Some(Bytea::Text(name.as_str().into())),
@@ -270,7 +270,7 @@ async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result
     if keys.is_empty() {
         return Ok(0);
     }
-    // Whoever writes to one of them now is waited for.
+    // Waits for writes in progress.
     let locked = tx
         .query_rows(
             "SELECT id, conversation FROM contexture.conversations \
@@ -283,8 +283,7 @@ async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result
         ids.push(get_column::<String>(row, 0)?);
         keys.push(get_bytes(row, 1)?);
     }
-    // Listing and row are written together, so this is damage. Going on would repeat the step for
-    // ever.
+    // Either the listings are damaged, or others deleted all of these conversations meanwhile.
     if ids.is_empty() {
         return Err(corrupt_error("conversations are listed that do not exist"));
     }

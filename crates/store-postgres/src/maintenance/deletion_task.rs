@@ -1,7 +1,7 @@
-//! The deletion task: finishes in the background the deletions that were interrupted.
+//! The deletion task: finishes interrupted deletions in the background.
 //!
-//! A task of each store; it ends with it. Several processes may do this at once: a step finds what
-//! another has left.
+//! Each store has one; it ends with the store. Several processes may run it at once, since each
+//! step continues where the last one stopped.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl DeletionTask {
         let task = tokio::spawn(async move {
             loop {
                 woken.notified().await;
-                // What fails now is there at the next time.
+                // A failed deletion is tried again at the next wake.
                 let _ = finish_deletions(&server).await;
             }
         });
@@ -36,7 +36,7 @@ impl DeletionTask {
 
     /// Wakes the task, because a deletion is unfinished.
     pub(crate) fn wake(&self) {
-        // A permit is stored while the task works, so a wake that comes meanwhile is not lost.
+        // `Notify` stores a permit, so a wake during the work is not lost.
         self.wake.notify_one();
     }
 
@@ -48,8 +48,7 @@ impl DeletionTask {
 
 impl Drop for DeletionTask {
     fn drop(&mut self) {
-        // Nothing is lost: what is left to do is in the table `deletions`, for the next store that
-        // opens.
+        // Nothing is lost: pending work is in the table `deletions`, for the next store that opens.
         self.task.abort();
     }
 }
@@ -72,7 +71,7 @@ impl Drop for WakeTaskOnDrop {
     }
 }
 
-/// Removes the rows of all conversations that are hidden.
+/// Removes the rows of all hidden conversations.
 async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
     while let Some(gone) = find_pending(server).await? {
         delete_rows(server, &gone).await?;
@@ -80,7 +79,7 @@ async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Finds a deletion of any owner that is not finished.
+/// Finds an unfinished deletion of any owner.
 pub(crate) async fn find_pending(
     server: &ConnectionPool,
 ) -> Result<Option<PendingDeletion>, Error> {
@@ -91,7 +90,7 @@ pub(crate) async fn find_pending(
         .await
 }
 
-/// Removes the rows of a conversation that is hidden.
+/// Removes the rows of a hidden conversation.
 pub(crate) async fn delete_rows(
     server: &ConnectionPool,
     gone: &PendingDeletion,
@@ -101,7 +100,7 @@ pub(crate) async fn delete_rows(
             Box::pin(deletion::delete_step(tx, gone))
         })
     };
-    // Each step is a transaction: writers of other conversations and vacuum come in between.
+    // Each step is a transaction, so that other writers and vacuum run in between.
     while step().await?.more {}
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Redaction in rows.
+//! Redaction: replaces nodes by tombstones, and removes state values and blobs.
 //!
-//! Nobody reads the old bytes afterwards. They leave the server's files when it vacuums the tables,
-//! and its log and backups when these are let go: that is the operator's to arrange.
+//! Nothing reads the old bytes afterwards. They stay in the table files until a vacuum, and in the
+//! write-ahead log and backups until the operator discards these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,11 +35,10 @@ pub(crate) async fn redact_content(
         blobs: affected.blobs,
     };
     remove_bytes(tx, conv, request);
-    // An ended stream may still hold, as chunks, the text of a node that is redacted here, and
-    // nothing says which.
+    // The chunks of an ended stream may hold the text of a redacted node; nothing records which.
     streams::remove_ended_streams(tx, conv).await?;
     let count = done.values + done.blobs;
-    // Inputs of an answer name nodes by position, but values and blobs by nothing: after one of
+    // Nodes can be traced to the responses that read them, values and blobs cannot: after one of
     // those is removed, any inputs may repeat it.
     match count {
         0 => response::remove_inputs(tx, conv, &changed).await?,
@@ -49,20 +48,20 @@ pub(crate) async fn redact_content(
         let kind = EventKind::BytesRedacted { count };
         event::record_event(tx, conv, request.at_ms, &kind);
     }
-    // Where nothing was changed, the time of the conversation stays too.
+    // If nothing changed, the update time stays too.
     if done != Redacted::default() {
         conv.save(tx);
     }
     Ok(done)
 }
 
-/// What a redaction finds, read under the conversation's lock.
+/// Rows that a redaction affects, read under the conversation's lock.
 struct AffectedRows {
     conv: ConversationRow,
     nodes: Vec<Row>,
-    /// How many of the values have bytes.
+    /// Number of the values that have bytes.
     values: u64,
-    /// How many of the blobs are there.
+    /// Number of the blobs that exist.
     blobs: u64,
 }
 
@@ -88,7 +87,7 @@ async fn load_affected(
         params![key, request.blobs.clone()],
     );
     let lock = ConversationRow::load_for_update(tx, owner, id);
-    // The lock is polled first, so it is sent first, and the server reads the rest under it.
+    // The lock is polled and sent first, so the server reads the rest under it.
     let (conv, nodes, values, blobs) = try_join4(lock, nodes, values, blobs).await?;
     Ok(AffectedRows {
         conv,
@@ -98,8 +97,8 @@ async fn load_affected(
     })
 }
 
-/// Removes the values and blobs of a request. The rows of values stay, empty: that tells a value
-/// that was removed from one that is missing.
+/// Removes the values and blobs of a request. The rows of values stay, empty, to tell a redacted
+/// value from a missing one.
 fn remove_bytes(tx: &mut Tx<'_>, conv: &ConversationRow, request: &RedactRequest) {
     tx.execute_on_commit(
         "UPDATE contexture.state_values SET value = NULL \
@@ -112,8 +111,8 @@ fn remove_bytes(tx: &mut Tx<'_>, conv: &ConversationRow, request: &RedactRequest
     );
 }
 
-/// Replaces items, readable or not; gives how many were not replaced before, and the places of those
-/// that said something else.
+/// Replaces items, readable or not. Returns how many were not replaced before, and the positions of
+/// those whose content changed.
 fn write_tombstones(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
@@ -127,12 +126,12 @@ fn write_tombstones(
         let (redacted, item, position) = found
             .get(id)
             .ok_or_else(|| Error::not_found(EntityKind::Node, id))?;
-        // Redacting twice is redacting once: no second event, and the first time stays.
+        // A repeated redaction records no second event and keeps the first time.
         if *redacted || !done.insert(*id) {
             continue;
         }
         let tombstone = tombstone_json(&String::from_utf8_lossy(item)).into_bytes();
-        // A node whose text was a tombstone before has nothing that answers could have repeated.
+        // If the item already was a tombstone, no response can have repeated its content.
         changed.extend((tombstone != *item).then_some(*position));
         let hash = ContentHash::of(&tombstone);
         tx.execute_on_commit(
@@ -140,7 +139,7 @@ fn write_tombstones(
              codec = 0, key_id = NULL, redacted_ms = $5 WHERE conversation = $1 AND node_id = $2",
             params![conv.key, *id, Bytea::Own(tombstone), hash, request.at_ms],
         );
-        // With the text: terms alone would still tell which words stood there.
+        // The terms must go too: they would still tell which words the text had.
         index::remove_terms(tx, conv.key, *position);
         let kind = EventKind::NodeRedacted { node: *id };
         event::record_event(tx, conv, request.at_ms, &kind);
@@ -148,7 +147,7 @@ fn write_tombstones(
     Ok((done.len() as u64, changed))
 }
 
-/// Whether a node was redacted before, its item, and where it is.
+/// Whether a node was redacted before, its item, and its position.
 type StoredItem<'a> = (bool, &'a [u8], NodePosition);
 
 fn decode_items(rows: &[Row]) -> Result<BTreeMap<NodeId, StoredItem<'_>>, RowError> {

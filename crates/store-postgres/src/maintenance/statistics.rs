@@ -1,4 +1,4 @@
-//! What a conversation takes.
+//! Statistics of a conversation: rows and the bytes of their content.
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{NodeKind, Statistics, StorageAmount};
@@ -30,8 +30,8 @@ const ROWS: &str = "SELECT (SELECT count(*) FROM contexture.branches WHERE conve
      (SELECT count(*) FROM contexture.events WHERE conversation = $1), \
      (SELECT count(*) FROM contexture.segments WHERE conversation = $1)";
 
-/// Counts a conversation's rows and their bytes, as the server keeps them: compressed where it
-/// compresses, without the columns beside them, rows' heads and indexes.
+/// Counts a conversation's rows and the bytes of their content as the server stores them: after its
+/// compression, without other columns, row headers and indexes.
 pub(crate) async fn read_statistics(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -89,7 +89,7 @@ fn decode_amount(row: &Row) -> Result<StorageAmount, RowError> {
     })
 }
 
-/// A count or a sum; the sum of nothing is null.
+/// Reads a count or a sum; the sum of no rows is null.
 fn sum_column(row: &Row, index: usize) -> Result<u64, RowError> {
     let number: Option<i64> = get_column(row, index)?;
     Ok(number.map_or(0, |number| u64::try_from(number).unwrap_or(0)))

@@ -1,9 +1,9 @@
-//! The server's own files: checked by its extension `amcheck`, tidied up by `VACUUM`.
+//! The server's files: checked by its extension `amcheck`, compacted by `VACUUM`.
 //!
-//! Both are about tables and not about anybody's rows, so no statement here names a conversation,
-//! and each is a transaction of its own.
+//! Both work on whole tables, so no statement here names a conversation, and each is a transaction
+//! of its own.
 //!
-//! Not here: copying, for which the server has programs.
+//! Not here: copying, for which the server has its own programs.
 
 use contexture_store::{Compacted, Error, StorageFault};
 use deadpool_postgres::Client;
@@ -15,10 +15,10 @@ use crate::connection::params::{Param, get_column, params};
 use crate::connection::pool::ConnectionPool;
 use crate::connection::transaction::bind_params;
 
-/// So many lines at most.
+/// Largest number of lines that a check reports.
 const LINES: usize = 100;
 
-/// The schema of the extension, as it must be written, where all of it may be used.
+/// Quoted name of the extension's schema, if it is installed and its functions may be used.
 const AMCHECK: &str = "SELECT quote_ident(s.nspname) FROM pg_extension e \
      JOIN pg_namespace s ON s.oid = e.extnamespace WHERE e.extname = 'amcheck' \
      AND has_schema_privilege(s.oid, 'USAGE') \
@@ -27,7 +27,7 @@ const AMCHECK: &str = "SELECT quote_ident(s.nspname) FROM pg_extension e \
      AND EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid AND p.pronargs = 2 \
      AND p.proname = 'bt_index_check' AND has_function_privilege(p.oid, 'EXECUTE'))";
 
-/// Our tables and their B-tree indexes, and what each of them takes.
+/// The tables of this program and their B-tree indexes, with their sizes.
 const RELATIONS: &str = "SELECT c.relname::text, c.relkind = 'i', pg_table_size(c.oid) \
      FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace \
      LEFT JOIN pg_am a ON a.oid = c.relam WHERE s.nspname = 'contexture' \
@@ -37,7 +37,7 @@ const SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigi
      FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace \
      WHERE s.nspname = 'contexture' AND c.relkind = 'r'";
 
-/// What the server finds wrong with the tables' files.
+/// Checks the files of the tables; returns a line for each fault.
 pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>, Error> {
     let client = server.get_client().await?;
     let session = ServerSession {
@@ -63,7 +63,7 @@ pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>
     Ok(lines)
 }
 
-/// Has the server tidy up the tables, one by one.
+/// Runs `VACUUM` on the tables, one by one.
 pub(crate) async fn compact_storage(server: &ConnectionPool) -> Result<Compacted, Error> {
     let client = server.get_client().await?;
     let session = ServerSession {
@@ -73,7 +73,7 @@ pub(crate) async fn compact_storage(server: &ConnectionPool) -> Result<Compacted
     let before = session.measure_size().await?;
     for relation in session.list_relations().await? {
         if !relation.is_index {
-            // Names of ours need no quotes.
+            // Our own table names need no quotes.
             let sql = format!("VACUUM contexture.{}", relation.name);
             let done = client.batch_execute(&sql).await;
             done.map_err(|error| from_postgres(error, server.address()))?;
@@ -99,7 +99,7 @@ impl ServerSession<'_> {
         rows.map_err(|error| from_postgres(error, self.server.address()))
     }
 
-    /// The first column.
+    /// Reads the first column of a query.
     async fn query_column<T>(&self, sql: &str, params: Vec<Param>) -> Result<Vec<T>, Error>
     where
         T: for<'r> FromSql<'r>,
@@ -111,7 +111,7 @@ impl ServerSession<'_> {
             .map_err(|fault| self.to_error(fault))
     }
 
-    /// What amcheck, whose functions are in `schema`, finds wrong with one table or index.
+    /// Checks one table or index with amcheck, whose functions are in `schema`.
     async fn verify_relation(
         &self,
         schema: &str,
@@ -131,7 +131,7 @@ impl ServerSession<'_> {
                 let found = found.into_iter().flatten().filter(|line| !line.is_empty());
                 Ok(found.map(|line| format!("{name}: {line}")).collect())
             }
-            // Damage so bad that amcheck cannot go through to the end.
+            // The damage made amcheck itself fail.
             Err(Error::Storage {
                 fault: StorageFault::Corrupt,
                 source,
@@ -167,7 +167,7 @@ impl ServerSession<'_> {
     }
 }
 
-/// An error and what it comes from.
+/// Returns the text of an error's cause, or of the error itself.
 fn error_cause_text(error: &dyn std::error::Error) -> String {
     let cause = error.source();
     cause.map_or_else(|| error.to_string(), ToString::to_string)

@@ -1,9 +1,9 @@
-//! Checking what is stored against itself, page by page.
+//! Verifies the stored rows of a conversation against each other, page by page.
 //!
-//! Each damage is a finding with its place, and the check goes on behind it. A page is read at one
-//! instant. What the server cannot read is a finding of the part it stands in.
+//! Each damage is a finding with its position, and the check continues after it. A page is read
+//! from one snapshot. If the server cannot read a part, that is a finding of the part.
 //!
-//! Not here: repairing (what is damaged is in a backup), and the server's own files (`vacuum`).
+//! Not here: repairing (restore a backup), and the server's own files (`vacuum`).
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use futures_util::TryStreamExt as _;
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
 
-use crate::connection::error::{RowError, is_of_a_column};
+use crate::connection::error::{RowError, is_column_mismatch};
 use crate::connection::params::{Bytea, get_bytes, get_column, get_count, params};
 use crate::connection::transaction::Tx;
 use crate::key_values;
@@ -22,14 +22,14 @@ use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row::{self, columns};
 use crate::rows::path::{NodePosition, SegmentLineage};
 use crate::rows::{response, state};
-use crate::search::index::{self, RULE};
+use crate::search::index::{self, TERMS_COLUMN_VERSION};
 use crate::streams;
 
-/// Rows of a page, and of tables whose rows are large or cost more than one question.
+/// Number of rows of a page, and of tables whose rows are large or need several queries.
 const PAGE: i64 = 500;
 const PAGE_LARGE: i64 = 50;
 
-/// The parts, in order.
+/// Parts of the check, in order.
 const NODES: u8 = 0;
 const SEGMENTS: u8 = 1;
 const ROOTS: u8 = 2;
@@ -39,8 +39,8 @@ const VALUES: u8 = 5;
 const RESPONSES: u8 = 6;
 const NAMES: u8 = 7;
 
-/// Nodes with what must agree with them: from column 21 on their segment, the node before, whether
-/// their state is there, and what search has of them.
+/// Nodes with what must agree with them; from column 21 on: their segment, the node before, whether
+/// their state exists, and their row in the search index.
 const NODE_ROWS: &str = concat!(
     "SELECT ",
     columns!(),
@@ -57,7 +57,7 @@ const NODE_ROWS: &str = concat!(
      ORDER BY n.segment, n.depth LIMIT $4"
 );
 
-/// Segments, each with the one before it and whether the node is there that it follows.
+/// Segments, each with the one before it and whether the node that it follows exists.
 const SEGMENT_ROWS: &str = "SELECT s.segment, s.first_depth, s.ancestors, s.upto, p.first_depth, \
      p.ancestors, p.upto, n.depth IS NOT NULL FROM contexture.segments s \
      LEFT JOIN contexture.segments p ON p.conversation = s.conversation \
@@ -84,8 +84,8 @@ const CHECKPOINT_ROWS: &str = "SELECT c.name, n.depth IS NOT NULL FROM contextur
      LEFT JOIN contexture.nodes n ON n.conversation = c.conversation AND n.node_id = c.node_id \
      WHERE c.conversation = $1 ORDER BY c.name";
 
-/// What the conversation says of itself, and what is there.
-const SUMS: &str = "SELECT (SELECT count(*) FROM contexture.nodes WHERE conversation = $1), \
+/// The actual counts and names of a conversation, to compare with its record.
+const ACTUAL_COUNTS: &str = "SELECT (SELECT count(*) FROM contexture.nodes WHERE conversation = $1), \
      (SELECT count(*) FROM contexture.branches WHERE conversation = $1), \
      EXISTS (SELECT FROM contexture.branches WHERE conversation = $1 AND branch = $4), \
      EXISTS (SELECT FROM contexture.listings l JOIN contexture.details d \
@@ -125,7 +125,7 @@ pub(crate) async fn verify_page(
     Ok(check.page)
 }
 
-/// The page that says that the server cannot read the rest of this part.
+/// Returns the page that reports that the server cannot read the rest of this part.
 pub(crate) fn unreadable_page(
     id: &ConversationId,
     after: Option<VerifyCursor>,
@@ -152,14 +152,15 @@ pub(crate) fn unreadable_page(
     }
 }
 
-/// Before the first row of a part.
+/// Returns the cursor before the first row of a part.
 fn start_of(part: u8) -> VerifyCursor {
     let by_id = matches!(part, BLOBS | RESPONSES);
     let after = if by_id { i64::MIN } else { 0 };
     VerifyCursor { part, after }
 }
 
-/// The place of an id among others, as a number; two that share it are checked twice at worst.
+/// Maps the first half of an id to a number in the same order; ids that share it may be checked
+/// twice.
 fn id_order_key(id: [u8; 16]) -> i64 {
     (u128::from_be_bytes(id) >> 64) as u64 as i64 ^ i64::MIN
 }
@@ -189,9 +190,9 @@ impl PageVerifier<'_, '_> {
                 self.page.findings.push(error);
                 return Ok(());
             }
-            // A column holds what this program does not write.
+            // A column contains what this program does not write.
             Err(RowError::Corrupt(why)) => why,
-            Err(RowError::Sql(error)) if is_of_a_column(&error) => error.to_string(),
+            Err(RowError::Sql(error)) if is_column_mismatch(&error) => error.to_string(),
             Err(fault) => return Err(fault),
         };
         let finding = self.conv.damaged_error(what, position, why);
@@ -219,14 +220,16 @@ impl PageVerifier<'_, '_> {
         Ok((count == PAGE).then_some(last))
     }
 
-    /// Whether all nodes should be known to search.
+    /// Returns whether all nodes of the conversation should be in the search index.
     async fn is_indexed(&self) -> Result<bool, RowError> {
         let row = self.tx.query_row(
             "SELECT terms_version FROM contexture.listings WHERE owner = $1 AND id = $2",
             params![self.conv.owner.as_str(), self.conv.id.as_str()],
         );
         let row = row.await?;
-        row.map_or(Ok(false), |row| Ok(get_column::<i32>(&row, 0)? == RULE))
+        row.map_or(Ok(false), |row| {
+            Ok(get_column::<i32>(&row, 0)? == TERMS_COLUMN_VERSION)
+        })
     }
 
     fn check_node(&self, row: &Row, location: &str, is_indexed: bool) -> Result<(), RowError> {
@@ -265,7 +268,7 @@ impl PageVerifier<'_, '_> {
         }
     }
 
-    /// What is wrong with a node's row in the index of texts.
+    /// Returns what is wrong with a node's row in the search index.
     fn index_damage(
         &self,
         row: &Row,
@@ -276,9 +279,8 @@ impl PageVerifier<'_, '_> {
         if node.redacted_ms.is_some() {
             return Ok(rule.map(|_| "it is redacted, and search still has its words"));
         }
-        if rule != Some(RULE) {
-            // A conversation that is still to be indexed may lack rows, or have those of an older
-            // rule.
+        if rule != Some(TERMS_COLUMN_VERSION) {
+            // A conversation that is not indexed yet may lack rows, or have rows with older terms.
             return Ok(is_indexed.then_some("search does not find it"));
         }
         let stored: Vec<&str> = get_column(row, 29)?;
@@ -394,7 +396,7 @@ impl PageVerifier<'_, '_> {
         Ok(last.filter(|_| rows.len() as i64 == PAGE_LARGE))
     }
 
-    /// All at once: keys are no numbers to go on at.
+    /// Checks all values at once, since a cursor is a number and keys are texts.
     async fn check_values(&mut self) -> Result<Option<i64>, RowError> {
         let tx = self.tx;
         let scope = Bytea::Text(self.conv.id.as_str().into());
@@ -432,7 +434,7 @@ impl PageVerifier<'_, '_> {
             self.tx.query_rows(BRANCH_ROWS, params![conv.key]),
             self.tx.query_rows(CHECKPOINT_ROWS, params![conv.key]),
             self.tx.query_rows(streams::STRAYS, params![conv.key]),
-            self.tx.query_rows(SUMS, recorded),
+            self.tx.query_rows(ACTUAL_COUNTS, recorded),
         )
         .await?;
         self.check_branches(&branches)?;
@@ -452,7 +454,7 @@ impl PageVerifier<'_, '_> {
 
     fn check_branches(&mut self, rows: &[Row]) -> Result<(), RowError> {
         for row in rows {
-            // Null where the head or the segment is not there at all.
+            // Null if the head or the segment is missing.
             let agrees = get_column::<Option<bool>>(row, 1)?.unwrap_or(false);
             let extends = get_column::<Option<bool>>(row, 2)?.unwrap_or(false);
             let found = match (agrees, extends) {
@@ -465,7 +467,7 @@ impl PageVerifier<'_, '_> {
         Ok(())
     }
 
-    /// Compares what the conversation says of itself with the row of [`SUMS`].
+    /// Compares the conversation's record with the row of [`ACTUAL_COUNTS`].
     fn check_sums(&mut self, row: &Row) -> Result<(), RowError> {
         let recorded = [("nodes", self.conv.nodes), ("branches", self.conv.branches)];
         for (index, (what, recorded)) in recorded.into_iter().enumerate() {
@@ -494,7 +496,7 @@ impl PageVerifier<'_, '_> {
         self.record_result(sound, what, location)
     }
 
-    /// The number in the last row's first column, if there may be more rows.
+    /// Returns the number in the last row's first column, if there may be more rows.
     fn last_row_key(&self, rows: &[Row], page: i64) -> Result<Option<i64>, RowError> {
         match rows.last() {
             Some(row) if rows.len() as i64 == page => Ok(Some(get_column::<i32>(row, 0)?.into())),

@@ -25,7 +25,7 @@ pub(crate) struct BranchRow {
     pub(crate) no: i32,
     pub(crate) name: BranchName,
     pub(crate) tip: Tip,
-    /// The segment it may extend; 0: none yet.
+    /// Segment that it extends; 0 if it has none yet.
     pub(crate) segment: i32,
     pub(crate) fence: Fence,
     pub(crate) created_ms: i64,
@@ -150,7 +150,7 @@ pub(crate) async fn checkpoint_node(
     Ok(NodeId::from_bytes(get_bytes(&row, 0)?))
 }
 
-/// A branch without a segment of its own.
+/// Inserts a branch without a segment.
 pub(crate) fn insert_branch(
     tx: &mut Tx<'_>,
     key: [u8; 16],
@@ -180,7 +180,7 @@ pub(crate) fn insert_branch(
     );
 }
 
-/// Moves a branch's head.
+/// Saves a branch's head.
 pub(crate) fn save_head(tx: &mut Tx<'_>, key: [u8; 16], row: &BranchRow) {
     let counter = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
     let tip = &row.tip;
@@ -203,13 +203,13 @@ pub(crate) fn save_head(tx: &mut Tx<'_>, key: [u8; 16], row: &BranchRow) {
     );
 }
 
-/// What the formula for automatic names asks.
+/// A fact that the rule for automatic names needs.
 enum NameQuestion {
     Count(String),
     Exists(BranchName),
 }
 
-/// The name a new branch gets.
+/// Returns the name of a new branch.
 pub(crate) async fn resolve_label(
     tx: &Tx<'_>,
     key: [u8; 16],
@@ -222,7 +222,7 @@ pub(crate) async fn resolve_label(
         }
         BranchLabel::Named(name) => return Ok(name.clone()),
     };
-    // The formula is asked again and again, until all that it asks is known.
+    // The rule is synchronous: it runs again after each fact that it lacked has been read.
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut existing: BTreeMap<BranchName, bool> = BTreeMap::new();
     loop {
@@ -261,7 +261,7 @@ async fn has_branch(tx: &Tx<'_>, key: [u8; 16], name: &BranchName) -> Result<boo
     Ok(row.is_some())
 }
 
-/// Counts the names that equal `base` or begin with `base` and `-v`: these lie between `<base>-v`
+/// Counts the names that equal `base` or begin with `<base>-v`; the latter sort between `<base>-v`
 /// and `<base>-w`.
 async fn count_like(tx: &Tx<'_>, key: [u8; 16], base: &str) -> Result<u64, RowError> {
     let row = tx
@@ -275,7 +275,7 @@ async fn count_like(tx: &Tx<'_>, key: [u8; 16], base: &str) -> Result<u64, RowEr
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// Makes a branch whose name is free; the conversation's row is to be saved afterwards.
+/// Creates a branch whose name is free; the caller must save the conversation's row afterwards.
 pub(crate) fn create_branch(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
@@ -307,7 +307,7 @@ pub(crate) fn create_branch(
     })
 }
 
-/// Where a new branch starts.
+/// Returns the position that a new branch starts from.
 pub(crate) async fn base_tip(tx: &Tx<'_>, key: [u8; 16], new: &NewBranch) -> Result<Tip, RowError> {
     match new.base {
         Some(id) => node_row::load_tip(tx, key, id).await,
@@ -315,7 +315,7 @@ pub(crate) async fn base_tip(tx: &Tx<'_>, key: [u8; 16], new: &NewBranch) -> Res
     }
 }
 
-/// Changes a name.
+/// Changes a branch or a checkpoint.
 pub(crate) async fn change_ref(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -345,7 +345,7 @@ pub(crate) async fn change_ref(
             set_checkpoint(tx, conv, name, *node, at_ms).await?
         }
         RefChange::DeleteCheckpoint(name) => delete_checkpoint(tx, conv, name, at_ms).await?,
-        // The enum may grow before this backend does.
+        // `RefChange` is non-exhaustive.
         other => {
             return Err(
                 Error::invalid_argument("change", format!("{other:?} is not supported")).into(),
@@ -364,8 +364,8 @@ async fn rename_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(tx, conv.key, from).await?;
-    // Asked, though a unique key would refuse it too: the server's refusal would come with the
-    // commit and read as a collision to be repeated.
+    // Checked here, because a violation of the unique key at the commit would count as a collision
+    // and be retried.
     if has_branch(tx, conv.key, to).await? {
         return Err(Error::already_exists(EntityKind::Branch, to).into());
     }
@@ -389,7 +389,7 @@ async fn delete_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let row = get_branch(tx, conv.key, branch).await?;
-    // Deleting the active branch would leave a conversation without a place to go on.
+    // Deleting the active branch would leave the conversation without a place to append.
     if row.no == conv.active_branch {
         rules::check_delete_branch(branch, &row.name)?;
     }
@@ -397,7 +397,8 @@ async fn delete_branch(
         "DELETE FROM contexture.branches WHERE conversation = $1 AND branch = $2",
         params![conv.key, row.no],
     );
-    // Nodes stay: other branches may pass them, and a node id still finds what no branch reaches.
+    // Nodes stay: other branches may share them, and an unreachable node can still be found by its
+    // id.
     conv.branches = conv.branches.saturating_sub(1);
     let branch = branch.clone();
     event::record_event(tx, conv, at_ms, &EventKind::BranchDeleted { branch });
@@ -411,8 +412,7 @@ async fn claim_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(tx, conv.key, branch).await?;
-    // A number that only grows: writers with an older one are refused from now on, without anybody
-    // having to find them.
+    // The fence only grows, so that older writers are refused without having to be known.
     row.fence = Fence(row.fence.0 + 1);
     let fence = row.fence;
     tx.execute_on_commit(
@@ -431,7 +431,7 @@ async fn set_checkpoint(
     node: NodeId,
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
-    // Only to see that the node exists: a checkpoint never points nowhere.
+    // Checks that the node exists: a checkpoint always points to a node.
     node_row::load_tip(tx, conv.key, node).await?;
     tx.execute_on_commit(
         "INSERT INTO contexture.checkpoints (conversation, name, node_id, at_ms) \
@@ -454,7 +454,7 @@ async fn delete_checkpoint(
     name: &CheckpointName,
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
-    // Looked up only to refuse a name that is not there.
+    // Refuses an unknown name.
     checkpoint_node(tx, conv.key, name).await?;
     tx.execute_on_commit(
         "DELETE FROM contexture.checkpoints WHERE conversation = $1 AND name = $2",

@@ -1,4 +1,4 @@
-//! Reading at a place that a branch, a checkpoint or a node names.
+//! Reads at the end of a path that a branch, a checkpoint or a node names.
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{NodeState, PathEnd, PathPage, ReadRequest, StateRequest};
@@ -12,7 +12,7 @@ use crate::rows::{node_row, state};
 
 pub(crate) mod branch;
 
-/// Part of the path to a place.
+/// Reads part of a path.
 pub(crate) async fn read_path(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -23,7 +23,7 @@ pub(crate) async fn read_path(
     node_row::read_path(tx, &conv, &end, request).await
 }
 
-/// The state at a place.
+/// Reads the state at the end of a path.
 pub(crate) async fn read_state(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -34,15 +34,14 @@ pub(crate) async fn read_state(
     state::read_state(tx, &conv, end.root_no, request).await
 }
 
-/// The conversation and the place that `at` names in it.
+/// Reads the conversation's row and resolves the end of a path in it.
 pub(crate) async fn load_path_end(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     at: &PathEnd,
 ) -> Result<(ConversationRow, Tip), RowError> {
-    // The key is computed from owner and id, so the place can be asked for in the flight that loads
-    // the conversation.
+    // The key is computed from owner and id, so both queries go out in one round trip.
     let key = ConversationKey::of(owner, id).into_bytes();
     try_join(
         ConversationRow::load_for_read(tx, owner, id),

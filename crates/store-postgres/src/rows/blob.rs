@@ -11,7 +11,7 @@ use crate::connection::params::{get_column, params};
 use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 
-/// Stores bytes in a conversation, once.
+/// Stores bytes in a conversation, unless they are stored already.
 pub(crate) async fn put_blob(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -22,10 +22,10 @@ pub(crate) async fn put_blob(
     Ok(insert_blob(tx, &conv, bytes))
 }
 
-/// Stores bytes in a locked conversation, once.
+/// Stores bytes in a locked conversation, unless they are stored already.
 pub(crate) fn insert_blob(tx: &mut Tx<'_>, conv: &ConversationRow, bytes: &Arc<[u8]>) -> BlobId {
     let id = BlobId::of(&conv.owner, bytes);
-    // Who stores it again is about to name it.
+    // A blob that is stored again is about to be named by an item, so its mark is cleared.
     tx.execute_on_commit(
         "INSERT INTO contexture.blobs AS old (conversation, blob_id, codec, bytes) \
          VALUES ($1, $2, 0, $3) ON CONFLICT (conversation, blob_id) \
@@ -35,7 +35,7 @@ pub(crate) fn insert_blob(tx: &mut Tx<'_>, conv: &ConversationRow, bytes: &Arc<[
     id
 }
 
-/// Stored bytes, if they are what was stored.
+/// Reads stored bytes and checks them against their id.
 pub(crate) async fn read_blob(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -56,7 +56,7 @@ pub(crate) async fn read_blob(
     Ok(bytes.into())
 }
 
-/// Eight bytes that tell damage: for rows that are not addressed by their hash.
+/// Returns an eight-byte checksum, for rows that are not addressed by their hash.
 pub(crate) fn row_checksum(bytes: &[u8]) -> [u8; 8] {
     let mut check = [0; 8];
     blake3::Hasher::new()

@@ -1,4 +1,4 @@
-//! The row of a conversation that every write begins and ends with.
+//! The row of a conversation, which every write to its tree locks first and saves last.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use crate::connection::error::RowError;
 use crate::connection::params::{get_column, params};
 use crate::connection::transaction::Tx;
 
-/// A conversation's key: what all its rows begin with. It follows from owner and id, so every
-/// statement can name it without a query first, and a statement of another owner names another key.
+/// A conversation's key, the beginning of all its keys. It is derived from owner and id, so no
+/// query is needed to find it, and another owner has another key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConversationKey([u8; 16]);
 
 impl ConversationKey {
     pub(crate) fn of(owner: &Owner, id: &ConversationId) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("contexture 2026 conversation key");
-        // With a separator that neither can hold: "ab" + "c" and "a" + "bc" must be two keys.
+        // The separator occurs in neither: "ab" + "c" and "a" + "bc" must be two keys.
         for part in [owner.as_str(), "\0", id.as_str()] {
             hasher.update(part.as_bytes());
         }
@@ -55,27 +55,27 @@ pub(crate) struct ConversationRow {
     pub(crate) updated_ms: i64,
 }
 
-// An UPDATE rather than SELECT FOR UPDATE: at READ COMMITTED it waits for the writer before, then
-// reads the row that one left, in a single statement.
+// Waits for the writer before and returns the row that it left. The lock of an UPDATE, unlike that
+// of SELECT FOR UPDATE, does not block stream writes, which hold FOR KEY SHARE.
 const LOCK: &str = "UPDATE contexture.conversations SET writes = writes + 1 \
      WHERE conversation = $1 \
      RETURNING active_branch, version, nodes, branches, next_segment, next_branch, next_root, \
      next_event, updated_ms";
 
-const SEE: &str = "SELECT active_branch, version, nodes, branches, next_segment, next_branch, \
+const READ: &str = "SELECT active_branch, version, nodes, branches, next_segment, next_branch, \
      next_root, next_event, updated_ms FROM contexture.conversations WHERE conversation = $1";
 
 const SAVE: &str = "UPDATE contexture.conversations SET active_branch = $2, version = $3, \
      nodes = $4, branches = $5, next_segment = $6, next_branch = $7, next_root = $8, \
      next_event = $9, updated_ms = $10 WHERE conversation = $1";
 
-// Listings carry the time, so that the list of latest conversations is read from its index alone.
+// Listings carry the update time, so that conversations can be listed from one index.
 const SAVE_LISTING: &str =
     "UPDATE contexture.listings SET updated_ms = $3 WHERE owner = $1 AND id = $2";
 
 impl ConversationRow {
-    /// The owner's conversation of that id, for writing: other writes to it wait until the end of
-    /// this transaction, and what is read from here on is what they left.
+    /// Reads and locks the row of the owner's conversation with that id: other writes to its tree
+    /// wait until the end of this transaction, and later queries see what earlier writes left.
     pub(crate) async fn load_for_update(
         tx: &Tx<'_>,
         owner: &Owner,
@@ -85,14 +85,14 @@ impl ConversationRow {
         Self::from_row(tx.query_row(LOCK, params![key]).await?, owner, id)
     }
 
-    /// The owner's conversation of that id, for reading.
+    /// Reads the row of the owner's conversation with that id.
     pub(crate) async fn load_for_read(
         tx: &Tx<'_>,
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Self, RowError> {
         let key = ConversationKey::of(owner, id).into_bytes();
-        Self::from_row(tx.query_row(SEE, params![key]).await?, owner, id)
+        Self::from_row(tx.query_row(READ, params![key]).await?, owner, id)
     }
 
     fn from_row(row: Option<Row>, owner: &Owner, id: &ConversationId) -> Result<Self, RowError> {
@@ -136,7 +136,7 @@ impl ConversationRow {
         );
     }
 
-    /// [`Error::Damaged`] somewhere in this conversation.
+    /// Returns [`Error::Damaged`] for a place in this conversation.
     pub(crate) fn damaged_error(
         &self,
         what: &'static str,
@@ -147,14 +147,14 @@ impl ConversationRow {
     }
 }
 
-/// Takes numbers from a counter of the conversation; gives the first.
+/// Takes `count` numbers from a counter of the conversation; returns the first.
 pub(crate) fn next_number(
     counter: &mut i32,
     count: usize,
     limit: &'static str,
 ) -> Result<i32, Error> {
     let first = *counter;
-    // Checked: a counter that wrapped would give keys that exist.
+    // A counter that wraps around would give keys that exist.
     let next = i32::try_from(count).ok().and_then(|n| first.checked_add(n));
     *counter = next.ok_or(Error::Limit {
         limit,

@@ -13,7 +13,7 @@ use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 
 fn decode_kind(row: &Row) -> Result<Option<EventKind>, RowError> {
     let columns = EventColumns {
-        // What is no code of one byte is unknown like any other.
+        // A code that does not fit one byte is unknown.
         code: u8::try_from(get_column::<i16>(row, 2)?).unwrap_or(u8::MAX),
         name: get_column(row, 3)?,
         other: get_column(row, 6)?,
@@ -23,7 +23,7 @@ fn decode_kind(row: &Row) -> Result<Option<EventKind>, RowError> {
     Ok(columns.to_kind())
 }
 
-/// Records an event; the conversation's row is to be saved afterwards.
+/// Records an event; the caller must save the conversation's row afterwards.
 pub(crate) fn record_event(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
@@ -45,13 +45,12 @@ pub(crate) fn record_event(
             columns.number
         ],
     );
-    // The conversation changes with every event, so its time is set here and the list of latest
-    // conversations cannot lag behind.
+    // The update time is set here, so that no change that records an event can forget it.
     conv.next_event = conv.next_event.saturating_add(1);
     conv.updated_ms = at_ms;
 }
 
-/// The events after number `after`.
+/// Lists the events after number `after`.
 pub(crate) async fn list_events(
     tx: &Tx<'_>,
     owner: &Owner,

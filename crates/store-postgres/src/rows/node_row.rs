@@ -22,10 +22,10 @@ use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::{NodePosition, Stretch, Tip};
 
-/// The codec of an item's bytes: as they are.
+/// Codec of plain bytes.
 const CODEC_PLAIN: i16 = 0;
 
-/// Rows of one statement.
+/// Largest number of rows of one statement.
 const BATCH: usize = 500;
 
 /// The columns that [`decode_node`] and [`decode_undamaged`] read.
@@ -39,7 +39,7 @@ macro_rules! columns {
 
 pub(crate) use columns;
 
-/// Nodes, each with the one before it, column 21.
+/// Selects nodes, each with the id of the one before it in column 21.
 macro_rules! with_parent {
     () => {
         concat!(
@@ -62,12 +62,12 @@ const BY_MESSAGE: &str = concat!(with_parent!(), " AND n.message_id = $2");
 
 const COPIES: &str = concat!(with_parent!(), " AND n.copied_from = $2");
 
-/// The kind is no parameter, so that the planner sees that an index knows all of them.
+/// The kind is no parameter, so that the planner can use the partial index.
 const COMPACTIONS: &str = concat!(with_parent!(), " AND n.kind = 6");
 
 const OF_KIND: &str = concat!(with_parent!(), " AND n.kind = $2");
 
-/// The stretches of a path, oldest first; each is a range of the primary key.
+/// Reads the stretches of a path, oldest first; each is a range of the primary key.
 const SCAN: &str = concat!(
     "SELECT ",
     columns!(),
@@ -105,7 +105,7 @@ pub(crate) fn insert_nodes(
     items: &[NewItem],
 ) {
     let rows: Vec<IndexedItem<'_>> = items.iter().zip(slots.counters).enumerate().collect();
-    // Bounded: a statement of any size would be one message of any size.
+    // Bounded, since a statement is one protocol message.
     for batch in rows.chunks(BATCH) {
         insert_batch(tx, key, slots, batch);
     }
@@ -158,18 +158,18 @@ fn counter_column(batch: &[IndexedItem<'_>], of: impl Fn(&Counters) -> u64) -> V
     counters.map(small_counter).collect()
 }
 
-/// Counters never pass the number of positions, which is below 2³¹.
+/// Converts a counter; none exceeds the number of positions, which is below 2³¹.
 fn small_counter(counter: u64) -> i32 {
     debug_assert!(i32::try_from(counter).is_ok(), "{counter}");
     i32::try_from(counter).unwrap_or(i32::MAX)
 }
 
-/// A fence as a column has it.
+/// Converts a fence to its column.
 pub(crate) fn fence_number(fence: Fence) -> i64 {
     i64::try_from(fence.0).unwrap_or(i64::MAX)
 }
 
-/// The place after a node.
+/// Reads the position after a node.
 pub(crate) async fn load_tip(tx: &Tx<'_>, key: [u8; 16], id: NodeId) -> Result<Tip, RowError> {
     let row = tx
         .query_row(
@@ -185,16 +185,16 @@ pub(crate) async fn load_tip(tx: &Tx<'_>, key: [u8; 16], id: NodeId) -> Result<T
     Tip::from_row(&row, 0, Some(id))
 }
 
-/// What an append must know of a stored node.
+/// Facts that an append needs of a stored node.
 pub(crate) struct ExistingNode {
     content_hash: ContentHash,
     redacted: bool,
     pub(crate) position: NodePosition,
-    /// The position before it on its path.
+    /// Position before it on its path.
     before: NodePosition,
 }
 
-/// Those of these nodes that exist.
+/// Reads those of these nodes that exist.
 pub(crate) async fn find_existing_nodes(
     tx: &Tx<'_>,
     key: [u8; 16],
@@ -234,9 +234,9 @@ pub(crate) async fn find_existing_nodes(
     Ok(known)
 }
 
-/// What is stored under the items' ids, for recognising repetitions.
+/// Returns what is stored under the items' ids, to recognise repetitions.
 ///
-/// Of a node's parent only this is told: whether it is the item before it.
+/// A parent is only given if it is the item before; that is all that replay detection compares.
 pub(crate) fn stored_items(
     items: &[NewItem],
     known: &BTreeMap<NodeId, ExistingNode>,
@@ -254,7 +254,7 @@ pub(crate) fn stored_items(
     stored
 }
 
-/// Those of these messages that have a node on the path that anybody may see.
+/// Returns those of these messages that have a node with an audience on the path.
 pub(crate) async fn messages_on_path(
     tx: &Tx<'_>,
     key: [u8; 16],
@@ -284,7 +284,7 @@ pub(crate) async fn messages_on_path(
     Ok(found)
 }
 
-/// Part of the path to `end`.
+/// Reads part of the path to `end`.
 pub(crate) async fn read_path(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -312,7 +312,7 @@ pub(crate) async fn read_path(
     })
 }
 
-/// Reads the nodes of these depths, oldest first; at least one is asked for.
+/// Reads the nodes of these depths, oldest first; `from` must not exceed `to`.
 async fn scan_path(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -320,7 +320,7 @@ async fn scan_path(
     from: i32,
     to: i32,
 ) -> Result<Vec<Arc<Node>>, RowError> {
-    // One depth more, for the first node's parent.
+    // One depth more, for the parent of the first node.
     let mut path = end.load_stretches(tx, conv.key, from.max(2) - 1).await?;
     let before = path.last().filter(|_| from > 1).map(|oldest| NodePosition {
         segment: oldest.segment,
@@ -343,7 +343,7 @@ async fn scan_path(
     Ok(nodes.into_iter().map(Arc::new).collect())
 }
 
-/// Reads the nodes of stretches that begin at depth `from`; the first one has no parent yet.
+/// Reads the nodes of stretches that begin at depth `from`; the first node gets no parent yet.
 async fn scan_stretches(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -362,7 +362,7 @@ async fn scan_stretches(
     while let Some(row) = rows.try_next().await? {
         let before = nodes.last().map(|node| (node.id, node.depth));
         let node = decode_node(conv, &row, before.map(|(id, _)| id))?;
-        // A row that is missing in between would make the next one the child of a wrong node.
+        // After a missing row, the next one would get the wrong parent.
         if node.depth != before.map_or(from.unsigned_abs().into(), |(_, depth)| depth + 1) {
             let position = format!("depth {}", node.depth);
             return Err(conv
@@ -393,7 +393,7 @@ async fn id_by_position(
         .transpose()
 }
 
-/// Nodes wherever they stand.
+/// Finds nodes anywhere in the tree.
 pub(crate) async fn find_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -474,7 +474,7 @@ async fn by_message(
     Ok(found)
 }
 
-/// The nodes that a statement reads, by depth and then by id.
+/// Reads the nodes of a statement, by depth and then by id.
 async fn query_nodes(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -488,13 +488,13 @@ async fn query_nodes(
     Ok(found)
 }
 
-/// A node read without its neighbours.
+/// Decodes a node from a row that has its parent in column 21.
 fn decode_single(conv: &ConversationRow, row: &Row) -> Result<Arc<Node>, RowError> {
     let before = get_bytes_or_null(row, 21)?.map(NodeId::from_bytes);
     decode_node(conv, row, before).map(Arc::new)
 }
 
-/// A row as a node without its parent; `None` if it is damaged.
+/// Decodes a row as a node without its parent; returns `None` if it is damaged.
 pub(crate) fn decode_undamaged(row: &Row) -> Result<Option<Node>, RowError> {
     match decode_or(|_, why| Error::invalid_argument("node", why), row, None) {
         Ok(node) => Ok(Some(node)),
@@ -512,8 +512,8 @@ fn decode_node(
     decode_or(damaged, row, parent)
 }
 
-/// Reads a row and checks that its bytes are those that were written. What is damaged is said of
-/// its depth.
+/// Decodes a row and checks its item against its hash; `damaged` makes the error from the depth and
+/// the reason.
 pub(crate) fn decode_or(
     damaged: impl Fn(u64, &str) -> Error,
     row: &Row,

@@ -1,7 +1,7 @@
-//! Positions and paths.
+//! Positions of nodes, segments, and the stretches that a path consists of.
 //!
-//! A path is found by walking segments, never nodes, and most segments name all that come before
-//! them.
+//! A path is found by walking segments, never nodes, and a segment names up to 64 of those before
+//! it.
 
 use contexture_ir::NodeId;
 use contexture_store::rules::Counters;
@@ -11,17 +11,17 @@ use crate::connection::error::{RowError, corrupt_error};
 use crate::connection::params::{get_column, get_count, params};
 use crate::connection::transaction::Tx;
 
-/// So many of the segments before it are named by a segment.
+/// Largest number of earlier segments that a segment names.
 const NEAR: usize = 64;
 
-/// A node's place in its conversation. Depth 0 is before the first node.
+/// A node's position in its conversation. Depth 0 is before the first node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodePosition {
     pub(crate) segment: i32,
     pub(crate) depth: i32,
 }
 
-/// What a segment knows of the path to it.
+/// First depth of a segment, and the segments before it on its path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentLineage {
     first_depth: i32,
@@ -29,8 +29,8 @@ pub(crate) struct SegmentLineage {
     ancestors: Vec<NodePosition>,
 }
 
-/// A position that nodes can follow, with what they inherit: a head, any node, or the beginning of an
-/// empty path.
+/// A position that nodes can be appended to, with what they inherit: a head, any node, or the
+/// beginning of an empty path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tip {
     pub(crate) position: NodePosition,
@@ -72,14 +72,14 @@ impl SegmentLineage {
         };
         let follows = ancestors.first().map_or(0, |last| last.depth);
         for &ancestor in &ancestors {
-            // What falls comes to an end.
+            // Falling numbers make every walk end.
             if ancestor.segment >= before.segment || ancestor.depth >= before.depth {
                 return Err(broken());
             }
             before = ancestor;
         }
-        // Both lists have one length, the nearest ancestor ends right before this segment begins,
-        // and nothing ends at zero: else a path would have gaps.
+        // Both lists have one length, the nearest ancestor ends right before this segment, and no
+        // number is zero; otherwise the path would have gaps.
         let is_sound = segments.len() == depths.len()
             && follows.checked_add(1) == Some(first_depth)
             && before.segment > 0
@@ -93,18 +93,18 @@ impl SegmentLineage {
         })
     }
 
-    /// The position it follows; `None`: the path begins here.
+    /// Returns the position before the segment; `None` if the path begins with it.
     pub(crate) fn parent_position(&self) -> Option<NodePosition> {
         self.ancestors.first().copied()
     }
 
-    /// The line of a segment that begins after this position.
+    /// Returns the lineage of a segment that begins after this position.
     pub(crate) fn child_lineage(&self, position: NodePosition) -> Self {
         let mut ancestors = Vec::new();
         if position.segment != 0 {
             ancestors.push(position);
-            // Bounded: with a fork at every node the lists would otherwise grow with the square of
-            // the depth. Longer paths are read in several steps.
+            // Bounded, because with a fork at every node the lists would grow with the square of
+            // the depth. Longer paths take several queries.
             ancestors.extend(self.ancestors.iter().take(NEAR - 1));
         }
         Self {
@@ -140,7 +140,8 @@ impl Tip {
         })
     }
 
-    /// The stretches of the path to here that cover depths `from` and later, last first.
+    /// Returns the stretches of the path to here that cover depths `from` and later, in descending
+    /// order.
     pub(crate) async fn load_stretches(
         &self,
         tx: &Tx<'_>,
@@ -157,14 +158,14 @@ impl Tip {
                     from: from.max(before.depth + 1),
                     to: here.depth,
                 });
-                // What is asked for begins on this segment; ancestors further back are not needed.
+                // The wanted range begins on this segment, so earlier ancestors are not needed.
                 if before.depth < from {
                     return Ok(found);
                 }
                 here = *before;
             }
             if line.ancestors.len() < NEAR {
-                // There is nothing before the last: the path begins on it.
+                // The list is complete: the path begins on its last segment.
                 found.push(Stretch {
                     segment: here.segment,
                     from,
@@ -172,14 +173,14 @@ impl Tip {
                 });
                 return Ok(found);
             }
-            // One more query for each 64 forks on a path; most conversations need none.
+            // One more query for each 64 segments of a path; most paths need none.
             line = load_lineage(tx, key, here.segment).await?;
         }
         Ok(found)
     }
 }
 
-/// Whether `position` is on a path that was read from its beginning.
+/// Returns whether `position` is on a path whose stretches were all loaded.
 pub(crate) fn is_on_path(path: &[Stretch], position: NodePosition) -> bool {
     let on = path.iter().find(|on| on.segment == position.segment);
     on.is_some_and(|on| (on.from..=on.to).contains(&position.depth))
@@ -201,7 +202,7 @@ async fn load_lineage(
     SegmentLineage::from_row(&row, 0, segment)
 }
 
-/// Records a segment that begins after `tip`, and gives the line of what is on it.
+/// Inserts a segment that begins after `tip`; returns its lineage.
 pub(crate) fn insert_segment(
     tx: &mut Tx<'_>,
     key: [u8; 16],

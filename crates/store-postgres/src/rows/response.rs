@@ -15,7 +15,7 @@ use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 use crate::rows::node_row;
 use crate::rows::path::{NodePosition, Tip};
 
-/// Stores the record of a new answer.
+/// Stores the record of a new response.
 pub(crate) async fn insert_response(
     tx: &mut Tx<'_>,
     conv: &ConversationRow,
@@ -53,14 +53,14 @@ pub(crate) async fn insert_response(
     Ok(())
 }
 
-/// What a record is read from.
+/// Columns of a record.
 macro_rules! columns {
     () => {
         "r.response_id, r.base_node, r.status, r.model, r.usage, r.inputs, r.finished_ms"
     };
 }
 
-/// The records of a conversation, by id, each with whether the node is there that it was computed from.
+/// Reads the records of a conversation by id, each with whether its base exists.
 pub(crate) const VERIFY: &str = concat!(
     "SELECT ",
     columns!(),
@@ -82,7 +82,7 @@ pub(crate) fn verify_response(conv: &ConversationRow, row: &Row) -> Result<(), R
     }
 }
 
-/// The record of an answer.
+/// Reads the record of a response.
 pub(crate) async fn load_response(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -138,7 +138,7 @@ pub(crate) async fn remove_inputs(
     };
     let positions: Vec<(i32, i32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
     let mut gone: Vec<ResponseId> = Vec::new();
-    // What is on one segment shares its path.
+    // Responses with bases on one segment share its path, so it is loaded once for all of them.
     for answers in load_answers_with_inputs(tx, conv, first).await?.values() {
         let Some((_, base, _)) = answers.iter().max_by_key(|(depth, _, _)| *depth) else {
             continue;
@@ -161,10 +161,10 @@ pub(crate) async fn remove_inputs(
     Ok(())
 }
 
-/// The depth of an answer's base, the base, and the answer.
+/// Depth of a response's base, the base, and the response.
 type AnswerBase = (i32, NodeId, ResponseId);
 
-/// Answers whose inputs are there and whose base is at this depth or below, by its segment.
+/// Reads the responses that have inputs and a base at this depth or deeper, grouped by its segment.
 async fn load_answers_with_inputs(
     tx: &Tx<'_>,
     conv: &ConversationRow,

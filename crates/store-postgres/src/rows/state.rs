@@ -14,16 +14,16 @@ use crate::connection::transaction::Tx;
 use crate::rows::blob::row_checksum;
 use crate::rows::conversation_row::{ConversationRow, next_number};
 
-/// A root with what is needed to store the next one.
+/// A root, and what is needed to store the next one.
 #[derive(Default)]
 pub(crate) struct LoadedRoot {
     pub(crate) root: StateRoot,
     number: i32,
-    /// The whole root behind it and the bytes of differences since; `None` for the empty root.
+    /// Number of the last full root, and the bytes of differences since; `None` for the empty root.
     whole: Option<(i32, usize)>,
 }
 
-/// Reads a root: its last whole record and the differences after it.
+/// Reads a root: its last full record and the differences after it.
 pub(crate) async fn load_root(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -36,8 +36,8 @@ pub(crate) async fn load_root(
     decode_chain(conv, root_no, &rows)
 }
 
-/// The records from a root back to the last whole one. Between the two may be differences that lead
-/// to other roots; they are few.
+/// Reads the records from a root back to the last full one. A few of them may belong to other roots
+/// with the same full record.
 const CHAIN: &str = "SELECT r.root_no, r.base, r.whole_no, r.since_whole, r.body_check, r.body \
      FROM contexture.roots wanted JOIN contexture.roots r \
      ON r.conversation = wanted.conversation AND r.whole_no = wanted.whole_no \
@@ -56,7 +56,7 @@ fn decode_chain(
     for row in rows {
         let number: i32 = get_column(row, 0)?;
         if next != Some(number) {
-            // On the way to another root.
+            // Belongs to another root.
             continue;
         }
         let body: &[u8] = get_column(row, 5)?;
@@ -87,7 +87,7 @@ fn decode_chain(
     })
 }
 
-/// Stores what a patch made of a root; gives the new root's number.
+/// Stores the root that a patch made of another one; returns its number.
 pub(crate) fn store_root(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
@@ -103,7 +103,7 @@ pub(crate) fn store_root(
     // Each value once, though several entries may have it.
     let values: BTreeMap<ContentHash, Arc<[u8]>> = merged.values.into_iter().collect();
     let (hashes, values): (Vec<_>, Vec<_>) = values.into_iter().unzip();
-    // A value that was redacted and is now written again is a new value.
+    // A redacted value that is written again is stored again.
     tx.execute_on_commit(
         "INSERT INTO contexture.state_values AS old (conversation, hash, codec, value) \
          SELECT $1, added.hash, 0, added.value FROM unnest($2, $3) AS added (hash, value) \
@@ -132,7 +132,7 @@ pub(crate) fn store_root(
     Ok(number)
 }
 
-/// The state of a root.
+/// Reads the state of a root.
 pub(crate) async fn read_state(
     tx: &Tx<'_>,
     conv: &ConversationRow,
@@ -156,7 +156,7 @@ pub(crate) async fn read_state(
     Ok(NodeState { root, values })
 }
 
-/// Values by hash, `None` for those that were redacted; without those that are damaged.
+/// Reads values by hash, `None` for redacted ones; damaged ones are left out.
 pub(crate) async fn load_values(
     tx: &Tx<'_>,
     conv: &ConversationRow,

@@ -1,10 +1,10 @@
-//! The index of texts: the terms of each node, and the steps that catch up with missing ones.
+//! The full-text index: the terms of each node, and the steps that index missing nodes.
 //!
-//! Each node has a row with the terms of its text beside it, written in the transaction that
-//! appends it; so has every conversation that was made with this rule. Others are caught up with
-//! before they are searched, in short transactions.
+//! Each node has a row with the terms of its text, written in the transaction that appends the
+//! node. Conversations of older versions may lack rows or have older terms; they are indexed before
+//! they are searched, in short transactions.
 //!
-//! Removed terms leave the server's files when it vacuums the table, as removed items do.
+//! Removed terms stay in the table's files until a vacuum, like removed items.
 //!
 //! Not here: searching.
 
@@ -20,39 +20,40 @@ use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 use crate::rows::node_row::{self, columns};
 use crate::rows::path::NodePosition;
 
-/// [`BEHIND`] and the index it uses name the version.
+/// Fails to compile when the version changes, because [`UNINDEXED`] and its index name it.
 const _: () = assert!(
     rules::TERMS_VERSION == 1,
     "another rule needs a migration that makes the index listings_behind anew"
 );
 
-/// The version, as columns have it.
-pub(crate) const RULE: i32 = rules::TERMS_VERSION.cast_signed();
+/// Version of the terms, as its column has it.
+pub(crate) const TERMS_COLUMN_VERSION: i32 = rules::TERMS_VERSION.cast_signed();
 
-/// What a `tsvector` can hold, in bytes, less some for what we add. With more, a text is proposed
-/// to every query.
+/// Largest size of a text's terms in bytes, below the limit of a `tsvector`. A text with more is
+/// proposed to every query.
 const VECTOR_BYTES: usize = (1 << 20) - 1024;
 
-/// Proposes a text to every query. Like the other terms of ours it begins with what no term of a
-/// text has.
-pub(crate) const ANY: &str = "@any";
+/// Term of texts that are proposed to every query. It begins with a character that no term of a
+/// text has, like the other internal terms.
+pub(crate) const MATCH_ALL_TERM: &str = "@any";
 
-/// Rows of one statement.
+/// Largest number of rows of one statement.
 const BATCH: usize = 500;
 
-/// What one step of catching up reads at most: nodes, and about so many bytes of items.
+/// Largest number of nodes that one step of indexing reads, and approximate number of bytes of
+/// items.
 const STEP_NODES: i64 = 500;
 const STEP_BYTES: usize = 8 << 20;
 
-/// Conversations that are caught up with before looking for others.
+/// Largest number of conversations that are looked up at once to be indexed.
 const STEP_CONVERSATIONS: i64 = 100;
 
-/// Whatever a scope leaves open is null.
-const BEHIND: &str = "SELECT owner, id FROM contexture.listings \
+/// Conversations that are not indexed with these terms; a null parameter is no condition.
+const UNINDEXED: &str = "SELECT owner, id FROM contexture.listings \
      WHERE terms_version <> 1 AND ($1 IS NULL OR owner = $1) AND ($2 IS NULL OR id = $2) \
      AND ($3 IS NULL OR resource = $3) LIMIT $4";
 
-/// Nodes without terms of this rule.
+/// Nodes without these terms.
 const MISSING: &str = concat!(
     "SELECT ",
     columns!(),
@@ -62,14 +63,14 @@ const MISSING: &str = concat!(
      ORDER BY n.segment, n.depth LIMIT $5"
 );
 
-/// A conversation that is to be caught up with.
+/// A conversation that must be indexed.
 #[derive(Debug)]
 pub(crate) struct UnindexedConversation {
     owner: Owner,
     id: ConversationId,
 }
 
-/// What is written of a node.
+/// Index row of a node.
 struct IndexEntry {
     position: NodePosition,
     created_ms: i64,
@@ -78,10 +79,10 @@ struct IndexEntry {
     terms: String,
 }
 
-/// The term of everything that an owner has.
+/// Returns the term of all nodes of an owner.
 pub(crate) fn owner_term(owner: &Owner) -> String {
-    // The owner as a term of each node, so that the index itself narrows a search to the owner. A
-    // collision of the short hash only proposes more; the join decides.
+    // With the owner as a term, the index itself narrows a search to the owner. A collision of the
+    // short hash only proposes more; the join decides.
     let mut hasher = blake3::Hasher::new_derive_key("contexture 2026 owner term");
     hasher.update(owner.as_str().as_bytes());
     let mut hash = [0; 8];
@@ -89,34 +90,34 @@ pub(crate) fn owner_term(owner: &Owner) -> String {
     format!("@o{:016x}", u64::from_be_bytes(hash))
 }
 
-/// The term of everything in a conversation.
+/// Returns the term of all nodes of a conversation.
 pub(crate) fn conversation_term(key: [u8; 16]) -> String {
     format!("@c{:016x}", u128::from_be_bytes(key) >> 64)
 }
 
-/// What each node of a conversation has beside its own terms.
+/// Returns the terms that each node of a conversation has besides those of its text.
 pub(crate) fn scope_terms(conv: &ConversationRow) -> Vec<String> {
     vec![conversation_term(conv.key), owner_term(&conv.owner)]
 }
 
-/// The terms of each item, separated by spaces.
+/// Returns the terms of each item, separated by spaces.
 pub(crate) fn item_terms(request: &AppendRequest) -> Vec<String> {
     let items = request.items.iter();
     items.map(|item| terms_of(&item.json)).collect()
 }
 
-/// The terms of an item, separated by spaces.
+/// Returns the terms of an item, separated by spaces.
 pub(crate) fn terms_of(json: &str) -> String {
     let terms = rules::index_terms(&rules::searchable_text(json));
     match terms.len() {
         0..=VECTOR_BYTES => terms,
-        // The server would refuse the whole append over one long text. Proposed to every query, the
-        // text is still found: the rules judge it.
-        _ => ANY.to_owned(),
+        // The server would refuse the whole append because of one long text. Proposed to every
+        // query, the text can still be found, since the rules examine it.
+        _ => MATCH_ALL_TERM.to_owned(),
     }
 }
 
-/// Indexes items that are being appended behind `after`.
+/// Indexes items that are being appended after `after`.
 pub(crate) fn index_items(
     tx: &mut Tx<'_>,
     conv: &ConversationRow,
@@ -144,8 +145,8 @@ fn insert_entries(tx: &mut Tx<'_>, conv: &ConversationRow, entries: &[IndexEntry
             };
         }
         tx.execute_on_commit(
-            // Arrays instead of rows of parameters: one statement for a batch, whatever its size.
-            // An upsert, since catching up meets rows of an older rule.
+            // One array per column, so that a batch of any size is one statement. An upsert, since
+            // rows with older terms may exist.
             "INSERT INTO contexture.terms (conversation, rule, segment, depth, created_ms, kind, \
              audience, terms) SELECT $1, $2, added.segment, added.depth, added.created_ms, \
              added.kind, added.audience, \
@@ -156,7 +157,7 @@ fn insert_entries(tx: &mut Tx<'_>, conv: &ConversationRow, entries: &[IndexEntry
              DO UPDATE SET rule = excluded.rule, terms = excluded.terms",
             params![
                 conv.key,
-                RULE,
+                TERMS_COLUMN_VERSION,
                 scopes.clone(),
                 column!(|entry| entry.position.segment),
                 column!(|entry| entry.position.depth),
@@ -177,7 +178,7 @@ pub(crate) fn remove_terms(tx: &mut Tx<'_>, key: [u8; 16], position: NodePositio
     );
 }
 
-/// Conversations that are to be caught up with: some, unless there are none.
+/// Finds some conversations that must be indexed; none if all are.
 pub(crate) async fn find_unindexed(
     tx: &Tx<'_>,
     owner: Option<&Owner>,
@@ -186,7 +187,7 @@ pub(crate) async fn find_unindexed(
 ) -> Result<Vec<UnindexedConversation>, RowError> {
     let rows = tx
         .query_rows(
-            BEHIND,
+            UNINDEXED,
             params![
                 owner.map(Owner::as_str),
                 id.map(ConversationId::as_str),
@@ -205,7 +206,7 @@ pub(crate) async fn find_unindexed(
     conversations.collect()
 }
 
-/// Indexes some of the nodes behind `after` that have no terms yet; gives where to go on.
+/// Indexes some of the nodes after `after` that are not indexed; returns where to continue.
 pub(crate) async fn index_step(
     tx: &mut Tx<'_>,
     conversation: &UnindexedConversation,
@@ -224,12 +225,12 @@ pub(crate) async fn index_step(
         return Ok(Some(last.position));
     }
     if after != NodePosition::default() {
-        // Meanwhile an older version of this program may have appended further ahead.
+        // Start again: an older version of this program may have appended before `after` meanwhile.
         return Ok(Some(NodePosition::default()));
     }
     tx.execute_on_commit(
         "UPDATE contexture.listings SET terms_version = $3 WHERE owner = $1 AND id = $2",
-        params![owner.as_str(), id.as_str(), RULE],
+        params![owner.as_str(), id.as_str(), TERMS_COLUMN_VERSION],
     );
     Ok(None)
 }
@@ -239,11 +240,18 @@ async fn load_missing_entries(
     key: [u8; 16],
     after: NodePosition,
 ) -> Result<Vec<IndexEntry>, RowError> {
-    let params = params![key, after.segment, after.depth, RULE, STEP_NODES];
+    let params = params![
+        key,
+        after.segment,
+        after.depth,
+        TERMS_COLUMN_VERSION,
+        STEP_NODES
+    ];
     let mut rows = std::pin::pin!(tx.query_stream(MISSING, params).await?);
     let mut entries = Vec::new();
     let mut bytes = 0;
-    // Streamed, so that a page of large items is not all in memory before the limit is noticed.
+    // Streamed, so that a page of large items is not completely in memory before the limit is
+    // noticed.
     while bytes < STEP_BYTES
         && let Some(row) = rows.try_next().await?
     {
@@ -257,8 +265,7 @@ async fn load_missing_entries(
             created_ms: get_column(&row, 8)?,
             kind: get_column(&row, 5)?,
             audience: get_column(&row, 7)?,
-            // A damaged node gets an empty row: without one it would be found missing again in
-            // every step.
+            // A damaged node gets an empty row; otherwise every step would find it again.
             terms: node.map_or_else(String::new, |node: Node| terms_of(&node.json)),
         });
     }

@@ -1,8 +1,8 @@
-//! Searching texts: reads the nodes that the index proposes and lets the shared rules rank them.
+//! Full-text search: reads the nodes that the index proposes and lets the shared rules rank them.
 //!
-//! The index gives places, the newest by their nodes' time first, at most as many as are judged.
+//! The index proposes nodes in descending order of their time, one more than the rules examine.
 //!
-//! Not here: how terms come into the index.
+//! Not here: filling the index.
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::rules::{IndexCondition, Ranking, SearchCandidate};
@@ -19,18 +19,18 @@ use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row::{self, columns};
 use crate::rows::path::{NodePosition, Stretch};
 use crate::search::index::{
-    ANY, UnindexedConversation, conversation_term, find_unindexed, owner_term,
+    MATCH_ALL_TERM, UnindexedConversation, conversation_term, find_unindexed, owner_term,
 };
 
 pub(crate) mod index;
 
-/// Nodes that are asked for at once.
+/// Number of nodes to read at once.
 const BATCH: usize = 200;
 
-/// A user sees the node.
+/// Bit of an audience that includes the user.
 const SHOWN: i16 = 0b10;
 
-/// What is asked of every row, parameters 1 to 5.
+/// Conditions on every index row, parameters 1 to 5.
 macro_rules! asked {
     () => {
         "t.terms @@ $1::tsquery AND (cardinality($2) = 0 OR t.kind = ANY ($2)) \
@@ -39,7 +39,7 @@ macro_rules! asked {
     };
 }
 
-/// In one conversation; where the path is null, on all of them.
+/// Proposals in one conversation; a null path stands for all its paths.
 const IN_CONVERSATION: &str = concat!(
     "SELECT t.conversation, t.segment, t.depth FROM contexture.terms t \
      WHERE t.conversation = $7 AND ",
@@ -50,8 +50,8 @@ const IN_CONVERSATION: &str = concat!(
      ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// In all of an owner, of one resource or of all. `OFFSET 0` has the index asked once, and not for
-/// each conversation.
+/// Proposals of an owner, of one resource or of all. `OFFSET 0` makes the planner scan the index
+/// once and not for each conversation.
 const OF_OWNER: &str = concat!(
     "SELECT t.conversation, t.segment, t.depth, l.id \
      FROM (SELECT conversation, segment, depth, created_ms FROM contexture.terms t WHERE ",
@@ -61,8 +61,8 @@ const OF_OWNER: &str = concat!(
      ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// How many nodes of one conversation have what is asked by each of `$1`, up to `$2`; where the path
-/// is null, on all of them.
+/// Counts the nodes of one conversation that match each query of `$1`, up to `$2`; a null path
+/// stands for all its paths.
 const COUNT_IN_CONVERSATION: &str = "SELECT (SELECT count(*) FROM (SELECT FROM contexture.terms t \
      WHERE t.conversation = $3 AND t.terms @@ asked.query::tsquery \
      AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
@@ -70,15 +70,15 @@ const COUNT_IN_CONVERSATION: &str = "SELECT (SELECT count(*) FROM (SELECT FROM c
      AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) \
      FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
 
-/// The same in all of an owner, of one resource or of all.
+/// Counts the same for an owner, of one resource or of all.
 const COUNT_OF_OWNER: &str = "SELECT (SELECT count(*) FROM (SELECT \
      FROM contexture.terms t JOIN contexture.listings l ON l.conversation = t.conversation \
      WHERE t.terms @@ asked.query::tsquery \
      AND l.owner = $3 AND ($4 IS NULL OR l.resource = $4) LIMIT $2) AS counted) \
      FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
 
-/// The nodes at some places; column 21 says which place. `LIMIT 1` has each looked up by its key: else
-/// the server may read the whole table once for all of them.
+/// Reads the nodes at some positions; column 21 is the index of the position. `LIMIT 1` makes the
+/// planner look up each by its key instead of scanning the table.
 const AT: &str = concat!(
     "SELECT ",
     columns!(),
@@ -90,7 +90,7 @@ const AT: &str = concat!(
      ORDER BY at.place"
 );
 
-/// Where to look, found out before anything is looked for.
+/// Conversation or owner to search, resolved before the search.
 enum SearchArea {
     Conversation(ConversationRow, Option<Vec<Stretch>>),
     Owner(Option<String>),
@@ -103,7 +103,7 @@ struct ProposedNode {
     position: NodePosition,
 }
 
-/// Searches; or not, because these conversations must be caught up with first.
+/// Searches, or returns conversations that have to be indexed first.
 pub(crate) async fn search_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -118,8 +118,8 @@ pub(crate) async fn search_nodes(
     };
     let unindexed = find_unindexed(tx, Some(owner), id, resource);
     let (area, unindexed) = try_join(resolve_scope(tx, owner, &request.scope), unindexed).await?;
-    // A search never answers from half an index: what is missing is indexed first, by the caller,
-    // in transactions that may write.
+    // A search never uses an incomplete index: the caller first indexes what is missing, in
+    // transactions that may write.
     if !unindexed.is_empty() {
         return Ok(Err(unindexed));
     }
@@ -127,8 +127,7 @@ pub(crate) async fn search_nodes(
     let counts = count_alternatives(tx, owner, &area, &ranking).await?;
     ranking.set_counts(&counts);
     if !ranking.index_alternatives().is_empty() {
-        // All within one REPEATABLE READ transaction: counts, proposals and nodes are of one
-        // instant.
+        // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
         let proposed = propose_nodes(tx, owner, &area, request, &ranking).await?;
         examine_nodes(tx, &proposed, &mut ranking).await?;
     }
@@ -154,7 +153,7 @@ async fn resolve_scope(
     })
 }
 
-/// How often stands what is to be counted.
+/// Counts how many nodes match each phrase.
 async fn count_alternatives(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -165,8 +164,7 @@ async fn count_alternatives(
     if alternatives.is_empty() {
         return Ok(Vec::new());
     }
-    // Counting stops at the limit: above it a term is frequent, and how frequent does not change
-    // the order.
+    // Counting stops at the limit, above which the exact frequency does not change the result.
     let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
     let query_params = |scope: &str| {
         let each = alternatives.iter();
@@ -198,7 +196,7 @@ fn resource_param(resource: Option<&str>) -> Option<Bytea> {
     resource.map(|name| Bytea::Text(name.into()))
 }
 
-/// A path's stretches in columns.
+/// Converts a path's stretches to columns.
 fn path_params(path: Option<&[Stretch]>) -> Vec<Param> {
     let column = |of: fn(&Stretch) -> i32| -> Option<Vec<i32>> {
         path.map(|path| path.iter().map(of).collect())
@@ -210,7 +208,7 @@ fn path_params(path: Option<&[Stretch]>) -> Vec<Param> {
     ]
 }
 
-/// What the index proposes: one more at most than is judged.
+/// Reads what the index proposes: at most one more than the ranking examines.
 async fn propose_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -244,8 +242,8 @@ async fn propose_nodes(
 
 /// Parameters 1 to 6 of [`IN_CONVERSATION`] and [`OF_OWNER`].
 fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking) -> Vec<Param> {
-    // Filters are columns of the index rows, so that what is filtered out does not count against
-    // the limit of examined nodes.
+    // Filters are columns of the index rows, so nodes that they exclude do not count against the
+    // limit of examined nodes.
     let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
     let audience = match request.hidden {
         HiddenContent::LeaveOut => SHOWN,
@@ -258,7 +256,7 @@ fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking) -> Vec<
         audience,
         request.since_ms,
         request.before_ms,
-        // One more than is judged tells that older matches were left out.
+        // One extra row shows that older matches were left out.
         limit.saturating_add(1)
     ]
 }
@@ -274,8 +272,8 @@ fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<Propo
     })
 }
 
-/// The alternatives in the server's own language. Terms have no quotes and no backslashes, so none can
-/// end one.
+/// Builds the `tsquery` of the alternatives. Terms contain no quotes and no backslashes, so none
+/// can end the string.
 fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> String {
     let conditions = |alternative: &Vec<IndexCondition<'_>>| {
         let conditions = alternative.iter().map(|condition| {
@@ -287,17 +285,20 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
     let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
     // The scope is a term like others, so that the index intersects it with the query instead of
     // reading the matches of every owner.
-    format!("'{scope}' & ({} | '{ANY}')", alternatives.join(" | "))
+    format!(
+        "'{scope}' & ({} | '{MATCH_ALL_TERM}')",
+        alternatives.join(" | ")
+    )
 }
 
-/// Reads and judges places until there is enough. What is damaged is not found; whoever reads it is
-/// told.
+/// Reads and examines nodes until the ranking stops. A damaged node is skipped; reading it reports
+/// the damage.
 async fn examine_nodes(
     tx: &Tx<'_>,
     proposed: &[ProposedNode],
     ranking: &mut Ranking,
 ) -> Result<(), RowError> {
-    // In batches, since the ranking mostly has enough after the first.
+    // In batches, so that nodes beyond the ranking's byte limit are not read.
     for batch in proposed.chunks(BATCH) {
         macro_rules! column {
             (|$place:ident| $value:expr) => {

@@ -1,6 +1,6 @@
-//! [`Maintenance`] on PostgreSQL: the calls.
+//! [`Maintenance`] on PostgreSQL: the calls of the contract.
 //!
-//! Copying is not offered: the server's own programs copy it, whole and at one instant.
+//! Backups are not offered: the server has its own programs for them.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ impl Maintenance for PostgresStore {
                 Box::pin(verify::verify_page(tx, owner, id, after))
             })
             .await;
-        // A row that cannot even be decoded ends the statement. It is what a check is to report, so
-        // it becomes a finding.
+        // A row that cannot even be decoded ends the statement. The check must report it, so it
+        // becomes a finding.
         match page {
             Err(
                 error @ Error::Storage {
@@ -71,8 +71,8 @@ impl Maintenance for PostgresStore {
             })
             .await?;
         self.server
-            // A second transaction: looking for names reads the whole conversation, and must not
-            // hold its lock for as long.
+            // A second transaction, since looking for names reads the whole conversation and must
+            // not hold its lock.
             .run_transaction(Access::Write, |tx| {
                 Box::pin(blob_gc::remove_unnamed_blobs(
                     tx, owner, id, &unnamed, request,

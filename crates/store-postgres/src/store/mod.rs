@@ -73,17 +73,17 @@ impl PostgresStore {
 
     /// Opens the database at `address`.
     ///
-    /// Deletions that were interrupted go on in the background from here on, with one connection;
-    /// what fails of it is tried again at the next opening.
+    /// Interrupted deletions continue in the background, on one connection. If that fails, it is
+    /// tried again after the next interrupted deletion or the next opening.
     pub async fn open_with(address: &str, options: PostgresOptions) -> Result<Self, Error> {
         let server = Arc::new(ConnectionPool::new(
             DatabaseAddress::parse(address)?,
             &options,
         )?);
-        // Only checked: several processes of different versions may open one database, and none may
-        // change it under another.
+        // Only checked, never migrated: processes of different versions may use one database, and
+        // none may change it under another.
         schema::check_schema_version(&server).await?;
-        // Started asleep; without pending deletions no connection is taken for it.
+        // Started asleep; without pending deletions it takes no connection.
         let deletions = DeletionTask::start(Arc::clone(&server));
         if deletion_task::find_pending(&server).await?.is_some() {
             deletions.wake();
@@ -96,7 +96,7 @@ impl PostgresStore {
         })
     }
 
-    /// Where the database is: host, port and name.
+    /// Returns the address of the database: host, port and name.
     #[must_use]
     pub fn address(&self) -> &Path {
         self.server.address()
@@ -182,7 +182,7 @@ impl Store for PostgresStore {
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
-        // Also if the answer is lost or nobody waits for it any more.
+        // Wakes the deletion task even if this call is dropped or its outcome is unknown.
         let unfinished = self.deletions.wake_on_drop();
         let hidden = self.server.run_transaction(Access::Write, |tx| {
             Box::pin(deletion::mark_deleted(tx, owner, id))
@@ -209,7 +209,7 @@ impl Store for PostgresStore {
         rules::check_append(id, &request, &self.limits)?;
         let terms = index::item_terms(&request);
         let _wake = self.signals.wake_conversation(owner, id);
-        // Without items nothing would tell a repetition.
+        // Without items, a repetition could not be recognised.
         let access = match request.items.is_empty() {
             true => Access::Write,
             false => Access::WriteIdempotent,

@@ -1,4 +1,4 @@
-//! [`PostgresStore`] searches, and catches up with what is not indexed yet.
+//! Searches of [`PostgresStore`], and indexing of what is not indexed yet.
 //!
 //! Not here: statements.
 
@@ -16,16 +16,16 @@ use crate::search::index::{self, UnindexedConversation};
 use crate::store::PostgresStore;
 
 impl PostgresStore {
-    /// Indexes the texts of conversations that were written before their texts could be searched,
-    /// or by a version of this program that cut them into other terms.
+    /// Indexes the texts of conversations that were written before texts could be searched, or with
+    /// other terms.
     ///
-    /// Searching does the same for what it searches, and waits for it; after a migration of a large
-    /// database this is better done at once. It may run beside everything else, in steps of some
-    /// milliseconds, and goes on where it was interrupted.
+    /// A search does the same for its scope, and waits for it; after a migration of a large
+    /// database, call this instead. It runs in steps of some milliseconds beside other calls, and
+    /// continues after an interruption.
     ///
     /// # Errors
     ///
-    /// The server's; what was indexed stays indexed.
+    /// Errors of the server; what was indexed stays indexed.
     pub async fn index_texts(&self) -> Result<(), Error> {
         loop {
             let unindexed = self
@@ -42,18 +42,18 @@ impl PostgresStore {
     }
 
     async fn catch_up(&self, unindexed: &[UnindexedConversation]) -> Result<(), Error> {
-        // One conversation after the other: a step locks its row, and appends to it wait for a step
+        // One conversation after another: a step locks its row, so appends to it wait for one step
         // at most.
         for conversation in unindexed {
             let mut next = Some(NodePosition::default());
             while let Some(after) = next {
-                // Indexing a node again gives the same row, so a step whose outcome is unknown may
-                // simply run again.
+                // Indexing a node again writes the same row, so a step with an unknown outcome may
+                // run again.
                 let step = self.server.run_transaction(Access::WriteIdempotent, |tx| {
                     Box::pin(index::index_step(tx, conversation, after))
                 });
                 next = match step.await {
-                    // Deleted meanwhile.
+                    // The conversation was deleted meanwhile.
                     Err(Error::NotFound { .. }) => None,
                     next => next?,
                 };

@@ -1,8 +1,8 @@
-//! [`PostgresStore`] keeps streams: each call a transaction, and who is woken.
+//! [`Streams`] on PostgreSQL: each call is a transaction that wakes readers.
 //!
-//! Only readers of this process are woken; those of others look again from time to time.
+//! Only readers of this process are woken; those of others poll.
 //!
-//! Not here: what stands in the rows.
+//! Not here: the rows.
 
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, StreamId};

@@ -1,10 +1,10 @@
-//! Streams: the records of running answers and their chunks.
+//! Streams as rows: the records of running responses and their chunks.
 //!
-//! A write to a stream holds the stream's row, and the conversation's only against its deletion: so
-//! answers that run side by side do not wait for each other, nor for what is appended to the tree.
-//! Opening and whatever else concerns several streams holds the conversation's row.
+//! A write to a stream locks the stream's row, and the conversation's row only against deletion. So
+//! concurrent responses wait neither for each other nor for appends to the tree. Opening a stream,
+//! and whatever else concerns several streams, locks the conversation's row.
 //!
-//! Not here: who is woken.
+//! Not here: waking readers.
 
 use std::sync::Arc;
 
@@ -31,8 +31,7 @@ const ONE: &str = "SELECT stream, epoch, status, cancel, first_chunk, next_chunk
      opened_ms, updated_ms, message FROM contexture.streams \
      WHERE conversation = $1 AND stream = $2";
 
-// FOR UPDATE in the order of epochs, like every lock of several rows here: two calls that lock the
-// same rows cannot wait for each other.
+// Rows are locked in the order of epochs, so that two such calls cannot deadlock.
 const HOLD_ALL: &str = "SELECT stream, epoch, status, cancel, first_chunk, next_chunk, size, \
      opened_ms, updated_ms, message FROM contexture.streams \
      WHERE conversation = $1 ORDER BY epoch FOR UPDATE";
@@ -66,7 +65,7 @@ fn decode_stream(row: &Row) -> Result<StreamRecord, RowError> {
     })
 }
 
-/// Writes the row of a stream that is there or not.
+/// Inserts or updates the row of a stream.
 fn save_stream(tx: &mut Tx<'_>, key: [u8; 16], stream: &StreamRecord) {
     let (status, message) = rules::stream_end_columns(stream.end.as_ref());
     tx.execute_on_commit(
@@ -96,7 +95,7 @@ fn to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Stored epochs are below 2^31.
+/// Converts an epoch; stored ones are below 2^31.
 fn epoch_no(epoch: StreamEpoch) -> i32 {
     i32::try_from(epoch.0).unwrap_or(i32::MAX)
 }
@@ -106,14 +105,13 @@ fn require_stream(row: Option<Row>, stream: StreamId) -> Result<StreamRecord, Ro
     decode_stream(&row)
 }
 
-/// The conversation goes on to exist until the end of the transaction.
+/// Locks the conversation against deletion until the end of the transaction.
 async fn lock_conversation_shared(
     tx: &Tx<'_>,
     id: &ConversationId,
     key: [u8; 16],
 ) -> Result<(), RowError> {
-    // FOR KEY SHARE: it keeps the conversation from being deleted, and does not wait for appends,
-    // which update the row without its key.
+    // FOR KEY SHARE prevents a deletion and does not wait for appends, which do not update the key.
     let row = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1 FOR KEY SHARE",
         params![key],
@@ -122,7 +120,7 @@ async fn lock_conversation_shared(
     row.await?.map(drop).ok_or_else(|| none().into())
 }
 
-/// The stream, for writing: other writes to it wait until the end of this transaction.
+/// Locks and reads a stream: other writes to it wait until the end of this transaction.
 async fn lock_stream(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -131,13 +129,12 @@ async fn lock_stream(
 ) -> Result<([u8; 16], StreamRecord), RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
     let row = tx.query_row(HOLD, params![key, stream]);
-    // Chunks lock their stream only, so a running answer does not wait for appends to its
-    // conversation.
+    // Both locks are requested in one round trip.
     let ((), row) = try_join(lock_conversation_shared(tx, id, key), row).await?;
     Ok((key, require_stream(row, stream)?))
 }
 
-/// The streams of a conversation, the latest opened last.
+/// Lists the streams of a conversation, the most recently opened last.
 pub(crate) async fn list_streams(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -159,7 +156,7 @@ pub(crate) async fn open_stream(
 ) -> Result<StreamOpened, RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
     // Epochs are counted in the conversation's row: a stream that is deleted and opened again never
-    // gets an epoch twice, or cursors of old readers would fit its new chunks.
+    // reuses one, or cursors of old readers would match its new chunks.
     let epoch = tx.query_row(
         "UPDATE contexture.conversations SET next_epoch = next_epoch + 1 \
          WHERE conversation = $1 RETURNING next_epoch - 1",
@@ -180,7 +177,7 @@ pub(crate) async fn open_stream(
     for gone in &replaced.surplus {
         remove_stream(tx, key, gone);
     }
-    // The chunks of the old epoch go; the row is written over below.
+    // The chunks of the old epoch are removed; the row is overwritten below.
     if let Some(before) = &replaced.before {
         remove_chunks(tx, key, before.epoch);
     }
@@ -228,7 +225,7 @@ pub(crate) async fn append_chunks(
     Ok(stream)
 }
 
-/// Inserts chunks at the end of a stream and counts them in its record, which is still to be saved.
+/// Inserts chunks at the end of a stream and counts them in its record, which the caller must save.
 fn insert_chunks(tx: &mut Tx<'_>, key: [u8; 16], stream: &mut StreamRecord, new: &[Arc<[u8]>]) {
     let (mut seqs, mut checks) = (Vec::new(), Vec::new());
     for chunk in new {
@@ -258,7 +255,7 @@ pub(crate) async fn finish_stream(
     Ok(stream)
 }
 
-/// Asks the writer to stop.
+/// Asks the stream's writer to stop.
 pub(crate) async fn cancel_stream(
     tx: &mut Tx<'_>,
     owner: &Owner,
@@ -273,7 +270,8 @@ pub(crate) async fn cancel_stream(
     Ok(stream)
 }
 
-/// The answer is in the tree: its chunks go. The conversation is locked.
+/// Completes a stream whose response is in the tree, and removes its chunks; the conversation is
+/// locked.
 pub(crate) async fn complete_stream(
     tx: &mut Tx<'_>,
     conv: &ConversationRow,
@@ -289,7 +287,7 @@ pub(crate) async fn complete_stream(
     Ok(())
 }
 
-/// Chunks from a place on.
+/// Reads chunks from a cursor on.
 pub(crate) async fn read_chunks(
     tx: &Tx<'_>,
     owner: &Owner,
@@ -326,13 +324,13 @@ pub(crate) async fn delete_stream(
     id: &ConversationId,
     stream: StreamId,
 ) -> Result<(), RowError> {
-    // Locked like any write, so that a chunk cannot be appended while the stream goes.
+    // Locked like any write, so that no chunk can be appended during the deletion.
     let (key, stream) = lock_stream(tx, owner, id, stream).await?;
     remove_stream(tx, key, &stream);
     Ok(())
 }
 
-/// Deletes all that have ended. The conversation is locked.
+/// Deletes all streams that have ended; the conversation is locked.
 pub(crate) async fn remove_ended_streams(
     tx: &mut Tx<'_>,
     conv: &ConversationRow,
@@ -361,14 +359,14 @@ fn remove_chunks(tx: &mut Tx<'_>, key: [u8; 16], epoch: StreamEpoch) {
     );
 }
 
-/// Streams behind an epoch, each with the next epoch that is given.
+/// Reads the streams after an epoch, each with the conversation's next epoch.
 pub(crate) const VERIFY: &str = "SELECT s.stream, s.epoch, s.status, s.cancel, s.first_chunk, \
      s.next_chunk, s.size, s.opened_ms, s.updated_ms, s.message, c.next_epoch \
      FROM contexture.streams s JOIN contexture.conversations c \
      ON c.conversation = s.conversation \
      WHERE s.conversation = $1 AND s.epoch > $2 ORDER BY s.epoch LIMIT $3";
 
-/// Epochs that have chunks and no stream.
+/// Epochs that have chunks but no stream.
 pub(crate) const STRAYS: &str = "SELECT DISTINCT k.epoch FROM contexture.stream_chunks k \
      WHERE k.conversation = $1 AND NOT EXISTS (SELECT FROM contexture.streams s \
      WHERE s.conversation = k.conversation AND s.epoch = k.epoch) ORDER BY k.epoch";
@@ -384,15 +382,14 @@ pub(crate) async fn verify_stream(
     let damaged =
         |location: String, why: &str| RowError::from(conv.damaged_error("stream", location, why));
     let damaged_stream = |why| damaged(format!("epoch {epoch}"), why);
-    // Column 10 is the conversation's next epoch. One that is not below it would be given out a
-    // second time.
+    // Column 10 is the conversation's next epoch. An epoch that is not below it would be given out
+    // again.
     if epoch_no(epoch) >= get_column(row, 10)? {
         return Err(damaged_stream("its epoch was never given"));
     }
     let params = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
     let mut rows = std::pin::pin!(tx.query_stream(CHUNKS, params).await?);
-    // All chunks of the epoch are read, and must be exactly those from the first to the next that
-    // the record counts.
+    // The chunks of the epoch must be exactly those that the record counts.
     let (mut next, mut size) = (stream.first, 0);
     while let Some(row) = rows.try_next().await? {
         let seq = u64::try_from(get_column::<i64>(&row, 0)?).unwrap_or(u64::MAX);
@@ -413,7 +410,7 @@ pub(crate) async fn verify_stream(
     }
 }
 
-/// The chunks of these numbers, if they are what was stored.
+/// Decodes the chunks with these numbers and checks their bytes.
 fn decode_chunks(
     id: &ConversationId,
     epoch: StreamEpoch,
@@ -439,7 +436,8 @@ fn decode_chunks(
     Ok(chunks)
 }
 
-/// Tells damage: another chunk's bytes do not pass in this one's place.
+/// Computes the checksum of a chunk with its number, so that chunks cannot be swapped within a
+/// stream.
 fn chunk_checksum(seq: u64, chunk: &[u8]) -> [u8; 8] {
     blob::row_checksum(&[&seq.to_le_bytes(), chunk].concat())
 }

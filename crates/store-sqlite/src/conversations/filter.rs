@@ -1,6 +1,7 @@
 //! Conversation filters as SQL over the attribute table.
 //!
-//! What a filter means is `contexture_store::rules::matches_filter`; every key and value is bound.
+//! `contexture_store::rules::matches_filter` defines what a filter means; every key and value is
+//! bound.
 
 use contexture_ir::{Owner, Raw};
 use contexture_store::rules::filter_attributes;
@@ -10,16 +11,16 @@ use rusqlite::{Connection, params};
 
 use crate::error::RowError;
 
-/// A condition being written.
+/// An SQL condition under construction.
 #[derive(Debug, Default)]
 pub(crate) struct ListCondition {
     pub(crate) sql: String,
-    /// What its question marks stand for, in order.
+    /// Values of its question marks, in order.
     pub(crate) bound: Vec<Value>,
 }
 
 impl ListCondition {
-    /// What a list asks for, of rows of `conversations c`; all but the title's text.
+    /// Builds the condition of a list on rows of `conversations c`, without the title's text.
     pub(crate) fn from_list(owner: &Owner, list: &ListConversations) -> Self {
         let mut all = Self::default();
         all.push_sql("c.owner = ?", [owner.as_str().to_owned().into()]);
@@ -106,10 +107,10 @@ fn to_sql_value(value: &MetadataValue) -> Value {
     }
 }
 
-/// The code of fields that are there and compare with nothing.
+/// Code of fields that exist and compare with nothing.
 const OTHER: u8 = 4;
 
-/// Makes the attribute table follow a conversation's metadata.
+/// Replaces a conversation's rows in the attribute table by those of its metadata.
 pub(crate) fn save_attributes(
     conn: &Connection,
     no: u32,
@@ -126,8 +127,8 @@ pub(crate) fn save_attributes(
     Ok(())
 }
 
-/// Fills the table for a database that has metadata and no attributes yet. Metadata that cannot be
-/// read is left as it is: reading the conversation will name it.
+/// Fills the table for a database that has metadata and no attributes yet. Unreadable metadata is
+/// skipped: reading the conversation will report it.
 pub(crate) fn fill_attributes(conn: &Connection) -> Result<(), RowError> {
     let mut statement = conn.prepare("SELECT conversation_no, metadata FROM metadata")?;
     let mut rows = statement.query([])?;

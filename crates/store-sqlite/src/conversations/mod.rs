@@ -18,7 +18,7 @@ pub(crate) mod filter;
 /// Conversation numbers are the upper half of a positive 64-bit key.
 const MAX_CONVERSATIONS: i64 = (1 << 31) - 1;
 
-/// Makes a conversation with its branch `main`.
+/// Creates a conversation with its branch `main`.
 pub(crate) fn create_conversation(
     conn: &Connection,
     owner: &Owner,
@@ -30,8 +30,8 @@ pub(crate) fn create_conversation(
     if exists {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
-    // Values in the scope of the earlier conversation are found by its id, so a new one would see
-    // them until they are removed.
+    // Values in a conversation's scope are found by its id, so a new conversation would see those
+    // of a deleted one until they are removed.
     check_free(conn, owner, new.id.as_str())?;
     conn.prepare_cached(
         "INSERT INTO conversations (owner, id, resource, title, version, active_branch, nodes, \
@@ -45,8 +45,8 @@ pub(crate) fn create_conversation(
         new.title,
         new.created_ms
     ])?;
-    // The number is the upper half of the keys of all rows. The row that was just inserted is
-    // rolled back with the call.
+    // The number is the upper half of the keys of all rows. On an error the inserted row is rolled
+    // back.
     if conn.last_insert_rowid() > MAX_CONVERSATIONS {
         return Err(Error::Limit {
             limit: "conversations",
@@ -108,12 +108,12 @@ pub(crate) fn list_conversations(
     while let Some(row) = rows.next()? {
         if let Some(text) = &list.title {
             let title: Option<String> = row.get(1)?;
-            // Compared before the record is decoded: of a filtered list most rows are passed over.
+            // Compared before the record is decoded: most rows of a filtered list are skipped.
             if !rules::title_contains(title.as_deref(), text) {
                 continue;
             }
         }
-        // One row more than the page tells whether there is a next page, without counting.
+        // One extra row shows that there is a next page, without counting.
         if conversations.len() == limit {
             next = ConversationCursor::after_last(&conversations);
             break;
@@ -177,8 +177,8 @@ pub(crate) fn update_conversation(
 }
 
 fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), RowError> {
-    // Attributes are the parts of metadata that filters compare, one row each, so that a filter
-    // need not parse the JSON of every conversation.
+    // Attributes are the metadata fields that filters can test, one row each, so that a filter need
+    // not parse the JSON of every conversation.
     save_attributes(conn, no, metadata)?;
     if metadata.is_empty() {
         conn.prepare_cached("DELETE FROM metadata WHERE conversation_no = ?")?
@@ -192,7 +192,8 @@ fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), 
     Ok(())
 }
 
-/// Refuses to make a conversation while the rows of another of that id are being removed.
+/// Refuses to create a conversation while the rows of a deleted one with the same id are being
+/// removed.
 fn check_free(conn: &Connection, owner: &Owner, id: &str) -> Result<(), RowError> {
     let pending = conn
         .prepare_cached("SELECT 1 FROM deletions WHERE owner = ? AND id = ?")?

@@ -1,7 +1,7 @@
 //! Copies the database to a file while it is written to.
 //!
-//! The copy is made by one reading transaction, so it is what was there at one instant, and writers
-//! do not wait. It gets its name only once it is whole and on the disk. Not here: restoring, which is
+//! The copy is made by one read transaction, so it is a snapshot of one instant, and writers do not
+//! wait. It gets its final name only once it is complete and synced. Not here: restoring, which is
 //! opening the copy.
 
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ pub(crate) fn back_up(conn: &Connection, to: &Path) -> Result<BackedUp, RowError
         Ok(file.metadata()?.len())
     };
     let bytes = written().map_err(|error| file_error(&part.path, error))?;
-    // Unlike a rename, a link never takes the place of a file that came meanwhile.
+    // Unlike a rename, a hard link never replaces a file that was created meanwhile.
     fs::hard_link(&part.path, to).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => file_exists_error(to),
         _ => file_error(to, error),
@@ -36,7 +36,7 @@ pub(crate) fn back_up(conn: &Connection, to: &Path) -> Result<BackedUp, RowError
     if let Some(directory) = to.parent().filter(|parent| !parent.as_os_str().is_empty())
         && let Ok(directory) = File::open(directory)
     {
-        // Not every system lets a directory be synced; the copy is whole all the same.
+        // Not every system can sync a directory; the copy is complete in any case.
         let _ = directory.sync_all();
     }
     Ok(BackedUp { bytes })
@@ -44,7 +44,7 @@ pub(crate) fn back_up(conn: &Connection, to: &Path) -> Result<BackedUp, RowError
 
 fn copy_database(conn: &Connection, to: &Path) -> rusqlite::Result<()> {
     let mut copy = Connection::open(to)?;
-    // Nobody else knows the file, and one that is not whole is removed.
+    // No journal and no syncs: nobody else uses the file, and a partial one is removed.
     copy.pragma_update(None, "synchronous", "off")?;
     copy.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(()))?;
     let step = Backup::new(conn, &mut copy)?.step(-1)?;
@@ -55,7 +55,7 @@ fn copy_database(conn: &Connection, to: &Path) -> rusqlite::Result<()> {
     copy.close().map_err(|(_, error)| error)
 }
 
-/// A file beside the one that is to be; removed in the end, whatever became of it.
+/// Temporary file beside the target; removed on drop, whether the backup succeeded or not.
 struct PartialBackup {
     path: PathBuf,
 }

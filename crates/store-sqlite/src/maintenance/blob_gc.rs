@@ -1,11 +1,11 @@
 //! Garbage collection of blobs that nothing in their conversation names any more.
 //!
-//! A blob is stored before the item that names it, so one without a name may still be waiting for
-//! its item. Collecting is therefore done in two passes: a blob is first marked with the time since
-//! which it is unnamed, and removed by a later call once that is longer ago than the grace period.
+//! A blob may be stored before the item that names it, so an unnamed one may still get its item.
+//! Collecting therefore takes two passes: a blob is first marked with the time since which it is
+//! unnamed, and removed by a later call after the grace period.
 //!
-//! Looking for names reads every item, which takes long, so it is done by a reader. The writer only
-//! checks that nothing was appended since and removes rows.
+//! Finding the names reads every item, which takes long, so it runs in a read transaction. The
+//! writer only checks that nothing was appended since and removes rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +52,7 @@ pub(crate) fn find_unnamed_blobs(
         let no: i64 = row.get(1)?;
         blobs.insert(BlobId::from_bytes(row.get(0)?), (no, unneeded));
     }
-    // Reading every item of a conversation is the expensive part; without blobs there is nothing to
-    // look for.
+    // Without blobs, the items need not be read.
     if !blobs.is_empty() {
         for name in collect_blob_names(conn, conv)? {
             blobs.remove(&name);
@@ -65,7 +64,8 @@ pub(crate) fn find_unnamed_blobs(
     })
 }
 
-/// Every blob that an item or a state value names or is. What cannot be read may name any.
+/// Collects the ids of all blobs that an item or a state value names or is stored as. An unreadable
+/// row is an error, since it could name any blob.
 fn collect_blob_names(
     conn: &Connection,
     conv: &ConversationRow,
@@ -86,11 +86,11 @@ fn collect_blob_names(
             };
             let stored = row.get_ref(1)?.as_blob()?;
             let plain = codec::decode_bytes(row.get(0)?, stored).map_err(damaged)?;
-            // Any text that looks like an id keeps its blob: keeping one too many costs space,
+            // Any text that looks like an id protects its blob: keeping one too many costs space,
             // removing one too many loses data.
             names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&plain)));
             if sql == values {
-                // A larger value is a blob, and may name others.
+                // A large value is stored as a blob, and may name others.
                 if let Some(id) = row.get::<_, Option<[u8; 16]>>(3)?.map(BlobId::from_bytes) {
                     let value = blob::read_blob(conn, conv, id)?;
                     names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&value)));
@@ -109,15 +109,14 @@ pub(crate) fn remove_unnamed_blobs(
     unnamed: &UnnamedBlobs,
     request: CollectRequest,
 ) -> Result<Collected, RowError> {
-    // Every append records an event. If none came since the reader looked, no new item can name one
-    // of these blobs.
+    // Every append records an event. Without a new one, no new item can name any of these blobs.
     if conv.next_event != unnamed.next_event {
         return Err(Error::Busy {
             why: "the conversation was written to meanwhile".to_owned(),
         }
         .into());
     }
-    // A clock was set back: their time begins anew.
+    // A mark in the future means that the clock was set back: the grace period starts again.
     conn.prepare_cached(
         "UPDATE blobs SET unnamed_ms = NULL WHERE conversation_no = ? AND unnamed_ms IS NOT NULL \
          AND unnamed_ms > ?",
@@ -138,20 +137,20 @@ pub(crate) fn remove_unnamed_blobs(
     Ok(collected)
 }
 
-/// Whether a blob has been unnamed for the grace period.
+/// Returns whether a blob has been unnamed for the grace period.
 fn is_due(blob: &UnnamedBlob, request: CollectRequest) -> bool {
     blob.since_ms
         .is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms)
 }
 
-/// Records since when a blob is unnamed, where that is not recorded yet.
+/// Records the time since which a blob is unnamed, unless it is recorded already.
 fn mark_unnamed(conn: &Connection, no: i64, now_ms: i64) -> Result<(), RowError> {
     conn.prepare_cached("UPDATE blobs SET unnamed_ms = ? WHERE no = ? AND unnamed_ms IS NULL")?
         .execute(params![now_ms, no])?;
     Ok(())
 }
 
-/// Removes a blob, unless it was stored again since the reader saw it: then it has no mark any more.
+/// Removes a blob, unless it was stored again since the reader saw it, which clears its mark.
 fn remove_blob(conn: &Connection, no: i64, blob: &UnnamedBlob) -> Result<bool, RowError> {
     let removed = conn
         .prepare_cached("DELETE FROM blobs WHERE no = ? AND unnamed_ms = ?")?

@@ -1,8 +1,8 @@
 //! Deletes conversations and erases owners in bounded steps.
 //!
-//! A conversation that is deleted leaves `conversations` at once, so nothing finds it any more; its
-//! number waits in `deletions` until all its rows are gone. Each step is a short transaction of its
-//! own, so other writers come in between and an interrupted deletion goes on where it was.
+//! A deleted conversation leaves `conversations` at once, so nothing finds it any more; its number
+//! stays in `deletions` until all its rows are removed. Each step is a short transaction of its
+//! own, so other writers run in between and an interrupted deletion continues later.
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{EraseScope, Erased};
@@ -12,13 +12,13 @@ use crate::error::RowError;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::key_range;
 
-/// What one step removes at most: rows, and about so many bytes of content.
+/// Largest number of rows that one step removes, and approximate number of bytes.
 const STEP_ROWS: usize = 1000;
 const STEP_BYTES: i64 = 8 << 20;
-/// Conversations that one step hides.
+/// Largest number of conversations that one step hides.
 const STEP_CONVERSATIONS: u32 = 100;
 
-/// Tables whose keys begin with the conversation's number, and the size of a row's content.
+/// Tables whose keys begin with the conversation's number, with the size of a row's content.
 const BY_KEY: [(&str, &str); 8] = [
     ("nodes", "length(item)"),
     ("segments", "0"),
@@ -30,7 +30,8 @@ const BY_KEY: [(&str, &str); 8] = [
     ("streams", "0"),
 ];
 
-/// Tables with the conversation's number in a column, their key, and the size of a row's content.
+/// Tables with the conversation's number in a column, with their key and the size of a row's
+/// content.
 const BY_COLUMN: [(&str, &str, &str); 7] = [
     ("metadata", "conversation_no", "0"),
     ("attributes", "conversation_no, key", "0"),
@@ -49,15 +50,15 @@ const BY_COLUMN: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// What a step did.
+/// Result of one step of a deletion.
 pub(crate) struct DeletionStep {
-    /// Values outside the tree that it removed.
+    /// Number of values outside the tree that the step removed.
     pub(crate) entries: u64,
     /// Whether rows are left.
     pub(crate) more: bool,
 }
 
-/// Hides a conversation from readers; gives its number.
+/// Hides a conversation from readers; returns its number.
 pub(crate) fn mark_deleted(
     conn: &Connection,
     owner: &Owner,
@@ -69,8 +70,8 @@ pub(crate) fn mark_deleted(
 }
 
 fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), RowError> {
-    // Noted before the row goes, in one transaction: a crash between the two would leave rows that
-    // nothing finds again.
+    // In one transaction with the removal of the row, so that a crash leaves no rows that nothing
+    // finds.
     conn.prepare_cached("INSERT INTO deletions VALUES (?, ?, ?)")?
         .execute(params![no, owner.as_str(), id])?;
     conn.prepare_cached("DELETE FROM conversations WHERE no = ?")?
@@ -78,8 +79,8 @@ fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), R
     Ok(())
 }
 
-/// One step of any deletion that was interrupted.
-pub(crate) fn step_any(conn: &Connection) -> Result<DeletionStep, RowError> {
+/// Takes one step of any unfinished deletion.
+pub(crate) fn take_pending_step(conn: &Connection) -> Result<DeletionStep, RowError> {
     let pending: Option<u32> = conn
         .prepare_cached("SELECT conversation_no FROM deletions LIMIT 1")?
         .query_row([], |row| row.get(0))
@@ -97,7 +98,7 @@ pub(crate) fn step_any(conn: &Connection) -> Result<DeletionStep, RowError> {
     })
 }
 
-/// One step of deleting the rows of a conversation.
+/// Takes one step of deleting the rows of a conversation.
 pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, RowError> {
     let names: Option<(String, String)> = conn
         .prepare_cached("SELECT owner, id FROM deletions WHERE conversation_no = ?")?
@@ -110,7 +111,7 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
         });
     };
     let mut budget = DeletionBudget::for_step();
-    // First of all, since a new conversation of the same id would see them.
+    // First, because a new conversation with the same id would see them.
     let entries = budget.delete_rows(
         conn,
         "key_values",
@@ -120,8 +121,7 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
         &[&owner, &id],
     )?;
     delete_conversation_rows(conn, no, &mut budget)?;
-    // The note is removed by the step that finds nothing left to do within its budget, never
-    // earlier.
+    // The entry is removed by the step that finishes within its budget.
     let more = budget.is_spent();
     if !more {
         conn.prepare_cached("DELETE FROM deletions WHERE conversation_no = ?")?
@@ -136,8 +136,7 @@ fn delete_conversation_rows(
     no: u32,
     budget: &mut DeletionBudget,
 ) -> Result<(), RowError> {
-    // Large tables first. Once the budget is spent every further delete returns at once, and the
-    // next step goes on with the rest.
+    // Once the budget is spent, every further call returns at once; the next step does the rest.
     let (first, last) = key_range(no);
     for (table, size) in BY_KEY {
         budget.delete_rows(
@@ -155,7 +154,7 @@ fn delete_conversation_rows(
     Ok(())
 }
 
-/// One step of erasing everything of an owner or a resource.
+/// Takes one step of erasing everything of an owner or a resource.
 pub(crate) fn erase_step(
     conn: &Connection,
     owner: &Owner,
@@ -172,9 +171,8 @@ pub(crate) fn erase_step(
             more: true,
         });
     }
-    // Conversations are hidden first and their rows removed by later steps: what was to be erased is
-    // unreadable as early as possible.
-    let conversations = mark_some(conn, owner, scope)?;
+    // All conversations are hidden before values are removed, so that they become unreadable early.
+    let conversations = hide_conversations(conn, owner, scope)?;
     if conversations > 0 {
         return Ok(Erased {
             conversations,
@@ -185,7 +183,7 @@ pub(crate) fn erase_step(
     delete_entries(conn, owner, scope)
 }
 
-/// Deletes values of an owner or a resource, once it has no conversation any more.
+/// Deletes values of an owner or a resource, once it has no conversations left.
 fn delete_entries(
     conn: &Connection,
     owner: &Owner,
@@ -209,7 +207,11 @@ fn delete_entries(
     })
 }
 
-fn mark_some(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<u64, RowError> {
+fn hide_conversations(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &EraseScope,
+) -> Result<u64, RowError> {
     let (condition, resource) = match scope {
         EraseScope::Owner => ("", None),
         EraseScope::Resource(name) => ("AND resource = ?3", Some(name)),
@@ -229,7 +231,7 @@ fn mark_some(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<u64
     Ok(found.len() as u64)
 }
 
-/// What a step may still remove.
+/// Rows and bytes that a step may still remove.
 struct DeletionBudget {
     rows: usize,
     bytes: i64,
@@ -243,14 +245,14 @@ impl DeletionBudget {
         }
     }
 
-    /// Whether rows may be left. A step that ends exactly at its limit says so too; the next one
-    /// finds nothing.
+    /// Returns whether rows may be left. After a step that ends exactly at its limit, the next one
+    /// may find nothing.
     fn is_spent(&self) -> bool {
         self.rows == 0 || self.bytes <= 0
     }
 
-    /// Deletes rows of `table` as far as the budget reaches, and gives how many. The last row may
-    /// exceed the bytes, so that a large one goes at all.
+    /// Deletes rows of `table` within the budget; returns their number. The last row may exceed the
+    /// byte budget, so that a row of any size can be deleted.
     fn delete_rows(
         &mut self,
         conn: &Connection,
@@ -263,8 +265,8 @@ impl DeletionBudget {
         if self.is_spent() {
             return Ok(0);
         }
-        // Sizes are read before deleting, so that one step cannot put gigabytes into the log; a
-        // LIMIT alone would only bound rows.
+        // Sizes are read first, so that one step cannot write gigabytes to the log; a LIMIT alone
+        // bounds only the rows.
         let sql = format!("SELECT {size} FROM {table} WHERE {condition} ORDER BY {key} LIMIT ?");
         let mut all: Vec<&dyn ToSql> = bound.to_vec();
         let limit = i64::try_from(self.rows).unwrap_or(i64::MAX);
@@ -284,7 +286,7 @@ impl DeletionBudget {
         Ok(deleted as u64)
     }
 
-    /// Takes the sizes that `sql` reads from the budget; gives how many rows it reached.
+    /// Subtracts the sizes that `sql` reads from the budget; returns the number of rows read.
     fn spend_bytes(
         &mut self,
         conn: &Connection,

@@ -49,8 +49,8 @@ pub(crate) fn redact_content(
     Ok(done)
 }
 
-/// Replaces a node's item, readable or not, and gives its place if that changed what it says; `None`
-/// if it was replaced before.
+/// Replaces a node's item, readable or not. Returns `None` if it was replaced before, else its
+/// position if the item's content changed.
 fn write_tombstone(
     conn: &Connection,
     conv: &ConversationRow,
@@ -76,7 +76,7 @@ fn write_tombstone(
             let changed = before.as_ref() != Some(hash.as_bytes());
             (rest, tombstone, changed.then_some(at))
         }
-        // It stays damaged, without what it said.
+        // The row stays damaged, but without its content.
         None => {
             response::remove_all_inputs(conn, conv)?;
             (Vec::new(), tombstone_json(""), None)
@@ -95,7 +95,7 @@ fn write_tombstone(
     Ok(Some(changed))
 }
 
-/// The packed columns and the item of a row's tombstone.
+/// Returns the packed columns and the item of a row's tombstone.
 fn tombstone_columns(mut columns: NodeColumns<'_>, at_ms: i64) -> (Vec<u8>, String) {
     let codec = columns.numbers[node_columns::CODEC].and_then(|codec| u8::try_from(codec).ok());
     let item = codec::decode_bytes(codec.unwrap_or(u8::MAX), columns.item).unwrap_or_default();
@@ -117,7 +117,7 @@ fn tombstone_columns(mut columns: NodeColumns<'_>, at_ms: i64) -> (Vec<u8>, Stri
     (columns.pack_rest(Some(columns.checksum())), tombstone)
 }
 
-/// The row stays, empty: that tells a value that was removed from one that is missing.
+/// Removes a state value. Its row stays, empty, to tell a redacted value from a missing one.
 fn remove_value(
     conn: &Connection,
     conv: &ConversationRow,
@@ -142,7 +142,7 @@ fn remove_value(
     Ok(true)
 }
 
-/// A state value that is kept as this blob goes with it.
+/// Removes a blob, and the state value that is stored as this blob.
 fn remove_blob(conn: &Connection, conv: &ConversationRow, blob: &BlobId) -> Result<bool, RowError> {
     conn.prepare_cached(
         "UPDATE state_values SET blob_id = NULL WHERE conversation_no = ? AND blob_id = ?",

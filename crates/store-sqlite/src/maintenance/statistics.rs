@@ -1,4 +1,4 @@
-//! Counting what a conversation holds: rows and the bytes of their content, table by table.
+//! Statistics of a conversation: rows and the bytes of their content, table by table.
 //!
 //! Not here: adding up conversations or owners, which the caller does.
 
@@ -9,7 +9,7 @@ use crate::error::RowError;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::key_range;
 
-/// A count or a sum; the sum of nothing is `NULL`.
+/// Reads a count or a sum; the sum of no rows is `NULL`.
 pub(super) fn unsigned_column(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number = row.get::<_, Option<i64>>(column)?.unwrap_or(0);
     Ok(u64::try_from(number).unwrap_or(0))

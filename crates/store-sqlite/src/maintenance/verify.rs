@@ -1,7 +1,8 @@
-//! Verifies what is stored against itself, page by page.
+//! Verifies the stored rows of a conversation against each other, page by page.
 //!
-//! Each damage is a finding with its place, and the check goes on behind it. Not here: repairing.
-//! What is derived (the index of texts) is made again by the store itself; the rest is in a backup.
+//! Each damage is a finding with its position, and the check continues after it. Not here:
+//! repairing. The search index can be rebuilt (`SqliteStore::rebuild_search`); anything else needs
+//! a backup.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +21,10 @@ use crate::rows::{blob, node_row, response, state};
 use crate::search::index;
 use crate::streams;
 
-/// Rows of a page.
+/// Number of rows of a page.
 const PAGE: u32 = 500;
 
-/// The parts, in order.
+/// Parts of the check, in order.
 const NODES: u8 = 0;
 const ROOTS: u8 = 1;
 const BLOBS: u8 = 2;
@@ -63,13 +64,13 @@ pub(crate) fn verify_page(
     Ok(check.page)
 }
 
-/// Before the first row of a part.
+/// Returns the cursor before the first row of a part.
 fn start_of_part(conv: &ConversationRow, part: u8) -> VerifyCursor {
     debug_assert!(part <= NAMES, "{part}");
     let after = match part {
         // Their keys begin with the conversation's number.
         NODES | ROOTS | STREAMS | RESPONSES => key_range(conv.no).0 - 1,
-        // Blobs and values are numbered over the whole database, from 1 on; names are one page.
+        // Blobs and values are numbered across the whole database, from 1 on; names are one page.
         _ => 0,
     };
     VerifyCursor { part, after }
@@ -93,7 +94,7 @@ impl PageVerifier<'_> {
         match result {
             Ok(()) => {}
             Err(RowError::Store(error @ Error::Damaged { .. })) => self.page.findings.push(error),
-            // Something refers to what is not there, or a column has another type.
+            // A missing referenced row is damage too, and so is a column of another type below.
             Err(RowError::Store(Error::NotFound { what: thing, name })) => {
                 let why = format!("{thing} {name} is missing");
                 self.page
@@ -111,8 +112,8 @@ impl PageVerifier<'_> {
         Ok(())
     }
 
-    /// Runs `each` over the rows of `sql`, which begin with their key; gives the last key if there
-    /// may be more. Rows behind a damaged page cannot be reached: that is a finding.
+    /// Runs `each` over the rows of `sql`, which begin with their key; returns the last key if
+    /// there may be more. Rows after a damaged page cannot be reached: that is a finding.
     fn check_rows(
         &mut self,
         sql: &str,
@@ -192,13 +193,13 @@ impl PageVerifier<'_> {
         Ok(())
     }
 
-    /// The sequence number of the node at `depth` on the path to `end`.
+    /// Returns the sequence number of the node at `depth` on the path to `end`.
     fn seq_at(&self, end: NodePosition, depth: u32) -> Result<Option<u32>, RowError> {
         let found = load_stretches(self.conn, self.conv.no, end, depth, depth)?;
         Ok(found.first().map(|stretch| stretch.seq))
     }
 
-    /// The counters before a position; `None` if the node there is missing.
+    /// Reads the counters before a position; returns `None` if the node there is missing.
     fn counters_before(&self, position: NodePosition) -> Result<Option<Counters>, RowError> {
         let depth = position.depth.saturating_sub(1);
         if depth == 0 {
@@ -289,7 +290,7 @@ impl PageVerifier<'_> {
         Ok(())
     }
 
-    /// Whether a branch's row says of its head what the node itself says.
+    /// Checks that a branch's row agrees with its head node.
     fn check_branch(&self, row: &BranchRow) -> Result<(), RowError> {
         let Some(head) = row.tip.node else {
             return Ok(());
@@ -319,7 +320,7 @@ impl PageVerifier<'_> {
         Ok(())
     }
 
-    /// Whether a table has as many rows of the conversation as its record counts.
+    /// Checks that a table has as many rows of the conversation as its record counts.
     fn check_count(&mut self, table: &'static str, recorded: u32) -> Result<(), RowError> {
         let sql = format!("SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ?");
         let (first, last) = key_range(self.conv.no);
@@ -334,7 +335,7 @@ impl PageVerifier<'_> {
     }
 }
 
-/// What has happened up to a row at this depth.
+/// Reads the counters of the node in a row.
 fn load_counters(conn: &Connection, id: i64, depth: u32) -> Result<Option<Counters>, RowError> {
     let row = conn
         .prepare_cached("SELECT rest FROM nodes WHERE id = ?")?
@@ -351,7 +352,7 @@ fn load_counters(conn: &Connection, id: i64, depth: u32) -> Result<Option<Counte
     Ok(row)
 }
 
-/// Whether an error says that stored bytes are wrong, and not that the medium fails.
+/// Returns whether an error means damaged data, and not a failing medium.
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::SqliteFailure(cause, _) => {

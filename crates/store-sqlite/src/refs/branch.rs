@@ -1,4 +1,4 @@
-//! Branches as rows: a name, the head it stands at, and the free part of the segment it may extend.
+//! Branches as rows: name, head, and the free part of the segment that the branch extends.
 
 use contexture_ir::{BranchName, NodeId};
 use contexture_store::rules;
@@ -18,7 +18,7 @@ pub(crate) struct BranchRow {
     pub(crate) no: u32,
     pub(crate) name: BranchName,
     pub(crate) tip: Tip,
-    /// The segment it may extend (0: none) and that segment's free positions.
+    /// Segment that it extends (0: none), and the free positions of that segment.
     pub(crate) segment: u32,
     pub(crate) next_seq: u32,
     pub(crate) end_seq: u32,
@@ -29,11 +29,11 @@ pub(crate) struct BranchRow {
 const COLUMNS: &str = "id, name, head_segment, head_depth, head_node, messages, turns, compacted, \
      root_no, segment, next_seq, end_seq, fence, created_ms";
 
-/// Counts the names in a range.
+/// Counts the branches with names in a range.
 pub(crate) const COUNT_LIKE: &str =
     "SELECT count(*) FROM branches WHERE id >> 32 = ? AND name >= ? AND name < ?";
 
-/// Reads the branch of a name.
+/// Reads the branch with a name.
 pub(crate) fn by_name_sql() -> String {
     format!("SELECT {COLUMNS} FROM branches WHERE id >> 32 = ? AND name = ?")
 }
@@ -69,7 +69,7 @@ fn decode_branch(row: &Row<'_>) -> Result<BranchRow, RowError> {
     })
 }
 
-/// The branch of that name, if there is one.
+/// Reads the branch with a name, if there is one.
 pub(crate) fn by_name(
     conn: &Connection,
     conversation: u32,
@@ -80,7 +80,7 @@ pub(crate) fn by_name(
     rows.next()?.map(decode_branch).transpose()
 }
 
-/// The branch of that name.
+/// Reads the branch with a name; [`Error::NotFound`] if there is none.
 pub(crate) fn get_branch(
     conn: &Connection,
     conversation: u32,
@@ -90,7 +90,7 @@ pub(crate) fn get_branch(
     row.ok_or_else(|| Error::not_found(EntityKind::Branch, name).into())
 }
 
-/// The name of a branch by its number, if it still exists.
+/// Reads the name of a branch by its number, if it still exists.
 pub(crate) fn name_of(
     conn: &Connection,
     conversation: u32,
@@ -104,7 +104,7 @@ pub(crate) fn name_of(
     name.map_err(|error| corrupt_error(error.to_string()))
 }
 
-/// All branches, in order of creation.
+/// Lists all branches, in order of creation.
 pub(crate) fn list_branches(
     conn: &Connection,
     conversation: u32,
@@ -119,7 +119,7 @@ pub(crate) fn list_branches(
     Ok(found)
 }
 
-/// The record of a branch, as the contract shows it.
+/// Converts a row to the record of the contract.
 pub(super) fn branch_record(row: &BranchRow, conv: &ConversationRow) -> Branch {
     Branch {
         name: row.name.clone(),
@@ -158,8 +158,8 @@ fn insert_branch(
     tip: &Tip,
     created_ms: i64,
 ) -> Result<(), RowError> {
-    // A new branch has no segment of its own (zeros): it gets one with its first node, so that
-    // branches that are never written to cost no positions.
+    // A new branch has no segment (zeros): it gets one with its first node, so that unused branches
+    // reserve no positions.
     conn.prepare_cached("INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)")?
         .execute(params![
             packed_key(conversation, number),
@@ -176,7 +176,7 @@ fn insert_branch(
     Ok(())
 }
 
-/// Moves a branch's head.
+/// Saves a branch's head.
 pub(crate) fn save_head(
     conn: &Connection,
     conversation: u32,
@@ -203,14 +203,13 @@ pub(crate) fn save_head(
     Ok(())
 }
 
-/// The name a new branch gets.
+/// Returns the name of a new branch.
 pub(crate) fn resolve_label(
     conn: &Connection,
     conversation: u32,
     label: &BranchLabel,
 ) -> Result<BranchName, RowError> {
-    // Names are unique in a conversation by an index, so this and the insert agree: the writer is
-    // alone.
+    // No race with the insert that follows: the transaction holds the write lock.
     let exists = |name: &str| -> Result<bool, RowError> {
         let mut statement =
             conn.prepare_cached("SELECT 1 FROM branches WHERE id >> 32 = ? AND name = ?")?;
@@ -224,7 +223,7 @@ pub(crate) fn resolve_label(
         BranchLabel::After(from) => rules::automatic_name(
             from,
             |base| {
-                // Names that begin with `<base>-v` lie between it and `<base>-w`.
+                // All names that begin with `<base>-v` sort between `<base>-v` and `<base>-w`.
                 let like: i64 = conn.prepare_cached(COUNT_LIKE)?.query_row(
                     params![conversation, format!("{base}-v"), format!("{base}-w")],
                     |row| row.get(0),
@@ -237,7 +236,7 @@ pub(crate) fn resolve_label(
     }
 }
 
-/// Makes a branch whose name is free; the conversation's row is to be saved afterwards.
+/// Creates a branch whose name is free; the caller must save the conversation's row afterwards.
 pub(crate) fn create_branch(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -271,7 +270,7 @@ pub(crate) fn create_branch(
     })
 }
 
-/// Where a new branch starts.
+/// Returns the position that a new branch starts from.
 pub(crate) fn base_tip(
     conn: &Connection,
     conversation: u32,

@@ -1,8 +1,8 @@
 //! Refs: the names that point into a conversation's tree, branches and checkpoints.
 //!
-//! A branch has a head that moves with appends, a checkpoint stays where it was set. The rows of
-//! branches are in `branch`; here are checkpoints, changes of any name, and the node that a name
-//! stands for ([`resolve_end`]).
+//! A branch has a head that moves with appends; a checkpoint stays where it was set. `branch` has
+//! the rows of branches; this file has checkpoints, changes of refs, and the resolution of a path's
+//! end ([`resolve_end`]).
 //!
 //! What always holds: a change of a name and its event are one transaction, and the active branch
 //! is never deleted.
@@ -27,7 +27,7 @@ use branch::{
     base_tip, branch_record, create_branch, get_branch, list_branches, name_of, resolve_label,
 };
 
-/// The place after the node that `at` names, with its state.
+/// Resolves the end of a path to the position after its last node, with its state.
 pub(crate) fn resolve_end(
     conn: &Connection,
     conv: &ConversationRow,
@@ -43,7 +43,7 @@ pub(crate) fn resolve_end(
     }
 }
 
-/// All names, at the reader's instant.
+/// Lists all branches and checkpoints.
 pub(crate) fn list_refs(conn: &Connection, conv: &ConversationRow) -> Result<Refs, RowError> {
     let branches = list_branches(conn, conv.no)?;
     let mut statement = conn.prepare_cached(
@@ -68,7 +68,7 @@ pub(crate) fn list_refs(conn: &Connection, conv: &ConversationRow) -> Result<Ref
     })
 }
 
-/// A checkpoint's node.
+/// Reads the node of a checkpoint.
 pub(crate) fn checkpoint_node(
     conn: &Connection,
     conversation: u32,
@@ -81,7 +81,7 @@ pub(crate) fn checkpoint_node(
         .ok_or_else(|| Error::not_found(EntityKind::Checkpoint, name).into())
 }
 
-/// Changes a name.
+/// Changes a branch or a checkpoint.
 pub(crate) fn change_ref(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -108,7 +108,7 @@ pub(crate) fn change_ref(
         RefChange::DeleteCheckpoint(checkpoint) => {
             delete_checkpoint(conn, conv, checkpoint, at_ms)?
         }
-        // The enum may grow before this backend does.
+        // `RefChange` is non-exhaustive.
         other => {
             return Err(
                 Error::invalid_argument("change", format!("{other:?} is not supported")).into(),
@@ -126,7 +126,7 @@ fn set_checkpoint(
     node: NodeId,
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
-    // Only to see that the node exists: a checkpoint never points nowhere.
+    // Checks that the node exists: a checkpoint always points to a node.
     node_row::load_tip(conn, conv.no, node)?;
     conn.prepare_cached(
         "INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4) \
@@ -163,21 +163,20 @@ fn delete_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let row = get_branch(conn, conv.no, &branch)?;
-    // The rule compares names; deleting the active branch would leave a conversation
-    // without a place to go on.
+    // Deleting the active branch would leave the conversation without a place to append.
     if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {
         rules::check_delete_branch(&branch, &active)?;
     }
     conn.prepare_cached("DELETE FROM branches WHERE id = ?")?
         .execute([packed_key(conv.no, row.no)])?;
-    // Nodes stay: other branches may pass them, and what nothing reaches is history that a
-    // node id still finds.
+    // Nodes stay: other branches may share them, and an unreachable node can still be found by its
+    // id.
     conv.branches = conv.branches.saturating_sub(1);
     event::record_event(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
     Ok(RefChanged::Deleted)
 }
 
-/// Gives a branch a new writer; claims from before are refused from now on.
+/// Gives a branch a new writer; older fences are refused from now on.
 fn claim_branch(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -185,8 +184,7 @@ fn claim_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(conn, conv.no, &branch)?;
-    // A number that only grows: writers with an older one are refused from now on, without
-    // anybody having to find them.
+    // The fence only grows, so that older writers are refused without having to be known.
     row.fence = Fence(row.fence.0 + 1);
     let fence = row.fence;
     conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?

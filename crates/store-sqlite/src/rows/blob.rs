@@ -9,7 +9,7 @@ use crate::error::RowError;
 use crate::rows::codec;
 use crate::rows::conversation_row::ConversationRow;
 
-/// Stores bytes, once.
+/// Stores bytes, unless they are stored already.
 pub(crate) fn put_blob(
     conn: &Connection,
     conv: &ConversationRow,
@@ -21,7 +21,7 @@ pub(crate) fn put_blob(
         .query_row(params![conv.no, id.as_bytes()], |row| row.get(0))
         .optional()?;
     if let Some(Some(_)) = existing {
-        // Who stores it again is about to name it.
+        // A blob that is stored again is about to be named by an item.
         conn.prepare_cached(
             "UPDATE blobs SET unnamed_ms = NULL WHERE conversation_no = ? AND blob_id = ?",
         )?
@@ -44,7 +44,7 @@ pub(crate) fn put_blob(
     Ok(id)
 }
 
-/// Stored bytes, if they are what was stored.
+/// Reads stored bytes and checks them against their id.
 pub(crate) fn read_blob(
     conn: &Connection,
     conv: &ConversationRow,
@@ -66,7 +66,7 @@ pub(crate) fn read_blob(
     Ok(bytes.into())
 }
 
-/// Eight bytes that tell damage: for rows that are not addressed by their hash.
+/// Returns an eight-byte checksum, for rows that are not addressed by their hash.
 pub(crate) fn row_checksum(bytes: &[u8]) -> [u8; 8] {
     let mut check = [0; 8];
     check

@@ -1,12 +1,13 @@
-//! How the bytes of items, state values and blobs stand in the file: as they are, or compressed.
+//! Storage encoding of items, state values and blobs: plain or compressed.
 //!
-//! The shortest bytes stay as they are; others are compressed with zstd where that saves a tenth at
-//! least. Each is a frame of its own, so it is read, redacted and deleted alone. What short items
-//! have in common (the shapes of their JSON, the calls of tools, common words) is in a dictionary
-//! that is part of the program. Hashes and limits are those of the plain bytes. A stored size is
-//! never believed beyond [`MAX_PLAIN`], so that no row can ask for more memory.
+//! Very short bytes stay plain; others are compressed with zstd if that saves at least a tenth.
+//! Each value is a frame of its own, so it is read, redacted and deleted alone. A dictionary that
+//! is compiled into the program has what short items share (JSON keys, tool calls, common words).
+//! Hashes and limits refer to the plain bytes. A stored size above [`MAX_PLAIN`] is refused, so
+//! that no row can cause a huge allocation.
 //!
-//! Not here: how the dictionary was made (`dictionary/README.md`), and checks, which the rows have.
+//! Not here: how the dictionary was made (`dictionary/README.md`), and checksums, which the rows
+//! have.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -16,20 +17,20 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::zstd_safe::get_frame_content_size;
 
-/// The bytes as they are.
+/// Codec of plain bytes.
 pub(crate) const PLAIN: u8 = 0;
-/// One zstd frame that says how long its content is.
+/// Codec of one zstd frame with its content size, without a dictionary.
 const ZSTD: u8 = 1;
-/// The same, made with [`DICTIONARY`].
+/// Codec of the same with [`DICTIONARY`].
 const ZSTD_2: u8 = 2;
 
-/// The dictionary of [`ZSTD_2`]. Its bytes never change: what was packed with them cannot be
-/// unpacked with others. A better one is another codec.
+/// Dictionary of [`ZSTD_2`]. Its bytes must never change, or stored frames could not be
+/// decompressed. A better dictionary needs a new codec.
 const DICTIONARY: &[u8] = include_bytes!("../../dictionary/2.zdict");
 
-/// Bytes from which on compression is tried.
+/// Smallest number of bytes that is compressed.
 const MIN_PLAIN: usize = 96;
-/// Bytes up to which it is tried, and beyond which no frame is unpacked.
+/// Largest number of bytes that is compressed, and largest size of a frame's content.
 const MAX_PLAIN: usize = 64 << 20;
 const LEVEL: i32 = 3;
 
@@ -39,13 +40,13 @@ static DECODER: LazyLock<DecoderDictionary<'static>> =
     LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 thread_local! {
-    // Making these costs more than a small item does; there is one writer thread and few readers.
+    // Creating these costs more than a small item does; there is one writer thread and few readers.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static PLAIN_DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// The bytes as they are to be stored, and their codec.
+/// Encodes bytes for storage; returns their codec too.
 pub(crate) fn encode_bytes(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
     if (MIN_PLAIN..=MAX_PLAIN).contains(&plain.len())
         && let Some(frame) = compress_frame(plain)
@@ -56,7 +57,7 @@ pub(crate) fn encode_bytes(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
     (PLAIN, Cow::Borrowed(plain))
 }
 
-/// The bytes that were packed, or why there are none.
+/// Decodes stored bytes, or says what is wrong with them.
 pub(crate) fn decode_bytes(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     match codec {
         PLAIN => return Ok(Cow::Borrowed(stored)),
@@ -73,12 +74,12 @@ pub(crate) fn decode_bytes(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'
     .map(Cow::Owned)
 }
 
-/// `None`: zstd refuses; then the bytes are kept as they are.
+/// Compresses bytes; returns `None` if zstd fails, and then they are stored plain.
 fn compress_frame(plain: &[u8]) -> Option<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|slot| {
         if slot.is_none() {
             let mut new = Compressor::with_prepared_dictionary(&ENCODER).ok()?;
-            // The codec says it.
+            // The codec already identifies the dictionary.
             new.include_dictid(false).ok()?;
             *slot = Some(new);
         }
@@ -136,7 +137,7 @@ mod tests {
         }
     }
 
-    /// What a version before this one wrote.
+    /// Frames of older versions of this program can be read.
     #[test]
     fn a_frame_without_dictionary_is_unpacked() {
         let plain = b"words ".repeat(100);
@@ -144,15 +145,15 @@ mod tests {
         assert!(decode_bytes(ZSTD, &frame).unwrap() == plain);
     }
 
-    /// The dictionary is the one that stored frames were made with.
+    /// The dictionary has not changed since frames were stored with it.
     #[test]
     fn the_dictionary_is_what_it_was() {
         let hash = blake3::hash(DICTIONARY).to_hex();
         assert_eq!(&hash[..16], "53b151600e26f732");
     }
 
-    /// A frame of a few bytes that claims anything else than it holds is refused, and nothing is
-    /// made room for beyond the cap.
+    /// A frame whose claimed size is not that of its content is refused, and nothing is allocated
+    /// beyond the limit.
     #[test]
     fn claims_are_not_believed() {
         let (codec, frame) = encode_bytes(&[b'a'; 100_000]);
@@ -167,7 +168,7 @@ mod tests {
         for end in 0..frame.len() {
             assert!(decode_bytes(codec, &frame[..end]).is_err(), "{end} bytes");
         }
-        // The bytes that say the size: another size is never the content's.
+        // The bytes of the frame header with the content size.
         for at in 0..frame.len().min(10) {
             let mut other = frame.to_vec();
             other[at] ^= 0xff;

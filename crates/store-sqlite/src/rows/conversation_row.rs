@@ -1,4 +1,4 @@
-//! The row of a conversation that every write begins and ends with.
+//! The row of a conversation, which every write to its tree reads first and saves last.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub(crate) struct ConversationRow {
 }
 
 impl ConversationRow {
-    /// The owner's conversation of that id.
+    /// Reads the row of the owner's conversation with that id.
     pub(crate) fn load(
         conn: &Connection,
         owner: &Owner,
@@ -82,7 +82,7 @@ impl ConversationRow {
         Ok(())
     }
 
-    /// [`Error::Damaged`] somewhere in this conversation.
+    /// Returns [`Error::Damaged`] for a place in this conversation.
     pub(crate) fn damaged_error(
         &self,
         what: &'static str,
@@ -93,7 +93,7 @@ impl ConversationRow {
     }
 }
 
-/// Takes a number from a counter of the conversation.
+/// Takes `count` numbers from a counter of the conversation; returns the first.
 pub(crate) fn next_number(
     counter: &mut u32,
     count: u32,

@@ -12,7 +12,7 @@ use crate::rows::path::{key_range, packed_key};
 fn decode_kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
     let (name, other): (Option<String>, Option<String>) = (row.get(3)?, row.get(6)?);
     let columns = EventColumns {
-        // What is no code of one byte is unknown like any other.
+        // A code that does not fit one byte is unknown.
         code: row.get(2).unwrap_or(u8::MAX),
         name: name.as_deref(),
         other: other.as_deref(),
@@ -22,7 +22,7 @@ fn decode_kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
     Ok(columns.to_kind())
 }
 
-/// Records an event; the conversation's row is to be saved afterwards.
+/// Records an event; the caller must save the conversation's row afterwards.
 pub(crate) fn record_event(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -40,14 +40,13 @@ pub(crate) fn record_event(
             columns.number,
             columns.other
         ])?;
-    // The conversation changes with every event, so its time is set here and the list of latest
-    // conversations cannot lag behind.
+    // The update time is set here, so that no change that records an event can forget it.
     conv.next_event = conv.next_event.saturating_add(1);
     conv.updated_ms = at_ms;
     Ok(())
 }
 
-/// The events after number `after`.
+/// Lists the events after number `after`.
 pub(crate) fn list_events(
     conn: &Connection,
     conv: &ConversationRow,

@@ -1,4 +1,4 @@
-//! Rows: how the records of the contract lie in tables, and how they are read and written.
+//! Rows: how the records of the contract are stored in tables.
 //!
 //! Terms:
 //!

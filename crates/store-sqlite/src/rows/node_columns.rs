@@ -1,16 +1,17 @@
-//! A node's row as columns, with a check over all of them: damage is noticed at every read.
+//! A node's row as columns, with a checksum over all of them that is compared at every read.
 //!
-//! What SQL asks for has a column of its own. The others are packed into one, `rest`, because a
-//! column costs a byte even where it is empty: the check, then which of the others are there, then
-//! the numbers, seven bits a byte, then the ids. Here a row is whole again.
+//! Values that SQL statements use have columns of their own. The others are packed into the column
+//! `rest`, because even an empty column costs a byte: the checksum, the presence bits, the numbers
+//! (seven bits a byte), the ids.
 //!
-//! How many numbers and ids there are is part of the check, and decides which presence bit means what: another one needs
-//! either a column of its own beside `rest`, or a migration that writes every row again. What an old migration packs
-//! ([`repack_rows`]) must not change: a column added to [`COLUMNS`] does not exist yet when that migration runs.
+//! The number of numbers and ids is part of the checksum and defines the presence bits. A new value
+//! needs either a column of its own beside `rest`, or a migration that rewrites every row. The
+//! result of an old migration ([`repack_rows`]) must not change: a column added to [`COLUMNS`] does
+//! not exist yet when that migration runs.
 //!
-//! The check is XXH3-64, which for a short item takes a fifteenth of the time of BLAKE3. It tells
-//! damage, not malice: who can write the file can write a check. Not here: what the columns mean,
-//! and the item's hash, which is its identity.
+//! The checksum is XXH3-64, about fifteen times as fast as BLAKE3 for a short item. It detects
+//! damage, not manipulation: whoever can write the file can compute it. Not here: the meaning of
+//! the columns, and the item's hash, which is its identity.
 
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, params};
@@ -54,7 +55,7 @@ pub(crate) const COPIED_FROM: usize = 4;
 pub(crate) const RUN: usize = 5;
 pub(crate) const RESPONSE: usize = 6;
 
-/// Indices of the packed numbers, and then of the packed ids, in the order in which they are packed.
+/// Indices of the packed numbers and of the packed ids, in the order in which they are packed.
 const PACKED_NUMBERS: [usize; 13] = [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15];
 const PACKED_IDS: [usize; 5] = [1, 2, 3, 5, 6];
 /// Packed values that nearly every row has, one bit each: the lowest for the first number, the
@@ -74,11 +75,11 @@ pub(crate) struct NodeColumns<'a> {
     pub(crate) item: &'a [u8],
 }
 
-/// Check of a row; `None` in rows of format 2 and before.
+/// Checksum of a row; `None` in rows of format 2 and before.
 pub(crate) type RowCheck = Option<[u8; 8]>;
 
 impl<'a> NodeColumns<'a> {
-    /// Reads a row of [`COLUMNS`] with its check; `None` if it is damaged so that it cannot be read.
+    /// Reads a row of [`COLUMNS`] with its checksum; returns `None` if it cannot be unpacked.
     pub(crate) fn from_row(row: &'a Row<'_>) -> rusqlite::Result<Option<(Self, RowCheck)>> {
         let Some((mut columns, check)) = Self::from_packed(row.get_ref(REST)?.as_blob()?) else {
             return Ok(None);
@@ -94,7 +95,7 @@ impl<'a> NodeColumns<'a> {
         Ok(Some((columns, check)))
     }
 
-    /// Unpacks the column `rest` and its check; `None` if it is damaged.
+    /// Unpacks the column `rest` and its checksum; returns `None` if it is damaged.
     pub(crate) fn from_packed(rest: &'a [u8]) -> Option<(Self, RowCheck)> {
         let (check, mut rest) = rest.split_first_chunk::<8>()?;
         let presence = take_number(&mut rest)? ^ USUAL;
@@ -160,7 +161,7 @@ impl<'a> NodeColumns<'a> {
         rest
     }
 
-    /// Inserts the row with its check.
+    /// Inserts the row with its checksum.
     pub(crate) fn insert_row(&self, conn: &Connection) -> Result<(), RowError> {
         self.insert_row_with(conn, Some(self.checksum()))
     }
@@ -181,7 +182,7 @@ impl<'a> NodeColumns<'a> {
         Ok(())
     }
 
-    /// Computes the check of the row: XXH3-64 over all columns, in little-endian bytes.
+    /// Computes the checksum of the row: XXH3-64 over all columns, in little-endian bytes.
     pub(crate) fn checksum(&self) -> [u8; 8] {
         let mut fixed = [0_u8; NUMBERS * 8 + IDS * 16 + 4];
         let (numbers, rest) = fixed.split_at_mut(NUMBERS * 8);
@@ -216,7 +217,7 @@ impl<'a> NodeColumns<'a> {
     }
 }
 
-/// Maps numbers of either sign to numbers without one, small ones to small ones.
+/// Maps signed numbers to unsigned ones, small ones to small ones.
 fn zigzag_encode(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)).cast_unsigned()
 }
@@ -247,10 +248,10 @@ fn take_number(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Moves the rows of format 8 into the table of format 9. What is damaged stays so: checks are
-/// taken over as they are.
+/// Moves the rows of format 8 into the table of format 9. Checksums are copied, so damaged rows
+/// stay recognisable.
 pub(crate) fn repack_rows(conn: &Connection) -> Result<(), RowError> {
-    // The old rows are to be gone, not merely unreachable.
+    // Overwrites the old rows, so that they do not stay in free pages.
     conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     {
         let mut statement = conn.prepare(
@@ -277,7 +278,7 @@ pub(crate) fn repack_rows(conn: &Connection) -> Result<(), RowError> {
     Ok(())
 }
 
-/// So many bytes, or `NULL`.
+/// Reads exactly `N` bytes, or `NULL`.
 fn bytes_of<'a, const N: usize>(
     row: &'a Row<'_>,
     column: usize,

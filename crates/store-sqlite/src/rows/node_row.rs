@@ -18,12 +18,12 @@ use crate::rows::path::{
     NodePosition, Stretch, Tip, key_range, load_stretches, packed_key, small_counter,
 };
 
-/// The version of the items' shape.
+/// Version of the items' JSON format.
 const ITEM_VERSION: i64 = 1;
 
-/// The node of an id, as the index has it.
-// The index holds only the first four bytes of an id, which tell nearly all nodes of a conversation
-// apart at a quarter of the size; the full comparison decides.
+/// Condition for the node with an id, in a form that uses the index.
+// The index holds only the first four bytes of an id. They distinguish nearly all nodes of a
+// conversation at a quarter of the size; the full comparison decides.
 pub(crate) const OF_ID: &str = "substr(node_id, 1, 4) = substr(?2, 1, 4) AND node_id = ?2";
 
 /// Reads the node of an id.
@@ -41,7 +41,7 @@ pub(crate) fn at_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id = ?")
 }
 
-/// Reads the nodes behind a key.
+/// Reads the nodes after a key.
 pub(crate) fn after_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id > ? ORDER BY id")
 }
@@ -51,10 +51,10 @@ pub(crate) fn copies_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND copied_from = ?")
 }
 
-/// Reads the nodes of a kind; the code is no parameter, so that compactions have an index.
+/// Reads the nodes of a kind.
 pub(crate) fn of_kind_sql(kind: NodeKind) -> String {
-    // A partial index serves a query only if its condition stands in the text: bound, the planner
-    // could not know it.
+    // The code is no parameter: the planner uses a partial index only if its condition is in the
+    // statement.
     let code = kind.code();
     format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? AND kind = {code}")
 }
@@ -64,7 +64,7 @@ pub(crate) fn scan_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id")
 }
 
-/// Where a row goes and what it carries besides its item.
+/// Position of a new row, and its columns that are not part of the item.
 pub(crate) struct NodeSlot {
     pub(crate) seq: u32,
     pub(crate) segment: u32,
@@ -74,7 +74,7 @@ pub(crate) struct NodeSlot {
 }
 
 impl NodeSlot {
-    /// The numbers of the row, in the order of [`NodeColumns::numbers`].
+    /// Returns the numbers of the row, in the order of [`NodeColumns::numbers`].
     fn numbers(&self, key: i64, item: &NewItem, codec: u8) -> [Option<i64>; 17] {
         let counter = |counter: u64| Some(small_counter(counter).into());
         let fence = self.fence;
@@ -110,8 +110,7 @@ pub(crate) fn insert_node(
     item: &NewItem,
 ) -> Result<(), RowError> {
     let plain = item.json.as_bytes();
-    // Of the plain bytes: replay compares it with the hash of what a caller sends, whatever
-    // compression does here.
+    // The hash is that of the plain bytes: replay detection compares it with what a caller sends.
     let content_hash = ContentHash::of(plain);
     let (codec, bytes) = codec::encode_bytes(plain);
     let columns = NodeColumns {
@@ -131,7 +130,7 @@ pub(crate) fn insert_node(
     columns.insert_row(conn)
 }
 
-/// The place after a node.
+/// Reads the position after a node.
 pub(crate) fn load_tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Tip, RowError> {
     conn.prepare_cached(&format!(
         "SELECT rest FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
@@ -151,7 +150,7 @@ pub(crate) fn load_tip(conn: &Connection, conversation: u32, id: NodeId) -> Resu
     .ok_or_else(|| Error::not_found(EntityKind::Node, id).into())
 }
 
-/// What is stored under a node id, for recognising repetitions.
+/// Reads what is stored under a node id, to recognise repetitions.
 pub(crate) fn find_stored_item(
     conn: &Connection,
     conversation: u32,
@@ -177,8 +176,8 @@ pub(crate) fn find_stored_item(
     }))
 }
 
-/// The positions of a message's nodes that anybody may see, newest first.
-pub(crate) fn seen_positions(
+/// Lists the positions of a message's nodes that have an audience, highest key first.
+pub(crate) fn visible_positions(
     conn: &Connection,
     conversation: u32,
     message: &MessageId,
@@ -197,7 +196,7 @@ pub(crate) fn seen_positions(
     Ok(positions)
 }
 
-/// The packed columns of a row.
+/// Unpacks the packed columns of a row.
 pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<NodeColumns<'a>> {
     let rest = row.get_ref(column)?.as_blob()?;
     match NodeColumns::from_packed(rest) {
@@ -206,7 +205,7 @@ pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<N
     }
 }
 
-/// The node at a position.
+/// Returns the id of the node at a position.
 pub(crate) fn id_of(
     conn: &Connection,
     conversation: u32,
@@ -218,7 +217,7 @@ pub(crate) fn id_of(
     }
 }
 
-/// The node before a position.
+/// Returns the id of the node before a position.
 fn parent_id(
     conn: &Connection,
     conversation: u32,
@@ -239,7 +238,7 @@ fn id_by_seq(conn: &Connection, conversation: u32, seq: u32) -> Result<Option<No
     Ok(id.map(NodeId::from_bytes))
 }
 
-/// Part of the path to `end`.
+/// Reads part of the path to `end`.
 pub(crate) fn read_path(
     conn: &Connection,
     conv: &ConversationRow,
@@ -262,7 +261,7 @@ pub(crate) fn read_path(
     })
 }
 
-/// Reads the nodes of these depths, oldest first; at least one is asked for.
+/// Reads the nodes of these depths, oldest first; `from` must not exceed `to`.
 fn scan_path(
     conn: &Connection,
     conv: &ConversationRow,
@@ -272,8 +271,8 @@ fn scan_path(
 ) -> Result<Vec<Arc<Node>>, RowError> {
     let count = to - from + 1;
     let mut nodes = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-    // Parents are not stored in the rows, since on a path each is the node before. Only that of the
-    // first node has to be looked up: so one node more.
+    // Rows do not store their parent, since on a path it is the node before. Only that of the first
+    // node has to be looked up, so one depth more is loaded.
     let mut path = load_stretches(conn, conv.no, end, from.max(2) - 1, to)?;
     let mut before = None;
     if from > 1
@@ -283,13 +282,13 @@ fn scan_path(
         oldest.from += 1;
         oldest.seq += 1;
     }
-    // The stretches come last first.
+    // The stretches are in descending order.
     let oldest_first = path.iter().rev();
     for stretch in oldest_first.filter(|stretch| stretch.from <= stretch.to) {
         scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
     }
-    // A missing row would otherwise shorten the path silently, and a model would be asked with a gap
-    // in its history.
+    // A missing row would otherwise shorten the path silently, and the model would get a history
+    // with a gap.
     if nodes.len() as u64 != u64::from(count) {
         let why = format!("{} of {count} nodes are there", nodes.len());
         let position = format!("depths {from} to {to}");
@@ -319,8 +318,8 @@ fn scan_stretch(
             segment: stretch.segment,
             depth,
         };
-        // A row whose checksum holds may still stand under a wrong key, after a damaged page was
-        // repaired, say.
+        // A row with a valid checksum may still have a wrong key, for example after a repair of a
+        // damaged page.
         if columns.position() != wanted {
             return Err(damaged("it stands elsewhere").into());
         }
@@ -331,7 +330,7 @@ fn scan_stretch(
     Ok(())
 }
 
-/// Nodes wherever they stand.
+/// Finds nodes anywhere in the tree.
 pub(crate) fn find_nodes(
     conn: &Connection,
     conv: &ConversationRow,
@@ -378,8 +377,8 @@ fn by_prefix(
     conv: &ConversationRow,
     prefix: &str,
 ) -> Result<Vec<Arc<Node>>, RowError> {
-    // A range of ids instead of LIKE, so that the index is used. Five candidates are enough to tell
-    // that a prefix is ambiguous.
+    // A range of ids instead of LIKE, so that the index is used. Five rows are enough, since the
+    // error lists no more.
     let (low, high) = rules::check_prefix(prefix)?;
     let ids = conn
         .prepare_cached(
@@ -413,7 +412,7 @@ fn by_message(
     Ok(found)
 }
 
-/// The nodes that a statement reads, by depth and then by id.
+/// Reads the nodes of a statement, by depth and then by id.
 fn query_nodes(
     conn: &Connection,
     conv: &ConversationRow,
@@ -430,7 +429,7 @@ fn query_nodes(
     Ok(found)
 }
 
-/// A node read without its neighbours.
+/// Decodes a node that was read without its neighbours, and looks up its parent.
 fn decode_single(
     conn: &Connection,
     conv: &ConversationRow,
@@ -449,26 +448,25 @@ fn decode_single(
     Ok(Arc::new(decode_or(damaged, &columns, check, before)?))
 }
 
-/// The node of a row, if it is the one that was written; `damaged` makes the error.
+/// Decodes a row after comparing its checksum; `damaged` makes the error.
 pub(crate) fn decode_or(
     damaged: impl Fn(&str) -> Error,
     columns: &NodeColumns<'_>,
     check: RowCheck,
     parent: Option<NodeId>,
 ) -> Result<Node, RowError> {
-    // Compared before anything is decoded: what follows may rely on the columns being those that
-    // were written.
+    // Compared before anything is decoded, so that decoding can rely on the columns.
     if !matches_written(columns, check) {
         return Err(damaged("the bytes are not those that were written").into());
     }
     decode_columns(columns, parent).map_err(|why| damaged(why).into())
 }
 
-/// Whether a row's bytes are those that were written.
+/// Returns whether a row's bytes are those that were written.
 fn matches_written(columns: &NodeColumns<'_>, check: RowCheck) -> bool {
     match check {
         Some(check) => columns.matches_check(check),
-        // Rows from before compression have no check; the hash of the item stands in for it.
+        // Rows of format 2 and before have no checksum; the hash of the item serves instead.
         None => {
             let hash = columns.ids[node_columns::CONTENT_HASH];
             hash.copied().map(ContentHash::from_bytes) == Some(ContentHash::of(columns.item))

@@ -1,4 +1,4 @@
-//! Positions of nodes, segments, and the stretches of keys that a path consists of.
+//! Positions of nodes, segments, and the key ranges that a path consists of.
 //!
 //! A path is found by walking segments, never nodes: from the end's segment to its parent, and so
 //! on. Parents have smaller numbers, so each walk ends.
@@ -9,15 +9,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::{RowError, corrupt_error};
 
-/// A node's place in its conversation. Depth 0 is before the first node.
+/// A node's position in its conversation. Depth 0 is before the first node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodePosition {
     pub(crate) segment: u32,
     pub(crate) depth: u32,
 }
 
-/// A position that nodes can follow, with what they inherit: a head, any node, or the beginning of an
-/// empty path.
+/// A position that nodes can be appended to, with what they inherit: a head, any node, or the
+/// beginning of an empty path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tip {
     pub(crate) position: NodePosition,
@@ -29,7 +29,7 @@ pub(crate) struct Tip {
 }
 
 impl Tip {
-    /// The place after an item that was just inserted into a segment.
+    /// Returns the position after an item that was just inserted into a segment.
     pub(crate) fn after_item(
         segment: u32,
         node: NodeId,
@@ -49,7 +49,7 @@ impl Tip {
         }
     }
 
-    /// The counters of the path up to here.
+    /// Returns the counters of the path up to this position.
     pub(crate) fn counters(&self) -> Counters {
         Counters {
             depth: u64::from(self.position.depth),
@@ -60,13 +60,13 @@ impl Tip {
     }
 }
 
-/// Counters never pass the number of positions, which is a `u32`.
+/// Converts a counter; none exceeds the number of positions, which is a `u32`.
 pub(crate) fn small_counter(counter: u64) -> u32 {
     debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
     u32::try_from(counter).unwrap_or(u32::MAX)
 }
 
-/// A stretch of a path: the nodes of these depths lie at consecutive keys.
+/// A stretch of a path: the nodes of these depths have consecutive keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) segment: u32,
@@ -76,12 +76,12 @@ pub(crate) struct Stretch {
     pub(crate) seq: u32,
 }
 
-/// The key of row `number` of a conversation.
+/// Returns the key of row `number` of a conversation.
 pub(crate) fn packed_key(conversation: u32, number: u32) -> i64 {
     (i64::from(conversation) << 32) | i64::from(number)
 }
 
-/// First and last key of a conversation.
+/// Returns the first and the last key of a conversation.
 pub(crate) fn key_range(conversation: u32) -> (i64, i64) {
     (
         packed_key(conversation, 0),
@@ -113,15 +113,15 @@ fn load_segment(conn: &Connection, conversation: u32, number: u32) -> Result<Seg
         ))
     };
     let row = row.ok_or_else(broken)?;
-    // Segments are numbered in the order they are made, so a parent has a smaller number. Checking
-    // it makes every walk end even in a damaged file.
+    // Segments are numbered in order of creation, so a parent has a smaller number. Checking it
+    // makes every walk end even in a damaged file.
     if row.parent >= number || row.first_depth == 0 {
         return Err(broken());
     }
     Ok(row)
 }
 
-/// The stretches of the path to `end` that cover depths `from..=to`, last first.
+/// Returns the stretches of the path to `end` that cover depths `from..=to`, in descending order.
 pub(crate) fn load_stretches(
     conn: &Connection,
     conversation: u32,
@@ -131,8 +131,8 @@ pub(crate) fn load_stretches(
 ) -> Result<Vec<Stretch>, RowError> {
     let mut found = Vec::new();
     let (mut number, mut last) = (end.segment, end.depth);
-    // From the end to the beginning, since only a segment knows what is before it. Capacities
-    // double, so there are about as many steps as bits in the depth.
+    // Backwards, since a segment only knows its parent. Capacities double, so one branch has about
+    // as many segments as its depth has bits.
     while number != 0 && last >= from {
         let row = load_segment(conn, conversation, number)?;
         if row.first_depth <= to && row.first_depth <= last {
@@ -150,7 +150,7 @@ pub(crate) fn load_stretches(
     Ok(found)
 }
 
-/// Whether `position` is on the path to `end`.
+/// Returns whether `position` is on the path to `end`.
 pub(crate) fn is_on_path(
     conn: &Connection,
     conversation: u32,
@@ -158,8 +158,7 @@ pub(crate) fn is_on_path(
     position: NodePosition,
 ) -> Result<bool, RowError> {
     let (mut number, mut last) = (end.segment, end.depth);
-    // Parents have smaller numbers, so the walk stops at the segment of the position or below it,
-    // without reading the rest of the path.
+    // Parents have smaller numbers, so the walk can stop at the segment of the position.
     while number > position.segment {
         let row = load_segment(conn, conversation, number)?;
         last = row.first_depth - 1;
@@ -168,7 +167,7 @@ pub(crate) fn is_on_path(
     Ok(number == position.segment && position.depth <= last)
 }
 
-/// Records a new segment.
+/// Inserts a new segment.
 pub(crate) fn insert_segment(
     conn: &Connection,
     conversation: u32,

@@ -12,7 +12,7 @@ use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::{NodePosition, key_range, load_stretches, packed_key};
 use crate::rows::{codec, node_row};
 
-/// Stores the record of a new answer.
+/// Stores the record of a new response.
 pub(crate) fn insert_response(
     conn: &Connection,
     conv: &ConversationRow,
@@ -56,14 +56,14 @@ pub(crate) fn insert_response(
     Ok(())
 }
 
-/// What a record is read from, behind its row's number.
+/// Columns of a record, after the number of its row.
 macro_rules! columns {
     () => {
         "id, response_id, base_node, status, model, usage, codec, inputs, finished_ms FROM responses"
     };
 }
 
-/// The records of a conversation, by number.
+/// Reads the records of a conversation between two row numbers, for a check.
 pub(crate) const VERIFY: &str = concat!(
     "SELECT ",
     columns!(),
@@ -82,7 +82,7 @@ pub(crate) fn verify_response(
     }
 }
 
-/// The record of an answer.
+/// Reads the record of a response.
 pub(crate) fn load_response(
     conn: &Connection,
     conv: &ConversationRow,
@@ -140,7 +140,7 @@ pub(crate) fn remove_inputs(
         )?
         .query_map([first, last], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<Vec<(i64, [u8; 16])>, _>>()?;
-    // What is on one segment shares its path.
+    // Responses with bases on one segment share its path, so it is loaded once for all of them.
     let mut by_segment: BTreeMap<u32, Vec<(u32, i64)>> = BTreeMap::new();
     for (row, base) in rows {
         let at = node_row::load_tip(conn, conv.no, NodeId::from_bytes(base))?.position;

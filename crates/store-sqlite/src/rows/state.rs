@@ -13,17 +13,17 @@ use crate::rows::conversation_row::{ConversationRow, next_number};
 use crate::rows::path::packed_key;
 use crate::rows::{blob, codec};
 
-/// Values up to this size stand beside their hash, larger ones are blobs.
+/// Largest value that is stored beside its hash, in bytes; larger ones are blobs.
 const INLINE_BYTES: usize = 4096;
 
-/// A root with what is needed to store the next one.
+/// A root, and what is needed to store the next one.
 pub(crate) struct LoadedRoot {
     pub(crate) root: StateRoot,
-    /// Bytes of differences behind it; `None` for the empty root.
+    /// Bytes of differences since the last full root; `None` for the empty root.
     pub(crate) since_whole: Option<usize>,
 }
 
-/// Reads a root: its last whole record and the differences after it.
+/// Reads a root: its last full record and the differences after it.
 pub(crate) fn load_root(
     conn: &Connection,
     conv: &ConversationRow,
@@ -50,8 +50,8 @@ pub(crate) fn load_root(
         if check != body_check(&body) {
             return Err(damaged("its bytes do not match their hash").into());
         }
-        // Roots are numbered in the order they are made; the check makes the walk end even in a
-        // damaged file.
+        // Roots are numbered in order of creation; the check makes the walk end even in a damaged
+        // file.
         if base.is_some_and(|base| base >= number) {
             return Err(damaged("it is based on a later one").into());
         }
@@ -65,7 +65,7 @@ pub(crate) fn load_root(
     Ok(LoadedRoot { root, since_whole })
 }
 
-/// Stores what a patch made of the root `base_no`; gives the new root's number.
+/// Stores the root that a patch made of the root `base_no`; returns its number.
 pub(crate) fn store_root(
     conn: &Connection,
     conv: &mut ConversationRow,
@@ -76,8 +76,8 @@ pub(crate) fn store_root(
     for (hash, value) in &merged.values {
         store_value(conn, conv, hash, value)?;
     }
-    // Mostly a difference to the root before. `since_whole` bounds how many bytes of differences a
-    // read has to go through before a whole record is written again.
+    // Usually stored as a difference. `since_whole` bounds the bytes of differences that a read
+    // goes through before a full record is written again.
     let record = encode_root(&merged.root, &merged.changed, since_whole);
     let number = next_number(&mut conv.next_root, 1, "state roots")?;
     conn.prepare_cached("INSERT INTO roots VALUES (?, ?, ?, ?, ?)")?
@@ -109,7 +109,7 @@ fn store_value(
             (codec, Some(stored))
         }
     };
-    // A value that was redacted and is now written again is a new value.
+    // A redacted value that is written again is stored again.
     conn.prepare_cached(
         "INSERT INTO state_values VALUES (?1, ?2, ?3, NULL, ?4, ?5) \
          ON CONFLICT DO UPDATE SET codec = ?3, value = ?4, blob_id = ?5 \
@@ -125,15 +125,15 @@ fn store_value(
     Ok(())
 }
 
-/// The state of a root.
+/// Reads the state of a root.
 pub(crate) fn read_state(
     conn: &Connection,
     conv: &ConversationRow,
     root_no: u32,
     request: &StateRequest,
 ) -> Result<NodeState, RowError> {
-    // Differences can only be applied in order, so the root is always built completely and the
-    // prefix cuts it afterwards.
+    // Differences can only be applied in order, so the whole root is built before the prefix
+    // filters it.
     let mut root = load_root(conn, conv, root_no)?.root;
     root.retain(|key, _| key.as_str().starts_with(&request.prefix));
     let mut values = BTreeMap::new();
@@ -148,7 +148,7 @@ pub(crate) fn read_state(
     Ok(NodeState { root, values })
 }
 
-/// A value; `None` if it was redacted.
+/// Reads a value; returns `None` if it was redacted.
 pub(crate) fn load_value(
     conn: &Connection,
     conv: &ConversationRow,
@@ -168,7 +168,7 @@ pub(crate) fn load_value(
         (None, Some(id)) => blob::read_blob(conn, conv, BlobId::from_bytes(id))?,
         (None, None) => return Ok(None),
     };
-    // The hash is the key of the value, so it serves as the checksum: no second one is stored.
+    // The hash serves as the checksum too.
     if ContentHash::of(&value) != *hash {
         return Err(damaged().into());
     }

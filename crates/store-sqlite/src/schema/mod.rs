@@ -1,9 +1,9 @@
-//! The schema: the format of a database file, and the migrations that lead to it.
+//! The schema: the format of a database file, and its migrations.
 //!
-//! `application_id` says whose file it is, `user_version` which format it has; the table `format`
-//! says which versions of this program may still read or write it. Migrations are the numbered
-//! files in `migrations/`, each applied in the transaction that raises `user_version`, so a crash
-//! leaves either format.
+//! `application_id` identifies files of this program, `user_version` is their format, and the table
+//! `format` says which versions of this program may still read or write them. Migrations are the
+//! numbered files in `migrations/`. All that are needed run in one transaction with the new
+//! `user_version`, so a crash leaves either the old or the new format.
 //!
 //! To add a column: a new file in `migrations/`, its entry in [`MIGRATIONS`] and the next [`FORMAT`]; then the code that
 //! writes and reads rows (for nodes `rows/node_columns.rs` and `rows/node_row.rs`), and the same in the PostgreSQL store
@@ -82,19 +82,19 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
 ];
 
-/// What a file says of itself.
+/// Identification and format of a file.
 struct FormatStamp {
     application_id: i32,
     format: u32,
     empty: bool,
 }
 
-/// Brings the database to the newest format, or says why that cannot be.
+/// Migrates the database to the newest format, or says why that is impossible.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
     migrate_watched(conn, path, &mut |_| ())
 }
 
-/// As [`migrate`]; `after` each statement is called.
+/// Does the same as [`migrate`] and calls `after` after each statement.
 pub(crate) fn migrate_watched(
     conn: &mut Connection,
     path: &Path,
@@ -102,7 +102,7 @@ pub(crate) fn migrate_watched(
 ) -> Result<(), Error> {
     let sql = |error| from_sqlite(error, path);
     {
-        // In one transaction, or another process could migrate between two of the questions.
+        // In one transaction, so that no other process migrates between the reads.
         let tx = conn.transaction().map_err(sql)?;
         if check_schema_version(&read_stamp(&tx).map_err(sql)?, &tx, path)? {
             return Ok(());
@@ -111,7 +111,7 @@ pub(crate) fn migrate_watched(
     let tx = conn
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(sql)?;
-    // Another process may have been faster.
+    // Another process may have migrated meanwhile.
     let stamp = read_stamp(&tx).map_err(sql)?;
     if check_schema_version(&stamp, &tx, path)? {
         return Ok(());
@@ -134,7 +134,7 @@ pub(crate) fn migrate_watched(
     tx.commit().map_err(sql)
 }
 
-/// Whether the database can be used as it is (`true`) or after migration (`false`).
+/// Returns whether the database can be used as it is (`true`) or after migration (`false`).
 fn check_schema_version(
     stamp: &FormatStamp,
     conn: &Connection,
@@ -150,7 +150,7 @@ fn check_schema_version(
     if stamp.format == 0 {
         return Ok(false);
     }
-    // The newest of our kind that wrote it says who may still use it, whatever format it left.
+    // The newest version that wrote the file has recorded which versions may still use it.
     let needed: u32 = conn
         .query_row(
             "SELECT max(min_reader, min_writer) FROM format",

@@ -1,44 +1,45 @@
-//! Row numbers of the full-text index, derived from the keys of nodes.
+//! Rowids of the full-text index, derived from the keys of nodes.
 //!
-//! FTS5 stores the distance between the numbers of the nodes that have a term, seven bits a byte.
-//! The keys of nodes lie 2³² apart from one conversation to the next, so a word that many short
-//! conversations have would cost five bytes in each of them. The first [`NEAR`] nodes of a
-//! conversation therefore get numbers that lie [`NEAR`] apart, which costs two. Later nodes keep
-//! their keys, behind all of those.
+//! For each term, FTS5 stores the distances between the rowids of its nodes, seven bits a byte. The
+//! keys of two conversations are at least 2³² apart, so a word that many short conversations share
+//! would cost five bytes in each of them. The first [`NEAR`] nodes of a conversation therefore get
+//! rowids in a block of [`NEAR`], at a cost of two bytes. Later nodes get their key plus an offset,
+//! after all of those.
 //!
-//! The rule stands in the triggers of `0008_space.sql` too.
+//! The triggers of `0008_space.sql` implement the same rule.
 
 use std::ops::RangeInclusive;
 
 use crate::rows::path::packed_key;
 
-/// How many nodes of each conversation are numbered closely.
+/// Number of nodes of each conversation with a rowid in its block.
 const NEAR: u32 = 1 << NEAR_BITS;
 const NEAR_BITS: u32 = 10;
-/// The numbers from here on are keys, so much larger: conversations are numbered below 2³¹.
-const FAR: i64 = 1 << (31 + NEAR_BITS);
+/// Offset of the rowids of later nodes, larger than all blocks: conversations are numbered below
+/// 2³¹.
+const FAR_OFFSET: i64 = 1 << (31 + NEAR_BITS);
 
-/// The number of the node at a key.
+/// Returns the rowid of the node at a key.
 pub(crate) fn of_key(key: i64) -> i64 {
     let seq = key & i64::from(u32::MAX);
     if seq < i64::from(NEAR) {
         (key >> 32) << NEAR_BITS | seq
     } else {
-        key + FAR
+        key + FAR_OFFSET
     }
 }
 
-/// The key of the node that has a number.
+/// Returns the key of the node with a rowid.
 pub(crate) fn key_of(entry: i64) -> i64 {
-    if entry < FAR {
+    if entry < FAR_OFFSET {
         (entry >> NEAR_BITS) << 32 | entry & i64::from(NEAR - 1)
     } else {
-        entry - FAR
+        entry - FAR_OFFSET
     }
 }
 
-/// The numbers that nodes of conversations can have, which follow each other and of which the longest
-/// has so many nodes: those of later nodes first.
+/// Returns the ranges of rowids of some consecutive conversations, later nodes first. `longest` is
+/// the largest number of nodes of one of them.
 pub(crate) fn of_conversations(
     numbers: &RangeInclusive<u32>,
     longest: u32,

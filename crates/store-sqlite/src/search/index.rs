@@ -1,8 +1,9 @@
-//! The index of texts: what it holds, how far it got, and the bounded steps that bring it up to date.
+//! The full-text index: its progress, and the bounded steps that bring it up to date.
 //!
-//! The index is derived. `search_state` says how far it got: nodes up to `indexed_to` are in it.
-//! Whatever removes a node removes its terms (triggers, see the migration). Removed terms stay in
-//! the index's pages until those are merged, so `purge` says that this is due.
+//! The index is derived from the nodes. `search_state` records the progress: nodes up to
+//! `indexed_to` are indexed. Triggers remove the terms of removed nodes (see the migration).
+//! Removed terms stay in the index's pages until those are merged; `purge` records that this is
+//! due.
 //!
 //! Not here: when the steps of [`maintain_index`] run.
 
@@ -15,25 +16,26 @@ use crate::rows::node_row;
 use crate::rows::path::packed_key;
 use crate::search::fts_rowid;
 
-/// `indexed_to` of a whole index.
+/// Value of `indexed_to` once all nodes are indexed.
 const EVERYTHING: i64 = i64::MAX;
 
-/// What one step of indexing reads at most: nodes, and about so many bytes of items.
+/// Largest number of nodes that one step of indexing reads, and approximate number of bytes of
+/// items.
 const STEP_NODES: usize = 1000;
 const STEP_BYTES: usize = 8 << 20;
 
-/// How many pages one step of merging writes, about.
+/// Approximate number of pages that one step of merging writes.
 const STEP_PAGES: i64 = 100;
 
-/// Makes ready the index of a database that was just opened: one of another version is emptied.
+/// Prepares the index of a database that was just opened; empties one with other terms.
 pub(crate) fn prepare_index(conn: &mut Connection) -> rusqlite::Result<()> {
     if is_of_this_version(conn)? {
         return Ok(());
     }
-    // Immediate, since a transaction that began by reading could not become a writer while another
-    // process writes.
+    // Immediate, since a read transaction cannot become a write transaction while another process
+    // writes.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have done it meanwhile.
     if !is_of_this_version(&tx)? {
         reset_index(&tx)?;
     }
@@ -45,9 +47,9 @@ fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
     conn.query_row(sql, [rules::TERMS_VERSION], |row| row.get(0))
 }
 
-/// Empties the index; what is stored is still to be indexed.
+/// Empties the index; all stored nodes have to be indexed again.
 pub(crate) fn reset_index(conn: &Connection) -> rusqlite::Result<()> {
-    // A contentless table cannot be emptied row by row; this is its own command for it.
+    // A contentless table cannot be emptied row by row; FTS5 has this command for it.
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
     conn.execute(
         "UPDATE search_state SET terms_version = ?1, purge = 0, \
@@ -57,7 +59,7 @@ pub(crate) fn reset_index(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// How far the index got.
+/// Progress of the index: the key up to which nodes are indexed.
 pub(crate) struct IndexedRange(i64);
 
 impl IndexedRange {
@@ -73,7 +75,7 @@ impl IndexedRange {
     }
 }
 
-/// Indexes a node that was just stored, unless a later step comes by it anyway.
+/// Indexes a node that was just stored, unless a later step will do it anyway.
 pub(crate) fn index_node(
     conn: &Connection,
     reach: &IndexedRange,
@@ -82,15 +84,15 @@ pub(crate) fn index_node(
     terms: &str,
 ) -> Result<(), RowError> {
     let id = packed_key(conversation, seq);
-    // Nodes beyond the reach are indexed by a later step in order of their keys; indexing them here
-    // too would store their terms twice.
+    // A later step indexes the nodes beyond the range in key order; doing it here too would store
+    // their terms twice.
     if id <= reach.0 && !terms.is_empty() {
         insert_terms(conn, id, terms)?;
     }
     Ok(())
 }
 
-/// Whether the index has what it should have of a node.
+/// Returns whether the index has what it should have of a node.
 pub(crate) fn is_indexed(
     conn: &Connection,
     reach: &IndexedRange,
@@ -112,12 +114,12 @@ fn insert_terms(conn: &Connection, id: i64, terms: &str) -> Result<(), RowError>
     Ok(())
 }
 
-/// One step of what is due; says whether more may be.
+/// Takes one step of pending work; returns whether there may be more.
 pub(crate) fn maintain_index(conn: &Connection) -> Result<bool, RowError> {
     Ok(purge_removed_terms(conn)? || index_next_nodes(conn)?)
 }
 
-/// One step of indexing what is not indexed yet; says whether something was done.
+/// Indexes the next nodes; returns whether something was done.
 pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
     let reach = IndexedRange::load(conn)?;
     if reach.is_everything() {
@@ -133,8 +135,8 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
             && let Some(row) = rows.next()?
         {
             let id = row.get(0)?;
-            // A damaged or redacted node is passed over, not an error: otherwise one bad row would
-            // keep all others from being found.
+            // A damaged or redacted node is skipped and no error: otherwise one bad row would keep
+            // all others from being indexed.
             if let Some(node) = decode_undamaged(row)?.filter(|node| node.redacted_ms.is_none()) {
                 let terms = rules::index_terms(&rules::searchable_text(&node.json));
                 bytes += node.json.len();
@@ -146,18 +148,18 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
             last = Some(id);
         }
     }
-    // In the same transaction as the terms, so a crash repeats the step or goes on behind it.
+    // In the same transaction as the terms, so a crash repeats the step or continues after it.
     conn.prepare_cached("UPDATE search_state SET indexed_to = ?")?
         .execute([last.unwrap_or(EVERYTHING)])?;
     Ok(true)
 }
 
-/// One step of merging what was removed out of the index; says whether something was done.
+/// Takes one step of merging removed terms out of the index; returns whether something was done.
 pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
     let due: u32 = conn
         .prepare_cached("SELECT purge FROM search_state")?
         .query_row([], |row| row.get(0))?;
-    // The first step takes all there is as one piece of work (negative), the others go on with it.
+    // A negative number starts a merge of the whole index, positive ones continue it.
     let (pages, next) = match due {
         0 => return Ok(false),
         1 => (-STEP_PAGES, 2),
@@ -166,7 +168,7 @@ pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
     let before = total_changes(conn)?;
     conn.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?)")?
         .execute([pages])?;
-    // Fewer than two changes: there was nothing to merge.
+    // FTS5 documents fewer than two changes as: nothing was left to merge.
     let next = if total_changes(conn)? - before < 2 {
         0
     } else {
@@ -183,8 +185,8 @@ fn total_changes(conn: &Connection) -> Result<i64, RowError> {
         .query_row([], |row| row.get(0))?)
 }
 
-/// A row as a node without its parent; `None` if it is damaged. Whoever reads the node is told so;
-/// here it is one that is not found.
+/// Decodes a row as a node without its parent; returns `None` if it is damaged. A search skips such
+/// a node; reading it reports the damage.
 pub(super) fn decode_undamaged(row: &Row<'_>) -> Result<Option<Node>, RowError> {
     let damaged = |why: &str| Error::invalid_argument("node", why);
     let Some((columns, check)) = NodeColumns::from_row(row)? else {

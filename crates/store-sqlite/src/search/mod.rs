@@ -1,8 +1,8 @@
-//! Searching texts: where to look, and which nodes the index proposes to the ranking.
+//! Full-text search: where to search, and which nodes the index proposes to the ranking.
 //!
-//! A contentless FTS5 table holds the terms of every node under the node's number (`fts_rowid`);
-//! what a query means is decided by `contexture_store::rules`, which judges what the index gives. So
-//! the index may give too much, never too little, and holds no positions.
+//! A contentless FTS5 table holds the terms of every node under a rowid derived from its key
+//! (`fts_rowid`). `contexture_store::rules` defines what a query means and examines every proposal.
+//! So the index may propose too many nodes, never too few, and stores no positions.
 //!
 //! Not here: keeping the index up to date (`index`).
 
@@ -24,16 +24,16 @@ pub(crate) mod index;
 
 use index::decode_undamaged;
 
-/// An owner with so many conversations at most is searched where these are, others through the whole
-/// index: what it costs then depends on everybody's texts.
+/// Largest number of conversations that are searched range by range. For an owner with more, the
+/// whole index is searched, at a cost that depends on the texts of all owners.
 const FEW_CONVERSATIONS: u32 = 256;
 
-/// The numbers of a range whose nodes have all terms.
+/// Rowids in a range that match an expression.
 pub(crate) const IN_RANGE: &str =
     "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
 
-/// The numbers of an owner whose nodes have all terms, of one resource or of all. What stands for
-/// the conversation in them: see `fts_rowid`.
+/// Rowids of an owner, of one resource or of all, that match an expression. The join computes the
+/// conversation's number from the rowid as `fts_rowid` does.
 pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c \
      ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
      WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
@@ -41,11 +41,11 @@ pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN co
 
 /// Conversations or path to search in, determined before anything is read.
 pub(crate) enum SearchArea {
-    /// A few conversations; if it is one, possibly only a path of it.
+    /// A few conversations; for a single one, possibly only a path of it.
     Few {
         /// Ids of the conversations, by number.
         conversations: BTreeMap<u32, ConversationId>,
-        /// Ranges of these numbers, the newest first.
+        /// Ranges of their numbers, the newest first.
         ranges: Vec<ConversationRange>,
         path: Option<Vec<Stretch>>,
     },
@@ -64,8 +64,9 @@ pub(crate) struct ConversationRange {
 }
 
 impl ConversationRange {
-    /// Joins neighbouring numbers, which fall, so that an owner that is alone in a database is one
-    /// query instead of hundreds. Each comes with the number of its next node.
+    /// Joins consecutive numbers, which come in falling order, each with the number of its
+    /// conversation's next node. An owner that is alone in a database needs one query instead of
+    /// hundreds.
     fn join(falling: impl Iterator<Item = (u32, u32)>) -> Vec<Self> {
         let mut ranges: Vec<Self> = Vec::new();
         for (no, next_seq) in falling {
@@ -125,7 +126,7 @@ impl SearchArea {
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
             )?
             .collect::<Result<Vec<(u32, String, u32)>, _>>()?;
-        // One more than allowed was read only to learn this.
+        // One extra row shows that there are too many.
         if few.len() > FEW_CONVERSATIONS as usize {
             return Ok(Self::Many {
                 owner: owner.clone(),
@@ -144,8 +145,8 @@ impl SearchArea {
         })
     }
 
-    /// Visits what the index proposes for an FTS5 expression, conversations and keys, until `visit`
-    /// breaks off.
+    /// Visits the conversations and keys of the nodes that the index proposes, until `visit`
+    /// breaks.
     fn for_each_match(
         &self,
         conn: &Connection,
@@ -188,7 +189,7 @@ fn for_each_match_in_ranges(
     ranges: &[ConversationRange],
     mut visit: impl FnMut(i64) -> Result<ControlFlow<()>, RowError>,
 ) -> Result<(), RowError> {
-    // One statement for all ranges: the numbers are those of the owner, so no join is needed.
+    // Conversation numbers identify the owner, so no join is needed.
     let mut statement = conn.prepare_cached(IN_RANGE)?;
     let parts =
         |range: &ConversationRange| fts_rowid::of_conversations(&range.numbers, range.longest);
@@ -210,8 +211,8 @@ pub(crate) fn search_nodes(
     request: SearchRequest,
     limits: &Limits,
 ) -> Result<SearchPage, RowError> {
-    // Rare terms weigh more, so the ranking first asks how frequent the terms are, up to a limit
-    // above which the exact number does not matter.
+    // Rare terms weigh more, so the frequencies are counted first, up to a limit above which the
+    // exact number does not matter.
     let mut ranking = Ranking::new(request, &limits.search);
     let counts = ranking.terms_to_count().into_iter();
     let counts = counts
@@ -245,7 +246,7 @@ fn count_matches(
     Ok(count)
 }
 
-/// Whether a node's key lies in a path's stretches, which are in order.
+/// Returns whether a node's key is in one of a path's stretches, which are sorted.
 fn contains_row(path: &[Stretch], id: i64) -> bool {
     let seq = u32::try_from(id & i64::from(u32::MAX)).unwrap_or(u32::MAX);
     let after = path.partition_point(|stretch| stretch.seq <= seq);
@@ -274,7 +275,8 @@ fn parse_conversation_id(id: String) -> Result<ConversationId, RowError> {
     ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
 }
 
-/// The alternatives in the index's own language. Terms have no quotes, so none can end one.
+/// Builds the FTS5 expression of the alternatives. Terms contain no quotes, so none can end the
+/// string.
 fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
     let conditions = |alternative: &Vec<IndexCondition<'_>>| {
         let conditions = alternative.iter().map(|condition| {
@@ -283,7 +285,7 @@ fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" AND "))
     };
-    // In parentheses, so that no condition is drawn into the alternative beside it.
+    // In parentheses, because of the precedence of AND and OR.
     let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
     alternatives.join(" OR ")
 }

@@ -1,4 +1,4 @@
-//! [`SqliteStore`] keeps values outside the tree: reads on a reader, writes on the writer.
+//! [`KeyValues`] on SQLite: reads use the read pool, writes the write thread.
 
 use async_trait::async_trait;
 use contexture_ir::Owner;

@@ -1,4 +1,4 @@
-//! [`Maintenance`] on SQLite: calls sent to a reader or to the writer.
+//! [`Maintenance`] on SQLite: calls sent to the read pool or to the write thread.
 //!
 //! Not here: the work itself (`crate::maintenance`).
 
@@ -16,7 +16,7 @@ use crate::maintenance::{backup, blob_gc, statistics, vacuum, verify};
 use crate::rows::conversation_row::ConversationRow;
 use crate::store::SqliteStore;
 
-/// Lines that SQLite's own check gives at most.
+/// Largest number of lines that SQLite's own check reports.
 const LINES: u32 = 100;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! [`SqliteStore`]: the contract's calls, sent to the writer or to a reader.
+//! [`SqliteStore`]: the contract's calls, sent to the write thread or to the read pool.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,12 +32,12 @@ mod maintenance;
 mod search;
 mod streams;
 
-/// An append of more bytes of items has its terms made on a thread of its own.
+/// Size of an append's items, in bytes, above which their terms are computed on the blocking pool.
 const TERMS_BYTES: usize = 64 << 10;
 
 /// Conversations in one SQLite file.
 ///
-/// Needs a tokio runtime. Dropping it waits for the writes that were handed over.
+/// Needs a tokio runtime. Dropping it blocks until the queued writes are done.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: Arc<PathBuf>,
@@ -48,7 +48,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or makes the database at `path` with the default options.
+    /// Opens or creates the database at `path` with the default options.
     ///
     /// ```
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -65,13 +65,13 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Newer`] for a database of a later version, [`Error::Storage`] with the path for
-    /// what is not a database of ours, cannot be opened or cannot be written.
+    /// [`Error::Newer`] for a database of a later version, [`Error::Storage`] with the path for a
+    /// file that is not a database of this program, or cannot be opened or written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, SqliteOptions::default())
     }
 
-    /// Opens or makes the database at `path`.
+    /// Opens or creates the database at `path` with other options.
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
         let path = Arc::new(path.as_ref().to_owned());
         let conn = open_connection(&path, &options)?;
@@ -80,9 +80,10 @@ impl SqliteStore {
             fault: StorageFault::Other,
             source: Some(Box::new(source)),
         };
-        // Deletions first, then the index: what is removed need not be indexed any more.
-        let idle_task =
-            |conn: &Connection| Ok(deletion::step_any(conn)?.more || index::maintain_index(conn)?);
+        // Deletions first, since the nodes that they remove need not be indexed.
+        let idle_task = |conn: &Connection| {
+            Ok(deletion::take_pending_step(conn)?.more || index::maintain_index(conn)?)
+        };
         let writer = WriteThread::spawn_thread(
             conn,
             &path,
@@ -100,7 +101,7 @@ impl SqliteStore {
         })
     }
 
-    /// Where the database is.
+    /// Returns the path of the database file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -114,14 +115,14 @@ impl SqliteStore {
         self.writer.run_in_transaction(bytes, f, &self.path).await
     }
 
-    /// Moves everything from the log into the database and empties the log, so that no old page
-    /// stays there. A read that lasts longer than a write waits keeps them: then the call is to be
-    /// repeated.
+    /// Checkpoints and truncates the write-ahead log, so that no old page stays in it.
+    ///
+    /// A read that outlasts the busy timeout prevents it; then the outcome is unknown and the call
+    /// has to be repeated.
     pub(crate) async fn empty_log(&self) -> Result<(), Error> {
         let emptied = |conn: &Connection| {
             let busy: bool =
-                // TRUNCATE also shortens the file to nothing: the old pages in it would still hold
-                // what was redacted.
+                // TRUNCATE also empties the log file, whose old pages may hold redacted content.
                 conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
             if busy {
                 return Err(Error::OutcomeUnknown {
@@ -136,8 +137,10 @@ impl SqliteStore {
             .await
     }
 
-    /// Indexes again all that is stored, as after a change of the rule by which texts are found.
-    /// Nothing is lost if it is interrupted; what is searched meanwhile waits for it.
+    /// Indexes all stored texts again, as after a change of the terms.
+    ///
+    /// An interruption loses nothing: the next search or idle step continues. Searches wait for the
+    /// index.
     ///
     /// # Errors
     ///
@@ -149,7 +152,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Runs `f` on the writer, outside any transaction.
+    /// Runs `f` on the write thread, outside any transaction.
     pub(crate) async fn run_outside_transaction<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
@@ -157,7 +160,7 @@ impl SqliteStore {
         self.writer.run_outside_transaction(f, &self.path).await
     }
 
-    /// Reads from all of it.
+    /// Runs `f` in a read transaction.
     pub(crate) async fn read_transaction<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
@@ -165,7 +168,7 @@ impl SqliteStore {
         self.readers.run_read(f).await
     }
 
-    /// Reads from one conversation.
+    /// Runs `f` in a read transaction, with the row of a conversation.
     pub(crate) async fn read_conversation<T: Send + 'static>(
         &self,
         owner: &Owner,
@@ -179,9 +182,8 @@ impl SqliteStore {
     }
 }
 
-/// The terms of an append's items, made before the writer's turn; on a thread of their own where
-/// that takes long.
-async fn with_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
+/// Computes the terms of an append's items before it is queued; large ones on the blocking pool.
+async fn compute_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
     let bytes: usize = request.items.iter().map(|item| item.json.len()).sum();
     let work = move || {
         let texts = request
@@ -194,7 +196,7 @@ async fn with_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String
     if bytes <= TERMS_BYTES {
         return Ok(work());
     }
-    // Nothing has been written yet.
+    // Nothing has been written yet, so the call may be repeated.
     let lost = |source| Error::OutcomeUnknown {
         source: Box::new(source),
     };
@@ -269,19 +271,20 @@ impl Store for SqliteStore {
         let (owner, id, cleanup) = (owner.clone(), id.clone(), self.writer.cleanup_flag());
         let hidden = self.write_transaction(0, move |conn| {
             let no = deletion::mark_deleted(conn, &owner, &id)?;
-            // Whatever becomes of this call, somebody finishes it.
+            // Even if this call is dropped, the idle task finishes the deletion.
             cleanup.schedule_cleanup();
             Ok((no, wake))
         });
         let (no, wake) = hidden.await?;
         drop(wake);
-        // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
-        // is idle.
+        // The conversation is deleted for readers. If a step fails now, the idle task does the
+        // rest.
         let removal = async {
-            // Each step is a call of its own, so writes of others come in between.
+            // Each step is a call of its own, so other writes run in between.
             let step = move |conn: &Connection| deletion::delete_step(conn, no);
             while self.write_transaction(0, step).await?.more {}
-            // The terms of a small index are gone at once, those of a large one soon.
+            // One step removes the terms from a small index; the idle task merges the rest of a
+            // large one.
             self.write_transaction(0, index::purge_removed_terms).await
         };
         if let Err(error) = removal.await {
@@ -297,14 +300,13 @@ impl Store for SqliteStore {
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
-        // Checked before it queues up: a request that breaks a limit takes no room in the queue and
-        // no turn of the writer.
+        // Checked before it is queued: a request that exceeds a limit takes no room in the queue.
         let bytes = rules::check_append(id, &request, &self.limits)?;
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
-        // Terms are made here, on the caller's thread: the one writer of the process has time only
-        // for what needs the transaction.
-        let (request, terms) = with_terms(request).await?;
+        // Terms are computed before the call is queued: the write thread only does what needs the
+        // transaction.
+        let (request, terms) = compute_terms(request).await?;
         let appended = self.write_transaction(bytes, move |conn| {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
             let appended = append::append_items(conn, &mut conv, &request, &terms, &limits)?;
@@ -422,8 +424,8 @@ impl Store for SqliteStore {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
             Ok((redaction::redact_content(conn, &mut conv, &request)?, wake))
         });
-        // The tombstones are committed; what follows only makes sure that no copy of the old bytes
-        // is left in the file.
+        // The tombstones are committed; what follows removes old bytes from the search index and
+        // the log.
         let (redacted, wake) = redacted.await?;
         drop(wake);
         while self

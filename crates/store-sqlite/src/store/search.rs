@@ -1,4 +1,4 @@
-//! [`SqliteStore`] searches: by text ([`Search`]) and by the hash of a path ([`PathIndex`]).
+//! Searches of [`SqliteStore`]: by text ([`Search`]) and by the hash of a path ([`PathIndex`]).
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Search for SqliteStore {
     }
 }
 
-/// Where a search looks.
+/// Resolves the scope of a search.
 fn resolve_scope(
     conn: &Connection,
     owner: &Owner,

@@ -1,6 +1,6 @@
-//! [`SqliteStore`] keeps streams: calls sent to the writer or to a reader, and who is woken.
+//! [`Streams`] on SQLite: calls sent to the write thread or to the read pool, and waking readers.
 //!
-//! Not here: what stands in the rows.
+//! Not here: the rows.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::store::SqliteStore;
 use crate::streams;
 
 impl SqliteStore {
-    /// Changes a stream.
+    /// Changes a stream on the write thread.
     async fn change_stream<T: Send + 'static>(
         &self,
         owner: &Owner,
@@ -29,8 +29,8 @@ impl SqliteStore {
         + Send
         + 'static,
     ) -> Result<T, Error> {
-        // Returned by the write: whoever drops it, the caller or, without a caller, the writer after its
-        // commit, wakes those who wait.
+        // The guard travels with the result: the caller drops it, or the write thread after the
+        // commit if the caller is gone, and that wakes the readers.
         let wake = self.signals.wake_stream(owner, id, stream);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let write = self.write_transaction(bytes, move |conn| {

@@ -1,6 +1,6 @@
-//! Streams: the records of running answers and their chunks.
+//! Streams as rows: the records of running responses and their chunks.
 //!
-//! Not here: who is woken, and how durable a call is.
+//! Not here: waking readers, and durability.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ fn save_stream(
     let (status, message) = rules::stream_end_columns(record.end.as_ref());
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     conn.prepare_cached(&format!(
-        // The key is the epoch, which is never given twice, so replacing can only hit the same
-        // stream.
+        // The key contains the epoch, which is never reused, so only the same stream can be
+        // replaced.
         "INSERT OR REPLACE INTO streams ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     ))?
     .execute(params![
@@ -74,12 +74,12 @@ fn row_key(conv: &ConversationRow, record: &StreamRecord) -> i64 {
     packed_key(conv.no, epoch_no(record.epoch))
 }
 
-/// Stored epochs are below 2^32.
+/// Converts an epoch; stored ones are below 2^32.
 fn epoch_no(epoch: StreamEpoch) -> u32 {
     u32::try_from(epoch.0).unwrap_or(u32::MAX)
 }
 
-/// The streams of a conversation, the latest opened last.
+/// Lists the streams of a conversation, the most recently opened last.
 pub(crate) fn list_streams(
     conn: &Connection,
     conv: &ConversationRow,
@@ -103,8 +103,8 @@ fn find_stream(
     conv: &ConversationRow,
     stream: StreamId,
 ) -> Result<StreamRecord, RowError> {
-    // A conversation keeps few streams (running ones and a bounded number of ended ones), so a scan
-    // of its range beats an index that every write would have to keep.
+    // A conversation has few streams (running ones and a bounded number of ended ones), so a scan
+    // of its range is cheaper than an index that every write would have to maintain.
     let all = list_streams(conn, conv)?;
     let found = all.into_iter().find(|one| one.id == stream);
     found.ok_or_else(|| Error::not_found(EntityKind::Stream, stream).into())
@@ -131,8 +131,8 @@ pub(crate) fn open_stream(
 }
 
 fn next_epoch(conn: &Connection, conv: &ConversationRow) -> Result<StreamEpoch, RowError> {
-    // Epochs are counted per conversation, not per stream: a deleted stream that is opened again
-    // under its id must not reuse an epoch, or cursors of its old readers would fit the new chunks.
+    // Epochs are counted per conversation: if a deleted stream is opened again with its old id, its
+    // new epoch must be new, or cursors of its old readers would match the new chunks.
     let mut next: u32 = conn
         .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
         .query_row([conv.no], |row| row.get(0))?;
@@ -150,8 +150,8 @@ pub(crate) fn append_chunks(
     limits: &StreamLimits,
 ) -> Result<StreamRecord, RowError> {
     let mut stream = find_stream(conn, conv, append.claim.stream)?;
-    // A repeated call carries chunks that are stored already. They are compared, so that a
-    // repetition is told from a second writer.
+    // A repeated call contains chunks that are stored already. Comparing them tells a repetition
+    // from a second writer.
     let stored = load_chunks(
         conn,
         conv,
@@ -193,7 +193,7 @@ pub(crate) fn finish_stream(
     Ok(stream)
 }
 
-/// Asks the writer to stop.
+/// Asks the stream's writer to stop.
 pub(crate) fn cancel_stream(
     conn: &Connection,
     conv: &ConversationRow,
@@ -207,7 +207,7 @@ pub(crate) fn cancel_stream(
     Ok(stream)
 }
 
-/// The answer is in the tree: its chunks go.
+/// Completes a stream whose response is in the tree, and removes its chunks.
 pub(crate) fn complete_stream(
     conn: &Connection,
     conv: &ConversationRow,
@@ -221,7 +221,7 @@ pub(crate) fn complete_stream(
     save_stream(conn, conv, &stream)
 }
 
-/// Chunks from a place on.
+/// Reads chunks from a cursor on.
 pub(crate) fn read_chunks(
     conn: &Connection,
     conv: &ConversationRow,
@@ -240,24 +240,24 @@ pub(crate) fn read_chunks(
     })
 }
 
-/// Deletes a stream, readable or not.
+/// Deletes a stream, even if its record is damaged.
 pub(crate) fn delete_stream(
     conn: &Connection,
     conv: &ConversationRow,
     stream: StreamId,
 ) -> Result<(), RowError> {
-    match remove_those(conn, conv, "stream = ?3", stream.as_bytes())? {
+    match remove_streams_where(conn, conv, "stream = ?3", stream.as_bytes())? {
         0 => Err(Error::not_found(EntityKind::Stream, stream).into()),
         _ => Ok(()),
     }
 }
 
-/// Deletes all that have ended, readable or not.
+/// Deletes all streams that have ended, even if their records are damaged.
 pub(crate) fn remove_ended_streams(
     conn: &Connection,
     conv: &ConversationRow,
 ) -> Result<(), RowError> {
-    remove_those(conn, conv, "status <> ?3", &0).map(drop)
+    remove_streams_where(conn, conv, "status <> ?3", &0).map(drop)
 }
 
 fn remove_stream(
@@ -265,18 +265,18 @@ fn remove_stream(
     conv: &ConversationRow,
     stream: &StreamRecord,
 ) -> Result<(), RowError> {
-    remove_those(conn, conv, "id = ?3", &row_key(conv, stream)).map(drop)
+    remove_streams_where(conn, conv, "id = ?3", &row_key(conv, stream)).map(drop)
 }
 
-/// Removes streams with their chunks; says how many.
-fn remove_those(
+/// Removes streams with their chunks; returns the number of streams.
+fn remove_streams_where(
     conn: &Connection,
     conv: &ConversationRow,
     condition: &str,
     bound: &dyn ToSql,
 ) -> Result<usize, RowError> {
     let (first, last) = key_range(conv.no);
-    // Chunks before streams: the streams that are selected say which chunks go.
+    // Chunks are deleted before streams, whose rows select them.
     let those = format!("FROM streams WHERE id BETWEEN ?1 AND ?2 AND {condition}");
     let bound = params![first, last, bound];
     conn.prepare_cached(&format!(
@@ -299,7 +299,7 @@ fn remove_chunks(
     Ok(())
 }
 
-/// Streams between two keys, to be checked.
+/// Reads the streams between two keys, for a check.
 pub(crate) const VERIFY: &str = "SELECT id, stream, status, cancel, first_chunk, next_chunk, bytes, \
      opened_ms, updated_ms, message FROM streams WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
 
@@ -316,8 +316,7 @@ pub(crate) fn verify_stream(
     let next_epoch: u32 = conn
         .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
         .query_row([conv.no], |row| row.get(0))?;
-    // An epoch that was never given would be given again one day and bring two streams under one
-    // key.
+    // An epoch above the counter would be given to another stream later.
     if epoch_no(stream.epoch) >= next_epoch {
         return Err(damaged_stream("its epoch was never given"));
     }
@@ -347,7 +346,7 @@ pub(crate) fn verify_stream(
     Ok(())
 }
 
-/// Looks for chunks of no stream.
+/// Checks that there are no chunks without a stream.
 pub(crate) fn check_stray_chunks(
     conn: &Connection,
     conv: &ConversationRow,
@@ -366,7 +365,7 @@ pub(crate) fn check_stray_chunks(
     Ok(())
 }
 
-/// The chunks of these numbers, if they are what was stored.
+/// Reads the chunks with these numbers and checks their bytes.
 fn load_chunks(
     conn: &Connection,
     conv: &ConversationRow,
@@ -403,9 +402,9 @@ fn load_chunks(
 pub(crate) const CHUNKS: &str = "SELECT chunk_check, chunk FROM stream_chunks \
      WHERE conversation_no = ? AND epoch = ? AND seq >= ? AND seq < ? ORDER BY seq";
 
-/// Tells damage: another chunk's bytes do not pass in this one's place.
+/// Computes the checksum of a chunk at its position.
 fn chunk_checksum(stream: &StreamRecord, seq: u64, chunk: &[u8]) -> [u8; 8] {
-    // The place is part of the hash, as the seed: intact bytes at the wrong place are damage too.
+    // The position is the seed of the hash, so intact bytes at a wrong position are detected too.
     let seed = stream.epoch.0.rotate_left(32) ^ seq;
     XxHash3_64::oneshot_with_seed(seed, chunk).to_le_bytes()
 }

@@ -1,7 +1,7 @@
 //! The read pool: connections that only read.
 //!
-//! Each read runs on a blocking thread, on a connection of its own, in a transaction: it sees one
-//! instant and waits for no writer. Connections are opened when first needed and kept.
+//! Each read runs on a blocking thread, on a connection of its own, in a transaction: it sees a
+//! snapshot and waits for no writer. Connections are opened when first needed and reused.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::error::{RowError, from_sqlite};
 use crate::worker::write_thread::catch_panic;
 
-/// Pool of connections that only read, with a limit on how many read at once.
+/// Pool of read-only connections, with a limit on concurrent reads.
 #[derive(Debug)]
 pub(crate) struct ReadPool {
     path: Arc<PathBuf>,
@@ -30,7 +30,7 @@ impl ReadPool {
         }
     }
 
-    /// Runs `f` in a reading transaction.
+    /// Runs `f` in a read transaction.
     pub(crate) async fn run_read<T: Send + 'static>(
         &self,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
@@ -46,13 +46,13 @@ impl ReadPool {
                 None => open_reader(&path).map_err(|error| from_sqlite(error, &path))?,
             };
             let result = catch_panic(&conn, |conn| in_transaction(conn, f), &path);
-            // A connection that could not end its transaction is not used again.
+            // A connection that is still in a transaction is dropped instead of reused.
             if conn.is_autocommit() {
                 lock_idle(&idle).push(conn);
             }
             result
         };
-        // Reading has no effect, so a lost read is an ordinary failure.
+        // The blocking task was lost. A read changes nothing, so the caller may repeat it.
         let lost = |source| Error::OutcomeUnknown {
             source: Box::new(source),
         };

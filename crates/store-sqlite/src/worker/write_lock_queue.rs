@@ -1,16 +1,16 @@
 //! The write lock queue: makes the processes that write to one file take turns.
 //!
-//! SQLite lets one process write at a time and keeps no queue: a process that waits polls after a
-//! pause. A process that has much to write finds the database free each time, since it alone comes
-//! back at once, and on a busy machine the others starve.
+//! SQLite lets one process write at a time and keeps no queue: a waiting process polls with pauses.
+//! A process with much to write finds the database free each time, since it returns at once, and
+//! the others starve.
 //!
-//! So there is a queue beside the database: the lock of an empty file that ends in `-turn`. A process
-//! that wants to write takes that lock, polls until the database is free, and releases the lock as
-//! soon as the transaction has begun. The operating system gives it to the process that has waited
-//! longest, and the one that has just written queues up behind the others.
+//! So there is a queue beside the database: the lock of an empty file with the suffix `-turn`. A
+//! process that wants to write takes that lock, polls until the database is free, and releases the
+//! lock as soon as the transaction has begun. The operating system normally grants the lock in the
+//! order of the requests, so the process that has just written queues up behind the others.
 //!
-//! What is not here: safety, which is SQLite's own lock. Where the file cannot be made or locked,
-//! or a process of an older version does not use it, processes just poll.
+//! What is not here: safety, which is SQLite's own lock. Where the file cannot be created or
+//! locked, or a process of an older version does not use it, processes just poll.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -19,23 +19,23 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-/// How long the first process in the queue pauses between two attempts.
+/// Pause of the first process in the queue between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// One process's part in taking turns.
+/// This process's handle of the queue.
 #[derive(Debug)]
 pub(crate) struct WriteLockQueue {
-    /// The queue's file; `None`: the database cannot be found by its name.
+    /// Path of the lock file; `None` if the database's path cannot be resolved.
     queue: Option<PathBuf>,
-    /// The file, open and not locked.
+    /// Lock file, open and not locked.
     idle: Option<File>,
-    /// How long to wait at most.
+    /// Longest time to wait.
     max_wait: Duration,
 }
 
 impl WriteLockQueue {
     pub(crate) fn new(database: &Path, max_wait: Duration) -> Self {
-        // Two names of one database have one queue.
+        // Different paths to one database lead to the same lock file.
         let queue = database.canonicalize().ok().map(|database| {
             let mut queue = database.into_os_string();
             queue.push("-turn");
@@ -48,11 +48,12 @@ impl WriteLockQueue {
         }
     }
 
-    /// Begins a writing transaction.
+    /// Begins a write transaction.
     pub(crate) fn begin_write(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         let since = Instant::now();
         let first = self.queue_up(since);
-        // SQLite's own waiting is for what happens inside a transaction.
+        // Waiting is done here, so SQLite must not wait too; its timeout applies again inside the
+        // transaction.
         conn.busy_timeout(Duration::ZERO)?;
         let result = self.begin_immediate(conn, since);
         conn.busy_timeout(self.max_wait)?;
@@ -60,8 +61,8 @@ impl WriteLockQueue {
         result
     }
 
-    /// Waits until this process is first in the queue. `None`: there is no queue, or it took too
-    /// long.
+    /// Waits until this process is first in the queue. Returns `None` without a queue or after a
+    /// timeout.
     fn queue_up(&mut self, since: Instant) -> Option<File> {
         let file = match self.idle.take() {
             Some(file) => file,
@@ -80,8 +81,8 @@ impl WriteLockQueue {
             self.idle = Some(file);
             return None;
         }
-        // Such a wait has no end of its own, so it is another thread's. If the lock comes too late
-        // nobody takes the file, and closing it gives the lock to the next.
+        // A file lock has no timeout, so another thread waits for it. If it gets the lock too late,
+        // the file is closed, which releases the lock.
         let (sender, receiver) = sync_channel(1);
         let wait = move || {
             if file.lock().is_ok() {

@@ -1,10 +1,10 @@
-//! The write thread: the only writer of a process, which commits waiting calls together.
+//! The write thread: the only writer of a process, which commits queued calls together.
 //!
-//! Calls queue up; the thread takes whatever waits, runs each call inside a savepoint of one
-//! transaction, commits once and only then answers. A call whose future was dropped before its turn
-//! is skipped; one dropped later is complete all the same. A call that fails leaves nothing and
-//! does not disturb its neighbours, not even by a panic: that is an error like any other. The queue
-//! is bounded in bytes. When nothing waits and something is left to be tidied up, it does that.
+//! The thread takes all queued calls, runs each in a savepoint of one transaction, commits once and
+//! only then answers. A call whose future was dropped before it ran is skipped; one dropped later
+//! completes. A call that fails or panics is rolled back without affecting the others, unless
+//! SQLite gives up the whole transaction (a full disk, an I/O error): then the others fail as busy.
+//! The queue is bounded in bytes. When it is empty, the thread does pending cleanup.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +22,13 @@ use tokio::sync::oneshot;
 use crate::error::{RowError, from_sqlite};
 use crate::worker::write_lock_queue::WriteLockQueue;
 
-/// Calls and bytes that are committed together at most.
+/// Largest number of calls and of bytes in one commit.
 const BATCH_CALLS: usize = 1024;
 const BATCH_BYTES: usize = 16 << 20;
-/// What a call weighs besides its payload.
+/// Bytes that a call counts for besides its payload.
 const CALL_BYTES: usize = 1024;
 
-/// The queue's end that callers hold.
+/// Handle of the write thread, with the sending end of its queue.
 #[derive(Debug)]
 pub(crate) struct WriteThread {
     /// `None` once closing.
@@ -39,16 +39,16 @@ pub(crate) struct WriteThread {
     cleanup: CleanupFlag,
 }
 
-/// What to do while nothing waits; says whether more of it is left.
+/// Work for an empty queue; returns whether more of it is left.
 pub(crate) type IdleTask = fn(&Connection) -> Result<bool, RowError>;
 
-/// Whether something is left to be tidied up. True when a database is opened: another process may
-/// have died over it.
+/// Whether cleanup is pending. True when a database is opened, since another process may have
+/// crashed.
 #[derive(Clone, Debug)]
 pub(crate) struct CleanupFlag(Arc<AtomicBool>);
 
 impl CleanupFlag {
-    /// Something is left, once what runs now is committed.
+    /// Marks cleanup as pending.
     pub(crate) fn schedule_cleanup(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -63,13 +63,13 @@ struct QueuedCall {
 /// Where a call runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallScope {
-    /// With others in one transaction.
+    /// In one transaction with other calls.
     Shared,
     /// Outside any transaction.
     Alone,
 }
 
-/// Bytes in the queue; they leave it when this is dropped.
+/// Bytes counted as queued until this is dropped.
 struct QueuedBytes {
     bytes: usize,
     waiting: Arc<AtomicUsize>,
@@ -82,7 +82,7 @@ impl Drop for QueuedBytes {
 }
 
 impl QueuedCall {
-    /// What it carried is out of the queue before anybody hears of it.
+    /// Runs the call; its bytes leave the queue before the caller is answered.
     fn run_call(self, conn: Result<&Connection, Error>) -> Option<CompletedCall> {
         let Self { weight, run, .. } = self;
         let ran = run(conn);
@@ -95,14 +95,14 @@ impl QueuedCall {
     }
 }
 
-/// Runs, or is told why it cannot; `None`: nobody waits for it any more.
+/// Runs the call or passes it the error; returns `None` if nobody waits for the result any more.
 type CallWork = Box<dyn FnOnce(Result<&Connection, Error>) -> Option<CompletedCall> + Send>;
 
 /// A call that ran and waits for the commit.
 struct CompletedCall {
-    /// Whether it succeeded; otherwise its changes are taken back.
+    /// Whether it succeeded; otherwise its changes are rolled back.
     succeeded: bool,
-    /// Answers, with the commit's failure if it failed.
+    /// Answers the caller, with the commit's error if it failed.
     answer: Box<dyn FnOnce(Option<Error>) + Send>,
 }
 
@@ -144,12 +144,12 @@ impl WriteThread {
         })
     }
 
-    /// To say that something is left to be tidied up.
+    /// Returns the flag for pending cleanup.
     pub(crate) fn cleanup_flag(&self) -> CleanupFlag {
         self.cleanup.clone()
     }
 
-    /// Runs `f` in a transaction; `bytes` is what it carries.
+    /// Runs `f` in a transaction; `bytes` is the size of its payload.
     pub(crate) async fn run_in_transaction<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -168,16 +168,16 @@ impl WriteThread {
         self.enqueue_call(CallScope::Alone, 0, f, path).await
     }
 
-    /// Counts bytes as waiting, or refuses them where the queue is full.
+    /// Counts bytes as queued; [`Error::Busy`] if the queue is full.
     fn reserve_bytes(&self, bytes: usize) -> Result<QueuedBytes, Error> {
-        // Counted before it is compared: two callers at once cannot both find the last room. A
-        // refusal drops the weight, which takes the bytes off again.
+        // Counted before it is compared, so that two concurrent callers cannot both take the last
+        // room. On a refusal, dropping the guard subtracts the bytes again.
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let weight = QueuedBytes {
             bytes,
             waiting: Arc::clone(&self.waiting),
         };
-        // A call heavier than the whole queue may still go alone.
+        // A call larger than the whole queue is accepted if the queue is empty.
         if before > 0 && before.saturating_add(bytes) > self.max_bytes {
             return Err(Error::Busy {
                 why: format!("{before} bytes are waiting to be written"),
@@ -197,8 +197,8 @@ impl WriteThread {
         let (answer, answered) = oneshot::channel();
         let path = Arc::clone(path);
         let run = Box::new(move |conn: Result<&Connection, Error>| {
-            // The caller gave up before its turn, and nothing was written yet: skipping it keeps a
-            // queue of abandoned calls from delaying the living.
+            // The caller gave up before the call ran. Skipping it keeps abandoned calls from
+            // delaying others.
             if answer.is_closed() {
                 return None;
             }
@@ -206,7 +206,7 @@ impl WriteThread {
             Some(CompletedCall {
                 succeeded: result.is_ok(),
                 answer: Box::new(move |failure| {
-                    // The caller may be gone; what was done stays done.
+                    // The caller may be gone; the call takes effect all the same.
                     let _ = answer.send(failure.map_or(result, Err));
                 }),
             })
@@ -215,7 +215,7 @@ impl WriteThread {
         queue
             .send(QueuedCall { weight, scope, run })
             .map_err(|_| Error::Closed)?;
-        // The thread answers every call it takes; if it died, it may have died after a commit.
+        // Without an answer the thread has died, possibly after the commit.
         let lost = |source| Error::OutcomeUnknown {
             source: Box::new(source),
         };
@@ -225,8 +225,8 @@ impl WriteThread {
 
 impl Drop for WriteThread {
     fn drop(&mut self) {
-        // Closing the channel lets the thread finish what is queued and return; joining makes sure
-        // that it was committed when the store is gone.
+        // Closing the channel lets the thread finish the queued calls and return; joining waits for
+        // that.
         self.queue = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -236,16 +236,17 @@ impl Drop for WriteThread {
     }
 }
 
-/// Runs a call; a panic in it is an error, and what it wrote is taken back like any other's.
+/// Runs a call and turns a panic in it into an error.
 pub(crate) fn catch_panic<T>(
     conn: &Connection,
     f: impl FnOnce(&Connection) -> Result<T, RowError>,
     path: &Path,
 ) -> Result<T, Error> {
-    // Unwind safety: what a panic leaves half done is in the savepoint, which is rolled back.
+    // Unwind safety: a call in a transaction is rolled back after a panic.
     match catch_unwind(AssertUnwindSafe(|| f(conn))) {
         Ok(result) => result.map_err(|fault| fault.into_error(path)),
-        // What a panic says may be of what is stored. Where it was, its hook has told.
+        // The panic message may contain stored content, so it is not logged; the panic hook has
+        // reported it.
         Err(_) => {
             tracing::error!("a call to the store panicked");
             Err(Error::Storage {
@@ -257,7 +258,7 @@ pub(crate) fn catch_panic<T>(
     }
 }
 
-/// What the thread does while nothing waits.
+/// Work of the thread while the queue is empty.
 struct IdleWork {
     cleanup: CleanupFlag,
     idle_task: IdleTask,
@@ -265,11 +266,10 @@ struct IdleWork {
 }
 
 impl IdleWork {
-    /// One step, in a transaction of its own. What fails is tried again after the next call, or when
-    /// the database is opened next.
+    /// Takes one step, in a transaction of its own. A failed step is tried again after the next
+    /// batch of calls, or when the database is opened next.
     fn run_step(&self, conn: &Connection, lock_queue: &mut WriteLockQueue) {
-        // Taken down before the step: a call that schedules a cleanup meanwhile raises it again and
-        // is not lost.
+        // Cleared before the step, so that a cleanup that is scheduled meanwhile is not lost.
         if !self.cleanup.0.swap(false, Ordering::Acquire) {
             return;
         }
@@ -294,7 +294,7 @@ impl IdleWork {
         }
     }
 
-    /// After a call that went well, what failed before may do so too.
+    /// After each batch, a step that failed before is tried again.
     fn retry_failed(&self) {
         if self.failed.take() {
             self.cleanup.schedule_cleanup();
@@ -317,8 +317,7 @@ fn process_calls(
         let first = match calls.try_recv() {
             Ok(call) => call,
             Err(TryRecvError::Disconnected) => return,
-            // One step between two looks at the queue, so a call that comes meanwhile waits for one
-            // step at most.
+            // One step between two checks of the queue, so a call waits for one step at most.
             Err(TryRecvError::Empty) if idle_work.is_due() => {
                 idle_work.run_step(conn, &mut lock_queue);
                 continue;
@@ -332,8 +331,8 @@ fn process_calls(
         let mut next = Some(first);
         let mut batch = Vec::new();
         while let Some(call) = next.take() {
-            // What runs outside a transaction (VACUUM, a checkpoint) must not overtake calls that
-            // were queued before it, so these are committed first.
+            // Work outside a transaction (VACUUM, a checkpoint) must not overtake calls that were
+            // queued before it, so these are committed first.
             if call.scope == CallScope::Alone {
                 run_batch(conn, path, std::mem::take(&mut batch), &mut lock_queue);
                 let ran = call.run_call(Ok(conn));
@@ -341,8 +340,8 @@ fn process_calls(
                 break;
             }
             batch.push(call);
-            // Whatever waits by now shares one commit; nobody waits for more calls to come. The
-            // limits bound the log and the time until the first answer.
+            // All queued calls share one commit, without waiting for more. The limits bound the
+            // size of the log and the time until the first answer.
             if batch.len() < BATCH_CALLS && bytes < BATCH_BYTES {
                 next = calls.try_recv().ok();
                 bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
@@ -365,8 +364,8 @@ fn run_batch(
     }
     let mut calls = batch.into_iter();
     if let Err(error) = lock_queue.begin_write(conn) {
-        // Not even begun: nothing can have happened. Errors are not `Clone`, so each caller gets
-        // one of its own.
+        // The transaction has not begun, so nothing has happened. Errors are not `Clone`, so each
+        // caller gets a copy.
         let code = error.sqlite_error().copied();
         for call in calls {
             let error = from_sqlite(clone_error(code, &error), path);
@@ -378,15 +377,15 @@ fn run_batch(
     for call in calls.by_ref() {
         ran.extend(run_in_savepoint(conn, path, call));
         if conn.is_autocommit() {
-            // SQLite gave the whole transaction up: a full disk, an I/O error.
+            // SQLite rolled back the whole transaction: a full disk, an I/O error.
             break;
         }
     }
-    // A batch in which every call failed wrote nothing that counts: rolling back spares the fsync.
+    // If every call failed, there is nothing to commit: rolling back saves the fsync.
     let end = end_transaction(conn, ran.iter().any(|ran| ran.succeeded));
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
-        // A call that failed by itself keeps its own reason.
+        // A call that failed by itself keeps its own error.
         let failure = failure.filter(|_| ran.succeeded);
         send_answer(Some(ran), failure);
     }
@@ -397,14 +396,12 @@ fn run_batch(
 
 /// Runs one call inside a savepoint.
 fn run_in_savepoint(conn: &Connection, path: &Path, call: QueuedCall) -> Option<CompletedCall> {
-    // A savepoint for each call: one that fails takes back its own rows and leaves those of its
-    // neighbours.
+    // A savepoint for each call: one that fails is rolled back alone.
     if let Err(error) = execute_savepoint(conn, "SAVEPOINT call") {
         return call.refuse_call(from_sqlite(error, path));
     }
     let ran = call.run_call(Ok(conn));
-    // In autocommit mode SQLite has already rolled everything back, savepoints included; there is
-    // nothing to return to.
+    // In autocommit mode SQLite has already rolled everything back, savepoints included.
     if !ran.as_ref().is_some_and(|ran| ran.succeeded) && !conn.is_autocommit() {
         let undone = execute_savepoint(conn, "ROLLBACK TO call");
         debug_assert!(undone.is_ok(), "{undone:?}");
@@ -443,9 +440,9 @@ fn send_answer(ran: Option<CompletedCall>, failure: Option<Error>) {
     }
 }
 
-/// Why a batch was not committed.
+/// Reason why a batch was not committed.
 enum CommitFailure {
-    /// A neighbour's statement made SQLite give up the transaction.
+    /// A statement of another call made SQLite roll back the transaction.
     RolledBack,
     /// The commit itself failed.
     Refused(rusqlite::Error),
@@ -475,7 +472,7 @@ fn rolled_back() -> Error {
     }
 }
 
-/// The same error once more.
+/// Copies an error, which is not `Clone`.
 fn clone_error(code: Option<rusqlite::ffi::Error>, error: &rusqlite::Error) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(
         code.unwrap_or_else(|| rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR)),
@@ -500,8 +497,8 @@ mod tests {
         rows.map(Result::unwrap).collect()
     }
 
-    /// Calls that wait together are committed together; the one that fails after it has written
-    /// takes only its own writing back, and one that nobody waits for is not run.
+    /// Queued calls are committed together. One that fails after it has written is rolled back
+    /// alone, and one that nobody waits for is not run.
     #[tokio::test]
     async fn a_batch_keeps_its_good_calls() {
         let directory = tempfile::tempdir().unwrap();
@@ -548,7 +545,7 @@ mod tests {
         drop(writer);
     }
 
-    /// A panic inside a call is that call's error; it leaves nothing, and the writer goes on.
+    /// A panic inside a call is that call's error; it leaves no change, and the thread continues.
     #[tokio::test]
     async fn a_panic_ends_one_call_only() {
         let directory = tempfile::tempdir().unwrap();

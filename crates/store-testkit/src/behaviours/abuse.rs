@@ -1,4 +1,4 @@
-//! Calls that nobody makes by mistake.
+//! Hostile and absurd calls.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::method::Method;
 
 type Tested = Arc<dyn Store>;
 
-/// Clocks jump; times and counts come at the ends of their ranges.
+/// Clocks jump, and times and counts are at the limits of their types.
 pub(super) async fn numbers_at_their_ends(store: Tested) {
     let owner = Owner::new("ada").unwrap();
     let times = [i64::MAX, i64::MIN, 0, -1, i64::MAX];
@@ -51,7 +51,7 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
     reads_at_their_ends(&chat, times.len()).await;
 }
 
-/// Lists conversations made at the ends of time, in pages of one, of none and of all.
+/// Lists conversations with extreme times, in pages of one, of none and of all.
 async fn lists_at_their_ends(store: &dyn Store, owner: &Owner) {
     let mut after = None;
     let mut found = Vec::new();
@@ -93,7 +93,8 @@ async fn lists_at_their_ends(store: &dyn Store, owner: &Owner) {
     store.list_entries(owner, none).await.unwrap();
 }
 
-/// Reads a path of `nodes` nodes and its events by the ends of their numbers, and claims with one.
+/// Reads a path of `nodes` nodes and its events with extreme bounds, and claims with an extreme
+/// fence.
 async fn reads_at_their_ends(chat: &Chat, nodes: usize) {
     let most = u64::MAX;
     for span in [
@@ -129,7 +130,7 @@ async fn reads_at_their_ends(chat: &Chat, nodes: usize) {
     );
 }
 
-/// Nodes of another conversation, of no conversation, and the item itself.
+/// References to nodes of another conversation, of no conversation, and to the item itself.
 pub(super) async fn references_out_of_the_conversation(store: Tested) {
     let chat = Chat::start(Arc::clone(&store)).await;
     chat.append_messages("main", &["a"]).await;
@@ -175,7 +176,7 @@ pub(super) async fn references_out_of_the_conversation(store: Tested) {
     assert_eq!(chat.snapshot_text().await, seen);
 }
 
-/// Names that are data everywhere: not paths, patterns, ranges or another case.
+/// Names are data: not paths, patterns or ranges, and upper and lower case differ.
 pub(super) async fn names_that_look_like_something_else(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
@@ -192,13 +193,13 @@ pub(super) async fn names_that_look_like_something_else(store: Tested) {
     for name in names {
         chat.expect_path(name, &["a", &format!("on {name}")]).await;
     }
-    // Only `main`, `main-v` and `main-v2x` have the stem of an automatic name.
+    // Only `main`, `main-v` and `main-v2x` count for an automatic name.
     let automatic = chat.rewind("main", "a", Activation::Keep).await;
     assert_eq!(automatic, "main-v4");
     assert_eq!(chat.branch_names().await.len(), names.len() + 2);
 }
 
-/// Rewinds in rewinds: each new branch leaves the one before at its end.
+/// Nested rewinds: each new branch starts at the end of the one before.
 pub(super) async fn nested_rewinds(store: Tested) {
     const DEPTH: usize = 200;
     let chat = Chat::start(store).await;
@@ -215,7 +216,7 @@ pub(super) async fn nested_rewinds(store: Tested) {
     let mut wanted: Vec<NodeId> = (0..DEPTH).map(|n| node(&n.to_string())).collect();
     wanted.push(node(&format!("aside {}", DEPTH - 1)));
     assert_eq!(ids, wanted);
-    // What is computed from reads needs few of them.
+    // Queries that combine several reads must need few of them.
     let counting = Faulty::never(Arc::clone(&chat.store));
     let reads = || {
         counting
@@ -236,7 +237,7 @@ pub(super) async fn nested_rewinds(store: Tested) {
     assert!(reads <= DEPTH as u64, "{reads} reads for {DEPTH} branches");
 }
 
-/// An append as large as it may be, and one item more.
+/// An append of the largest allowed size, and one item more.
 pub(super) async fn ten_thousand_items_at_once(store: Tested) {
     let chat = Chat::start(store).await;
     let most = chat.store.limits().append_items;

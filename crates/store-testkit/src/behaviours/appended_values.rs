@@ -154,7 +154,7 @@ pub(super) async fn a_conflict_stores_nothing(store: Tested) {
     expect_nothing_beside(&chat, response).await;
 }
 
-/// An append with state, a blob, an answer and values, of which that of `k` expects a version.
+/// An append with state, a blob, a response and values, of which `k` expects a version.
 fn append_with_everything(
     chat: &Chat,
     at: AppendPoint,
@@ -175,7 +175,7 @@ fn append_with_everything(
     }
 }
 
-/// Nothing of [`append_with_everything`] is there.
+/// Checks that nothing of [`append_with_everything`] is stored.
 async fn expect_nothing_beside(chat: &Chat, response: ResponseId) {
     assert_eq!(stored_value(chat, &KeyScope::Owner, "a").await, None);
     assert_eq!(
@@ -211,7 +211,7 @@ pub(super) async fn a_refused_append_writes_none(store: Tested) {
     assert_eq!(refused.await.unwrap_err().kind(), "head_moved");
     let refused = chat.append_request(append_with_entries(Chat::at_tip("never"), "b", entries()));
     assert_eq!(refused.await.unwrap_err().kind(), "not_found");
-    // The head is judged before the values.
+    // The head is checked before the values.
     let stale = vec![scoped_put(
         resource_scope(),
         "k",
@@ -221,7 +221,7 @@ pub(super) async fn a_refused_append_writes_none(store: Tested) {
     let refused = chat.append_request(append_with_entries(Chat::at_head("main", None), "b", stale));
     assert_eq!(refused.await.unwrap_err().kind(), "head_moved");
     assert_eq!(stored_value(&chat, &resource_scope(), "k").await, None);
-    // A key that was never written has its first version.
+    // A key that was never written gets version 1.
     let done = chat.append_request(append_with_entries(Chat::at_tip("main"), "b", entries()));
     assert_eq!(done.await.unwrap().versions, [1]);
 }
@@ -252,7 +252,7 @@ pub(super) async fn a_repetition_changes_no_value(store: Tested) {
             expected_value("1", 1)
         );
     }
-    // Also where somebody has written meanwhile: nothing goes back.
+    // A replay does not restore a value that was overwritten meanwhile.
     let version = ExpectedVersion::Version(1);
     let (scope, later) = scoped_put(resource_scope(), "k", Some("2"), version);
     let later = chat.store.put_entry(&chat.owner, &scope, later).await;
@@ -327,7 +327,7 @@ pub(super) async fn owners_are_isolated(store: Tested) {
             );
         }
     }
-    // To somebody else's conversation nothing comes, not even what is one's own.
+    // An append to another owner's conversation stores nothing, not even the caller's own values.
     let eve = Chat {
         owner: Owner::new("eve").unwrap(),
         ..ada
@@ -368,7 +368,7 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
     expect_limit(append(vec![long]).await, "title_bytes");
     expect_refused_entries(&chat).await;
     assert_eq!(chat.event_kinds().await.len(), 1, "nothing was stored");
-    // The same key in two scopes is two keys, and so many are allowed.
+    // The same key in two scopes is two keys, and the largest number of entries is allowed.
     let mut most = many;
     most.truncate(limits.append_entries.saturating_sub(1));
     most.push(scoped_put(
@@ -387,7 +387,7 @@ fn any_put(key: &str, text: &str) -> ScopedPut {
     scoped_put(resource_scope(), key, Some(text), ExpectedVersion::Any)
 }
 
-/// Entries that contradict themselves or the append they come with.
+/// Entries that contradict each other or their append.
 async fn expect_refused_entries(chat: &Chat) {
     let any = any_put;
     let append = async |entries| {
@@ -420,7 +420,7 @@ async fn expect_refused_entries(chat: &Chat) {
     expect_no_items_refused(chat).await;
 }
 
-/// Without items nothing would tell whether the entries are written.
+/// Entries without items are refused, since a repetition could not be recognised.
 async fn expect_no_items_refused(chat: &Chat) {
     let empty = AppendRequest {
         items: Vec::new(),
@@ -476,7 +476,7 @@ pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
     }
 }
 
-/// Adds one to every counter with one append, again after each conflict.
+/// Increments every counter with one append, and retries after each conflict.
 async fn count_up(chat: &Chat, word: &str, writer: usize) {
     loop {
         let mut entries = Vec::new();
@@ -492,7 +492,7 @@ async fn count_up(chat: &Chat, word: &str, writer: usize) {
             entries.push(scoped_put(resource_scope(), key, Some(&text), expect));
         }
         // Each writer names the keys in another order: a store that locked them in that order would
-        // come to a deadlock.
+        // deadlock.
         entries.rotate_left(writer % COUNTER_KEYS.len());
         let request = append_with_entries(Chat::at_tip("main"), word, entries);
         match chat.append_request(request).await {

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many calls at the same time.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -119,7 +119,7 @@ pub(super) async fn a_dropped_append_is_whole_or_nothing(store: Tested) {
         let items: Vec<_> = words.iter().map(|word| item(word)).collect();
         {
             let append = pin!(chat.append_to_tip("main", items.clone()));
-            // Begun, and dropped before or after it is done.
+            // Started, and dropped before or after it is complete.
             let _ = append.poll(&mut Context::from_waker(Waker::noop()));
         }
         let before = chat.path_nodes(branch_end("main")).await.len();
@@ -197,8 +197,8 @@ pub(super) async fn a_late_append_to_a_deleted_conversation(store: Tested) {
     super::owners::everything_is_not_found(&chat).await;
 }
 
-/// Three turns begin and end in every order in which that can happen. A reply goes to the head that
-/// its turn began with, or beside it: whatever was acknowledged stays on some branch.
+/// Three turns begin and end in every possible order. A reply is appended at the head that its turn
+/// began with, or on a sibling: whatever was acknowledged stays on some branch.
 pub(super) async fn overlapping_turns_lose_nothing(store: Tested) {
     for (n, order) in event_orders().into_iter().enumerate() {
         let chat = Chat::start_as(Arc::clone(&store), "ada", &format!("{n}")).await;
@@ -245,7 +245,7 @@ pub(super) async fn overlapping_turns_lose_nothing(store: Tested) {
     }
 }
 
-/// The orders of two events each of three turns.
+/// Returns all orders of the two events of each of three turns.
 fn event_orders() -> Vec<[usize; 6]> {
     let all = (0..729_usize).map(|n| {
         let mut rest = n;
@@ -284,7 +284,7 @@ pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
             assert_eq!(path[at].id, node(&format!("{task} {n}")));
         }
     }
-    // Neither ten thousand nor one more is where reading ends, and all of it can be deleted.
+    // Reading works at and beyond ten thousand nodes, and so does deleting.
     chat.append_messages("main", &["one more"]).await;
     assert_eq!(chat.path_nodes(branch_end("main")).await.len(), 10_001);
     let delete = chat.store.delete_conversation(&chat.owner, &chat.id);
@@ -292,7 +292,7 @@ pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
     super::owners::everything_is_not_found(&chat).await;
 }
 
-/// Deleting while everything else goes on: late writers learn it, and nothing comes back.
+/// A deletion during other calls: late writers are refused, and nothing reappears.
 pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
     let chat = Chat::start(store).await;
     let words: Vec<String> = (0..300).map(|n| n.to_string()).collect();
@@ -324,7 +324,7 @@ pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
     again.expect_path("main", &[]).await;
 }
 
-/// One call, of another kind for each number.
+/// Makes one call; the number selects its kind.
 async fn call_once(chat: &Chat, n: usize) -> Result<(), Error> {
     match n % 4 {
         0 => {

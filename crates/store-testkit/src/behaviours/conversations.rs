@@ -1,4 +1,4 @@
-//! Conversations: making, listing, changing, deleting.
+//! Conversations: creating, listing, updating, deleting.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) async fn a_record_names_its_last_event(store: Tested) {
     let updated = chat
         .store
         .update_conversation(&chat.owner, &chat.id, update);
-    // Taken before the update is polled, which is lazy until then: the update itself adds one
+    // Created before the update is polled, which is lazy until then: the update itself adds one
     // event.
     let seen = chat.event_kinds().await.len() as u64 + 1;
     assert_eq!(updated.await.unwrap().events, seen);
@@ -94,7 +94,7 @@ pub(super) async fn ids_belong_to_owners(store: Tested) {
 
 pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
     let owner = Owner::local();
-    // Two share a time: the id decides between them, or a page could begin in the middle of equals.
+    // Two have the same time, and the id decides: a page may end between them.
     for (id, at) in [("c", 30), ("a", 20), ("b", 20), ("d", 10), ("e", 40)] {
         let new = NewConversation::new(ConversationId::new(id).unwrap(), at);
         store.create_conversation(&owner, new).await.unwrap();
@@ -111,7 +111,7 @@ pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
             ..ListConversations::default()
         };
         let page = store.list_conversations(&owner, list).await.unwrap();
-        // A page may be shorter than asked for. Only the missing cursor says that it was the last.
+        // A page may be shorter than its limit. Only the missing cursor marks the last page.
         assert!(page.conversations.len() <= 2);
         seen.extend(page.conversations.iter().map(|one| one.id.to_string()));
         after = page.next;
@@ -138,7 +138,7 @@ pub(super) async fn lists_can_be_of_one_resource(store: Tested) {
         };
         store.create_conversation(&owner, new).await.unwrap();
     }
-    // The empty name is a name that nobody has; it must not stand for "no resource".
+    // The empty name is a resource that does not exist; it must not mean "no resource".
     for (resource, expected) in [("u1", vec!["a", "d"]), ("u2", vec!["c"]), ("", vec![])] {
         let list = ListConversations {
             resource: Some(resource.to_owned()),
@@ -187,7 +187,7 @@ pub(super) async fn metadata_is_replaced_merged_and_removed(store: Tested) {
 }
 
 pub(super) async fn metadata_values_are_kept_as_written(store: Tested) {
-    // What a JSON library or a database column would round, reorder, merge or refuse.
+    // Values that a JSON library or a database column might round, reorder, merge or refuse.
     let values = [
         "12345678901234567890123",
         "1e400",
@@ -216,7 +216,7 @@ pub(super) async fn metadata_values_are_kept_as_written(store: Tested) {
 pub(super) async fn titles_come_and_go(store: Tested) {
     let chat = Chat::start(store).await;
     for title in [
-        // NUL cannot stand in a text column of PostgreSQL; a store has to find a way around that.
+        // PostgreSQL refuses NUL in a text column, so a store must encode it differently.
         Some("Ünïcode \u{0} \u{202e} title".to_owned()),
         Some(String::new()),
         None,
@@ -256,7 +256,7 @@ pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
             ..
         }
     ));
-    // The refused update must not have left its title.
+    // The refused update must not have changed the title.
     let record = chat
         .store
         .load_conversation(&chat.owner, &chat.id)
@@ -268,7 +268,7 @@ pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
 pub(super) async fn an_append_makes_it_recent(store: Tested) {
     let old = Chat::start_as(Arc::clone(&store), "ada", "old").await;
     let new = Chat::start_as(store, "ada", "new").await;
-    // Later than both creations, so that only the append can bring it to the front.
+    // Later than both creations, so that only the append can move it to the front.
     let request = AppendRequest::new(Chat::at_tip("main"), vec![item("a")], NOW + 5);
     old.append_request(request).await.unwrap();
     let list = ListConversations::default();
@@ -286,7 +286,7 @@ pub(super) async fn deletion_takes_everything(store: Tested) {
     let gone = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
     let kept = Chat::start_as(store, "ada", "kept").await;
     gone.append_messages("main", &["a", "b"]).await;
-    // The same node id as in the other conversation: a deletion by node id alone would take this
+    // The same node id as in the other conversation: a deletion by node id alone would remove this
     // one too.
     kept.append_messages("main", &["a"]).await;
     gone.store
@@ -312,7 +312,7 @@ pub(super) async fn a_deleted_id_starts_afresh(store: Tested) {
         .unwrap();
     let chat = Chat::start(chat.store).await;
     chat.expect_path("main", &[]).await;
-    // A node id of the deleted conversation: were it still known, this would be taken for a
+    // A node id of the deleted conversation: if it were still known, this would count as a
     // repetition.
     chat.append_messages("main", &["b"]).await;
     chat.expect_path("main", &["b"]).await;

@@ -1,4 +1,4 @@
-//! Everything of an owner or a resource, shown and then erased.
+//! Erasing all data of an owner or a resource, after listing it.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -40,7 +40,7 @@ async fn put_value(chat: &Chat, scope: KeyScope, key: &str) {
     written.unwrap();
 }
 
-/// The ids of an owner's conversations and its values' keys.
+/// Returns the ids of an owner's conversations and the keys of its values.
 async fn remaining_data(store: &Tested, owner: &Owner) -> (Vec<String>, Vec<String>) {
     let list = store.list_conversations(owner, ListConversations::default());
     let mut ids: Vec<String> = list
@@ -94,7 +94,7 @@ pub(super) async fn a_resource_goes_and_the_rest_stays(store: Tested) {
     assert_eq!((ids, keys), (vec!["one".to_owned()], vec!["#one/k".into()]));
     let again = erase_all(&*store, &chat.owner, &scope).await.unwrap();
     assert_eq!(again, Erased::default());
-    // An erased value's version is gone with it.
+    // Erasing a value erases its version too.
     put_value(&chat, KeyScope::Resource("r".to_owned()), "p").await;
     let scope = KeyScope::Resource("r".to_owned());
     let entry = store.get_entry(&chat.owner, &scope, "p").await.unwrap();
@@ -109,7 +109,7 @@ pub(super) async fn an_owner_is_erased_completely(store: Tested) {
     assert_eq!(remaining_data(&store, &chat.owner).await, (vec![], vec![]));
     let bob = Owner::new("bob").unwrap();
     assert_eq!(remaining_data(&store, &bob).await.0, ["one"]);
-    // The owner may begin anew.
+    // The owner may start again.
     let chat = start_chat(&store, "ada", "one", None).await;
     chat.expect_path("main", &["a", "b"]).await;
 }
@@ -146,7 +146,7 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
     };
     let page = store.list_entries(&chat.owner, of_prefix).await.unwrap();
     assert_eq!(page.entries.len(), 4);
-    // A place in the order stays one when what it names is gone.
+    // A cursor stays valid when the entry that it names is gone.
     let gone = EntryCursor {
         scope: KeyScope::Conversation(ConversationId::new("never").unwrap()),
         key: "k".to_owned(),
@@ -159,7 +159,7 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
     assert_eq!(page.entries.len(), 3, "one, three, two");
 }
 
-/// The keys of all values of an owner, read page by page.
+/// Reads the keys of all values of an owner, page by page.
 async fn listed_keys(chat: &Chat, limit: usize) -> Vec<String> {
     let mut keys = Vec::new();
     let mut list = ListEntries {

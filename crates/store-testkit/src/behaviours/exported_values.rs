@@ -1,4 +1,4 @@
-//! Values of owners and resources that leave as lines, are erased, and come back from them.
+//! Values of owners and resources: exported, erased, and imported again.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ async fn import_text(
     import.finish_import().await
 }
 
-/// Everything an owner keeps, without versions.
+/// Returns all values of an owner, without versions.
 async fn stored_values(store: &dyn Store, owner: &Owner) -> Vec<(KeyScope, String, Vec<u8>, i64)> {
     let list = ListEntries {
         limit: Some(2000),
@@ -60,7 +60,7 @@ async fn stored_values(store: &dyn Store, owner: &Owner) -> Vec<(KeyScope, Strin
     page.entries.into_iter().map(one).collect()
 }
 
-/// Values in all scopes, more than a page of one of them; and a stranger's.
+/// Writes values in all scopes, more than a page in one of them, and values of another owner.
 async fn fill_values(store: Tested) -> Chat {
     let chat = Chat::start(store).await;
     let store = &*chat.store;
@@ -113,7 +113,7 @@ pub(super) async fn values_come_back_after_they_were_erased(store: Tested) {
     assert!(!of_r.contains("Ada"));
     let before = stored_values(store, owner).await;
 
-    // Elsewhere.
+    // Import into another store.
     let other = MemoryStore::default();
     let imported = import_text(&other, owner, &all).await.unwrap();
     assert_eq!((imported.values, imported.new), (303, 303));
@@ -125,7 +125,7 @@ pub(super) async fn values_come_back_after_they_were_erased(store: Tested) {
     assert_eq!(stored_values(&other, owner).await, without_chats);
     assert_eq!(export_text(&other, owner, None).await, all);
 
-    // A resource goes and comes back, here.
+    // A resource is erased and imported again, in the same store.
     let scope = EraseScope::Resource("r".to_owned());
     let erased = erase_all(store, owner, &scope).await.unwrap();
     assert_eq!(erased.entries, 300);
@@ -133,11 +133,11 @@ pub(super) async fn values_come_back_after_they_were_erased(store: Tested) {
     import_text(store, owner, &of_r).await.unwrap();
     assert_eq!(stored_values(store, owner).await, before);
 
-    // What is there and equal is not written again.
+    // An equal value that exists is not written again.
     let again = import_text(store, owner, &all).await.unwrap();
     assert_eq!((again.values, again.new), (303, 0));
 
-    // The owner goes whole, and nobody else does.
+    // The whole owner is erased, and nobody else.
     erase_all(store, owner, &EraseScope::Owner).await.unwrap();
     assert_eq!(export_text(store, owner, None).await, "");
     let bob = Owner::new("bob").unwrap();
@@ -175,7 +175,7 @@ pub(super) async fn a_changed_text_of_values_leaves_nothing(store: Tested) {
             assert_eq!(stored_values(&*store, &owner).await, mine, "{bad}");
         }
     }
-    // Nobody can say which of two values is right.
+    // An import cannot decide which of two values is right.
     put_value(&*store, &owner, resource_scope("r"), "two", b"another").await;
     let there = stored_values(&*store, &owner).await;
     let error = import_text(&*store, &owner, &text).await.unwrap_err();
@@ -186,7 +186,7 @@ pub(super) async fn a_changed_text_of_values_leaves_nothing(store: Tested) {
         error.source
     );
     assert_eq!(stored_values(&*store, &owner).await, there);
-    // An owner's values are no conversation, nor the other way round.
+    // An export of values is not one of a conversation, and the other way round.
     let mut conversation = contexture_store::Import::new(&*store, &owner);
     assert_eq!(
         conversation.import_line(lines[0]).await.unwrap_err().line,

@@ -1,7 +1,7 @@
 //! Calls that fail before or after they took effect, and are repeated.
 //!
-//! How each write is repeated is part of the contract: appends by their ids, updates and values by
-//! the version they expect, names by finding them taken or gone.
+//! The contract says how each write is repeated: appends by their ids, updates and values by the
+//! version that they expect, names by finding them taken or gone.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn entry_with_append() -> PutEntry {
     }
 }
 
-/// Every kind of write to one conversation.
+/// Makes every kind of write to one conversation.
 async fn write_everything(chat: &Chat) {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
     until_done(&["already_exists"], || {
@@ -109,7 +109,7 @@ async fn append_everywhere(chat: &Chat) {
     }
 }
 
-/// Every kind of change of a name.
+/// Makes every kind of change of a branch or checkpoint.
 async fn change_every_ref(chat: &Chat) {
     let checkpoint = |name: &str| CheckpointName::new(name).unwrap();
     let label = BranchLabel::Named(branch("named"));
@@ -160,7 +160,7 @@ async fn redact_and_collect(chat: &Chat) {
     }
 }
 
-/// What happened, without what a repetition that changes nothing says again.
+/// Returns the events, without those that a repetition adds although it changes nothing.
 async fn distinct_events(chat: &Chat) -> Vec<EventKind> {
     let mut events = chat.event_kinds().await;
     events.dedup();
@@ -168,7 +168,7 @@ async fn distinct_events(chat: &Chat) -> Vec<EventKind> {
 }
 
 /// The first call fails, then the second, and so on until nothing fails any more: the outcome is
-/// always the one without faults.
+/// always that of a run without faults.
 pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
     let counting = Arc::new(Faulty::never(Arc::clone(&store)));
     let clean = adas_chat(&(Arc::clone(&counting) as Tested));
@@ -194,12 +194,12 @@ fn adas_chat(store: &Tested) -> Chat {
     }
 }
 
-/// All that can be read of a conversation.
+/// Returns all that can be read of a conversation.
 async fn outcome(chat: &Chat) -> (String, Vec<EventKind>) {
     (chat.snapshot_text().await, distinct_events(chat).await)
 }
 
-/// Guards the test itself: every method that writes was called, unless the store has none such.
+/// Checks the test itself: every method that writes was called, unless the store lacks it.
 fn expect_every_write(store: &dyn Store, counting: &Faulty) {
     let tried = counting.call_counts();
     for method in Method::ALL {
@@ -226,7 +226,7 @@ async fn fail_each_write(store: &Tested, fault: InjectedFault, wanted: &(String,
             break;
         }
         assert_eq!(outcome(&sound).await, *wanted, "{fault:?} at call {call}");
-        // Through the store that does not fail: the next round starts with nothing.
+        // Through the store that does not fail, so that the next round starts empty.
         remove_all(&sound).await;
     }
 }
@@ -246,7 +246,7 @@ async fn fail_each_removal(store: &Tested, fault: InjectedFault) {
     }
 }
 
-/// Deletes the conversation, then all the owner has.
+/// Deletes the conversation, then all data of the owner.
 async fn remove_all(chat: &Chat) {
     let (store, owner) = (&chat.store, &chat.owner);
     until_done(&["not_found"], || {
@@ -263,8 +263,8 @@ async fn remove_all(chat: &Chat) {
     .await;
 }
 
-/// Clients that repeat what fails, on a store that fails by chance: what was acknowledged is there
-/// once, at the depth that was acknowledged.
+/// Clients retry on a store that fails at random: what was acknowledged is stored once, at the
+/// depth that was acknowledged.
 pub(super) async fn what_is_acknowledged_is_there_once(store: Tested) {
     for seed in 0..6 {
         let name = format!("chat-{seed}");

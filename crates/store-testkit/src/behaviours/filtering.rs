@@ -12,7 +12,7 @@ use crate::chat::NOW;
 
 type Tested = Arc<dyn Store>;
 
-/// An id, a title, metadata.
+/// A conversation to create: id, title, metadata.
 type ConversationSpec = (
     &'static str,
     Option<&'static str>,
@@ -49,7 +49,7 @@ const ALL: [ConversationSpec; 7] = [
     ("g", Some(""), &[]),
 ];
 
-/// Makes them, one a millisecond: the last is the latest.
+/// Creates them, one per millisecond, the last one latest.
 async fn create_conversations(store: &Tested) -> Owner {
     let owner = Owner::new("ada").unwrap();
     for (n, (id, title, metadata)) in ALL.into_iter().enumerate() {
@@ -67,7 +67,7 @@ async fn create_conversations(store: &Tested) -> Owner {
     owner
 }
 
-/// The ids that a list shows, in its order, whatever the size of its pages.
+/// Returns the ids of a list in its order, and checks that the page size does not matter.
 async fn listed_ids(store: &Tested, owner: &Owner, list: &ListConversations) -> String {
     let mut found = Vec::new();
     for limit in [100, 1, 2] {
@@ -206,7 +206,7 @@ async fn expect_conditions_together(store: &Tested, owner: &Owner) {
     assert_eq!(listed_ids(store, owner, &all).await, "b");
 }
 
-/// Filters follow every change of metadata, and what is no filter is an error.
+/// Filters follow every change of metadata, and an invalid filter is an error.
 pub(super) async fn filters_follow_changes(store: Tested) {
     let owner = create_conversations(&store).await;
     let id = ConversationId::new("a").unwrap();

@@ -1,4 +1,4 @@
-//! The index of histories: which places a hash leads to.
+//! The path index: which nodes a hash leads to.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ async fn find_matches(chat: &Chat, query: PathQuery) -> Vec<PathMatch> {
     found.await.unwrap()
 }
 
-/// What was found, a line each: hash, conversation, node, depth, heads.
+/// Formats matches, a line each: hash, conversation, node, depth, heads.
 async fn found_lines(chat: &Chat, query: PathQuery, words: &[&str]) -> Vec<String> {
     let name = |places: &PathMatch| {
         let known = |made: &dyn Fn(&str) -> bool| {
@@ -101,7 +101,7 @@ pub(super) async fn marks_come_with_their_nodes(store: Tested) {
         found_lines(&chat, path_query(&["j", "never", "h", "i"]), &words).await,
         ["j chat b 2 main", "h chat a 1 ", "i chat b 2 main"]
     );
-    // A repetition changes nothing, a refused append neither.
+    // A repetition changes nothing, and neither does a refused append.
     chat.append_request(first).await.unwrap();
     let refused = AppendRequest {
         paths: vec![path_mark(1, "h", "c")],
@@ -115,7 +115,7 @@ pub(super) async fn marks_come_with_their_nodes(store: Tested) {
     expect_marks_on_segments(&chat).await;
 }
 
-/// Marks of nodes on a long path and on a branch beside it.
+/// Marks nodes on a long path and on a branch beside it.
 async fn expect_marks_on_segments(chat: &Chat) {
     for number in 0..70 {
         chat.append_messages("main", &[&format!("n{number}")]).await;

@@ -1,4 +1,4 @@
-//! Readers that follow a stream, writers that gather: woken, never by a timer.
+//! Followers of a stream and batching writers: woken by signals, never by a timer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,14 @@ fn open_tail(chat: &Streaming, word: &str, from: Option<StreamCursor>, limit: us
     let options = TailOptions {
         from,
         limit,
-        // Without a timer a reader wakes by signals only: one that a store forgets leaves the test
-        // hanging.
+        // Without a timer a reader wakes by signals only: a missing signal makes the test hang.
         poll: None,
     };
     let Chat { store, owner, id } = &chat.0;
     StreamTail::open(Arc::clone(store), owner, id, stream_id(word), options).unwrap()
 }
 
-/// Reads to the end; checks that no chunk is missing or stands twice.
+/// Reads to the end; checks that no chunk is missing or repeated.
 async fn read_all(mut tail: StreamTail) -> (Vec<String>, StreamEnd) {
     let mut words = Vec::new();
     let mut at = tail.cursor();
@@ -35,8 +34,8 @@ async fn read_all(mut tail: StreamTail) -> (Vec<String>, StreamEnd) {
         match tail.next().await.unwrap().unwrap() {
             TailEvent::Chunks { chunks, next } => {
                 assert!(!chunks.is_empty());
-                // Each page must begin where the one before ended, in the same epoch: that is what
-                // "no hole" means.
+                // Each page must begin where the one before ended, in the same epoch, so that there
+                // is no gap.
                 let begun = next.seq - chunks.len() as u64;
                 assert!(at.is_none_or(|at| at.seq == begun && at.epoch == next.epoch));
                 at = Some(next);
@@ -69,8 +68,8 @@ pub(super) async fn readers_see_all_of_a_running_stream(store: Tested) {
         return;
     };
     let claim = chat.claim_stream("s").await;
-    // From one chunk a page to more than there are, so that readers fall behind at different
-    // places.
+    // From one chunk per page to more than there are, so that readers lag behind at different
+    // positions.
     let readers: Vec<_> = [1, 2, 7, 1000]
         .map(|limit| tokio::spawn(read_all(open_tail(&chat, "s", None, limit))))
         .into();
@@ -84,7 +83,7 @@ pub(super) async fn readers_see_all_of_a_running_stream(store: Tested) {
     }
 }
 
-/// A reader waits, and one write wakes it: nothing else would.
+/// A waiting reader is woken by one write; nothing else would wake it.
 pub(super) async fn each_change_wakes(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
@@ -117,7 +116,7 @@ pub(super) async fn a_reader_goes_on_at_every_chunk(store: Tested) {
     };
     write_numbers(&chat, claim, 5).await;
     let readers: Vec<_> = (0..=5)
-        // Two readers at each place: one must not take the other's wake.
+        // Two readers of each stream: one must not consume the wake of the other.
         .flat_map(|seq| [seq, seq])
         .map(|seq| {
             (
@@ -138,14 +137,14 @@ pub(super) async fn a_reader_goes_on_at_every_chunk(store: Tested) {
         let (words, _) = reader.await.unwrap();
         assert_eq!(words, number_texts(seq..10));
     }
-    // Those that come after the end as well.
+    // Readers that start after the end, too.
     for seq in 0..=10 {
         let (words, end) = read_all(open_tail(&chat, "s", from(seq), 3)).await;
         assert_eq!((words, end), (number_texts(seq..10), StreamEnd::Completed));
     }
 }
 
-/// What a waiting reader learns when its stream is taken away, by the kind of the error.
+/// What a waiting reader gets when its stream is removed, as the kind of the error.
 pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
@@ -162,8 +161,7 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         chat.append_chunks(claim, 0, &["a"]).await.unwrap();
         let mut reader = open_tail(&chat, "s", None, 10);
         reader.next().await.unwrap().unwrap();
-        // A second reader at the same place, which has never read from this store object's stream
-        // before.
+        // A second reader that has not read from the stream yet.
         let mut behind = open_tail(&chat, "s", reader.cursor(), 10);
         let change = take_stream_away(&chat, what, claim);
         if what == "redact" {
@@ -179,13 +177,13 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         }
         let Chat { store, owner, id } = &chat.0;
         if store.load_conversation(owner, id).await.is_err() {
-            // Some of the changes take the conversation away; the next round needs one.
+            // Some of the changes delete the conversation; the next round needs one.
             Chat::start(Arc::clone(store)).await;
         }
     }
 }
 
-/// `end`, or the kind of an error.
+/// Returns `end`, or the kind of an error.
 fn outcome_name(event: Result<TailEvent, Error>) -> &'static str {
     match event {
         Ok(TailEvent::End(StreamEnd::Completed)) => "end",
@@ -216,7 +214,7 @@ async fn take_stream_away(chat: &Streaming, what: &str, claim: StreamClaim) {
     }
 }
 
-/// A reader that the answer's end overtakes gets an error, no text with a hole.
+/// A reader that falls behind the removal of the chunks gets an error, not a text with a gap.
 pub(super) async fn a_slow_reader_gets_an_error(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
@@ -239,12 +237,12 @@ pub(super) async fn a_slow_reader_gets_an_error(store: Tested) {
         "{error}"
     );
     assert!(reader.next().await.is_none());
-    // One that begins now finds the end alone.
+    // A reader that starts now gets only the end.
     let (words, end) = read_all(open_tail(&chat, "s", None, 2)).await;
     assert_eq!((words.len(), end), (0, StreamEnd::Completed));
 }
 
-/// Gathers by number and size only.
+/// Batches by number and size only.
 fn batch_by_size(chunks: usize, bytes: usize) -> ChunkBatching {
     ChunkBatching {
         chunks,
@@ -272,7 +270,8 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         ("2", 0),
         ("3", 4),
         ("4", 4),
-        // Eleven bytes are over the limit of ten, so this one is written at once with what waited.
+        // Eleven bytes exceed the limit of ten, so this one is written at once with the buffered
+        // ones.
         ("long enough", 6),
         ("6", 6),
     ] {
@@ -280,7 +279,7 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         assert_eq!(stored().await, wanted, "{word}");
     }
     let limits = &chat.0.store.limits().streams;
-    // Refused alone: it must not take the waiting chunks with it, nor block those that come later.
+    // Refused alone: it must neither discard the buffered chunks nor block later ones.
     let large = vec![0_u8; limits.chunk_bytes + 1];
     let refused = writer.push_chunk(large, NOW).await.unwrap_err();
     assert_eq!(refused.kind(), "limit");
@@ -298,7 +297,7 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
     write_more_than_an_append(&chat, limits.append_chunks).await;
 }
 
-/// What one append cannot carry goes in several.
+/// More than one append can carry is split into several.
 async fn write_more_than_an_append(chat: &Streaming, append_chunks: usize) {
     let mut writer = open_writer(chat, batch_by_size(usize::MAX, usize::MAX)).await;
     let count = append_chunks * 2 + 1;
@@ -317,7 +316,7 @@ async fn write_more_than_an_append(chat: &Streaming, append_chunks: usize) {
     assert_eq!(words, number_texts(0..count as u64));
 }
 
-/// Without an end a stream goes on running, for whoever recovers it.
+/// A stream that nobody ends stays running, for whoever recovers it.
 pub(super) async fn a_dropped_writer_ends_nothing(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
@@ -329,7 +328,7 @@ pub(super) async fn a_dropped_writer_ends_nothing(store: Tested) {
     let claim = writer.claim();
     drop(writer);
     let left = chat.list_streams().await;
-    // Two were written as a full batch, the third was only gathered and is lost with the writer.
+    // Two were written as a full batch, the third was only buffered and is lost with the writer.
     assert_eq!((left[0].next, &left[0].end), (2, &None));
     chat.append_chunks(claim, 2, &["2"]).await.unwrap();
     chat.append_final_item(claim, "partial").await.unwrap();
@@ -345,7 +344,7 @@ pub(super) async fn a_waiting_writer_learns_of_a_cancellation(store: Tested) {
     stop.unwrap();
     assert!(asked.cancel_requested && first.stream().cancel_requested);
     first.wait_for_cancellation().await.unwrap();
-    // And of another writer.
+    // A writer learns of another writer, too.
     let mut first = open_writer(&chat, batch_by_size(10, 100)).await;
     first.push_chunk(*b"a", NOW).await.unwrap();
     let (stop, mut second) = tokio::join!(
@@ -363,8 +362,8 @@ pub(super) async fn a_waiting_writer_learns_of_a_cancellation(store: Tested) {
     assert_eq!(read_all(open_tail(&chat, "s", None, 9)).await.0, ["b"]);
 }
 
-/// Calls fail, before and after they took effect, and futures are dropped on their way: every chunk
-/// is there once.
+/// Calls fail, before and after they took effect, and futures are dropped before they complete:
+/// every chunk is stored once.
 pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
@@ -401,7 +400,7 @@ pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) 
         while let Err(error) = writer.finish_stream(StreamEnd::Completed, NOW).await {
             assert!(error.is_retryable(), "seed {seed}: {error}");
         }
-        // Guards the test itself: with too few faults it would show nothing.
+        // Checks the test itself: it needs enough faults.
         assert!(faulty.fault_count() > 10, "seed {seed}");
         let (words, _) = read_all(open_tail(&chat, "s", None, 1000)).await;
         assert_eq!(words, number_texts(0..100), "seed {seed}");

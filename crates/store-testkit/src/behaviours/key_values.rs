@@ -1,4 +1,4 @@
-//! What stands beside the tree: blobs, entries, events.
+//! Data outside the tree: blobs, entries, events.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) async fn blobs_are_kept_once(store: Tested) {
         one.store.read_blob(&one.owner, &one.id, id).await.unwrap(),
         bytes
     );
-    // Not there for another conversation until it stores it itself.
+    // Another conversation does not have it until it stores it itself.
     let other = two.store.read_blob(&two.owner, &two.id, id).await;
     assert!(matches!(
         other.unwrap_err(),
@@ -90,7 +90,7 @@ fn put_request(key: &str, value: Option<&str>, expect: ExpectedVersion) -> PutEn
     }
 }
 
-/// The expected and the actual version of a conflict.
+/// Returns the expected and the actual version of a conflict.
 fn conflict_versions(result: Result<u64, Error>) -> (u64, u64) {
     match result.unwrap_err() {
         Error::VersionConflict {
@@ -135,7 +135,7 @@ pub(super) async fn entries_are_versioned(store: Tested) {
     let list = ListEntries::in_scope(scope.clone(), "");
     let page = store.list_entries(&owner, list).await.unwrap();
     assert!(page.entries.is_empty());
-    // A version never returns, so an old one never fits again.
+    // A version is never reused, so an old one never matches again.
     assert_eq!(write(Some("3"), ExpectedVersion::Absent).await.unwrap(), 4);
     assert_eq!(write(Some(""), ExpectedVersion::Any).await.unwrap(), 5);
     let entry = store.get_entry(&owner, &scope, "k").await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Limits: exactly at one is allowed, one more is an error that names it.
+//! Limits: a value at the limit is allowed, one more is an error that names the limit.
 
 use std::sync::Arc;
 

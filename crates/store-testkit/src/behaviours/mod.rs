@@ -1,7 +1,7 @@
-//! The table of all behaviours, in the order in which a backend is best made to show them.
+//! The table of all behaviours, in a good order for implementing a backend.
 //!
-//! Each module is a part of the contract and holds its behaviours as functions; `tree` groups those
-//! of the tree itself. A behaviour's name is its module's and its function's.
+//! Each module covers a part of the contract and holds its behaviours as functions; `tree` groups
+//! those of the tree itself. A behaviour's name consists of its module's and its function's names.
 //!
 //! What is not here: how they are run ([`run_all`](crate::run_all)), the conversation that they
 //! write to ([`Chat`](crate::Chat)).

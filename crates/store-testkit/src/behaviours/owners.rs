@@ -1,4 +1,4 @@
-//! What no owner learns of another.
+//! Isolation: what no owner learns about another.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ async fn call_method(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     errors
 }
 
-/// Calls of one method of a part that a store may not have.
+/// Calls a method of an optional part of the contract.
 async fn call_without_conversation(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     match method.is_of_paths() {
         true => calls_of_paths(method, chat).await,
@@ -166,15 +166,15 @@ async fn calls_of_maintenance(method: Method, chat: &Chat) -> Vec<Option<Error>>
             let request = CollectRequest::new(NOW);
             errors.push(upkeep.collect_blobs(owner, id, request).await.err());
         }
-        // These are about the medium as a whole, and tell no text of anybody.
+        // These concern the whole database and return no owner's data.
         Method::VerifyMedium | Method::CompactStorage | Method::BackUp => {}
         other => panic!("{} is not of maintenance", other.name()),
     }
     errors
 }
 
-/// Every method that names a conversation must say that there is no such conversation, in the same
-/// words.
+/// Every method that names a conversation must report an unknown conversation, with the same error
+/// text.
 pub(super) async fn everything_is_not_found(chat: &Chat) {
     for method in Method::ALL {
         let name = method.name();
@@ -221,7 +221,7 @@ fn node_queries() -> [NodeQuery; 5] {
     ]
 }
 
-/// Ends of paths, there and not there.
+/// Ends of paths, existing and unknown.
 fn path_ends() -> [PathEnd; 4] {
     [
         branch_end("main"),
@@ -231,7 +231,7 @@ fn path_ends() -> [PathEnd; 4] {
     ]
 }
 
-/// Appends everywhere, of a new item and of one that the owner has.
+/// Appends at every kind of point, of a new item and of one that the owner has.
 fn append_requests() -> Vec<AppendRequest> {
     let places = [
         (Chat::at_tip("main"), OnMoved::Refuse),
@@ -337,7 +337,7 @@ async fn fill_conversation(chat: &Chat) {
 pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
     let ada = Chat::start_as(store, "acme/ada", "chat").await;
     fill_conversation(&ada).await;
-    // Names that a careless comparison would take for the owner's.
+    // Names that a careless comparison would confuse with the owner's.
     for name in [
         "bob",
         "acme",
@@ -360,13 +360,13 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
     };
     everything_is_not_found(&absent).await;
     expect_filled_conversation(&ada).await;
-    // What a stranger makes under the same id is another conversation.
+    // A conversation that another owner creates with the same id is a different one.
     let bob = Chat::start_as(Arc::clone(&ada.store), "bob", "chat").await;
     bob.append_messages("main", &["a"]).await;
     ada.expect_path("main", &["a", "b"]).await;
 }
 
-/// What a stranger can list, erase and search: nothing.
+/// Another owner can list, erase and search nothing.
 async fn expect_empty_lists(stranger: &Chat) {
     let name = &stranger.owner;
     let list = ListConversations::default();
@@ -396,7 +396,7 @@ async fn expect_empty_lists(stranger: &Chat) {
     }
 }
 
-/// What [`fill_conversation`] wrote is there, and nothing else.
+/// Checks that what [`fill_conversation`] wrote is there, and nothing else.
 async fn expect_filled_conversation(chat: &Chat) {
     chat.expect_path("main", &["a", "b"]).await;
     assert_eq!(chat.branch_names().await, ["main"]);

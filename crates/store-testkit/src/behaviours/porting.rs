@@ -1,4 +1,4 @@
-//! Conversations that leave as lines and come back from them.
+//! Export and import of conversations.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn state_key(word: &str) -> StateKey {
     StateKey::new(format!("path/{word}")).unwrap()
 }
 
-/// A conversation with something of everything.
+/// Fills a conversation with data of every kind.
 async fn rich_chat(store: Tested) -> Chat {
     let chat = Chat::start(store).await;
     let blob: Arc<[u8]> = Arc::from(&b"\xff\x00 bytes that items name"[..]);
@@ -127,7 +127,7 @@ async fn rich_chat(store: Tested) -> Chat {
     chat
 }
 
-/// Answers with inputs of each kind.
+/// Responses with inputs of each kind.
 async fn append_answers(chat: &Chat) {
     for (n, inputs) in [
         ResponseInputs::Recorded(Arc::from(&b"\xff inputs"[..])),
@@ -161,7 +161,7 @@ async fn append_answers(chat: &Chat) {
     }
 }
 
-/// What answers were computed from goes with them, where no value was redacted.
+/// Inputs of responses are exported, unless a state value was redacted.
 pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
@@ -194,7 +194,7 @@ pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
         .redact_content(&chat.owner, &chat.id, redact)
         .await;
     assert_eq!(redacted.unwrap().nodes, 1);
-    // Only the answer whose base is the redacted node has seen it.
+    // Only the response whose base is the redacted node has read it.
     records[2].inputs = ResponseInputs::Redacted;
     let text = export_text(&chat).await;
     let other = Chat {
@@ -211,8 +211,7 @@ pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
 
 /// Branches and checkpoints of all kinds.
 async fn add_refs(chat: &Chat) {
-    // A second beginning, a branch that is empty, and one whose name is gone but whose node was
-    // copied before.
+    // A second root, an empty branch, and a deleted branch whose node was copied before.
     let beginning = new_branch(None, BranchLabel::Named(branch("again")), Activation::Keep);
     let request = AppendRequest::new(AppendPoint::New(beginning), vec![item("second")], NOW + 1);
     chat.append_request(request).await.unwrap();
@@ -230,7 +229,7 @@ async fn add_refs(chat: &Chat) {
         ..item("found again")
     };
     chat.append_to_tip("again", vec![copy]).await.unwrap();
-    // The first branch has another name now, and its own is another's.
+    // The first branch was renamed, and another branch has its name now.
     for (from, to) in [("main", "trunk"), ("empty", "main")] {
         let (from, to) = (branch(from), branch(to));
         chat.change_ref(RefChange::RenameBranch { from, to })
@@ -246,7 +245,7 @@ async fn add_refs(chat: &Chat) {
     }
 }
 
-/// What does not hang off the tree, and what was redacted.
+/// Data outside the tree, and redacted data.
 async fn add_values_and_redactions(chat: &Chat) {
     for (key, value) in [("draft", &b"text"[..]), ("bytes", b"\xfe\xff")] {
         let put = PutEntry {
@@ -287,7 +286,7 @@ async fn add_values_and_redactions(chat: &Chat) {
         .unwrap();
 }
 
-/// What readers see, without what an export leaves out: events and versions.
+/// Returns what readers see, without events and versions, which an export leaves out.
 async fn visible_text(chat: &Chat) -> String {
     let tree = load_graph(&*chat.store, &chat.owner, &chat.id)
         .await
@@ -328,7 +327,7 @@ pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
         .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
-    // The same id again in the same store, so the conversation has to go first.
+    // The same id in the same store again, so the conversation has to be deleted first.
     chat.store
         .delete_conversation(&chat.owner, &chat.id)
         .await
@@ -342,14 +341,14 @@ pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
         .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
-    // Nodes that no name reaches stay behind, and neither updates nor events are counted on.
+    // Unreachable nodes are not exported, and versions and event numbers start again.
     (after.version, after.nodes, after.events) = (before.version, before.nodes, before.events);
     assert_eq!(after, before);
-    // It goes on like any other.
+    // The imported conversation can be used like any other.
     chat.append_messages("trunk", &["and on"]).await;
 }
 
-/// A piece ends behind the node that fills it, however many there are.
+/// A batch ends after the node that fills it.
 pub(super) async fn an_export_comes_in_pieces(store: Tested) {
     const BLOB: usize = 700 * 1024;
     let chat = Chat::start(store).await;
@@ -427,11 +426,11 @@ pub(super) async fn a_changed_text_is_refused_and_leaves_nothing(store: Tested) 
     import_text(&*store, "ada", &text).await.unwrap();
 }
 
-/// The first line of an export of an empty conversation.
+/// Returns the first line of an export of an empty conversation.
 const HEAD: &str = r#"{"conversation":{"format":1,"owner":"ada","id":"chat","active":"main","created_ms":1,"updated_ms":2}}"#;
 const END: &str = r#"{"end":{"lines":0,"branches":0,"checkpoints":0,"blobs":0,"nodes":0,"entries":0,"blake3":""}}"#;
 
-/// The line of a node; `more`: further fields of it.
+/// Returns the line of a node, with the further fields `more`.
 fn node_line(word: &str, parent: Option<&str>, more: &str) -> String {
     let parent = parent.map_or(String::new(), |parent| {
         format!(r#""parent":"{}","#, node(parent))
@@ -442,7 +441,7 @@ fn node_line(word: &str, parent: Option<&str>, more: &str) -> String {
     )
 }
 
-/// A field that names a node.
+/// Returns a field that names a node.
 fn node_field(field: &str, word: &str) -> String {
     format!(r#","{field}":"{}""#, node(word))
 }
@@ -455,7 +454,7 @@ fn wrong_node_lines(item_bytes: usize) -> Vec<(String, &'static str)> {
     let state = r#","state":[{"key":"k","value":{"text":""}}]"#;
     vec![
         (line("c", Some("never"), ""), "not found"),
-        // A circle: a parent that comes later, or the node itself.
+        // A cycle: a parent that comes later, or the node itself.
         (line("c", Some("c"), ""), "not found"),
         (a.clone(), "given before"),
         (line("a", Some("b"), ""), "given before"),
@@ -524,7 +523,7 @@ pub(super) async fn a_wrong_line_is_named(store: Tested) {
         assert_eq!(error.line, 1);
         assert!(error.source.to_string().contains(why), "{}", error.source);
     }
-    // Ids of blobs are their owner's.
+    // Ids of blobs depend on their owner.
     let chat = rich_chat(Arc::new(MemoryStore::default())).await;
     let text = export_text(&chat).await;
     let error = import_text(&*store, "bob", &text).await.unwrap_err();
@@ -543,7 +542,7 @@ pub(super) async fn what_is_there_stays_and_what_is_half_is_begun_anew(store: Te
         for line in text.lines().take(250) {
             half.import_line(line).await.unwrap();
         }
-        // Dropped, as by a process that died.
+        // Dropped, as by a crash.
     }
     assert!(store.load_conversation(&owner, &chat.id).await.is_ok());
     import_text(&*store, "ada", &text).await.unwrap();

@@ -1,4 +1,4 @@
-//! Logs of running answers. A store that keeps none is held to refusing.
+//! Logs of running responses. A store without streams must refuse them.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Streaming {
             claim,
             seq,
             chunks: chunk_bytes(words),
-            // Another time than that of opening, so that records show which call set `updated_ms`.
+            // Not the time of the opening, so that records show which call set `updated_ms`.
             at_ms: NOW + 1,
         };
         let Chat { owner, id, .. } = &self.0;
@@ -102,7 +102,7 @@ impl Streaming {
         .await
     }
 
-    /// Checks what a reader that begins now sees.
+    /// Checks what a reader that starts now sees.
     async fn expect_chunks(&self, word: &str, words: &[&str]) -> StreamRecord {
         let page = self
             .read_chunks(ReadChunks::new(stream_id(word)))
@@ -132,7 +132,7 @@ impl Streaming {
         cancelled.await.unwrap()
     }
 
-    /// One call of a method of [`Streams`] that suits a stream just opened.
+    /// Calls a method of [`Streams`] with arguments that suit a stream that was just opened.
     pub(super) async fn call_method(&self, method: Method) -> Result<(), Error> {
         let Chat { owner, id, .. } = &self.0;
         let (streams, stream) = (self.streams(), stream_id("s"));
@@ -184,7 +184,7 @@ fn failed_end(message: &str) -> StreamEnd {
 }
 
 fn expect_stale<T: std::fmt::Debug>(result: Result<T, Error>, held: StreamClaim, now: StreamClaim) {
-    // Both epochs are compared: a writer has to learn which claim is the good one.
+    // Both epochs are checked: the error must tell the writer which claim is current.
     match result.unwrap_err() {
         Error::StaleEpoch {
             stream,
@@ -208,7 +208,7 @@ fn expect_no_stream<T: std::fmt::Debug>(result: Result<T, Error>) {
 }
 
 /// Every kind of write to a stream, on a store that fails: the outcome is always the same, and
-/// nothing is left.
+/// nothing is left behind.
 pub(super) async fn write_everything(chat: &Streaming) {
     let Chat { owner, id, .. } = &chat.0;
     let open = || chat.streams().open_stream(owner, id, stream_id("s"), NOW);
@@ -230,7 +230,7 @@ pub(super) async fn write_everything(chat: &Streaming) {
     until_done(&["not_found"], || chat.call_method(Method::DeleteStream)).await;
 }
 
-/// What a store that keeps no streams says of one; others do not know this one either.
+/// The error of a store without streams; the other stores do not know this stream either.
 pub(super) async fn an_unknown_stream_cannot_end(store: Tested) {
     let chat = Chat::start(store).await;
     let claim = StreamClaim {
@@ -240,7 +240,7 @@ pub(super) async fn an_unknown_stream_cannot_end(store: Tested) {
     expect_no_stream(chat.append_request(final_append(claim, "a")).await);
     // The item and the end of its stream are one transaction: neither is stored alone.
     chat.expect_path("main", &[]).await;
-    // An end without an item would take the chunks away and put nothing in their place.
+    // An end without an item would remove the chunks without a replacement.
     let empty = AppendRequest {
         items: Vec::new(),
         ..final_append(claim, "a")
@@ -258,7 +258,7 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
     let claim = opened.stream.claim();
     let wanted = StreamRecord::new(claim.stream, claim.epoch, NOW);
     assert_eq!(opened.stream, wanted);
-    // An empty chunk and one with NUL are chunks like others: a store must not drop or cut them.
+    // An empty chunk and one with NUL are ordinary chunks: a store must not drop or truncate them.
     chat.append_chunks(claim, 0, &["a", "", "\0ü"])
         .await
         .unwrap();
@@ -290,8 +290,8 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
             assert_eq!((page.next, page.end_if_complete()), (next, None));
         }
     }
-    // A position that no chunk has had yet comes from elsewhere: it is refused, since waiting there
-    // would hide the mistake.
+    // A position that no chunk has had yet is refused, since waiting there would hide the caller's
+    // mistake.
     let beyond = chat.read_from(claim, 6).await.unwrap_err();
     assert!(
         matches!(beyond, Error::Invalid { what: "cursor", .. }),
@@ -349,8 +349,8 @@ pub(super) async fn a_cursor_belongs_to_its_epoch(store: Tested) {
     chat.append_chunks(old, 0, &["a", "b"]).await.unwrap();
     let new = chat.claim_stream("s").await;
     chat.append_chunks(new, 0, &["c", "d", "e"]).await.unwrap();
-    // Positions before, at and beyond the old end. The epoch is judged first, whatever the new
-    // stream has at that place.
+    // Positions before, at and beyond the old end. The epoch is checked first, whatever the new
+    // stream has at that position.
     for seq in [0, 2, 3, 9] {
         match chat.read_from(old, seq).await.unwrap_err() {
             Error::EpochChanged {
@@ -404,7 +404,7 @@ pub(super) async fn a_repetition_changes_nothing(store: Tested) {
         once
     );
     assert_eq!(chat.append_chunks(claim, 1, &["b"]).await.unwrap(), once);
-    // One that carries more than the one before stores the rest.
+    // An append that carries more than the one before stores the rest.
     let more = chat
         .append_chunks(claim, 1, &["b", "c", "d"])
         .await
@@ -442,7 +442,7 @@ pub(super) async fn an_end_is_an_end(store: Tested) {
         let ended = chat.finish_stream(claim, end.clone()).await.unwrap();
         assert_eq!(ended.end, Some(end.clone()));
         assert_eq!(ended.updated_ms, NOW + 2);
-        // Nobody needs to know whether a call took effect.
+        // A writer need not know whether a call took effect.
         assert_eq!(chat.finish_stream(claim, end.clone()).await.unwrap(), ended);
         assert_eq!(
             chat.append_chunks(claim, 0, &["a", "b"]).await.unwrap(),
@@ -479,12 +479,12 @@ pub(super) async fn a_writer_is_asked_to_stop(store: Tested) {
     let claim = chat.claim_stream("s").await;
     let record = chat.append_chunks(claim, 0, &["a"]).await.unwrap();
     assert!(!record.cancel_requested);
-    // Asking twice is asking once: two people may press the same button.
+    // A second request changes nothing: two people may press the same button.
     for _ in 0..2 {
         let asked = chat.cancel_stream("s").await;
         assert!(asked.cancel_requested && asked.end.is_none());
     }
-    // A request, no fence: the writer may say a last word.
+    // A request, not a fence: the writer may still append.
     let record = chat.append_chunks(claim, 1, &["b"]).await.unwrap();
     assert!(record.cancel_requested);
     let ended = chat
@@ -501,7 +501,7 @@ pub(super) async fn a_writer_is_asked_to_stop(store: Tested) {
         .finish_stream(claim, StreamEnd::Completed)
         .await
         .unwrap();
-    // Too late.
+    // The stream has ended already.
     assert_eq!(chat.cancel_stream("s").await, ended);
     let Chat { owner, id, .. } = &chat.0;
     let never = stream_id("never");
@@ -527,7 +527,7 @@ pub(super) async fn the_final_item_takes_the_chunks_with_it(store: Tested) {
     let ended = chat.expect_chunks("s", &[]).await;
     assert_eq!(ended.end, Some(StreamEnd::Completed));
     assert_eq!((ended.first, ended.next, ended.bytes), (2, 2, 0));
-    // Who had seen everything learns of the end, who had not is told where to look.
+    // A reader that has read everything gets the end; one that lags behind gets an error.
     let page = chat.read_from(claim, 2).await.unwrap();
     assert_eq!(page.end_if_complete(), Some(&StreamEnd::Completed));
     match chat.read_from(claim, 1).await.unwrap_err() {
@@ -536,8 +536,8 @@ pub(super) async fn the_final_item_takes_the_chunks_with_it(store: Tested) {
         }
         other => panic!("{other}"),
     }
-    // Also positions whose chunks are gone: a repetition cannot be compared any more, and the end
-    // is the answer.
+    // Also positions whose chunks are removed: a repetition cannot be compared any more, and the
+    // error is that the stream has ended.
     for seq in 0..3 {
         let late = chat.append_chunks(claim, seq, &["late"]).await.unwrap_err();
         assert!(matches!(late, Error::StreamEnded { .. }), "{late}");
@@ -549,7 +549,7 @@ pub(super) async fn the_final_item_takes_the_chunks_with_it(store: Tested) {
             .replayed
     );
 
-    // The end that there was stays, and so does a stream that a repetition names.
+    // An existing end stays, and so does a stream that a repetition names.
     let claim = chat.claim_stream("s").await;
     chat.append_chunks(claim, 0, &["c"]).await.unwrap();
     assert!(
@@ -593,7 +593,7 @@ pub(super) async fn only_so_many_are_kept_after_their_end(store: Tested) {
         return;
     };
     let kept = chat.0.store.limits().streams.ended;
-    // Opened first and still running: the oldest of all, but only streams that ended make room.
+    // Opened first and still running: only ended streams are removed to make room.
     let mut running = chat.open_stream("running").await.stream;
     for n in 0..kept + 2 {
         let claim = chat.claim_stream(&n.to_string()).await;
@@ -617,7 +617,7 @@ pub(super) async fn only_so_many_are_kept_after_their_end(store: Tested) {
     wanted.push(last.stream);
     assert_eq!(ids, wanted);
     expect_no_stream(chat.read_chunks(ReadChunks::new(stream_id("1"))).await);
-    // One that is opened again is not in its own way.
+    // A stream that is opened again does not count against the limit itself.
     chat.finish_stream(last, StreamEnd::Completed)
         .await
         .unwrap();
@@ -648,7 +648,8 @@ pub(super) async fn a_conversations_streams_go_with_it(store: Tested) {
     expect_no_stream(again.append_chunks(claim, 1, &["b"]).await);
 }
 
-/// What a stream that ended still holds may say what was redacted; what runs is no node yet.
+/// A redaction removes ended streams, which may hold the redacted text; running ones hold no node
+/// yet.
 pub(super) async fn redaction_removes_ended_streams(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
@@ -706,8 +707,8 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
             let claim = chat.claim_stream("s").await;
             let own = claim.epoch.0.to_string();
             for seq in 0..20 {
-                // The only error allowed: somebody opened later. Any other would be a chunk that is
-                // lost for no reason.
+                // The only error allowed: somebody opened the stream later. Any other would mean a
+                // chunk that is lost.
                 if let Err(error) = chat.append_chunks(claim, seq, &[&own]).await {
                     assert_eq!(error.kind(), "stale_epoch");
                     return (claim, seq);
@@ -720,7 +721,7 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
     for opener in openers.collect::<Vec<_>>() {
         claims.push(opener.await.unwrap());
     }
-    // The order of completion says nothing: the store's own order is that of the epochs.
+    // The order of completion is arbitrary: the order of the store is that of the epochs.
     claims.sort_by_key(|(claim, _)| claim.epoch);
     assert!(claims.is_sorted_by(|(a, _), (b, _)| a.epoch < b.epoch));
     let (newest, written) = claims[claims.len() - 1];
@@ -729,7 +730,7 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
     chat.expect_chunks("s", &[own.as_str(); 20]).await;
 }
 
-/// Exactly at a limit is allowed, one more is an error that names it.
+/// A value at the limit is allowed, one more is an error that names the limit.
 pub(super) async fn every_limit_has_a_name(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;

@@ -1,7 +1,6 @@
-//! Looking after a conversation. A store without it is not asked; that it says so is all there is to
-//! show.
+//! Maintenance of a conversation, which a store may lack: then these behaviours pass.
 //!
-//! Not here: damage, which each backend does to its own tables.
+//! Not here: damage, which each backend tests with its own tables.
 
 use std::sync::Arc;
 
@@ -156,7 +155,7 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     ] {
         assert_eq!(there(id).await, kept);
     }
-    // A clock that was set back begins their time anew.
+    // A clock that was set back restarts the grace period.
     assert_eq!(collect(NOW - HOUR, 10).await, (0, 2, false));
     assert_eq!(collect(NOW, 1).await, (1, 0, true));
     assert_eq!(collect(NOW, 1).await, (1, 0, false));
@@ -167,7 +166,8 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     assert!(found.findings.is_empty(), "{:?}", found.findings);
 }
 
-/// Blobs are stored, named a while later and never missing, however often is collected meanwhile.
+/// Blobs that are stored, and named later, are never missing, however often blobs are collected
+/// meanwhile.
 pub(super) async fn collecting_gives_way_to_writers(store: Tested) {
     const EACH: usize = 40;
     if store.maintenance().is_none() {
@@ -186,7 +186,7 @@ pub(super) async fn collecting_gives_way_to_writers(store: Tested) {
     });
     let mut now_ms = NOW;
     while !writer.is_finished() {
-        // Less passes between storing and naming than the time that is given.
+        // Less time passes between storing and naming than the grace period.
         now_ms += 1;
         let request = CollectRequest::new(now_ms);
         match maintenance(&chat)

@@ -1,4 +1,4 @@
-//! Readers that follow a conversation's events: woken, never by a timer.
+//! Followers of a conversation's events: woken by signals, never by a timer.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub(super) async fn followers_see_each_event_once(store: Tested) {
     assert_eq!(next_event_numbers(&mut late, 31).await, all[50..]);
 }
 
-/// A follower waits, and one write wakes it: nothing else would.
+/// A waiting follower is woken by one write; nothing else would wake it.
 pub(super) async fn each_event_wakes_a_follower(store: Tested) {
     let chat = Chat::start(store).await;
     let mut tail = open_tail(&chat, 1, 10);

@@ -1,4 +1,4 @@
-//! Compares what a store shows of a conversation with the model.
+//! Compares what a store returns for a conversation with the model.
 
 use contexture_store::{KeyScope, ListEntries, PathEnd, ReadRequest};
 
@@ -6,7 +6,7 @@ use super::{Model, expect_equal, parse_branch_name};
 use crate::chat::Chat;
 
 impl Model {
-    /// Whether all names are where they must be.
+    /// Compares branches and checkpoints.
     pub(super) async fn compare_names(&self, chat: &Chat) -> Result<(), String> {
         let refs = chat.store.list_refs(&chat.owner, &chat.id).await;
         let refs = refs.map_err(|error| error.to_string())?;
@@ -46,7 +46,7 @@ impl Model {
         expect_equal("checkpoints", &got, &wanted)
     }
 
-    /// Whether everything else that can be seen is as it must be.
+    /// Compares everything else that can be read.
     pub(super) async fn compare_contents(&self, chat: &Chat) -> Result<(), String> {
         for branch in &self.branches {
             let at = PathEnd::Branch(parse_branch_name(&branch.name));

@@ -64,7 +64,7 @@ impl FromStr for BlobId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        // The same 32 digits as every other id.
+        // Blob ids have the textual form of node ids: 32 hexadecimal digits.
         text.parse::<NodeId>().map(|id| Self(*id.as_bytes()))
     }
 }

@@ -1,7 +1,7 @@
-//! Errors of a store, one variant for each thing that a caller would do next.
+//! Errors of a store, one variant for each reaction that a caller can have.
 //!
-//! "Not yours" and "not there" are the same [`Error::NotFound`]: nobody learns that a stranger's
-//! conversation exists.
+//! "Belongs to another owner" and "does not exist" are the same [`Error::NotFound`], so that nobody
+//! learns whether another owner's conversation exists.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -40,7 +40,8 @@ pub enum Error {
         /// Name that is taken.
         name: String,
     },
-    /// The branch has another head than expected; nothing was stored. Read on from `expected` and decide anew.
+    /// The branch has another head than expected; nothing was stored. Read what follows `expected`
+    /// and decide again.
     #[error(
         "branch {branch} has moved: expected head {}, found {}",
         HeadDisplay(expected),
@@ -79,7 +80,7 @@ pub enum Error {
         /// Current version; 0 stands for no value.
         actual: u64,
     },
-    /// A node id is already taken; nothing was stored. The caller makes ids wrongly.
+    /// A node id is already taken; nothing was stored. The caller generates ids wrongly.
     #[error("node {node}: {why}")]
     IdConflict {
         /// Id that is taken.
@@ -210,7 +211,7 @@ pub enum Error {
         /// Newest format that this version knows.
         supported: u32,
     },
-    /// The database has an older format or none at all, and this backend changes tables only when it is told to.
+    /// The database has an older format or none at all, and this backend migrates only on request.
     #[error("{}: format {found} is older than {needed}: run `contexture migrate`", path.display())]
     Older {
         /// Path of the database file, or address of the database.
@@ -303,7 +304,8 @@ pub enum StorageFault {
     Corrupt,
     /// Reading or writing failed.
     Io,
-    /// The store's own code panicked, which is a defect. The call changed nothing, and the store goes on.
+    /// The store's own code panicked, which is a defect. The call changed nothing, and the store
+    /// stays usable.
     Panicked,
     /// The database refused a statement for a reason of its own.
     Other,

@@ -1,9 +1,9 @@
 //! Filters over a conversation's metadata.
 //!
-//! What can be asked for are the metadata's own fields with a [`MetadataKey`]'s name: whether they
-//! are there, and how they compare with a value of the same kind. Lists and objects are there, and
-//! compare with nothing. Backends keep these fields in a table of their own; no query looks into
-//! JSON. [`rules::matches_filter`](crate::rules::matches_filter) says what a filter means.
+//! A filter can test metadata fields whose name is a valid [`MetadataKey`]: whether they exist, and
+//! how they compare with a value of the same type. Lists and objects exist but compare with
+//! nothing. Backends index these fields in a table of their own, so no query looks into JSON.
+//! [`rules::matches_filter`](crate::rules::matches_filter) defines what a filter means.
 
 use std::fmt;
 use std::str::FromStr;
@@ -134,7 +134,8 @@ impl From<bool> for MetadataValue {
 }
 
 impl MetadataValue {
-    /// Returns the stored code of the value's type; lists and objects have 4.
+    /// Returns the stored code of the value's type; backends store 4 for lists, objects and
+    /// incomparable values.
     #[must_use]
     pub const fn kind_code(&self) -> u8 {
         match self {

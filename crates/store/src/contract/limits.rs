@@ -1,8 +1,8 @@
 //! Limits: how much one call may carry before it is refused.
 //!
-//! Exceeding a limit is [`Error::Limit`](crate::Error::Limit), which names it; nothing is ever cut
-//! short silently. The defaults bound what one call can hold the writer for: a longer import is a
-//! series of appends, which a backend's group commit makes about as cheap as one.
+//! Exceeding a limit is [`Error::Limit`](crate::Error::Limit), which names it; nothing is truncated
+//! silently. The defaults bound how long one call can occupy the writer. Split a longer import into
+//! several appends; with group commit that costs little more than one.
 
 use crate::contract::{SearchLimits, StreamLimits};
 
@@ -15,8 +15,8 @@ pub struct Limits {
     pub append_items: usize,
     /// Values outside the tree of one append. Default 1,024.
     pub append_entries: usize,
-    /// Bytes of one append: items, blobs, state values, the answer and values outside the tree
-    /// together. Default 64 MiB.
+    /// Bytes of one append: items, blobs, state values, the response record and values outside the
+    /// tree together. Default 64 MiB.
     pub append_bytes: usize,
     /// Bytes of a conversation's metadata, as compact JSON. Default 64 KiB.
     pub metadata_bytes: usize,
@@ -28,15 +28,15 @@ pub struct Limits {
     pub state_value_bytes: usize,
     /// Keys of one state root. Default 4,096.
     pub state_keys: usize,
-    /// Bytes of the record of one response, without its items. Default 16 MiB.
+    /// Bytes of one blob. Default 64 MiB.
     pub blob_bytes: usize,
-    /// Bytes of what is kept of one answer beside its items. Default 16 MiB.
+    /// Bytes of the record of one response, without its items. Default 16 MiB.
     pub response_bytes: usize,
     /// Bytes of one value outside the tree. Default 1 MiB.
     pub entry_bytes: usize,
-    /// Path hashes of one look-up, or stored at once. Default 65,536.
+    /// Nodes, state values and blobs of one redaction together. Default 4,096.
     pub redact_items: usize,
-    /// Hashes of histories of one look-up, or stored at once. Default 65,536.
+    /// Path hashes of one look-up, or stored at once. Default 65,536.
     pub path_hashes: usize,
     /// Limits on the cost of one search.
     pub search: SearchLimits,

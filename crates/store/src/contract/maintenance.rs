@@ -4,8 +4,8 @@
 //! [`Store::maintenance`](crate::Store::maintenance) gives it where a backend keeps something that
 //! can be damaged, grow or be copied. Everything here may run beside readers and writers.
 //!
-//! Not here: deleting and redacting, which are part of the contract; interrupted deletions, which
-//! the store goes on with by itself.
+//! Not here: deleting and redacting, which are part of the contract, and interrupted deletions,
+//! which the store finishes by itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub trait Maintenance: Send + Sync {
     ///
     /// Nodes are checked against their hashes, positions, counters, state and the search index; then
     /// state, blobs, streams, values, records of responses and names. Damage is a finding, and the
-    /// check goes on after it. Begin without a cursor and go on with [`VerifyPage::next`], or use
+    /// check continues after it. Begin without a cursor and continue with [`VerifyPage::next`], or use
     /// [`verify_conversation`].
     ///
     /// # Errors
@@ -54,10 +54,10 @@ pub trait Maintenance: Send + Sync {
 
     /// Removes blobs of a conversation that no item and no state value names.
     ///
-    /// A blob may be stored a while before the item that names it. So the first collection only marks
-    /// it as unnamed; one that runs at least [`CollectRequest::grace_ms`] later, and still finds it
-    /// unnamed, removes it unless it was stored again in between. State values are never collected: each hangs off a node,
-    /// and nodes stay.
+    /// A blob may be stored before the item that names it. So the first collection only marks it as
+    /// unnamed. One that runs at least [`CollectRequest::grace_ms`] later, and still finds it
+    /// unnamed, removes it unless it was stored again in between. State values are never collected:
+    /// each belongs to a node, and nodes are permanent.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] if the conversation was written to meanwhile: nothing
@@ -74,12 +74,12 @@ pub trait Maintenance: Send + Sync {
 
     /// Copies everything to a new file, as it is at one instant.
     ///
-    /// The copy has every write that was acknowledged before this call. Writers go on meanwhile.
+    /// The copy has every write that was acknowledged before this call. Writers continue meanwhile.
     ///
     /// # Errors
-    /// [`Error::NotOffered`] where the database has a program of its own for this.
-    /// [`Error::AlreadyExists`] if there is a file: nothing is overwritten.
-    /// [`Error::Storage`] if it cannot be written; then there is no half of one.
+    /// [`Error::NotOffered`] where the database has its own program for this.
+    /// [`Error::AlreadyExists`] if the file exists: nothing is overwritten. [`Error::Storage`] if
+    /// it cannot be written; a partial copy is removed.
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error>;
 }
 
@@ -141,9 +141,9 @@ pub struct Statistics {
     pub nodes: BTreeMap<NodeKind, StorageAmount>,
     /// State roots, which nodes with equal state share.
     pub roots: StorageAmount,
-    /// State values that are stored beside their hash; larger ones are blobs.
+    /// State values, without those that a backend stores as blobs because of their size.
     pub values: StorageAmount,
-    /// Blobs, large state values included.
+    /// Blobs, with state values that the backend stores as blobs.
     pub blobs: StorageAmount,
     /// Values outside the tree in the conversation's scope.
     pub entries: StorageAmount,

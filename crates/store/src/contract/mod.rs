@@ -9,14 +9,14 @@
 //! * A *node* carries one item and never changes; its *path* is the nodes from the beginning to it.
 //! * A *ref* is a name for a node: a branch, whose head moves with appends, or a checkpoint.
 //! * An *append* adds items at an [`AppendPoint`] and is recognised when it is repeated.
-//! * *State* hangs off nodes as a root: keys with the hashes of their values.
+//! * *State* is attached to nodes as a root: keys with the hashes of their values.
 //! * *Removal* is redaction (content goes, the node stays) and erasure (everything goes).
-//! * A *stream* is a running answer in chunks, before it becomes a node.
+//! * A *stream* is the log of a running response in chunks, before the response becomes nodes.
 //!
 //! What always holds: every call names its owner, ids and times are parameters, and a call that
 //! fails has changed nothing unless its error is [`Error::OutcomeUnknown`].
 //!
-//! What is not here: decisions that backends must take alike ([`rules`](crate::rules)), and
+//! What is not here: decisions that all backends must take alike ([`rules`](crate::rules)), and
 //! anything that needs more than one call ([`queries`](crate::queries), [`tail`](crate::tail)).
 
 mod append;

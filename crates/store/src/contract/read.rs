@@ -40,7 +40,8 @@ pub struct ReadRequest {
     pub at: PathEnd,
     /// Part of the path to read.
     pub span: Span,
-    /// Largest number of nodes of a page, without a default; [`PathPage::next`] says where the next page begins.
+    /// Largest number of nodes of a page; `None` for no limit. [`PathPage::next`] says where the
+    /// next page begins.
     pub limit: Option<usize>,
 }
 
@@ -86,7 +87,7 @@ pub enum NodeQuery {
     /// The node with this id.
     Id(NodeId),
     /// The node whose id begins with these hexadecimal digits, at least 4;
-    /// [`Error::Ambiguous`](crate::Error::Ambiguous) if there are more.
+    /// [`Error::Ambiguous`](crate::Error::Ambiguous) if several do.
     Prefix(String),
     /// The nodes of this message, on whatever branches, by depth and then by id.
     Message(MessageId),

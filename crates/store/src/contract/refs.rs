@@ -87,7 +87,7 @@ pub struct NewBranch {
 pub enum BranchLabel {
     /// This name; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
     Named(BranchName),
-    /// A free name derived from that of the branch it leaves; see
+    /// A free name derived from that of the branch it starts from; see
     /// [`rules::automatic_name`](crate::rules::automatic_name).
     After(BranchName),
 }

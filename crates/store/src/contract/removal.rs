@@ -1,14 +1,15 @@
-//! Removal: redaction takes the content of single nodes, erasure takes everything of an owner or a resource.
+//! Removal: redaction removes the content of single nodes, erasure all data of an owner or a
+//! resource.
 //!
 //! [`Store::redact_content`](crate::Store::redact_content) replaces the bytes of exactly the nodes it
 //! is given by their tombstones ([`contexture_ir::tombstone_json`]) and removes state values and
-//! blobs. [`Store::erase_step`](crate::Store::erase_step) answers a privacy request in bounded steps;
-//! what such a request can ask to see first is
+//! blobs. [`Store::erase_step`](crate::Store::erase_step) erases in bounded steps. To show
+//! beforehand what would be erased, call
 //! [`Store::list_conversations`](crate::Store::list_conversations) and
 //! [`KeyValues::list_entries`](crate::KeyValues::list_entries) with the same resource.
 //!
-//! Not here: finding what belongs together
-//! ([`compute_redaction_closure`](crate::compute_redaction_closure)) and the loop
+//! Not here: finding copies and summaries of redacted content
+//! ([`compute_redaction_closure`](crate::compute_redaction_closure)) and the loop over the steps
 //! ([`erase_all`](crate::erase_all)).
 
 use contexture_ir::{ContentHash, NodeId};
@@ -28,7 +29,7 @@ pub struct RedactRequest {
     pub at_ms: i64,
 }
 
-/// Numbers of what a redaction removed, without what had been redacted before.
+/// Counts of what a redaction removed, without what had been redacted before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redacted {
     /// Number of nodes that became tombstones.

@@ -1,7 +1,8 @@
-//! Response records: what is stored of a model's answer beside its items, such as the inputs of the call.
+//! Response records: what is stored of a model's response besides its items, such as the inputs of
+//! the call.
 //!
-//! A record is stored with the append that stores the answer's items, and never changes, except that
-//! a redaction takes its inputs. Not here: what the inputs say; to the store they are bytes.
+//! A record is stored with the append that stores the response's items, and never changes, except
+//! that a redaction removes its inputs. The store treats the inputs as opaque bytes.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct ResponseRecord {
     pub usage: Option<Arc<str>>,
     /// Inputs of the call besides the path to `base`.
     pub inputs: ResponseInputs,
-    /// Time at which it was stored, in milliseconds since the Unix epoch.
+    /// Time at which it was recorded, in milliseconds since the Unix epoch, as given by the writer.
     pub finished_ms: i64,
 }
 

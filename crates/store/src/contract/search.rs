@@ -1,11 +1,11 @@
-//! Full-text search: what is asked, what comes back.
+//! Full-text search: requests, limits and results.
 //!
-//! A capability, not part of [`Store`](crate::Store): [`Store::search`](crate::Store::search) gives
-//! it where a backend has it. What a query means is one rule for all backends
-//! ([`rules::Query`](crate::rules::Query), [`rules::match_all`](crate::rules::match_all)): the same texts are
-//! found, with the same scores, everywhere.
+//! A capability, not part of [`Store`](crate::Store): [`Store::search`](crate::Store::search)
+//! returns it where a backend has it. All backends follow one rule for what a query means
+//! ([`rules::Query`](crate::rules::Query), [`rules::match_all`](crate::rules::match_all)): unless a
+//! limit cuts the search short, they find the same texts with the same scores.
 //!
-//! Not here: how a backend finds what to judge.
+//! Not here: how a backend selects candidates.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub trait Search: Send + Sync {
     /// Any text is a query, see [`rules::Query`](crate::rules::Query); one without words finds
     /// nothing. Of each node, the text that
     /// [`rules::searchable_text`](crate::rules::searchable_text) returns is searched, up to
-    /// [`rules::SAID_BYTES`](crate::rules::SAID_BYTES). Redacted nodes are not found.
+    /// [`rules::MAX_SEARCHED_BYTES`](crate::rules::MAX_SEARCHED_BYTES). Redacted nodes are not found.
     ///
     /// # Errors
     ///
@@ -176,7 +176,8 @@ pub struct Snippet {
     pub matches: Vec<Range<usize>>,
 }
 
-/// Position of a hit among the others, from which the next page goes on. Any combination of values is valid.
+/// Position of a hit in the ranking, after which the next page begins. Any combination of values is
+/// valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchCursor {
     /// Score of the hit.

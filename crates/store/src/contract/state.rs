@@ -1,4 +1,4 @@
-//! State: what hangs off a node besides its item.
+//! State: versioned values attached to a node besides its item.
 //!
 //! A root maps keys (`path/<layer>/…`, `run/<id>/<layer>/…`, `@plan/<profile>`) to a schema version
 //! and the hash of a value. Every node has one; a transaction makes at most one new root. Roots are

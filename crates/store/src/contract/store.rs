@@ -53,7 +53,9 @@ use crate::wake::StreamSignal;
 /// * deleting or renaming is [`Error::NotFound`];
 /// * a redaction, a step of erasing and storing a blob find nothing left to do.
 ///
-/// Only a claim takes effect twice: it gives a second fence, which does no harm.
+/// An update or a write of a value without an expected version, and a change of the active branch
+/// or of a checkpoint, are applied again, with the same result but a new version or another event.
+/// A claim gives a second fence, and opening a stream gives a second epoch.
 ///
 /// **Cheap.** No write reads a path. An append, a new branch, a count and an entry of a list cost the
 /// same at any depth; reading costs what is read.
@@ -110,12 +112,12 @@ pub trait Store: KeyValues + fmt::Debug {
         update: ConversationUpdate,
     ) -> Result<Conversation, Error>;
 
-    /// Deletes a conversation and everything that hangs off it.
+    /// Deletes a conversation and everything that belongs to it.
     ///
     /// The first step hides it: from then on every call on it is [`Error::NotFound`]. Its rows are
-    /// removed in bounded steps before this call returns. If the call is dropped or the process dies,
-    /// the store removes the rest later; until then creating a conversation of the same id may be
-    /// [`Error::Busy`].
+    /// then removed in bounded steps before this call returns. If the call is dropped, a later step
+    /// fails or the process dies, the store removes the rest later; until then creating a
+    /// conversation of the same id may be [`Error::Busy`].
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error>;
 
     /// Appends items to a branch, or opens a branch with them.
@@ -197,9 +199,10 @@ pub trait Store: KeyValues + fmt::Debug {
     /// Redacts nodes, state values and blobs: removes their content permanently.
     ///
     /// The bytes of each node are replaced by its tombstone ([`contexture_ir::tombstone_json`]); no
-    /// file, index or search text keeps them. The node keeps its position, ids, counters and pairing,
-    /// and says when it was redacted. A state entry whose value is removed stays, without a value.
-    /// What has been redacted before stays as it is.
+    /// read, index or search finds them any more. When they leave the database's files depends on
+    /// the backend. The node keeps its position, ids, counters and pairing, and records when it was
+    /// redacted. A state entry whose value is removed stays, without a value. What has been
+    /// redacted before stays as it is.
     ///
     /// Responses that were computed from a path with one of these nodes lose their inputs. If a value or
     /// blob is removed, all responses of the conversation lose their inputs, because nothing records
@@ -223,9 +226,10 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Takes one bounded step towards erasing everything that belongs to an owner or a resource.
     ///
-    /// It removes conversations with all that hangs off them, the rest of earlier deletions, and
-    /// values outside the tree. Unlike a deleted value, an erased one leaves no version behind. Call
-    /// it until [`Erased::more`] is false, or use [`erase_all`](crate::erase_all).
+    /// It removes conversations with everything that belongs to them, the rest of earlier
+    /// deletions, and values outside the tree. Unlike a deleted value, an erased one leaves no
+    /// version behind. Call it until [`Erased::more`] is false, or use
+    /// [`erase_all`](crate::erase_all).
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
 
     /// Lists the events after number `after` (0: from the first on), in order, at most `limit`.

@@ -1,4 +1,4 @@
-//! Streams: the logs of answers that are still running.
+//! Streams: the logs of responses that are still running.
 //!
 //! A capability, not part of [`Store`](crate::Store): [`Store::streams`](crate::Store::streams)
 //! returns it where a backend has it. A node is stored when its item is final. Until then the parts of
@@ -10,7 +10,7 @@
 //! sees the text of two writers mixed. An append that stores the final item removes the chunks in
 //! the same transaction ([`AppendRequest::ends_stream`](crate::AppendRequest::ends_stream)).
 //!
-//! Not here: following a stream ([`StreamTail`](crate::StreamTail)), gathering small chunks
+//! Not here: following a stream ([`StreamTail`](crate::StreamTail)), batching small chunks
 //! ([`ChunkWriter`](crate::ChunkWriter)), what the bytes mean.
 
 use crate::contract::Error;
@@ -20,14 +20,14 @@ use contexture_ir::{ConversationId, Owner, StreamId};
 use std::fmt;
 use std::sync::Arc;
 
-/// A store that keeps the logs of running answers.
+/// A store that keeps the logs of running responses.
 ///
 /// What [`Store`](crate::Store) promises holds here too: a call is a transaction, and an acknowledged
 /// chunk is as durable as a node.
 ///
-/// Streams leave no events and do not make a conversation recent. A stream that ended stays until
-/// it is deleted, its conversation is, something in its conversation is redacted, or
-/// [`StreamLimits::ended`] streams of the conversation ended after it.
+/// Streams record no events and do not change a conversation's update time. A stream that ended
+/// stays until it or its conversation is deleted, or something in the conversation is redacted.
+/// Opening a stream also removes the earliest-opened ended ones beyond [`StreamLimits::ended`].
 #[async_trait]
 pub trait Streams: Send + Sync {
     /// Opens a stream, or opens an existing one again with a new epoch.
@@ -78,8 +78,8 @@ pub trait Streams: Send + Sync {
 
     /// Asks the stream's writer to stop.
     ///
-    /// The writer is woken, and every record that its calls return says so. A stream that has ended
-    /// is not changed.
+    /// The writer is woken if it uses this store object, and every record that its calls return has
+    /// [`StreamRecord::cancel_requested`] set. A stream that has ended is not changed.
     async fn cancel_stream(
         &self,
         owner: &Owner,

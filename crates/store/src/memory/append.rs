@@ -1,4 +1,4 @@
-//! Appends in memory: everything that can fail is checked first, then written.
+//! Appends in memory: all checks that can fail come before the first change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::contract::{
 };
 use crate::rules::{self, AppendTarget, BranchFacts, Counters, Merged, StoredItem};
 
-/// Where the items go, once that is decided.
+/// Branch and position that the items go to, as the rules decided.
 struct ResolvedTarget {
     branch: BranchName,
     parent: Option<usize>,
@@ -22,7 +22,7 @@ struct ResolvedTarget {
 }
 
 impl NodeTree {
-    /// `request` is within the limits already.
+    /// Appends items; the caller has checked `request` against the limits.
     pub(super) fn append_items(
         &mut self,
         owner: &Owner,
@@ -30,8 +30,8 @@ impl NodeTree {
         entries: &mut KeyValueTable,
         limits: &Limits,
     ) -> Result<Appended, Error> {
-        // Before all other checks: the head of a repeated append has moved by its own first run, so
-        // they would refuse it.
+        // Before all other checks: the first run of a repeated append has moved the head, so they
+        // would refuse the repetition.
         if rules::detect_replay(&request.items, &self.stored_items(&request.items))? {
             return self.replay_result(owner, &request);
         }
@@ -65,7 +65,7 @@ impl NodeTree {
         if let Some(claim) = request.ends_stream {
             self.streams.check_end(claim)?;
         }
-        // The last call that may refuse, and it changes all values or none.
+        // The last call that can fail; it changes all values or none.
         let versions = entries.put_all(owner, std::mem::take(&mut request.entries))?;
         Ok(Appended {
             versions,
@@ -142,7 +142,8 @@ impl NodeTree {
         })
     }
 
-    /// `answers` names an earlier item or a node on the path, `copied_from` any node.
+    /// Checks that `answers` names an earlier item or a node on the path, and `copied_from` any
+    /// node.
     fn check_references(&self, items: &[NewItem], parent: Option<usize>) -> Result<(), Error> {
         let mut before = BTreeSet::new();
         let answers = items.iter().any(|item| item.answers.is_some());
@@ -159,7 +160,7 @@ impl NodeTree {
             if let Some(source) = item.copied_from {
                 self.node_index(source)?;
             }
-            // Appends of plain messages are spared the set.
+            // The set is only built if an item answers something.
             if answers {
                 before.insert(item.id);
             }
@@ -185,7 +186,7 @@ impl NodeTree {
             .collect()
     }
 
-    /// Writes what was judged; nothing here can fail.
+    /// Writes the append that was checked; nothing here can fail.
     fn write_append(
         &mut self,
         owner: &Owner,
@@ -213,8 +214,8 @@ impl NodeTree {
         let mut parent = target.parent;
         let count = request.items.len() as u64;
         for (at, (item, counters)) in request.items.into_iter().zip(counters).enumerate() {
-            // Items before `from` keep the state from before, so that a rewind to one of them does
-            // not see the change.
+            // Items before `from` keep the earlier state, so that a rewind to one of them does not
+            // see the change.
             let root = if at < request.patch.from {
                 root
             } else {

@@ -11,7 +11,7 @@ use crate::contract::{
 };
 use crate::rules;
 
-/// All values, by owner and scope. Keys that were ever written keep their version.
+/// All values, by owner and scope. A deleted key keeps its version.
 #[derive(Debug, Default)]
 pub(super) struct KeyValueTable(BTreeMap<(Owner, KeyScope), BTreeMap<String, KeyValueSlot>>);
 
@@ -58,7 +58,8 @@ impl KeyValueTable {
         EntryPage { entries, next }
     }
 
-    /// Writes all of them, or none. They are within the limits already, and no key stands twice.
+    /// Writes all of them, or none. The caller has checked the limits, and that no key occurs
+    /// twice.
     pub(super) fn put_all(
         &mut self,
         owner: &Owner,
@@ -73,7 +74,7 @@ impl KeyValueTable {
             .collect()
     }
 
-    /// `put` is within the limits already.
+    /// Writes or deletes one value and returns its version; the caller has checked the limits.
     pub(super) fn put_entry(
         &mut self,
         owner: &Owner,
@@ -96,7 +97,7 @@ impl KeyValueTable {
         Ok(version)
     }
 
-    /// Removes every scope that `goes`, versions included; gives the number of keys.
+    /// Removes every scope for which `goes` is true, versions included; returns the number of keys.
     pub(super) fn remove_scopes(&mut self, goes: impl Fn(&Owner, &KeyScope) -> bool) -> u64 {
         let mut removed = 0;
         self.0.retain(|(owner, scope), slots| {

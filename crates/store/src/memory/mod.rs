@@ -1,4 +1,4 @@
-//! The in-memory store: plain data, one lock, the strictest reading of the contract.
+//! The in-memory store: plain data behind one lock.
 //!
 //! Every operation checks everything before it changes anything, so an error leaves no trace. The
 //! lock is held for one operation and never across an await.
@@ -34,7 +34,7 @@ use key_values::KeyValueTable;
 use path_hashes::PathHashTable;
 use tree::NodeTree;
 
-/// A store that lives as long as its value.
+/// A store that keeps its data in memory for as long as the value lives.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     limits: Limits,
@@ -52,13 +52,13 @@ struct Tables {
 }
 
 impl MemoryStore {
-    /// An empty store with the default limits.
+    /// Creates an empty store with the default limits.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store with other limits.
+    /// Creates an empty store with other limits.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl MemoryStore {
     }
 
     fn lock_tables(&self) -> MutexGuard<'_, Tables> {
-        // No operation leaves half a change, so a panic elsewhere has not spoilt the data.
+        // No operation leaves a partial change, so the data is consistent even after a panic.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,11 +98,12 @@ impl Tables {
         request: AppendRequest,
         limits: &Limits,
     ) -> Result<Appended, Error> {
-        // Taken before the request is consumed; marks go in only after the append has succeeded.
+        // Cloned before the request is consumed; marks are added only after the append has
+        // succeeded.
         let marks = request.paths.clone();
         let tree = find_tree(&mut self.trees, owner, id)?;
         let appended = tree.append_items(owner, request, &mut self.entries, limits)?;
-        // A repetition has its marks from the first run, or had them removed since.
+        // The first run of a repetition has stored its marks, or they were removed since.
         if !appended.replayed {
             self.paths.add_marks(owner, id, &marks);
         }
@@ -113,7 +114,7 @@ impl Tables {
         self.trees.get(owner).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Erases everything in one step: bounded steps matter where others wait for them.
+    /// Erases everything in one step: without other writers to wait, it need not be bounded.
     fn erase_scope(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
         let mut erased = BTreeSet::new();
         if let Some(own) = self.trees.get_mut(owner) {
@@ -130,7 +131,7 @@ impl Tables {
             });
         }
         let is_erased = |id: &ConversationId| erased.contains(&KeyScope::Conversation(id.clone()));
-        // Marks name conversations, so they are erased with them; other values by their scope.
+        // Marks belong to conversations and are erased with them.
         self.paths.retain_marks(owner, |id, _| !is_erased(id));
         let entries = self.entries.remove_scopes(|entry_owner, entry_scope| {
             let is_in_scope = match (scope, entry_scope) {
@@ -214,7 +215,7 @@ impl Store for MemoryStore {
                 }
             })
             .collect();
-        // By id among equal times, so that the order is total and a cursor is exact.
+        // Ties are ordered by id, so that the order is total and a cursor is exact.
         all.sort_by(|a, b| (b.updated_ms, &a.id).cmp(&(a.updated_ms, &b.id)));
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;

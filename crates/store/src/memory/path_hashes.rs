@@ -1,6 +1,6 @@
 //! The table of path hashes in memory.
 //!
-//! Not here: the calls of the contract (`finding`).
+//! Not here: the calls of the contract (`path_index`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ impl PathHashTable {
         }
     }
 
-    /// Removes the marks of an owner's conversations that are no longer wanted.
+    /// Keeps only those of an owner's marks for which `keep` is true.
     pub(super) fn retain_marks(
         &mut self,
         owner: &Owner,
@@ -37,7 +37,7 @@ impl PathHashTable {
         });
     }
 
-    /// The nodes of a hash.
+    /// Returns the nodes of a hash.
     pub(super) fn nodes_of_hash(
         &self,
         owner: &Owner,

@@ -8,7 +8,7 @@ use super::tree::NodeTree;
 use crate::contract::{BlobId, Error, EventKind, Node, RedactRequest, Redacted, ResponseInputs};
 
 impl NodeTree {
-    /// `request` is within the limits already.
+    /// Redacts content; the caller has checked `request` against the limits.
     pub(super) fn redact_content(&mut self, request: &RedactRequest) -> Result<Redacted, Error> {
         let indices = request.nodes.iter().map(|id| self.node_index(*id));
         let indices = indices.collect::<Result<Vec<usize>, Error>>()?;
@@ -45,25 +45,27 @@ impl NodeTree {
         Ok(done)
     }
 
-    /// Removes the inputs of the responses whose path has one of these nodes, or of all.
+    /// Removes the inputs of the responses whose path has one of these nodes, or of all responses.
     fn remove_inputs(&mut self, nodes: &[usize], all: bool) {
         let mut responses = std::mem::take(&mut self.responses);
         for response in responses.values_mut() {
             let base = response
                 .base
                 .and_then(|base| self.by_id.get(&base).copied());
-            let has_seen = |index: &usize| {
+            let is_on_base_path = |index: &usize| {
                 let depth = self.counters_of(Some(*index)).depth;
                 self.ancestor_at_depth(base, depth) == Some(*index)
             };
-            if response.inputs.recorded_bytes().is_some() && (all || nodes.iter().any(has_seen)) {
+            if response.inputs.recorded_bytes().is_some()
+                && (all || nodes.iter().any(is_on_base_path))
+            {
                 response.inputs = ResponseInputs::Redacted;
             }
         }
         self.responses = responses;
     }
 
-    /// Replaces a node's content; `None` if that was done before.
+    /// Replaces a node's content by its tombstone; returns `None` if that was done before.
     fn write_tombstone(&mut self, index: usize, at_ms: i64) -> Option<contexture_ir::NodeId> {
         let stored = self.arena.get_mut(index)?;
         if stored.node.redacted_ms.is_some() {

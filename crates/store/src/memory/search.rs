@@ -1,4 +1,4 @@
-//! Searching in memory: no index, every node in scope is judged.
+//! Search in memory: there is no index, so every node in scope is examined.
 
 use std::collections::BTreeSet;
 
@@ -20,20 +20,22 @@ impl Search for MemoryStore {
         let limits = &self.limits.search;
         rules::check_search(&request, limits)?;
         let mut tables = self.lock_tables();
-        let nodes_in_area = nodes_in_scope(&mut tables, owner, &request.scope)?;
+        let candidates = nodes_in_scope(&mut tables, owner, &request.scope)?;
         let words = request.words;
         let mut ranking = Ranking::new(request, limits);
-        // A backend with an index offers what it gave; here the rules are the index.
+        // Backends with an index ask it which phrases a node has; here they are computed from the
+        // text.
         let mut has: Vec<Vec<bool>> = Vec::new();
         if words == MatchMode::Any {
-            let has_of = |(_, stored): &(&NodeTree, &StoredNode)| match stored.node.redacted_ms {
+            let phrases_of = |(_, stored): &(&NodeTree, &StoredNode)| match stored.node.redacted_ms
+            {
                 None => rules::phrases_with_all_terms(
                     ranking.query(),
                     &rules::searchable_text(&stored.node.json),
                 ),
                 Some(_) => Vec::new(),
             };
-            has = nodes_in_area.iter().map(has_of).collect();
+            has = candidates.iter().map(phrases_of).collect();
             let count = |piece| {
                 has.iter()
                     .filter(|has| has.get(piece) == Some(&true))
@@ -42,7 +44,7 @@ impl Search for MemoryStore {
             let counts: Vec<usize> = (0..ranking.terms_to_count().len()).map(count).collect();
             ranking.set_counts(&counts);
         }
-        for (number, (tree, stored)) in nodes_in_area.into_iter().enumerate() {
+        for (number, (tree, stored)) in candidates.into_iter().enumerate() {
             let node = &stored.node;
             let admitted = ranking.matches_filters(node.kind, node.audience, node.created_ms);
             if !admitted || node.redacted_ms.is_some() {
@@ -68,7 +70,7 @@ impl Search for MemoryStore {
     }
 }
 
-/// The nodes in scope, what was stored last first.
+/// Returns the nodes in scope; within a conversation, the last stored first.
 fn nodes_in_scope<'a>(
     tables: &'a mut Tables,
     owner: &Owner,
@@ -95,7 +97,7 @@ fn nodes_in_scope<'a>(
     Ok(trees.into_iter().flat_map(nodes).collect())
 }
 
-/// An owner's conversations, the latest made first.
+/// Returns an owner's conversations, the latest created first.
 fn resource_trees<'a>(
     tables: &'a Tables,
     owner: &Owner,

@@ -1,4 +1,4 @@
-//! The streams of one conversation in memory. Not here: whose they are, and who is woken.
+//! The streams of one conversation in memory. Not here: owners, and waking readers.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Streams in memory: the lock, the limits, who is woken.
+//! Streams in memory: locking, limits, and waking readers.
 
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, StreamId};
@@ -13,7 +13,7 @@ use crate::rules;
 use crate::wake::StreamSignal;
 
 impl MemoryStore {
-    /// Changes a stream, and wakes those who wait for it.
+    /// Changes a stream, and wakes its listeners.
     fn change_stream<T>(
         &self,
         owner: &Owner,

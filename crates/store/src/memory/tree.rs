@@ -83,7 +83,7 @@ impl NodeTree {
                 created_ms: at_ms,
             }],
             checkpoints: BTreeMap::new(),
-            // So that a node without state needs no special case: it points at number 0.
+            // A node without state needs no special case: it points at root 0.
             roots: vec![StateRoot::new()],
             values: BTreeMap::new(),
             blobs: BTreeMap::new(),
@@ -96,7 +96,7 @@ impl NodeTree {
     }
 
     pub(super) fn conversation_record(&self) -> Conversation {
-        // Counted when asked for, instead of being kept up to date by every write.
+        // Computed on demand, so that writes need not keep the counts up to date.
         let active = self.find_branch(&self.record.active);
         Conversation {
             nodes: self.arena.len() as u64,
@@ -123,9 +123,9 @@ impl NodeTree {
         Ok(self.conversation_record())
     }
 
-    /// Records an event; every write ends with one.
+    /// Records an event, and the time of the write.
     pub(super) fn record_event(&mut self, at_ms: i64, kind: EventKind) {
-        // Every write records an event, so the time of the latest write is set in one place.
+        // Writes without an event (blobs, streams, values outside the tree) do not touch this time.
         self.record.updated_ms = at_ms;
         self.events.push(Event {
             seq: self.events.len() as u64 + 1,
@@ -200,8 +200,7 @@ impl NodeTree {
         let depth = self.counters_of(end).depth;
         let extent = rules::depth_range(request, &self.counters_of(end));
         let mut nodes = Vec::new();
-        // From the end towards the beginning, since a node knows only its parent; turned round
-        // afterwards.
+        // From the end to the beginning, since a node knows only its parent; reversed afterwards.
         let mut index = self.ancestor_at_depth(end, extent.to.min(depth));
         while let Some(stored) = self.stored_node(index) {
             if stored.node.depth < extent.from {
@@ -240,7 +239,7 @@ impl NodeTree {
     fn find_by_prefix(&self, prefix: &str) -> Result<usize, Error> {
         let (low, high) = rules::check_prefix(prefix)?;
         let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
-        // Every id is looked at: people type prefixes, programs have whole ids.
+        // A linear scan is fine: prefixes are typed by people, programs use whole ids.
         let ids = self.by_id.keys().copied();
         let mut found: Vec<NodeId> = ids.filter(|id| range.contains(id)).collect();
         found.sort_unstable();
@@ -338,7 +337,8 @@ impl NodeTree {
                 self.branch_mut(&from)?;
                 self.resolve_label(&BranchLabel::Named(to.clone()))?;
                 self.branch_mut(&from)?.name = to.clone();
-                // Active is a name here, so it follows; backends with numbers have nothing to do.
+                // The active branch is stored by name here, so it must follow; SQL backends store
+                // its number.
                 if self.record.active == from {
                     self.record.active = to.clone();
                 }
@@ -355,14 +355,14 @@ impl NodeTree {
             }
             RefChange::Claim(name) => {
                 let branch = self.branch_mut(&name)?;
-                // A number that only grows: writers with an older one are refused from now on.
+                // The fence only grows, so writers with an older one are refused.
                 branch.fence = Fence(branch.fence.0 + 1);
                 let (branch, fence) = (name.clone(), branch.fence);
                 self.record_event(at_ms, EventKind::BranchClaimed { branch, fence });
                 self.branch_result(&name)
             }
             RefChange::SetCheckpoint { name, node } => {
-                // A checkpoint never points nowhere.
+                // A checkpoint always points to an existing node.
                 self.node_index(node)?;
                 let checkpoint = Checkpoint {
                     name: name.clone(),
@@ -404,8 +404,8 @@ impl NodeTree {
                 |base| {
                     let prefix = format!("{base}-v");
                     let names = self.branches.iter().map(|branch| branch.name.as_str());
-                    // The count that other backends take from an index range: the base itself and
-                    // all names that begin with `<base>-v`.
+                    // Counts as the other backends do by an index range: the base itself and all
+                    // names that begin with `<base>-v`.
                     let like = names.filter(|name| *name == base || name.starts_with(&prefix));
                     Ok(like.count() as u64)
                 },
@@ -414,7 +414,7 @@ impl NodeTree {
         }
     }
 
-    /// Makes a branch whose name is free.
+    /// Creates a branch; the caller has checked that its name is free.
     pub(super) fn create_branch(
         &mut self,
         name: BranchName,

@@ -1,4 +1,4 @@
-//! Export: writes a conversation of any store as lines, piece by piece.
+//! Export: writes a conversation of any store as lines, page by page.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::contract::{
     ReadRequest, Refs, ResponseInputs, Span, StateRequest, StateRoot, StateValues, Store,
 };
 
-/// Nodes that are read at a time.
+/// Number of nodes to read at a time.
 const NODES: usize = 256;
-/// Values that are read at a time.
+/// Number of values to read at a time.
 const ENTRIES: usize = 16;
-/// Bytes of lines after which no further node is added to them.
+/// Size of a batch of lines, in bytes, from which on no further node is added to it.
 const PIECE: usize = 1 << 20;
 
-/// A conversation on its way out, line by line.
+/// Export of a conversation, line by line.
 ///
-/// What is exported is what the names reached when it began: names and record are read at once,
-/// and nodes never change. Only a redaction or deletion while it runs is seen.
+/// It contains the nodes that branches and checkpoints reached when the export began. Nodes never
+/// change, so later appends are not seen; a redaction, a deletion or a write of a value outside the
+/// tree that happens meanwhile may be.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -54,9 +55,9 @@ pub struct Export<'a> {
     stage: ExportStage,
     hasher: blake3::Hasher,
     end: End,
-    /// Heads and checkpoints that are still to be reached, the first one last.
+    /// Heads and checkpoints that are still to be exported, the first one last.
     ends: Vec<NodeId>,
-    /// Paths begun: the last one goes on, those below it wait for what it brings.
+    /// Stack of unfinished paths; a path waits while the source of one of its copies is written.
     paths: Vec<PendingPath>,
     known: BTreeSet<NodeId>,
     blobs: BTreeSet<BlobId>,
@@ -72,7 +73,7 @@ enum ExportStage {
     Done,
 }
 
-/// A path of which the rest is to be written.
+/// A path that is not written completely yet.
 #[derive(Debug)]
 struct PendingPath {
     end: NodeId,
@@ -80,15 +81,14 @@ struct PendingPath {
     next: u64,
     /// The state at the node before `next`.
     root: StateRoot,
-    /// Nodes from `next` on that are read already, each with the state at it.
+    /// Nodes from `next` on that were read ahead, each with its state root.
     ahead: VecDeque<(Arc<Node>, StateRoot)>,
 }
 
 impl<'a> Export<'a> {
-    /// Begins with the conversation of that id.
+    /// Begins the export of a conversation.
     ///
-    /// # Errors
-    /// [`Error::NotFound`], or whatever reading meets.
+    /// # Errors [`Error::NotFound`], or any other error of the reads.
     pub async fn new(
         store: &'a dyn Store,
         owner: &'a Owner,
@@ -116,7 +116,7 @@ impl<'a> Export<'a> {
         let heads = refs.branches.iter().filter_map(|branch| branch.head);
         let marked = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
         let mut ends: Vec<NodeId> = heads.chain(marked).collect();
-        // The first end last, since they are taken from the back: branches in order of creation, so
+        // Reversed, since ends are popped from the back. Branches come in order of creation, so
         // that equal trees give equal lines.
         ends.reverse();
         Ok(Self {
@@ -134,18 +134,18 @@ impl<'a> Export<'a> {
         })
     }
 
-    /// The next lines, each with its line end, about 1 MiB of them at most and always whole nodes with what they
-    /// name; `None` after the last.
+    /// Returns the next lines, each with its line end; `None` after the last.
     ///
-    /// # Errors
-    /// Whatever reading meets; the export is then at its end, and incomplete.
+    /// A batch takes no further node after about 1 MiB, but may be larger: a node comes with the
+    /// blobs that it names.
+    ///
+    /// # Errors Any error of the reads; the export then ends and is incomplete.
     pub async fn next_lines(&mut self) -> Result<Option<String>, Error> {
         let mut lines = String::new();
-        // A stage may have nothing to write; an empty text would read as progress and never as the
-        // end.
+        // A stage may have nothing to write; an empty text would look like progress to the caller.
         while lines.is_empty() {
-            // Done unless put back: after an error the export stays at its end instead of going on
-            // with a gap.
+            // The stage is put back only on success: after an error the export ends instead of
+            // continuing with a gap.
             match std::mem::replace(&mut self.stage, ExportStage::Done) {
                 ExportStage::Names(head, refs) => {
                     self.write_names(head, refs, &mut lines)?;
@@ -224,16 +224,17 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// The path to go on with; `None`: everything is written.
+    /// Returns the path to continue with; `None` if everything is written.
     async fn next_path(&mut self) -> Result<Option<PendingPath>, Error> {
         loop {
-            // Depth first: a path that waits for a source goes on as soon as the source is written.
+            // Depth first: a path that waits for a source continues as soon as the source is
+            // written.
             match self.paths.pop() {
                 Some(path) if path.next <= path.depth => return Ok(Some(path)),
-                // This path is written to its end; the one below it goes on.
+                // This path is finished; the one below it continues.
                 Some(_) => {}
                 None => match self.ends.pop() {
-                    // Written already, as a part of another path.
+                    // Already written as a part of another path.
                     Some(end) if self.known.contains(&end) => {}
                     Some(end) => return Ok(Some(self.begin_path(end).await?)),
                     None => return Ok(None),
@@ -242,16 +243,16 @@ impl<'a> Export<'a> {
         }
     }
 
-    /// The path to `end` from its first node that is not written. Those that are written are its
-    /// beginning, since no node is written before its parent.
+    /// Returns the path to `end`, positioned at its first node that is not written. The written
+    /// nodes of a path are always its beginning, since no node is written before its parent.
     async fn begin_path(&self, end: NodeId) -> Result<PendingPath, Error> {
         let depth = self
             // No nodes: only the depth of the path is wanted.
             .read_path(ReadRequest::last_nodes(PathEnd::Node(end), 0))
             .await?
             .depth;
-        // Halving works because what is written of a path is its beginning. A linear search would
-        // read a long shared history once for each branch.
+        // Binary search, since the written nodes are the beginning of the path. A linear search
+        // would read a long shared history once for each branch.
         let (mut known, mut unknown, mut last) = (0, depth, None);
         while known + 1 < unknown {
             let middle = known + (unknown - known) / 2;
@@ -299,7 +300,8 @@ impl<'a> Export<'a> {
         self.store.read_state(self.owner, &self.id, request).await
     }
 
-    /// Writes a piece of a path, or as much of it as needs nothing that is not written yet.
+    /// Writes nodes of a path, until the batch is full or a node needs a source that is not written
+    /// yet.
     async fn write_nodes(
         &mut self,
         mut path: PendingPath,
@@ -319,18 +321,17 @@ impl<'a> Export<'a> {
                 .copied_from
                 .filter(|source| !self.known.contains(source));
             if let Some(source) = source {
-                // First the source, which was there before. Paths that wait hold nothing.
+                // The source of a copy is written first. A waiting path keeps no nodes in memory.
                 path.ahead.clear();
                 let first = self.begin_path(source).await?;
-                // The source goes on top, this path below it.
+                // The source goes on top of the stack, this path below it.
                 self.paths.extend([path, first]);
                 return Ok(());
             }
             // Only what differs from the parent: a whole state at each node would repeat itself in
             // every line.
             let changes = self.diff_state(node.id, &path.root, &root).await?;
-            // Before the node: an import stores lines as they come, and a node may not name what is
-            // not there.
+            // Before the node: an import stores lines in order, and what a node names must exist.
             self.write_named_blobs(&node.json, lines).await?;
             for change in &changes {
                 if let Some(Bytes::Text(text)) = &change.value {
@@ -342,17 +343,17 @@ impl<'a> Export<'a> {
                 &ExportLine::Node(Box::new(node_line(&node, changes))),
                 lines,
             )?;
-            // Only after its line: paths that begin later rely on the node being in the text.
+            // Only after its line: later paths rely on the node being in the output.
             self.known.insert(node.id);
             path.root = root;
             path.next = node.depth + 1;
         }
-        // Put back also when it is at its end: `next_path` sees that and drops it.
+        // Also if it is finished: `next_path` notices and drops it.
         self.paths.push(path);
         Ok(())
     }
 
-    /// The next nodes of a path, each with the state at it.
+    /// Reads the next nodes of a path, each with its state root.
     async fn read_ahead(
         &self,
         path: &PendingPath,
@@ -363,7 +364,7 @@ impl<'a> Export<'a> {
             limit: Some(NODES),
         };
         let nodes = self.read_path(request).await?.nodes;
-        // Side by side, so that the delays of a store over a network do not add up.
+        // Concurrently, so that network round trips do not add up.
         let states = nodes
             .iter()
             .map(|node| self.read_state(node.id, StateValues::Skip));
@@ -372,14 +373,14 @@ impl<'a> Export<'a> {
         Ok(nodes.into_iter().zip(roots).collect())
     }
 
-    /// What is other at `node` than at its parent.
+    /// Returns how the state at `node` differs from that at its parent.
     async fn diff_state(
         &self,
         node: NodeId,
         before: &StateRoot,
         now: &StateRoot,
     ) -> Result<Vec<StateLine>, Error> {
-        // Most nodes change no state; they are spared the reading of values.
+        // Most nodes change no state and need no read of values.
         if before == now {
             return Ok(Vec::new());
         }
@@ -409,14 +410,14 @@ impl<'a> Export<'a> {
             }
             let bytes = match self.store.read_blob(self.owner, &self.id, id).await {
                 Ok(bytes) => Bytes::of(&bytes),
-                // What looks like an id and is none, or one whose bytes were redacted.
+                // The text only looks like an id, or the blob was redacted.
                 Err(Error::NotFound {
                     what: EntityKind::Blob,
                     ..
                 }) => continue,
                 Err(error) => return Err(error),
             };
-            // Only after it was read: what could not be read is tried again with the next node that
+            // Only after a successful read: a missing blob is tried again with the next node that
             // names it.
             self.blobs.insert(id);
             self.write_line(&ExportLine::Blob(BlobLine { id, bytes }), lines)?;
@@ -424,21 +425,22 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Writes the answer that a node belongs to, before its first node.
+    /// Writes the response that a node belongs to, before its first node.
     async fn write_response(&mut self, node: &Node, lines: &mut String) -> Result<(), Error> {
         let Some(id) = node.response.filter(|id| !self.responses.contains(id)) else {
             return Ok(());
         };
         let record = match self.store.load_response(self.owner, &self.id, id).await {
             Ok(record) => record,
-            // Answers of which only the items are kept.
+            // Only the items of this response were stored.
             Err(Error::NotFound {
                 what: EntityKind::Response,
                 ..
             }) => return Ok(()),
             Err(error) => return Err(error),
         };
-        // One that rests on what is written later is written with a later node of it, or is lost.
+        // Its base is not written yet: it is written with a later node of the response, if there is
+        // one.
         if record.base.is_some_and(|base| !self.known.contains(&base)) {
             return Ok(());
         }
@@ -466,7 +468,7 @@ impl<'a> Export<'a> {
     ) -> Result<Option<EntryCursor>, Error> {
         let scope = KeyScope::Conversation(self.id.clone());
         let list = ListEntries {
-            // Few at a time, since each value may be as large as a value can be.
+            // A small page, since each value may have the largest allowed size.
             limit: Some(ENTRIES),
             after,
             ..ListEntries::in_scope(scope, "")

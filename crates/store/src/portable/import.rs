@@ -13,19 +13,19 @@ use crate::contract::{
     StateChange, StatePatch, Store, TitleChange,
 };
 
-/// Nodes and bytes of one append at most.
+/// Largest number of nodes of one append, and number of bytes from which on it is flushed.
 const ITEMS: usize = 512;
 const BYTES: usize = 4 << 20;
-/// In a conversation's metadata as long as it is not complete.
+/// Metadata key of a conversation whose import is not complete.
 const INCOMPLETE: &str = "ctx:import-incomplete";
-/// Stands for a value that was redacted before, and is redacted again.
+/// Stand-in for a redacted value, which is redacted again at the end of the import.
 const REDACTED: &[u8] = b"contexture: a value that was redacted before the import";
 
-/// A conversation on its way in, line by line.
+/// Import of a conversation, line by line.
 ///
-/// Nothing stays unless everything arrives: what was stored is deleted when a line is refused, when
-/// [`Import::finish_import`] finds no end, and, if the process dies or this is dropped, when the same
-/// conversation is imported again. Until it is complete it is marked in its metadata.
+/// An incomplete import leaves nothing behind: what was stored is deleted when a line is refused or
+/// when [`Import::finish_import`] finds no end. If the process dies or this is dropped, the next
+/// import of the same conversation deletes it. Until it is complete, it is marked in its metadata.
 #[derive(Debug)]
 pub struct Import<'a> {
     store: &'a dyn Store,
@@ -40,7 +40,7 @@ pub struct Import<'a> {
 enum ImportStage {
     Head,
     Body(Box<ImportBody>),
-    /// Everything is stored; names and redactions follow with the end of the import.
+    /// All lines were read; names and redactions are stored by [`Import::finish_import`].
     End(Box<ImportBody>),
     Failed,
 }
@@ -111,7 +111,7 @@ struct ScaffoldBranches {
 }
 
 impl<'a> Import<'a> {
-    /// Waits for the first line.
+    /// Creates an import that expects the first line.
     #[must_use]
     pub fn new(store: &'a dyn Store, owner: &'a Owner) -> Self {
         Self {
@@ -124,22 +124,20 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// The longest line that a store with these limits can take, in bytes: whoever cuts a file into
-    /// lines need not read further.
+    /// Returns the length of the longest line that a store with these limits can take, in bytes. A
+    /// reader that splits a file into lines need not buffer more.
     #[must_use]
     pub fn longest_line(limits: &Limits) -> usize {
-        // Every byte escaped, and room for the rest.
         let largest = limits.blob_bytes.max(limits.append_bytes);
-        // Six bytes for one: the longest escape of JSON is `\u0000`.
+        // Six bytes for each one, since the longest escape of JSON is `\u0000`, and room for the
+        // other fields.
         largest.saturating_mul(6).saturating_add(1 << 20)
     }
 
-    /// Takes the next line, without its line end.
+    /// Imports the next line, given without its line end.
     ///
-    /// # Errors
-    /// What is wrong with the line, or what the store says to it: a parent, source or call that is
-    /// not there, an id that was there before, a limit, [`Error::AlreadyExists`] for a conversation
-    /// that is there.
+    /// # Errors A malformed line, or the store's refusal of it: an unknown parent, source or call,
+    /// a repeated id, a limit, [`Error::AlreadyExists`] if the conversation exists.
     pub async fn import_line(&mut self, line: &str) -> Result<(), ImportError> {
         // Before anything can fail: errors name the line, counted from 1.
         self.number += 1;
@@ -152,12 +150,11 @@ impl<'a> Import<'a> {
 
     /// Ends the import after the last line.
     ///
-    /// # Errors
-    /// The lines were not all.
+    /// # Errors The line `end` is missing, or the names and redactions cannot be stored.
     pub async fn finish_import(mut self) -> Result<ImportedConversation, ImportError> {
         if let ImportStage::End(body) = &mut self.stage {
-            // Names, metadata and redactions come last: until then the conversation carries the
-            // mark of an incomplete import.
+            // Names, metadata and redactions come last: until then the conversation is marked as
+            // incomplete.
             let finished = body.complete_import(self.store, self.owner).await;
             let id = body.head.id.clone();
             return match finished {
@@ -170,19 +167,18 @@ impl<'a> Import<'a> {
                 Err(source) => Err(self.roll_back(source.into()).await),
             };
         }
-        // The line that is missing is the one after the last.
+        // The missing line would be the next one.
         self.number += 1;
         let source = invalid_import("the text ends before the line `end`: it was cut off");
         Err(self.roll_back(source.into()).await)
     }
 
-    /// Takes back what was stored.
+    /// Deletes what was stored.
     async fn roll_back(&mut self, refused: RefusedLine) -> ImportError {
-        // Failed from here on: lines that come after are refused instead of building on what is
-        // deleted.
+        // Failed from here on: later lines are refused instead of building on what is deleted.
         let stage = std::mem::replace(&mut self.stage, ImportStage::Failed);
         if let ImportStage::Body(body) | ImportStage::End(body) = stage {
-            // If this fails too, the next import of it begins by deleting it.
+            // If this fails too, the next import of the conversation deletes it.
             let _ = self
                 .store
                 .delete_conversation(self.owner, &body.head.id)
@@ -207,15 +203,15 @@ impl<'a> Import<'a> {
             return self.accept_end(end).await;
         }
         let number = self.number;
-        // The text as it came, not as it would be written again: any change of a byte is noticed,
-        // even one that means the same.
+        // The text as received, not re-serialized: any changed byte is noticed, even without a
+        // change of meaning.
         self.hasher.update(text.as_bytes());
         self.hasher.update(b"\n");
         self.seen.lines += 1;
-        // Copied out, since the body below borrows the stage of `self`.
+        // Copied, since `body` below borrows the stage of `self`.
         let (store, owner) = (self.store, self.owner);
-        // The order of lines is checked before their content: a line out of place says more about
-        // what went wrong than its fields would.
+        // The order of lines is checked before their content: a misplaced line is the better
+        // explanation of what went wrong.
         let body = match (&mut self.stage, line) {
             (ImportStage::Head, ExportLine::Conversation(head)) => {
                 let body = ImportBody::begin_import(store, owner, *head).await?;
@@ -238,8 +234,8 @@ impl<'a> Import<'a> {
             ExportLine::Branch(branch) => {
                 body.check_before_nodes(self.seen.nodes)?;
                 self.seen.branches += 1;
-                // Only noted: the node that the branch points to comes later. Branches are made
-                // when all nodes are there.
+                // Only recorded: the node that the branch points to comes later, so branches are
+                // created at the end.
                 body.branches.push(branch);
             }
             ExportLine::Checkpoint(checkpoint) => {
@@ -284,8 +280,8 @@ impl<'a> Import<'a> {
                 // explanation.
                 let flushed = body.flush_items(self.store, self.owner).await;
                 let alone = body.response.is_some();
-                // Set before the error is returned: rolling back finds in the stage what was
-                // stored.
+                // Set before the error is returned, so that rolling back finds the conversation in
+                // the stage.
                 self.stage = ImportStage::End(body);
                 flushed?;
                 if alone {
@@ -318,8 +314,8 @@ impl ImportBody {
             let why = format!("format {}, and this version knows {FORMAT}", head.format);
             return Err(invalid_import(why));
         }
-        // A mark that only an import makes: a conversation with exactly this metadata is the rest
-        // of one that was interrupted, and may be deleted.
+        // Only an import writes this mark: a conversation with exactly this metadata is an
+        // interrupted import and may be deleted.
         let mark: Metadata = [(
             INCOMPLETE.to_owned(),
             Raw::string("deleted by the next import"),
@@ -333,15 +329,12 @@ impl ImportBody {
         };
         match store.create_conversation(owner, new.clone()).await {
             Err(Error::AlreadyExists { .. })
-                // Anything else of that id is somebody's conversation and stays: the caller gets
-                // the error.
+                // Any other conversation with this id stays, and the caller gets the error.
                 if store.load_conversation(owner, &head.id).await?.metadata == mark =>
             {
                 store.delete_conversation(owner, &head.id).await?;
                 store.create_conversation(owner, new).await?;
             }
-            // Any other failure, and the conflict with a conversation that is not ours, goes to the
-            // caller.
             created => drop(created?),
         }
         let main = BranchName::main();
@@ -388,7 +381,7 @@ impl ImportBody {
         Err(invalid_import(if *owner == self.head.owner {
             format!("blob {} has other bytes", line.id)
         } else {
-            // The likely reason for other ids, and one that the caller can mend.
+            // The likely reason for different ids, and one that the caller can fix.
             let from = &self.head.owner;
             format!("ids of blobs are their owner's: import it as {from}, not as {owner}")
         }))
@@ -405,15 +398,15 @@ impl ImportBody {
         let put = PutEntry {
             key: entry.key,
             value: Some(entry.value.into_bytes()),
-            // The conversation was made by this import, so a value that is there already
-            // stood in an earlier line.
+            // This import created the conversation, so an existing value comes from an earlier
+            // line.
             expect: ExpectedVersion::Absent,
             at_ms: entry.at_ms,
         };
         store.put_entry(owner, &scope, put).await.map(drop)
     }
 
-    /// Comes with the next node, which is the first of an append for that.
+    /// Keeps the record for the append that begins with the next node.
     async fn import_response(
         &mut self,
         store: &dyn Store,
@@ -421,8 +414,7 @@ impl ImportBody {
         line: ResponseLine,
     ) -> Result<(), RefusedLine> {
         self.flush_items(store, owner).await?;
-        // What waits was appended first: a response is stored with the append whose first node it
-        // belongs to.
+        // Pending items were flushed first: a response is stored with the append of its first node.
         let known = self.response.replace(ResponseRecord {
             id: line.id,
             base: line.base,
@@ -449,12 +441,12 @@ impl ImportBody {
         number: u64,
         line: NodeLine,
     ) -> Result<(), RefusedLine> {
-        // Nodes of one path come in order, so a run of them is one append. Elsewhere a new branch
-        // is opened to append on.
+        // Consecutive nodes of a path go into one append. A node with another parent starts a new
+        // branch.
         if line.parent != self.last {
             self.flush_items(store, owner).await?;
-            // Asked for here, so that a missing parent is reported with this line and not with a
-            // later one.
+            // Checked here, so that a missing parent is reported for this line and not for a later
+            // one.
             if let Some(parent) = line.parent {
                 store
                     .find_nodes(owner, &self.head.id, NodeQuery::Id(parent))
@@ -467,8 +459,8 @@ impl ImportBody {
                 activate: Activation::Keep,
             });
         } else if !line.state.is_empty() {
-            // A change of state applies from the first item of an append, so this node has to begin
-            // a new one.
+            // A change of state applies from the first item of an append, so this node must begin a
+            // new one.
             self.flush_items(store, owner).await?;
         }
         for entry in line.state {
@@ -490,8 +482,8 @@ impl ImportBody {
             });
         }
         if let Some(at_ms) = line.redacted_ms {
-            // Redacted when all is there: the store makes the tombstone from the item, which here
-            // is one already.
+            // Redacted at the end: the store derives the tombstone from the item, which already is
+            // one.
             self.redacted.push((at_ms, line.id));
         }
         self.last = Some(line.id);
@@ -511,7 +503,7 @@ impl ImportBody {
             meaning_hash: line.meaning_hash,
             created_ms: line.created_ms,
         };
-        // With its line, so that a refusal names the line and not the batch.
+        // With its line number, so that a refusal names the line and not the batch.
         self.waiting.push((number, item));
         // In batches, since each append is a commit; bounded, since they are in memory.
         if self.waiting.len() >= ITEMS.min(store.limits().append_items)
@@ -522,12 +514,11 @@ impl ImportBody {
         Ok(())
     }
 
-    /// A name that no branch has or will have.
+    /// Returns a name that no imported branch has.
     fn next_scaffold_name(&mut self) -> BranchName {
         loop {
             self.scaffolds.count += 1;
-            // Names of lines to come are not known yet, but branches stand before nodes, so
-            // `self.branches` is complete here.
+            // Branches come before nodes, so `self.branches` is complete here.
             let name = format!("import-{}", self.scaffolds.count);
             if let Ok(name) = BranchName::new(name)
                 && self.branches.iter().all(|branch| branch.name != name)
@@ -537,12 +528,12 @@ impl ImportBody {
         }
     }
 
-    /// Appends what waits: all at once, or one by one to see which one is refused.
+    /// Appends the pending items: all at once, or one by one to find the one that is refused.
     async fn flush_items(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), RefusedLine> {
-        // Taken out before anything can fail, so that a refused batch is not appended again by the
-        // next call.
+        // Taken before anything can fail, so that a refused batch is not appended again by the next
+        // call.
         let waiting = std::mem::take(&mut self.waiting);
-        // Nothing waits: a state or a response stays for the node that it belongs to.
+        // Without items, a pending patch or response is kept for the next node.
         let Some(first) = waiting.first().map(|(line, _)| *line) else {
             return Ok(());
         };
@@ -554,8 +545,8 @@ impl ImportBody {
             .append_items(store, owner, items, patch.clone(), response.clone())
             .await
         {
-            // The error of a batch does not say which item it is about. One by one the right line
-            // is found, at the cost of commits that only a failing import pays.
+            // The error of a batch does not say which item it is about. Appending one by one finds
+            // the line; only a failing import pays for the extra commits.
             Err(_) if waiting.len() > 1 => {}
             Err(source) => {
                 let line = Some(first);
@@ -596,7 +587,7 @@ impl ImportBody {
             ..AppendRequest::new(at, items, self.head.updated_ms)
         };
         let appended = store.append_items(owner, &self.head.id, request).await?;
-        // A fresh conversation cannot know the node, so an earlier line has given it.
+        // The conversation is new, so an earlier line has stored the node.
         if appended.replayed {
             return Err(invalid_import("the node was given before"));
         }
@@ -605,8 +596,8 @@ impl ImportBody {
             self.scaffolds.at = AppendPoint::Tip {
                 branch: self.scaffolds.now.clone(),
             };
-            // The first is active and cannot be deleted yet; the others are done with once they are
-            // left.
+            // The first one is active and cannot be deleted yet; any other is no longer needed once
+            // it is left.
             if left != self.scaffolds.first {
                 self.change_ref(store, owner, RefChange::DeleteBranch(left))
                     .await?;
@@ -621,8 +612,7 @@ impl ImportBody {
         owner: &Owner,
         change: RefChange,
     ) -> Result<(), Error> {
-        // Scaffolding happens at the conversation's own last time, so the import's clock leaves no
-        // trace.
+        // With the conversation's own update time, so that the time of the import leaves no trace.
         let at_ms = self.head.updated_ms;
         store
             .change_ref(owner, &self.head.id, change, at_ms)
@@ -630,13 +620,12 @@ impl ImportBody {
         Ok(())
     }
 
-    /// Sets the names, redacts what was redacted, and takes the mark away.
+    /// Creates the names, repeats redactions, and removes the mark of an incomplete import.
     async fn complete_import(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
         let id = self.head.id.clone();
-        // Before the names: a conversation that readers can find under its names shows nothing that
-        // was redacted.
+        // Redacted before names are created: readers never reach unredacted content by a name.
         self.redact_nodes(store, owner).await?;
-        // What was built on makes room, also for a branch of its name.
+        // The scaffold branch is renamed, so that an imported branch can have its name.
         let first = self.next_scaffold_name();
         let rename = RefChange::RenameBranch {
             from: self.scaffolds.first.clone(),
@@ -658,8 +647,8 @@ impl ImportBody {
             };
             store.change_ref(owner, &id, set, line.at_ms).await?;
         }
-        // Before the scaffold goes: the active branch cannot be deleted, and the scaffold still is
-        // it.
+        // Before the scaffold branch is deleted: it is still active, and an active branch cannot be
+        // deleted.
         let activate = RefChange::Activate(self.head.active.clone());
         self.change_ref(store, owner, activate).await?;
         if self.scaffolds.now != self.scaffolds.first {
@@ -678,8 +667,7 @@ impl ImportBody {
         let update = ConversationUpdate {
             title: TitleChange::Set(self.head.title.clone()),
             metadata: MetadataChange::Replace(metadata.collect::<Result<_, Error>>()?),
-            // The last change takes the mark away and sets the title: until here the import counts
-            // as incomplete.
+            // The last change removes the mark: until here the import counts as incomplete.
             ..ConversationUpdate::new(self.head.updated_ms)
         };
         store.update_conversation(owner, &id, update).await?;
@@ -688,7 +676,7 @@ impl ImportBody {
 
     async fn redact_nodes(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
         let mut nodes = std::mem::take(&mut self.redacted);
-        // By time, since one request has one time for all its nodes.
+        // Grouped by time, since one request has one time for all its nodes.
         nodes.sort_unstable();
         let most = store.limits().redact_items.max(1);
         for same in nodes.chunk_by(|(one, _), (other, _)| one == other) {

@@ -1,4 +1,4 @@
-//! A whole conversation as lines of JSON, out of any store and into any other.
+//! Export and import: a whole conversation as lines of JSON, from any store into any other.
 //!
 //! ```text
 //! {"conversation":{"format":1,"owner":"ada","id":"chat","active":"main",…}}
@@ -11,7 +11,7 @@
 //! {"end":{"lines":…,"nodes":…,…,"blake3":"…"}}                      counts, and a hash of all before it
 //! ```
 //!
-//! What an owner or a resource keeps outside its conversations is a text of the same kind:
+//! Values that an owner or a resource has outside its conversations are exported in the same form:
 //!
 //! ```text
 //! {"values":{"format":1,"owner":"ada"}}
@@ -19,14 +19,13 @@
 //! {"end":{"lines":…,"entries":…,…,"blake3":"…"}}
 //! ```
 //!
-//! [`Export`] gives the lines piece by piece, [`Import`] takes them one by one: neither ever holds more
-//! than a page, besides the names and the ids of what it has seen. Exporting what was imported gives the
-//! same bytes.
+//! [`Export`] returns the lines in batches, [`Import`] takes them one by one: neither holds more
+//! than a page in memory, besides names and the ids of what it has seen. Exporting what was
+//! imported gives the same bytes.
 //!
-//! What is not in it: nodes that no name reaches, events, running answers, and what only says how
-//! often something was written: versions, fences. An id of a blob is its owner's, so a conversation
-//! with blobs is imported by the same owner only. What answers were computed from is carried unless a
-//! state value was redacted: importing that takes all of it.
+//! Not exported: nodes that no name reaches, events, streams, versions and fences. The id of a blob
+//! depends on its owner, so a conversation with blobs can only be imported by the same owner. If a
+//! state value was redacted, the import loses the inputs of all responses.
 
 mod export;
 mod import;

@@ -53,14 +53,14 @@ pub(super) struct Head {
     pub(super) updated_ms: i64,
 }
 
-/// Begins the values that belong to no conversation.
+/// First line of an export of values that belong to no conversation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ValuesHead {
     pub(super) format: u32,
     #[serde(with = "text")]
     pub(super) owner: Owner,
-    /// Only of this one.
+    /// Only the values of this resource were exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) resource: Option<String>,
 }
@@ -121,7 +121,7 @@ pub(super) struct NodeLine {
     pub(super) created_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redacted_ms: Option<i64>,
-    /// What is other than at the parent.
+    /// State entries that differ from those at the parent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) state: Vec<StateLine>,
 }
@@ -143,7 +143,7 @@ pub(super) struct ResponseLine {
     pub(super) finished_ms: i64,
 }
 
-/// What an answer was computed from, or that it was redacted.
+/// Inputs of a response, or that they were redacted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum InputsLine {
@@ -151,7 +151,8 @@ pub(super) enum InputsLine {
     Redacted,
 }
 
-/// A state entry as it is now: gone without a version, redacted without a value.
+/// A changed state entry: without a version if it was removed, without a value if that was
+/// redacted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StateLine {
@@ -166,7 +167,7 @@ pub(super) struct StateLine {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EntryLine {
-    /// Among values of an owner; a conversation's have none.
+    /// Resource of the value; `None` for the owner's and for those of a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) resource: Option<String>,
     pub(super) key: String,
@@ -177,7 +178,7 @@ pub(super) struct EntryLine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct End {
-    /// Before this one.
+    /// Number of lines before this one.
     pub(super) lines: u64,
     pub(super) branches: u64,
     pub(super) checkpoints: u64,
@@ -186,7 +187,7 @@ pub(super) struct End {
     #[serde(default, skip_serializing_if = "is_none")]
     pub(super) responses: u64,
     pub(super) entries: u64,
-    /// Of all bytes before this line, line ends included.
+    /// Hash of all bytes before this line, line ends included.
     pub(super) blake3: String,
 }
 
@@ -195,13 +196,13 @@ const fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// JSON as it was written, where it is JSON and fits on a line; else its text.
+/// JSON as it was written, or a string with the text if that is not JSON on one line.
 #[derive(Debug)]
 pub(super) struct Json(pub(super) String);
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A JSON string would be taken for such a text.
+        // A JSON string is wrapped too, since reading could not tell it from such a text.
         let may_stand = !self.0.starts_with('"') && !self.0.contains(['\n', '\r']);
         let raw = may_stand
             .then(|| Raw::parse(self.0.as_str()).ok())
@@ -224,7 +225,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Bytes, readable where they are text.
+/// Bytes as text where they are UTF-8, else as base64.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Bytes {
@@ -277,7 +278,7 @@ macro_rules! word {
 }
 
 word! {
-    /// A kind by its word.
+    /// Kind of a node, written as its word.
     Kind(NodeKind), [
         (NodeKind::User, "user"),
         (NodeKind::Assistant, "assistant"),
@@ -290,16 +291,16 @@ word! {
     ], "a kind of node"
 }
 word! {
-    /// An origin by its word.
+    /// Origin of a node, written as its word.
     Source(Origin), Origin::ALL.map(|origin| (origin, origin.as_str())), "an origin"
 }
 word! {
-    /// The end of an answer by its word.
+    /// Status of a response, written as its word.
     Ended(ResponseStatus), ResponseStatus::ALL.map(|status| (status, status.as_str())),
     "`completed` or `incomplete`"
 }
 word! {
-    /// An audience by its word.
+    /// Audience of a node, written as its word.
     Seen(Audience), [
         (Audience::ALL, "all"),
         (Audience::MODEL, "model"),

@@ -8,13 +8,13 @@ use crate::contract::{
     EntryCursor, Error, ExpectedVersion, KeyScope, ListEntries, PutEntry, Store,
 };
 
-/// Values that are read at a time.
+/// Number of values to read at a time.
 const PAGE: usize = 16;
 
-/// The values of an owner, or of one resource, on their way out.
+/// Export of the values of an owner, or of one resource.
 ///
-/// Those of conversations leave with [`Export`](super::Export). A value that is written meanwhile is
-/// there as it was or as it is.
+/// Values of conversations are exported with [`Export`](super::Export). A value that is written
+/// meanwhile is exported in its old or its new version.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -55,7 +55,7 @@ enum ValuesStage {
     Done,
 }
 
-/// What the last line says of those before it.
+/// Checksum and counts for the last line.
 #[derive(Debug, Default)]
 struct LineDigest {
     hasher: blake3::Hasher,
@@ -78,7 +78,8 @@ impl LineDigest {
 }
 
 impl<'a> ExportValues<'a> {
-    /// Begins with the values of a resource; `None`: the owner's and those of all its resources.
+    /// Begins an export of a resource's values; `None` for those of the owner and all its
+    /// resources.
     #[must_use]
     pub fn new(store: &'a dyn Store, owner: &'a Owner, resource: Option<String>) -> Self {
         Self {
@@ -91,10 +92,10 @@ impl<'a> ExportValues<'a> {
         }
     }
 
-    /// The next lines, each with its line end; `None` after the last. No value, no line.
+    /// Returns the next lines, each with its line end; `None` after the last. Without values there
+    /// are no lines.
     ///
-    /// # Errors
-    /// Whatever reading meets; the export is then at its end, and incomplete.
+    /// # Errors Any error of the reads; the export then ends and is incomplete.
     pub async fn next_lines(&mut self) -> Result<Option<String>, Error> {
         let mut lines = String::new();
         let stage = std::mem::replace(&mut self.stage, ValuesStage::Done);
@@ -131,7 +132,7 @@ impl<'a> ExportValues<'a> {
         Ok(Some(lines))
     }
 
-    /// The next values; sets where to go on.
+    /// Reads the next values and sets the cursor.
     async fn next_page(&mut self) -> Result<Vec<EntryLine>, Error> {
         let list = ListEntries {
             scope: self.resource.clone().map(KeyScope::Resource),
@@ -146,7 +147,7 @@ impl<'a> ExportValues<'a> {
             let resource = match scope {
                 KeyScope::Owner => None,
                 KeyScope::Resource(name) => Some(name),
-                // Conversations come last, and take theirs along.
+                // Conversations sort last, and export their own values.
                 KeyScope::Conversation(_) => {
                     self.after = None;
                     break;
@@ -172,11 +173,11 @@ impl<'a> ExportValues<'a> {
     }
 }
 
-/// Values on their way in, line by line.
+/// Import of values, line by line.
 ///
-/// A value that is there and equal stays as it is; one that is there and another is refused, since
-/// nobody can say which is right. If a line is refused or the end is missing, what this import wrote is
-/// deleted again; what a process that died had written is found equal by the next import.
+/// An existing equal value stays as it is; an existing different value is refused, since the import
+/// cannot decide which is right. If a line is refused or the end is missing, the values that this
+/// import wrote are deleted again. After a crash, the next import finds the written values equal.
 #[derive(Debug)]
 pub struct ImportValues<'a> {
     store: &'a dyn Store,
@@ -187,17 +188,17 @@ pub struct ImportValues<'a> {
     written: Vec<(KeyScope, String)>,
 }
 
-/// What became of an import of values.
+/// Result of an import of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportedValues {
-    /// All of them.
+    /// Number of imported values.
     pub values: u64,
-    /// Those that were not there.
+    /// Number of those that did not exist before.
     pub new: u64,
 }
 
 impl<'a> ImportValues<'a> {
-    /// Waits for the first line.
+    /// Creates an import that expects the first line.
     #[must_use]
     pub fn new(store: &'a dyn Store, owner: &'a Owner) -> Self {
         Self {
@@ -210,10 +211,9 @@ impl<'a> ImportValues<'a> {
         }
     }
 
-    /// Takes the next line, without its line end.
+    /// Imports the next line, given without its line end.
     ///
-    /// # Errors
-    /// What is wrong with the line, or what the store says to it.
+    /// # Errors A malformed line, or the store's refusal of it.
     pub async fn import_line(&mut self, line: &str) -> Result<(), ImportError> {
         self.number += 1;
         match self.accept_line(line).await {
@@ -224,8 +224,7 @@ impl<'a> ImportValues<'a> {
 
     /// Ends the import after the last line.
     ///
-    /// # Errors
-    /// The lines were not all.
+    /// # Errors The line `end` is missing.
     pub async fn finish_import(mut self) -> Result<ImportedValues, ImportError> {
         if self.stage == ValuesStage::End {
             return Ok(ImportedValues {
@@ -300,7 +299,7 @@ impl<'a> ImportValues<'a> {
         Ok(())
     }
 
-    /// Takes back what was written.
+    /// Deletes the values that were written.
     async fn roll_back(&mut self, source: Error) -> ImportError {
         self.stage = ValuesStage::Done;
         for (scope, key) in std::mem::take(&mut self.written) {

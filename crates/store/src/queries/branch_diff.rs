@@ -5,21 +5,21 @@ use contexture_ir::{ConversationId, Owner};
 use crate::contract::{Error, PathEnd, PathPage, ReadRequest, Span, Store};
 use crate::queries::{Divergence, find_divergence};
 
-/// What two paths have apart.
+/// Difference between two paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchDiff {
-    /// Where they part.
+    /// Point at which the paths diverge.
     pub divergence: Divergence,
-    /// The nodes that only the left path has, oldest first; at most as many as were asked for.
+    /// Nodes that only the left path has, oldest first, up to the requested limit.
     pub left: PathPage,
-    /// The nodes that only the right path has, likewise.
+    /// Nodes that only the right path has, oldest first, up to the requested limit.
     pub right: PathPage,
 }
 
-/// Compares two paths: where they part, and up to `limit` nodes of each side after that. A page
-/// says where to go on, by its head and [`Span::From`].
+/// Compares two paths: where they diverge, and up to `limit` nodes of each side after that. To read
+/// further, use the page's head with [`Span::From`].
 ///
-/// Costs what [`find_divergence`] costs, and reading the nodes it gives.
+/// Costs as much as [`find_divergence`] and reading the returned nodes.
 pub async fn diff_branches(
     store: &dyn Store,
     owner: &Owner,
@@ -28,7 +28,7 @@ pub async fn diff_branches(
     right: PathEnd,
     limit: usize,
 ) -> Result<BranchDiff, Error> {
-    // The heads are fixed first, so that every question is about the same paths.
+    // The heads are fixed first, so that all reads concern the same paths.
     let ends = [
         store
             .read_path(owner, id, ReadRequest::last_nodes(left, 0))
@@ -57,7 +57,7 @@ pub async fn diff_branches(
     })
 }
 
-/// The path to `end` from depth `from` on.
+/// Reads the path to `end` from depth `from` on.
 async fn read_side(
     store: &dyn Store,
     owner: &Owner,

@@ -4,23 +4,23 @@ use contexture_ir::{ConversationId, NodeId, Owner};
 
 use crate::contract::{Error, PathEnd, ReadRequest, Span, Store};
 
-/// Where two paths part.
+/// Point at which two paths diverge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The last node that both paths share; `None` if they share nothing.
+    /// Last node that both paths share; `None` if they share none.
     pub ancestor: Option<NodeId>,
-    /// How many nodes they share.
+    /// Number of shared nodes.
     pub shared: u64,
-    /// How many nodes only the left path has.
+    /// Number of nodes that only the left path has.
     pub left: u64,
-    /// How many nodes only the right path has.
+    /// Number of nodes that only the right path has.
     pub right: u64,
 }
 
 /// Finds the last node that the paths to `left` and `right` share.
 ///
-/// Paths that agree at a depth agree below it, so this halves the depth with two single-node reads
-/// a step: about 2 log₂(depth) reads, whatever the backend.
+/// A binary search over the depth, since paths that agree at a depth agree at every smaller one.
+/// Takes about 2 log₂(depth) reads of one node, whatever the backend.
 pub async fn find_divergence(
     store: &dyn Store,
     owner: &Owner,
@@ -36,14 +36,15 @@ pub async fn find_divergence(
             .read_path(owner, id, ReadRequest::last_nodes(right, 0))
             .await?,
     ];
-    // Names are resolved to nodes once: a branch that moves meanwhile cannot make the halving
-    // compare different paths.
+    // Names are resolved to nodes once, so that a branch that moves meanwhile does not change the
+    // paths.
     let depths = ends.each_ref().map(|page| page.depth);
     let heads = ends.each_ref().map(|page| page.head);
     let [Some(left), Some(right)] = heads else {
         return Ok(build_divergence(None, 0, depths));
     };
-    // Shared at `low` (0: trivially), parted at `high` (one past the shorter end: by definition).
+    // Invariant: the paths agree at `low` (0 trivially) and differ at `high` (one past the shorter
+    // end).
     let (mut low, mut high, mut ancestor) = (0, depths[0].min(depths[1]) + 1, None);
     while high - low > 1 {
         let depth = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-//! Loads the whole tree, as far as branches and checkpoints reach it.
+//! Loads the tree of a conversation, as far as branches and checkpoints reach it.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ pub struct GraphNode {
     pub kind: NodeKind,
 }
 
-/// Nodes read at a time: first a few, since most names leave a known path soon, then more.
+/// Page sizes: small at first, since most names soon meet a known path, then larger.
 const FIRST_PAGE: u64 = 8;
 const PAGE: u64 = 512;
 
-/// Reads the tree, each node once: from each name back to the first node that is known already.
+/// Reads the tree, each node once: from each name back to the first known node.
 pub async fn load_graph(
     store: &dyn Store,
     owner: &Owner,
@@ -52,7 +52,7 @@ pub async fn load_graph(
     Ok(Graph { nodes, refs })
 }
 
-/// The nodes of the path to `end` that are not known, oldest first.
+/// Reads the nodes of the path to `end` that are not known, oldest first.
 async fn read_unknown_nodes(
     store: &dyn Store,
     owner: &Owner,

@@ -6,13 +6,12 @@ use contexture_ir::{ConversationId, Owner};
 
 use crate::contract::{ConversationPage, Error, ListConversations, Store};
 
-/// The ids of all conversations of an owner, or those of a resource; in memory, all of them.
+/// Lists the ids of all conversations of an owner or of a resource, and holds them all in memory.
 ///
-/// One that is there when it begins and is not deleted meanwhile is among them, whatever is written to. One that is begun
-/// meanwhile may be.
+/// A conversation that exists when the listing begins, and is not deleted meanwhile, is included
+/// even if it is updated meanwhile. One that is created meanwhile may be.
 ///
-/// # Errors
-/// The store's.
+/// # Errors Any error of the store.
 pub async fn list_all(
     store: &dyn Store,
     owner: &Owner,
@@ -25,9 +24,9 @@ pub async fn list_all(
     .await
 }
 
-/// All conversations that `page` lists, the ones written to last first. One that is written to meanwhile goes to the
-/// front of the list, past which the listing is by then: what was written to since it began is listed again, until a
-/// page has all of that.
+/// Collects all conversations that `page` lists, most recently updated first. One that is updated
+/// meanwhile moves to the front, which the listing has already passed. So whatever was updated
+/// since the pass began is listed again, until a pass adds nothing.
 async fn collect_pages<F, E>(
     page: impl Fn(ListConversations) -> F,
 ) -> Result<BTreeSet<ConversationId>, E>
@@ -38,7 +37,8 @@ where
     let mut since = None;
     loop {
         let (before, mut pages, mut newest) = (ids.len(), 0, since);
-        // The first pass takes all, later ones only what was written since the newest time seen.
+        // The first pass lists everything, later ones only what was updated since the newest time
+        // seen.
         let mut list = ListConversations {
             updated_since: since,
             ..ListConversations::default()
@@ -49,14 +49,14 @@ where
             // The list is sorted by time, so its first record has the newest.
             newest = newest.max(listed.conversations.first().map(|first| first.updated_ms));
             ids.extend(listed.conversations.into_iter().map(|record| record.id));
-            // A cursor is a position in the order of times; a conversation that is written to
-            // leaves its place behind it and is caught by the next pass.
+            // A conversation that is updated moves in front of the cursor; the next pass finds it.
             list.after = listed.next;
             if list.after.is_none() {
                 break;
             }
         }
-        // A single page is one instant. Several that add nothing new have missed nothing.
+        // A single page is read at one instant. A pass of several pages that adds nothing has
+        // missed nothing.
         if pages == 1 || ids.len() == before {
             return Ok(ids);
         }

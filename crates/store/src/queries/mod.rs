@@ -1,14 +1,14 @@
 //! Queries: what any store answers in several calls, written once for all backends.
 //!
-//! Everything here uses only the [`Store`] trait, holds no state between calls and may be dropped at
-//! any point. What was written meanwhile may or may not be part of an answer; each function says
-//! what it promises then.
+//! Everything here uses only the [`Store`] trait, holds no state between calls and may be dropped
+//! at any point. Concurrent writes may or may not be part of an answer; each function documents
+//! what it guarantees.
 //!
 //! * `divergence` finds the last node that two paths share.
 //! * `branch_diff` compares two paths from there.
 //! * `graph` loads the whole tree, each node once.
 //! * `list_all` lists every conversation of an owner while others write.
-//! * `redaction_closure` finds everything that repeats the content of the nodes to be redacted.
+//! * `redaction_closure` finds what repeats the content of the nodes to be redacted.
 //! * [`erase_all`] repeats a bounded erasure until nothing is left.
 
 use contexture_ir::Owner;
@@ -27,8 +27,8 @@ pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::list_all;
 pub use redaction_closure::compute_redaction_closure;
 
-/// Calls [`Store::erase_step`] until nothing is left; gives what was removed. May be dropped and called
-/// again: it goes on where it was.
+/// Calls [`Store::erase_step`] until nothing is left; returns the totals. May be dropped and called
+/// again, since each step commits on its own.
 pub async fn erase_all(
     store: &dyn Store,
     owner: &Owner,
@@ -36,8 +36,7 @@ pub async fn erase_all(
 ) -> Result<Erased, Error> {
     let mut total = Erased::default();
     loop {
-        // Each step commits for itself: an erasure that is interrupted has erased something and is
-        // begun again anywhere.
+        // Each step commits on its own, so an interrupted erasure can simply be started again.
         let step = store.erase_step(owner, scope).await?;
         total.conversations += step.conversations;
         total.entries += step.entries;

@@ -1,8 +1,8 @@
 //! The redaction closure: everything that repeats the content of the nodes to be redacted.
 //!
-//! Followed is what is recorded: copies, in both directions, compactions, blobs that items name.
-//! Not followed are state entries. Nothing records which nodes a layer's value was made from;
-//! whoever knows adds its hash to [`RedactRequest::values`].
+//! It follows recorded references: copies in both directions, compactions, and blobs that items
+//! name. It does not follow state entries, because nothing records which nodes a layer's value was
+//! made from; a caller that knows adds the hash to [`RedactRequest::values`].
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::contract::{
 };
 use crate::queries::load_graph;
 
-/// What has to be redacted with `nodes`: the nodes themselves, whatever they were copied from and
-/// whatever was copied from them, the compactions after any of these on a path, and the blobs that
-/// only these name. Nothing is changed: show it, then give it to [`Store::redact_content`].
+/// Computes what to redact with `nodes`: the nodes, their sources and copies, the compactions after
+/// any of these on a path, and the blobs that only these name. Nothing is changed: show the request
+/// to the user, then pass it to [`Store::redact_content`].
 ///
-/// Costs a few reads for each node and compaction; a read of the whole tree if a blob is named.
+/// Costs a few reads for each node and compaction, and a read of the whole tree if a blob is named.
 pub async fn compute_redaction_closure(
     store: &dyn Store,
     owner: &Owner,
@@ -47,8 +47,7 @@ pub async fn compute_redaction_closure(
                 .find_nodes(owner, id, NodeQuery::CopiesOf(next))
                 .await?;
             open.extend(copies.iter().map(|copy| copy.id));
-            // A summary repeats what it covers in other words, so no search for the text would find
-            // it.
+            // A summary repeats what it covers in other words, so a text search would not find it.
             for compaction in &compactions {
                 if !known.contains(&compaction.id)
                     && is_covered_by(store, owner, id, compaction, &node).await?
@@ -63,7 +62,7 @@ pub async fn compute_redaction_closure(
     Ok(request)
 }
 
-/// A compaction stands for everything before it on its path.
+/// Returns whether a compaction covers a node: it covers everything before it on its path.
 async fn is_covered_by(
     store: &dyn Store,
     owner: &Owner,
@@ -71,7 +70,7 @@ async fn is_covered_by(
     compaction: &Node,
     node: &Node,
 ) -> Result<bool, Error> {
-    // Spares a read for most pairs: what comes later on a path cannot be covered.
+    // Saves a read for most pairs: a node at the same or a greater depth cannot be covered.
     if node.depth >= compaction.depth {
         return Ok(false);
     }
@@ -87,7 +86,7 @@ async fn is_covered_by(
         .is_some_and(|on_path| on_path.id == node.id))
 }
 
-/// Those of `blobs` that exist and that no other node names.
+/// Returns those of `blobs` that exist and that no reachable node outside `nodes` names.
 async fn blobs_named_only_by(
     store: &dyn Store,
     owner: &Owner,
@@ -106,7 +105,7 @@ async fn blobs_named_only_by(
             Err(error) => return Err(error),
         }
     }
-    // Reading the whole tree is only worth it for a blob that exists.
+    // Without an existing blob, the whole tree need not be read.
     if stored.is_empty() {
         return Ok(stored);
     }
@@ -118,7 +117,7 @@ async fn blobs_named_only_by(
             }
         }
     }
-    // A blob that other nodes name stays: they were not to be redacted.
+    // A blob that other nodes name stays, since these nodes are not redacted.
     stored.retain(|blob| !elsewhere.contains(blob));
     Ok(stored)
 }

@@ -27,21 +27,23 @@ pub enum AppendTarget {
     Sibling(NewBranch),
 }
 
-/// Decides where an append that is no replay goes. `branch` is the branch that the append names,
-/// `None` if there is no such branch; it is not used for [`AppendPoint::New`].
+/// Decides where an append that is no replay goes.
+///
+/// `branch` describes the branch that the append names; `None` if there is no such branch. It is
+/// not used for [`AppendPoint::New`].
 pub fn append_target(
     request: &AppendRequest,
     branch: Option<BranchFacts>,
 ) -> Result<AppendTarget, Error> {
     let (name, expected) = match &request.at {
-        // The base of a new branch is any node, so nothing has to be known of a branch.
+        // A new branch may start at any node, so no branch is looked up.
         AppendPoint::New(new) => return Ok(AppendTarget::Open(new.clone())),
         AppendPoint::Tip { branch } => (branch, None),
         AppendPoint::Head { branch, head } => (branch, Some(*head)),
     };
     let facts = branch.ok_or_else(|| Error::not_found(EntityKind::Branch, name))?;
-    // The claim is checked before the head: a superseded writer must learn that it was superseded,
-    // not that it should try again with a new head.
+    // The fence is checked before the head: a superseded writer must learn that, not retry with a
+    // new head.
     if let Some(held) = request.fence
         && held != facts.fence
     {
@@ -59,12 +61,11 @@ pub fn append_target(
         }),
         (Some(head), OnMoved::Sibling) if head != facts.head => {
             Ok(AppendTarget::Sibling(NewBranch {
-                // The sibling starts where the caller believed the head to be, so its items follow
-                // what it had read.
+                // The sibling starts at the head that the caller expected, so its items follow what
+                // the caller read.
                 base: head,
                 label: BranchLabel::After(name.clone()),
-                // Whoever moved the head stays active: the latecomer must not take over the
-                // conversation by losing a race.
+                // The writer that lost the race must not take over the conversation.
                 activate: Activation::Keep,
             }))
         }

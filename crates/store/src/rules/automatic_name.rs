@@ -2,15 +2,15 @@
 
 use contexture_ir::BranchName;
 
-/// A free name for a branch that leaves `from`.
+/// Returns a free name for a branch that starts from `from`.
 ///
-/// It is `<from>-v<n>`, where n is one more than the count of names that equal `from` or begin
+/// It is `<from>-v<n>`, where n is one more than the number of names that equal `from` or begin
 /// with `<from>-v`, or the next n whose name is free. So the first two rewinds in a row from `main`
-/// give `main-v2` and `main-v2-v2`, and the next from `main` gives `main-v4`. Where that would be
-/// longer than a branch name may be, `from` first loses its last `-v<n>` endings, then its tail.
+/// give `main-v2` and `main-v2-v2`, and the next from `main` gives `main-v4`. If that would be too
+/// long for a branch name, `from` first loses its last `-v<n>` suffixes, then its tail.
 ///
 /// `count` counts the names that equal its argument or begin with its argument and `-v`; `exists`
-/// says whether a name is taken. Both are asked inside the transaction that makes the branch.
+/// says whether a name is taken. Both run inside the transaction that creates the branch.
 pub fn automatic_name<E>(
     from: &BranchName,
     mut count: impl FnMut(&str) -> Result<u64, E>,
@@ -29,7 +29,7 @@ pub fn automatic_name<E>(
     }
 }
 
-/// The name without its last `-v<n>`, or else without its last 24 bytes, but never empty.
+/// Removes the last `-v<n>`, or else the last 24 bytes; the result is never empty.
 fn strip_version_suffix(base: &str) -> &str {
     match base.rsplit_once("-v") {
         Some((stem, digits))

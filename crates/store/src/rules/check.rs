@@ -1,4 +1,4 @@
-//! Checks requests against limits and against themselves, before anything is read from a store.
+//! Checks requests for limits and contradictions, before anything is read from a store.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use crate::contract::{
     TitleChange,
 };
 
-/// Whether an append is within the limits and does not contradict itself. Gives its size in bytes.
+/// Checks that an append is within the limits and does not contradict itself; returns its size in
+/// bytes.
 pub fn check_append(
     id: &ConversationId,
     request: &AppendRequest,
@@ -26,8 +27,7 @@ pub fn check_append(
             format!("from item {} of {items}", request.patch.from),
         ));
     }
-    // A claim is of a branch; on a new one it could not be compared with anything and would pass
-    // unchecked.
+    // A fence belongs to a branch; a new branch has none to compare it with.
     if request.fence.is_some() && matches!(request.at, AppendPoint::New(_)) {
         return Err(Error::invalid_argument(
             "fence",
@@ -39,8 +39,8 @@ pub fn check_append(
     for item in &request.items {
         check_limit("item_bytes", limits.item_bytes, item.json.len())?;
         bytes += item.json.len();
-        // Refused here and not by the index of a backend: replay compares items by id and would
-        // take the second for a repetition of the first.
+        // Refused here and not by a backend's unique key: replay detection compares items by id and
+        // would take the second one for a repetition of the first.
         if !ids.insert(item.id) {
             return Err(Error::IdConflict {
                 node: item.id,
@@ -57,8 +57,7 @@ pub fn check_append(
         let why = format!("the mark of {} is of no item of the append", mark.node);
         return Err(Error::invalid_argument("paths", why));
     }
-    // All parts count against one limit, since a backend holds them in memory and in its queue
-    // together.
+    // All parts count against one limit, since a backend holds them in memory together.
     bytes += check_patch(request, limits)?;
     bytes += check_entries(id, request, limits)?;
     if let Some(response) = &request.response {
@@ -76,7 +75,7 @@ pub fn check_append(
         }
         bytes += response.size_bytes();
     }
-    // Last: a part over its own limit is named first, which says more than the sum.
+    // Checked last: the limit of a single part is more informative than the sum.
     check_limit("append_bytes", limits.append_bytes, bytes)?;
     Ok(bytes)
 }
@@ -91,8 +90,8 @@ fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     if request.response.is_some() {
         return Err(Error::invalid_argument("append", "a response has an item"));
     }
-    // A repetition is recognised by its items. Without one, values would be written again by every
-    // retry.
+    // A repetition is recognised by its items. Without one, every retry would write the values
+    // again.
     if !request.entries.is_empty() {
         let why = "without an item nothing tells whether they are written";
         return Err(Error::invalid_argument("entries", why));
@@ -111,7 +110,7 @@ fn check_patch(request: &AppendRequest, limits: &Limits) -> Result<usize, Error>
     let mut bytes = 0;
     let mut keys = BTreeSet::new();
     for change in &request.patch.changes {
-        // The order within a patch means nothing, so two changes of a key would contradict each
+        // The order within a patch has no meaning, so two changes of a key would contradict each
         // other.
         if !keys.insert(&change.key) {
             return Err(Error::invalid_argument(
@@ -142,8 +141,8 @@ fn check_entries(
     for (scope, put) in &request.entries {
         check_put_entry(scope, put, limits)?;
         if let KeyScope::Conversation(of) = scope
-            // An append locks one conversation; values of another could not be written with it
-            // exactly.
+            // An append locks one conversation, so values of another one could be deleted with it
+            // meanwhile.
             && of != id
         {
             let why = format!("{} is of the conversation {of}, not of {id}", put.key);
@@ -160,7 +159,7 @@ fn check_entries(
     Ok(bytes)
 }
 
-/// Whether a branch's name may be deleted.
+/// Checks that a branch's name may be deleted.
 pub fn check_delete_branch(name: &BranchName, active: &BranchName) -> Result<(), Error> {
     if name == active {
         return Err(Error::invalid_argument(
@@ -171,19 +170,19 @@ pub fn check_delete_branch(name: &BranchName, active: &BranchName) -> Result<(),
     Ok(())
 }
 
-/// Whether a blob is within the limits.
+/// Checks that a blob is within the limits.
 pub fn check_blob(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     check_limit("blob_bytes", limits.blob_bytes, bytes.len())
 }
 
-/// Whether a new conversation is within the limits.
+/// Checks that a new conversation is within the limits.
 pub fn check_new_conversation(new: &NewConversation, limits: &Limits) -> Result<(), Error> {
     check_title(new.title.as_deref(), limits)?;
     check_title(new.resource.as_deref(), limits)?;
     check_metadata(&new.metadata, limits)
 }
 
-/// Whether a title or resource is within the limits.
+/// Checks that a title or resource is within the limits.
 fn check_title(title: Option<&str>, limits: &Limits) -> Result<(), Error> {
     check_limit("title_bytes", limits.title_bytes, title.map_or(0, str::len))
 }
@@ -192,13 +191,13 @@ fn check_metadata(metadata: &Metadata, limits: &Limits) -> Result<(), Error> {
     check_limit("metadata_keys", limits.metadata_keys, metadata.len())?;
     let bytes = metadata
         .iter()
-        // Four bytes for the quotes, the colon and the comma: the size as it is stored.
+        // Four bytes for the quotes, the colon and the comma: about the size as it is stored.
         .map(|(key, value)| key.len() + value.get().len() + 4)
         .sum();
     check_limit("metadata_bytes", limits.metadata_bytes, bytes)
 }
 
-/// Whether an update is within the limits and meant for this version.
+/// Checks that an update is within the limits and meant for this version.
 pub fn check_update(
     id: &ConversationId,
     version: u64,
@@ -219,7 +218,7 @@ pub fn check_update(
     }
 }
 
-/// The metadata after a change, if it is within the limits.
+/// Returns the metadata after a change, if it is within the limits.
 pub fn merge_metadata(
     stored: &Metadata,
     change: MetadataChange,
@@ -239,12 +238,13 @@ pub fn merge_metadata(
             metadata
         }
     };
-    // The result, not the change: many small merges may not pass the limit together.
+    // The result is checked, not the change: several small merges must not exceed the limit
+    // together.
     check_metadata(&metadata, limits)?;
     Ok(metadata)
 }
 
-/// Whether a write outside the tree is within the limits.
+/// Checks that a write outside the tree is within the limits.
 pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Result<(), Error> {
     if put.key.is_empty() || put.key.len() > 255 {
         return Err(Error::invalid_argument("key", "expected 1 to 255 bytes"));
@@ -259,19 +259,19 @@ pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Res
     )
 }
 
-/// Whether a redaction is within the limits.
+/// Checks that a redaction is within the limits.
 pub fn check_redact(request: &RedactRequest, limits: &Limits) -> Result<(), Error> {
     let count = request.nodes.len() + request.values.len() + request.blobs.len();
     check_limit("redact_items", limits.redact_items, count)
 }
 
-/// Refuses too many hashes of histories.
+/// Checks the number of path hashes of one call.
 pub fn check_path_hashes(count: usize, limits: &Limits) -> Result<(), Error> {
     check_limit("path_hashes", limits.path_hashes, count)
 }
 
-/// Whether a write outside the tree finds what it expects. `present`: the version of the value that
-/// is there, if one is.
+/// Checks that a write outside the tree finds the version that it expects. `present` is the version
+/// of the stored value, if there is one.
 pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> {
     let expected = match put.expect {
         ExpectedVersion::Any => return Ok(()),
@@ -291,11 +291,11 @@ pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> 
     Ok(())
 }
 
-/// The bounds of the ids that begin with these hexadecimal digits.
+/// Returns the lowest and the highest id that begin with these hexadecimal digits.
 pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     let hex = prefix.chars().all(|c| c.is_ascii_hexdigit());
     if !hex || !(4..=32).contains(&prefix.len()) {
-        // Cut, since the text of an error may be shown and the prefix may be anything.
+        // Truncated, since error messages may be displayed and the prefix may be long.
         let start: String = prefix.chars().take(40).collect();
         return Err(Error::invalid_argument(
             "node id",
@@ -306,7 +306,7 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     for (i, digit) in prefix.chars().filter_map(|c| c.to_digit(16)).enumerate() {
         let digit = u8::try_from(digit).unwrap_or_default();
         // An odd number of digits fixes half of the last byte: the other half stays 0 in the lower
-        // bound and f in the upper.
+        // bound and f in the upper one.
         let (shift, mask) = if i % 2 == 0 { (4, 0x0f) } else { (0, 0xf0) };
         for bound in [&mut bounds.0, &mut bounds.1] {
             if let Some(byte) = bound.get_mut(i / 2) {
@@ -317,8 +317,8 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     Ok(bounds)
 }
 
-/// Selects the only id that begins with a prefix. `found`: the ids that do, in order; five of them
-/// are enough, since an error names no more.
+/// Selects the only id that begins with a prefix. `found` holds the matching ids in order; five are
+/// enough, since the error lists no more.
 pub fn select_by_prefix(prefix: &str, found: &[NodeId]) -> Result<NodeId, Error> {
     match found {
         [] => Err(Error::not_found(EntityKind::Node, prefix)),

@@ -1,7 +1,7 @@
 //! Columns in which SQL backends store events, ends of streams and scopes of values.
 //!
-//! The codes are part of every database file: none is ever given another meaning, so that files of
-//! older versions stay readable.
+//! The codes are part of every database: none is ever reused with another meaning, so that older
+//! databases stay readable.
 //!
 //! Not here: tables, keys and the types of a database's columns.
 

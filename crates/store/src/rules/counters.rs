@@ -1,4 +1,5 @@
-//! Counters: depth, messages and turns of a path, stored with every node so that no list has to count.
+//! Counters: depth, messages and turns of a path, stored with every node so that nothing has to be
+//! counted.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +12,9 @@ use crate::contract::{NewItem, Node, NodeKind};
 pub struct Counters {
     /// Number of nodes.
     pub depth: u64,
-    /// Number of messages: distinct message ids among the nodes that anybody may see.
+    /// Number of messages: distinct message ids among the nodes whose audience is not empty.
     pub messages: u64,
-    /// Number of turns: messages that begin with a message by a person.
+    /// Number of turns: messages whose first node is a message by a person.
     pub turns: u64,
     /// Depth of the newest compaction; 0 without one.
     pub compacted: u64,
@@ -30,10 +31,10 @@ impl From<&Node> for Counters {
     }
 }
 
-/// The counters after each of `items`, appended after `before`.
+/// Returns the counters after each of `items`, appended after `before`.
 ///
-/// `on_path`: which of the items' message ids stand on the path already, on nodes that anybody may
-/// see.
+/// `on_path` holds those of the items' message ids that are already on the path, on nodes whose
+/// audience is not empty.
 #[must_use]
 pub fn counters_after_each(
     before: Counters,
@@ -45,8 +46,8 @@ pub fn counters_after_each(
         .iter()
         .map(|item| {
             now.depth += 1;
-            // Several nodes of one message (text, then calls) count once; nodes that nobody sees do
-            // not count.
+            // Several nodes of one message (text, then calls) count once; nodes without an audience
+            // do not count.
             let is_new = item.audience != Audience::NONE
                 && item
                     .message_id
@@ -57,8 +58,8 @@ pub fn counters_after_each(
                 now.turns += u64::from(item.kind == NodeKind::User);
             }
             if item.kind == NodeKind::Compaction {
-                // Kept on every later node, so that reading since the newest compaction needs no
-                // search.
+                // Stored with every later node, so that reading since the newest compaction needs
+                // no search.
                 now.compacted = now.depth;
             }
             now
@@ -66,12 +67,12 @@ pub fn counters_after_each(
         .collect()
 }
 
-/// Whether a node with these counters may stand behind `before`. Whether its message is a new one
-/// depends on the whole path, and is not asked.
+/// Returns whether a node with these counters may follow `before`. Whether its message is new
+/// depends on the whole path and is not checked.
 #[must_use]
 pub fn can_follow(before: &Counters, node: &Node) -> bool {
     let new = node.messages.checked_sub(before.messages);
-    // Differences instead of sums: a damaged counter may be anything, and must not overflow the
+    // Differences instead of sums: a damaged counter may have any value and must not overflow the
     // check.
     let turned = node.turns.checked_sub(before.turns);
     let is_seen = node.audience != Audience::NONE;

@@ -4,19 +4,19 @@ use contexture_ir::{ContentHash, NodeId};
 
 use crate::contract::{Error, IdConflict, NewItem};
 
-/// What must be known of a stored node whose id an append carries.
+/// Facts about a stored node whose id an append uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredItem {
     /// Hash of its bytes.
     pub content_hash: ContentHash,
-    /// The node before it.
+    /// Node before it on its path.
     pub parent: Option<NodeId>,
     /// Whether it was redacted.
     pub redacted: bool,
 }
 
-/// Whether `items` repeat an earlier append: `stored` says, item by item, what is stored under its
-/// id. An append without items never does.
+/// Returns whether `items` repeat an earlier append; an append without items never does. `stored`
+/// says, item by item, what is stored under its id.
 pub fn detect_replay(items: &[NewItem], stored: &[Option<StoredItem>]) -> Result<bool, Error> {
     let Some(first) = stored.iter().position(Option::is_some) else {
         return Ok(false);
@@ -25,20 +25,19 @@ pub fn detect_replay(items: &[NewItem], stored: &[Option<StoredItem>]) -> Result
     for (index, (item, stored)) in items.iter().zip(stored).enumerate() {
         let conflict = |node, why| Err(Error::IdConflict { node, why });
         let Some(stored) = stored else {
-            // Name a node that does exist.
+            // The error names a node that exists.
             let known = items.get(first).map_or(item.id, |item| item.id);
             return conflict(known, IdConflict::NotARepeat);
         };
-        // The bytes are gone, so nobody can tell whether they were the same; a conflict is the safe
-        // answer.
+        // The original bytes are gone, so they cannot be compared; a conflict is the safe answer.
         if stored.redacted {
             return conflict(item.id, IdConflict::Redacted);
         }
         if stored.content_hash != ContentHash::of(item.json.as_bytes()) {
             return conflict(item.id, IdConflict::OtherBytes);
         }
-        // The first item may follow anything: the request does not have to name the same head
-        // again. The others must follow each other.
+        // The first item may follow any node, since a repetition need not name the same head. The
+        // others must follow each other.
         if index > 0 && stored.parent != before {
             return conflict(item.id, IdConflict::NotARepeat);
         }

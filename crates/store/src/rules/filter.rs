@@ -10,15 +10,15 @@ use crate::contract::{
     MetadataKey, MetadataValue,
 };
 
-/// Conditions of one filter, and how deep they nest, at most.
+/// Largest number of conditions of one filter, and its greatest nesting depth.
 const MAX_CONDITIONS: usize = 64;
 const MAX_DEPTH: usize = 8;
 
-/// The fields of metadata that a filter can ask for; `None`: a list or an object, or a number or
-/// text beyond what can be compared.
+/// Metadata fields that a filter can test. `None` stands for a value that compares with nothing: a
+/// list, an object, a number outside the range of `f64`, or a text with U+0000.
 pub type Attributes = BTreeMap<MetadataKey, Option<MetadataValue>>;
 
-/// The fields of `metadata` that a filter can ask for: what a backend keeps beside it.
+/// Returns the fields of `metadata` that a filter can test, which a backend stores separately.
 #[must_use]
 pub fn filter_attributes(metadata: &Metadata) -> Attributes {
     let fields = metadata.iter().filter_map(|(key, value)| {
@@ -47,7 +47,7 @@ fn value_of(value: &Raw) -> Option<MetadataValue> {
     }
 }
 
-/// Whether a list's conditions are within the limits.
+/// Checks that a list's conditions are within the limits.
 pub fn check_list(list: &ListConversations, limits: &Limits) -> Result<(), Error> {
     for text in [&list.title, &list.resource].into_iter().flatten() {
         super::check::check_limit("title_bytes", limits.title_bytes, text.len())?;
@@ -66,7 +66,7 @@ fn check_filter(
     conditions: &mut usize,
     limits: &Limits,
 ) -> Result<(), Error> {
-    // The count is judged at the end; the depth first of all, since this calls itself.
+    // The depth is checked before recursing; the number of conditions at the end.
     super::check::check_limit("filter_depth", MAX_DEPTH, depth)?;
     *conditions += 1;
     match filter {
@@ -92,7 +92,7 @@ fn check_filter(
     }
 }
 
-/// Whether metadata with these fields satisfies the filter.
+/// Returns whether metadata with these fields satisfies the filter.
 #[must_use]
 pub fn matches_filter(filter: &MetadataFilter, attributes: &Attributes) -> bool {
     match filter {
@@ -128,13 +128,13 @@ fn satisfies_comparison(by: Comparison, order: Ordering) -> bool {
     }
 }
 
-/// Whether a title contains a text, whatever the case of its letters.
+/// Returns whether a title contains a text, ignoring case.
 #[must_use]
 pub fn title_contains(title: Option<&str>, text: &str) -> bool {
     title.is_some_and(|title| title.to_lowercase().contains(&text.to_lowercase()))
 }
 
-/// Whether a list shows this conversation; where its page begins is not asked.
+/// Returns whether a conversation passes a list's filters; the cursor is not considered.
 #[must_use]
 pub(crate) fn is_listed_by(list: &ListConversations, one: &Conversation) -> bool {
     let resource = list.resource.is_none() || list.resource == one.resource;

@@ -8,18 +8,18 @@ use crate::contract::{
     Error, Limits, StateEntry, StateExpectation, StateKey, StateOp, StatePatch, StateRoot,
 };
 
-/// What a patch makes of a root.
+/// Result of merging a patch into a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The new root.
+    /// Root after the patch.
     pub root: StateRoot,
-    /// The entries that differ from the root before; `None`: removed.
+    /// Entries that differ from the root before; `None` for removed ones.
     pub changed: Vec<(StateKey, Option<StateEntry>)>,
-    /// Values to be kept, by hash.
+    /// Values of all entries that the patch puts, by hash.
     pub values: Vec<(ContentHash, Arc<[u8]>)>,
 }
 
-/// Merges `patch` into `root`; `None` if nothing differs.
+/// Merges `patch` into `root`; returns `None` if nothing differs.
 pub fn merge_patch(
     root: &StateRoot,
     patch: &StatePatch,
@@ -32,8 +32,7 @@ pub fn merge_patch(
     };
     for change in &patch.changes {
         let now = root.get(&change.key);
-        // Against the root before the patch, not the one being built: the order of changes in a
-        // patch means nothing.
+        // Compared with the root before the patch: the order of changes in a patch has no meaning.
         let as_expected = match change.expect {
             StateExpectation::Any => true,
             StateExpectation::Absent => now.is_none(),
@@ -57,8 +56,8 @@ pub fn merge_patch(
                 })
             }
         };
-        // Equal entries are no change, so a layer may write its state at every step without making
-        // roots.
+        // An equal entry is no change, so a layer may write its state at every step without
+        // creating roots.
         if entry.as_ref() == now {
             continue;
         }

@@ -1,8 +1,7 @@
 //! The decisions that every backend must take alike.
 //!
-//! A backend gathers facts inside its transaction and asks here; then it writes what follows. All
-//! of this is pure, so a backend over a network gathers its facts in one query and is still the
-//! same store.
+//! A backend gathers facts inside its transaction, passes them to these functions, and writes the
+//! result. Everything here is pure, so a backend may gather its facts in any number of queries.
 
 mod append_target;
 mod automatic_name;
@@ -36,7 +35,7 @@ pub use path_range::{DepthRange, depth_range, first_on_path};
 pub use root_record::{RootRecord, decode_root, encode_root};
 pub(crate) use search::phrases_with_all_terms;
 pub use search::{
-    IndexCondition, Purpose, Query, Ranking, SAID_BYTES, SearchCandidate, TERM_BYTES,
+    IndexCondition, MAX_SEARCHED_BYTES, Purpose, Query, Ranking, SearchCandidate, TERM_BYTES,
     TERMS_VERSION, Term, TermShape, TextMatch, check_search, index_terms, match_all,
     searchable_text, visit_terms,
 };

@@ -1,21 +1,21 @@
-//! Ranges of depths on a path: what a read covers, and from where on a path shows a redacted node.
+//! Ranges of depths: what a read covers, and from where on a path includes a redacted node.
 
 use crate::contract::{ReadRequest, Span};
 
 use super::counters::Counters;
 
-/// Depths to be read: `from..=to`, empty if `from > to`, and where the next page begins.
+/// Depths to read: `from..=to`, empty if `from > to`, and where the next page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthRange {
     /// The first depth.
     pub from: u64,
     /// The last depth.
     pub to: u64,
-    /// The first depth of the next page, if the limit cut.
+    /// First depth of the next page; `None` if the limit left nothing out.
     pub next: Option<u64>,
 }
 
-/// The depths that `request` covers on a path whose end has these counters.
+/// Returns the depths that `request` covers on a path whose end has these counters.
 #[must_use]
 pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
     let depth = end.depth;
@@ -24,7 +24,7 @@ pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
         Span::Last(count) => (depth.saturating_sub(count) + 1, depth),
         Span::From(from) => (from.max(1), depth),
         Span::Between(from, to) => (from.max(1), to.min(depth)),
-        // Including the compaction itself, which stands for everything before it.
+        // Includes the compaction itself, which summarizes everything before it.
         Span::SinceCompaction => (end.compacted.max(1), depth),
     };
     let Some(limit) = request.limit else {
@@ -34,8 +34,7 @@ pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
             next: None,
         };
     };
-    // From the oldest on: pages of a path are read forwards, and a cursor stays valid when the head
-    // moves.
+    // Pages of a path are read forwards, so a cursor stays valid when the head moves.
     let end = from.saturating_add(limit as u64);
     if end > to {
         return DepthRange {
@@ -51,9 +50,9 @@ pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
     }
 }
 
-/// Where a path passes one of some places, first: `path` as stretches `(segment, from, to)` of depths,
-/// places as `(segment, depth)`. An answer computed from that depth or a later one on the path has
-/// seen it.
+/// Returns the smallest depth at which a path contains one of some positions. `path` is a list of
+/// stretches `(segment, from, to)`, positions are `(segment, depth)`. A response computed from that
+/// depth or a later one on the path has seen the node.
 #[must_use]
 pub fn first_on_path<N: Copy + Ord>(path: &[(N, N, N)], places: &[(N, N)]) -> Option<N> {
     let on_path = |(segment, depth): &&(N, N)| {

@@ -1,24 +1,24 @@
-//! Encodes state roots as bytes: whole, or as a difference to the root before.
+//! Encodes state roots as bytes: in full, or as a difference from the root before.
 //!
-//! A root is stored whole, or as its difference from the root before it. It is stored whole as soon
-//! as the differences since the last whole one would outweigh it: so reading a root costs at most
-//! about twice its size, and keeping a history of roots costs at most about twice its changes.
+//! A root is stored in full as soon as the differences since the last full one would outweigh it.
+//! So reading a root costs at most about twice its size, and storing a history of roots costs at
+//! most about twice its changes.
 //!
-//! Form: one byte (0 whole, 1 difference), then entries: one byte (0 removed, 1 put), key length,
+//! Format: one byte (0 full, 1 difference), then entries: one byte (0 removed, 1 put), key length,
 //! key, and for a put schema version and 16 bytes of hash. Numbers are LEB128.
 
 use contexture_ir::ContentHash;
 
 use crate::contract::{StateEntry, StateKey, StateRoot};
 
-/// A state root as it is stored: whole, or as the difference to the root before.
+/// A state root as it is stored: in full, or as the difference from the root before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootRecord {
-    /// Whether the record is a whole root; if not, decoding needs the record before it.
+    /// Whether the record is a full root; if not, decoding needs the record before it.
     pub whole: bool,
     /// Encoded entries, in the form that the module describes.
     pub body: Vec<u8>,
-    /// Bytes of differences since the last whole root; 0 for a whole one.
+    /// Bytes of differences since the last full root; 0 for a full one.
     pub since_whole: usize,
 }
 
@@ -27,8 +27,8 @@ const DIFFERENCE: u8 = 1;
 const REMOVED: u8 = 0;
 const PUT: u8 = 1;
 
-/// Encodes `root`, which differs by `changed` from a root with `since_whole` bytes of differences
-/// behind it (`None`: there is no root before it).
+/// Encodes `root`, which differs by `changed` from the root before it. `since_whole` is the number
+/// of bytes of differences up to that root; `None` if there is no root before.
 #[must_use]
 pub fn encode_root(
     root: &StateRoot,
@@ -45,8 +45,8 @@ pub fn encode_root(
             put_entry(&mut body, key, entry.as_ref());
         }
         let since_whole = since_whole.saturating_add(body.len());
-        // A whole record once the differences since the last one are as long as it: reading costs
-        // at most twice the root, and storing a change costs its own size on average.
+        // A full record once the differences since the last one are longer than it. This bounds the
+        // cost of reading, and storing a change costs its own size on average.
         if since_whole <= whole.len() {
             return RootRecord {
                 whole: false,
@@ -62,15 +62,15 @@ pub fn encode_root(
     }
 }
 
-/// Decodes a root from its records, newest first, ending with a whole one; `None` if they are not
-/// what [`encode_root`] makes.
+/// Decodes a root from its records, newest first, ending with a full one; `None` if they are not
+/// what [`encode_root`] writes.
 #[must_use]
 pub fn decode_root<B: AsRef<[u8]>>(newest_first: &[B]) -> Option<StateRoot> {
     let mut root = StateRoot::new();
     for (index, record) in newest_first.iter().rev().enumerate() {
         let (kind, mut rest) = record.as_ref().split_first()?;
-        // Exactly the oldest record stands by itself; anything else means that a record is missing
-        // or foreign.
+        // Only the oldest record may be full; anything else means that a record is missing or
+        // foreign.
         let expected = if index == 0 { WHOLE } else { DIFFERENCE };
         if *kind != expected {
             return None;
@@ -133,7 +133,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let byte = take_bytes(rest, 1)?.first().copied()?;
-        // Bounded by the loop to ten bytes, so hostile input cannot shift beyond the number.
+        // The loop allows at most ten bytes, so hostile input cannot shift beyond the number.
         value |= u64::from(byte & 0x7f).checked_shl(shift)?;
         if byte & 0x80 == 0 {
             return Some(value);

@@ -1,6 +1,6 @@
-//! Decides from the record of a stream what may be done with it.
+//! Decides from the record of a stream which operations are allowed.
 //!
-//! Not here: which streams there are.
+//! Not here: looking up streams.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::contract::{
     StreamLimits, StreamRecord,
 };
 
-/// Whether chunks are within the limits; gives their size in bytes.
+/// Checks that chunks are within the limits; returns their size in bytes.
 pub fn check_chunks(append: &AppendChunks, limits: &StreamLimits) -> Result<usize, Error> {
     if append.chunks.is_empty() {
         return Err(Error::invalid_argument("chunks", "none"));
@@ -32,7 +32,7 @@ pub fn check_chunks(append: &AppendChunks, limits: &StreamLimits) -> Result<usiz
     Ok(bytes)
 }
 
-/// Whether an end is within the limits.
+/// Checks that an end is within the limits.
 pub fn check_finish(finish: &FinishStream, limits: &StreamLimits) -> Result<(), Error> {
     let message = match &finish.end {
         StreamEnd::Failed { message } => message.len(),
@@ -41,17 +41,17 @@ pub fn check_finish(finish: &FinishStream, limits: &StreamLimits) -> Result<(), 
     check_limit("stream_message_bytes", limits.message_bytes, message)
 }
 
-/// The streams that make room for one that is opened.
+/// Streams that are removed when a stream is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamReplacement {
-    /// The stream of the same id: the new epoch takes its place.
+    /// Earlier epoch of the same stream, which the new one replaces.
     pub before: Option<StreamRecord>,
-    /// Ended streams beyond [`StreamLimits::ended`], the one that was opened first before the others.
+    /// Ended streams beyond [`StreamLimits::ended`], the earliest-opened first.
     pub surplus: Vec<StreamRecord>,
 }
 
-/// Decides which streams go when `stream` is opened. `stored`: all streams of the conversation, by
-/// epoch.
+/// Decides which streams to remove when `stream` is opened. `stored` holds all streams of the
+/// conversation, by epoch.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn plan_opening(
     let (same, others): (Vec<_>, Vec<_>) = stored.into_iter().partition(|one| one.id == stream);
     let (mut ended, running): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|one| one.end.is_some());
-    // A stream of the same id does not count: it is replaced by the one that is opened.
+    // The stream itself does not count: its earlier epoch is replaced.
     check_limit(
         "streams_running",
         limits.running,
@@ -77,7 +77,7 @@ pub fn plan_opening(
     })
 }
 
-/// Whether the claim is the newest.
+/// Checks that the claim is the newest.
 pub fn check_claim(record: &StreamRecord, claim: StreamClaim) -> Result<(), Error> {
     if record.epoch == claim.epoch {
         return Ok(());
@@ -89,8 +89,8 @@ pub fn check_claim(record: &StreamRecord, claim: StreamClaim) -> Result<(), Erro
     })
 }
 
-/// The numbers of the chunks of an append that are there already: their bytes are asked for by
-/// [`check_chunk_append`].
+/// Returns the numbers of an append's chunks that are already stored; [`check_chunk_append`] needs
+/// their bytes.
 #[must_use]
 pub fn stored_chunk_range(record: &StreamRecord, append: &AppendChunks) -> Range<u64> {
     let end = append.seq.saturating_add(append.chunks.len() as u64);
@@ -98,8 +98,8 @@ pub fn stored_chunk_range(record: &StreamRecord, append: &AppendChunks) -> Range
     first..end.min(record.next).max(first)
 }
 
-/// How many chunks of an append, from its front, are there already. `known`: what is stored under
-/// [`stored_chunk_range`]. `append` is within the limits already.
+/// Returns how many chunks of an append, from its front, are already stored. `known` holds the
+/// bytes stored under [`stored_chunk_range`]. The caller has checked the limits of the append.
 pub fn check_chunk_append(
     record: &StreamRecord,
     append: &AppendChunks,
@@ -135,8 +135,8 @@ pub fn check_chunk_append(
     Ok(known.len())
 }
 
-/// Ends a stream in its record; gives whether that changed the record. The same end again changes
-/// nothing, so that the time of the first one stays.
+/// Ends a stream in its record; returns whether that changed the record. The same end again changes
+/// nothing, so the time of the first one stays.
 pub fn finish_record(record: &mut StreamRecord, finish: &FinishStream) -> Result<bool, Error> {
     check_claim(record, finish.claim)?;
     match &record.end {
@@ -150,7 +150,7 @@ pub fn finish_record(record: &mut StreamRecord, finish: &FinishStream) -> Result
     }
 }
 
-/// Asks a stream's writer to stop; gives whether that changed the record.
+/// Asks a stream's writer to stop; returns whether that changed the record.
 pub fn cancel_record(record: &mut StreamRecord, at_ms: i64) -> bool {
     let changes = record.end.is_none() && !record.cancel_requested;
     if changes {
@@ -160,17 +160,17 @@ pub fn cancel_record(record: &mut StreamRecord, at_ms: i64) -> bool {
     changes
 }
 
-/// Completes a stream whose answer was stored in the tree: it has no chunks any more.
+/// Completes a stream whose response was stored in the tree, and clears its chunks in the record.
 pub fn complete_record(record: &mut StreamRecord, at_ms: i64) {
-    // `first` moves to the end: a reader that is still behind learns that the chunks are gone, and
-    // reads the node instead.
+    // `first` moves to the end: a reader that lags behind gets [`Error::ChunksGone`] and reads the
+    // node.
     record.first = record.next;
     record.bytes = 0;
     record.end.get_or_insert(StreamEnd::Completed);
     record.updated_ms = at_ms;
 }
 
-/// The numbers of the chunks that a read gives.
+/// Returns the numbers of the chunks that a read returns.
 pub fn chunk_range(record: &StreamRecord, read: &ReadChunks) -> Result<Range<u64>, Error> {
     let from = match read.from {
         None => record.first,

@@ -1,8 +1,8 @@
-//! [`ChunkWriter`]: gathers the small chunks of a running answer into few appends.
+//! [`ChunkWriter`]: batches the small chunks of a running response.
 //!
 //! A model sends a few bytes at a time, and an append costs a transaction. [`ChunkWriter`] holds
-//! chunks back until there are enough of them or the oldest has waited for long enough. Not here:
-//! a task of its own; its owner calls it.
+//! chunks back until there are enough of them or the oldest is old enough. It starts no task of its
+//! own; its owner drives it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::contract::{
 use crate::rules;
 use crate::wake::StreamSignal;
 
-/// When what was gathered is written.
+/// Limits at which buffered chunks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkBatching {
-    /// As soon as so many chunks wait. Default 32.
+    /// Number of buffered chunks. Default 32.
     pub chunks: usize,
-    /// As soon as so many bytes wait. Default 16 KiB.
+    /// Number of buffered bytes. Default 16 KiB.
     pub bytes: usize,
-    /// As soon as the oldest has waited so long. Default 250 ms.
+    /// Age of the oldest buffered chunk. Default 250 ms.
     pub delay: Duration,
-    /// How often to look whether another process asked to cancel, while nothing is written; a
-    /// request made through the same store is seen at once. Default 1 s; `None`: never.
+    /// Interval at which to look for cancellations by other processes while nothing is written; one
+    /// made through the same store is seen at once. Default 1 s; `None`: never.
     pub poll: Option<Duration>,
 }
 
@@ -43,17 +43,16 @@ impl Default for ChunkBatching {
     }
 }
 
-/// The writer of a stream.
+/// The writer of a stream, which batches chunks.
 ///
-/// [`ChunkWriter::push_chunk`] takes a chunk and writes when it is time. Between chunks nothing runs by
-/// itself: wait for [`ChunkWriter::wait_for_cancellation`] beside the model's next chunk, in a `select!`; it
-/// writes what has waited for long enough, and returns when somebody wants the answer to stop.
-/// Chunks are written in the order of the pushes, whatever fails: after an error they wait on, and
-/// the next call tries again. Any of its futures may be dropped.
+/// [`ChunkWriter::push_chunk`] buffers a chunk and writes when a limit is reached. Nothing runs
+/// between calls: await [`ChunkWriter::wait_for_cancellation`] beside the model's next chunk in a
+/// `select!`. It writes chunks that are due, and returns when somebody asks to cancel the response.
+/// Chunks are written in the order of the pushes: after an error they stay buffered, and the next
+/// call tries again. All futures are safe to drop.
 ///
-/// A writer that is dropped writes nothing more. What it had gathered, at most
-/// [`ChunkBatching::delay`] old, is lost, and the stream goes on running, for whoever recovers it:
-/// [`ChunkWriter::finish_stream`] ends it. Needs tokio's timer.
+/// A dropped writer writes nothing more. Its buffered chunks are lost, and the stream stays running
+/// until [`ChunkWriter::finish_stream`] or somebody who recovers it ends it. Needs tokio's timer.
 #[derive(Debug)]
 pub struct ChunkWriter {
     store: Arc<dyn Store>,
@@ -61,21 +60,21 @@ pub struct ChunkWriter {
     id: ConversationId,
     batching: ChunkBatching,
     signal: StreamSignal,
-    /// As the latest call left it.
+    /// Record of the stream as the latest call returned it.
     stream: StreamRecord,
-    /// The number of the first that waits. The record may be ahead, after an append of which
-    /// nobody heard.
+    /// Number of the first buffered chunk. The stored record may be ahead, if the answer to an
+    /// append was lost.
     seq: u64,
     waiting: Vec<Arc<[u8]>>,
     bytes: usize,
-    /// When the oldest has waited for long enough.
+    /// Time at which the oldest buffered chunk must be written.
     due: Option<Instant>,
-    /// The time given with the latest push.
+    /// Time given with the latest push.
     at_ms: i64,
 }
 
 impl ChunkWriter {
-    /// Opens a stream for writing; gives also what was there.
+    /// Opens a stream for writing; returns also its record before, if it existed.
     ///
     /// # Errors
     ///
@@ -89,7 +88,7 @@ impl ChunkWriter {
         gather: ChunkBatching,
         at_ms: i64,
     ) -> Result<(Self, Option<StreamRecord>), Error> {
-        // Listened to before opening, so that no cancellation falls between the two.
+        // Registered before opening, so that no cancellation is missed in between.
         let signal = require_streams(&*store)?.stream_signal(owner, id, stream);
         let opened = require_streams(&*store)?.open_stream(owner, id, stream, at_ms);
         let opened = opened.await?;
@@ -110,24 +109,25 @@ impl ChunkWriter {
         Ok((writer, opened.before))
     }
 
-    /// What the append of the final item names.
+    /// Returns the claim that the append of the final item needs.
     #[must_use]
     pub fn claim(&self) -> StreamClaim {
         self.stream.claim()
     }
 
-    /// The stream, as the latest call left it.
+    /// Returns the stream's record as the latest call returned it.
     #[must_use]
     pub fn stream(&self) -> &StreamRecord {
         &self.stream
     }
 
-    /// Takes a chunk, and writes if it is time.
+    /// Buffers a chunk, and writes if a limit is reached.
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] for a chunk that could never be written; it is not taken. Otherwise those
-    /// of [`Streams::append_chunks`](crate::Streams::append_chunks); the chunk was taken.
+    /// [`Error::Limit`] for a chunk that could never be written; it is not buffered. Otherwise
+    /// those of [`Streams::append_chunks`](crate::Streams::append_chunks); the chunk stays
+    /// buffered.
     pub async fn push_chunk(
         &mut self,
         chunk: impl Into<Arc<[u8]>>,
@@ -136,19 +136,19 @@ impl ChunkWriter {
         let chunk = chunk.into();
         let alone = AppendChunks {
             claim: self.claim(),
-            // Any number will do here: sizes are checked, not the place.
+            // Sizes are checked, not the number.
             seq: 0,
             chunks: vec![Arc::clone(&chunk)],
             at_ms,
         };
-        // Checked alone, before it is taken: one chunk that can never be written would block all
-        // after it.
+        // Checked before it is buffered: a chunk that can never be written would block all later
+        // ones.
         rules::check_chunks(&alone, self.stream_limits())?;
         self.bytes += chunk.len();
         self.waiting.push(chunk);
         self.at_ms = at_ms;
         let due = Instant::now() + self.batching.delay;
-        // The oldest chunk sets the time; later ones do not put it off.
+        // The oldest chunk sets the deadline; later ones do not extend it.
         self.due.get_or_insert(due);
         let enough =
             self.waiting.len() >= self.batching.chunks || self.bytes >= self.batching.bytes;
@@ -158,15 +158,15 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes all buffered chunks.
     ///
     /// # Errors
     ///
     /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks).
     pub async fn flush_chunks(&mut self) -> Result<(), Error> {
         while !self.waiting.is_empty() {
-            // Cloned, not taken: a call that fails or is dropped leaves everything waiting, and the
-            // repetition carries the same chunks under the same number.
+            // Cloned, not taken: if the call fails or is dropped, the retry sends the same chunks
+            // with the same number.
             let chunks = self.next_batch();
             let count = chunks.len();
             let append = AppendChunks {
@@ -177,7 +177,8 @@ impl ChunkWriter {
             };
             let written =
                 require_streams(&*self.store)?.append_chunks(&self.owner, &self.id, append);
-            // Until here nothing was forgotten: dropped and repeated, the call is the same.
+            // The buffer is drained only after this await, so that dropping the future loses
+            // nothing.
             self.stream = written.await?;
             self.seq += count as u64;
             let written = self.waiting.drain(..count);
@@ -187,7 +188,7 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// As many of the waiting chunks as one append may carry.
+    /// Returns as many of the buffered chunks as one append may carry.
     fn next_batch(&self) -> Vec<Arc<[u8]>> {
         let limits = self.stream_limits();
         let mut bytes = 0_usize;
@@ -196,19 +197,20 @@ impl ChunkWriter {
             bytes <= limits.bytes
         };
         let some = self.waiting.iter().take(limits.append_chunks.max(1));
-        // Each chunk was checked alone when it was taken, so the first one always fits.
+        // Each chunk was checked alone when it was buffered, so the first one always fits.
         some.take_while(fits).cloned().collect()
     }
 
-    /// Returns when somebody asked to cancel; until then writes what has waited for long enough.
+    /// Returns when somebody asked to cancel; until then writes chunks that are due.
     ///
     /// # Errors
     ///
     /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks) and
-    /// [`Error::StaleEpoch`]: somebody else writes the stream.
+    /// [`Streams::read_chunks`](crate::Streams::read_chunks); [`Error::StaleEpoch`] if another
+    /// writer has opened the stream.
     pub async fn wait_for_cancellation(&mut self) -> Result<(), Error> {
         while !self.stream.cancel_requested {
-            // Nothing waits to be written, so there is no time to keep.
+            // Nothing is buffered, so there is no deadline.
             let Some(due) = self.due else {
                 wait_or_poll(&mut self.signal, self.batching.poll).await;
                 self.refresh_record().await?;
@@ -217,15 +219,14 @@ impl ChunkWriter {
             let changed = wait_or_poll(&mut self.signal, self.batching.poll);
             match tokio::time::timeout_at(due, changed).await {
                 Ok(()) => self.refresh_record().await?,
-                // The delay is over before anybody asked to cancel: what waits is written from
-                // here, since no push may come for long.
+                // The deadline has passed. Written here, since the next push may be far away.
                 Err(_) => self.flush_chunks().await?,
             }
         }
         Ok(())
     }
 
-    /// Ends the stream, after writing what waits. May be repeated after an error.
+    /// Ends the stream, after writing all buffered chunks. May be repeated after an error.
     ///
     /// # Errors
     ///
@@ -243,9 +244,9 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// What became of the stream since the latest call.
+    /// Reads the current record of the stream.
     async fn refresh_record(&mut self) -> Result<(), Error> {
-        // Before reading: a change in between wakes the next wait instead of being forgotten.
+        // Before reading, so that a change in between ends the next wait.
         self.signal.mark_unchanged();
         let nothing = ReadChunks {
             limit: 0,
@@ -253,8 +254,7 @@ impl ChunkWriter {
         };
         let page = require_streams(&*self.store)?.read_chunks(&self.owner, &self.id, nothing);
         let page = page.await?;
-        // A newer epoch means that another writer has opened the stream; this one must stop, not go
-        // on with the new record.
+        // A newer epoch means that another writer has opened the stream; this one must stop.
         rules::check_claim(&page.stream, self.claim())?;
         self.stream = page.stream;
         Ok(())

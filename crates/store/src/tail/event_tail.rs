@@ -1,7 +1,7 @@
 //! [`EventTail`]: follows the events of a conversation as they are stored.
 //!
-//! The events are read from the store, a page at a time: nothing is kept for those who follow, so a slow one makes
-//! nobody wait and misses nothing. Not here: what a running engine tells beyond what is stored.
+//! Events are read from the store page by page. Nothing is buffered for followers, so a slow one
+//! blocks nobody and misses nothing. Not here: events of a running engine that are not stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::wait_or_poll;
 use crate::contract::{Error, Event, Store};
 use crate::wake::StreamSignal;
 
-/// How events are followed.
+/// Options for following events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowOptions {
-    /// Begin behind this number. Default 0: with the first.
+    /// Number of the event after which to begin. Default 0: with the first.
     pub after: u64,
-    /// At most so many events at once. Default 256.
+    /// Largest number of events of a page. Default 256.
     pub limit: usize,
-    /// How long at most to wait before looking again, for what other processes write: what is
-    /// written through the same store wakes at once. Default 100 ms; `None`: for ever.
+    /// Interval at which to poll for writes of other processes; a write through the same store
+    /// wakes at once. Default 100 ms; `None`: never.
     pub poll: Option<Duration>,
 }
 
@@ -36,14 +36,14 @@ impl Default for FollowOptions {
     }
 }
 
-/// Follows a conversation's events: first what is stored, then what comes, each once and in order.
+/// Follows a conversation's events: first stored ones, then new ones, each once and in order.
 ///
-/// Any number of readers follow one conversation, each from where it likes and as fast as it likes. None can lag behind
-/// what is kept, for events stay as long as their conversation. Needs tokio's timer, unless [`FollowOptions::poll`] is
-/// `None`.
+/// Any number of readers follow one conversation, each from its own position and at its own speed.
+/// None can miss events by being slow, since events stay as long as their conversation. Needs
+/// tokio's timer, unless [`FollowOptions::poll`] is `None`.
 ///
-/// The numbers are those of one conversation: one that is deleted and made again under its id between two looks is not
-/// told from the one before.
+/// Event numbers belong to one conversation. If it is deleted and created again with the same id
+/// between two reads, the follower cannot tell the two apart.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -70,13 +70,13 @@ pub struct EventTail {
     id: ConversationId,
     options: FollowOptions,
     signal: StreamSignal,
-    /// Read, and not yet told.
+    /// Events that were read but not returned yet.
     page: IntoIter<Event>,
     over: bool,
 }
 
 impl EventTail {
-    /// Begins; nothing is read yet.
+    /// Creates a follower; nothing is read yet.
     #[must_use]
     pub fn open(
         store: Arc<dyn Store>,
@@ -90,7 +90,7 @@ impl EventTail {
             owner: owner.clone(),
             id: id.clone(),
             options: FollowOptions {
-                // A page of nothing would never come to an end.
+                // With a limit of 0 the loop would never make progress.
                 limit: options.limit.max(1),
                 ..options
             },
@@ -106,13 +106,13 @@ impl EventTail {
         self.options.after
     }
 
-    /// The next event, once there is one; `None` once the conversation is deleted. A call that is
-    /// dropped loses nothing.
+    /// Waits for the next event; returns `None` once the conversation is deleted. A dropped call
+    /// loses nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`Store::list_events`]. After one that [may pass](Error::is_retryable) the call may be
-    /// repeated; any other ends it.
+    /// Those of [`Store::list_events`]. After a [retryable](Error::is_retryable) one the call may
+    /// be repeated; any other ends the follower.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         while !self.over {
             if let Some(event) = self.page.next() {
@@ -137,7 +137,7 @@ impl EventTail {
         None
     }
 
-    /// As a stream of events.
+    /// Converts the follower into a stream of events.
     pub fn into_stream(self) -> impl Stream<Item = Result<Event, Error>> + Send {
         futures_util::stream::unfold(self, async |mut tail| {
             let event = tail.next().await?;

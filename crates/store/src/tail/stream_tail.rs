@@ -1,6 +1,6 @@
 //! [`StreamTail`]: follows the chunks of a stream to its end.
 //!
-//! Not here: gathering chunks into texts, and what to show when a stream is opened anew.
+//! Not here: joining chunks into text, and what to show when a stream is opened again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::{require_streams, wait_or_poll};
 use crate::contract::{ChunkPage, Error, ReadChunks, Store, StreamCursor, StreamEnd};
 use crate::wake::StreamSignal;
 
-/// How a stream is followed.
+/// Options for following a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailOptions {
-    /// Begin here; `None`: with the first chunk that is kept, of whatever epoch there is.
+    /// Cursor to begin at; `None`: the first stored chunk of the current epoch.
     pub from: Option<StreamCursor>,
-    /// At most so many chunks at once. Default 256.
+    /// Largest number of chunks of a page. Default 256.
     pub limit: usize,
-    /// How long at most to wait before looking again, for what other processes write: what is
-    /// written through the same store wakes at once. Default 100 ms; `None`: for ever.
+    /// Interval at which to poll for writes of other processes; a write through the same store
+    /// wakes at once. Default 100 ms; `None`: never.
     pub poll: Option<Duration>,
 }
 
@@ -34,10 +34,10 @@ impl Default for TailOptions {
     }
 }
 
-/// What a reader learns.
+/// Event of a followed stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TailEvent {
-    /// More of the answer.
+    /// More of the response.
     Chunks {
         /// The chunks, in order; at least one.
         chunks: Vec<Arc<[u8]>>,
@@ -48,11 +48,11 @@ pub enum TailEvent {
     End(StreamEnd),
 }
 
-/// Follows a stream.
+/// Follows a stream to its end.
 ///
-/// Any number of readers follow one stream, each from where it likes and as fast as it likes:
-/// nothing is kept for them. One that comes back goes on at [`StreamTail::cursor`]. Needs tokio's
-/// timer, unless [`TailOptions::poll`] is `None`.
+/// Any number of readers follow one stream, each from its own position and at its own speed;
+/// nothing is buffered for them. A reader that reconnects continues at [`StreamTail::cursor`].
+/// Needs tokio's timer, unless [`TailOptions::poll`] is `None`.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -93,13 +93,13 @@ pub struct StreamTail {
     read: ReadChunks,
     poll: Option<Duration>,
     signal: StreamSignal,
-    /// Said by the latest page, and not yet told.
+    /// End that the latest page reported and that was not returned yet.
     end: Option<StreamEnd>,
     over: bool,
 }
 
 impl StreamTail {
-    /// Begins; nothing is read yet.
+    /// Creates a follower; nothing is read yet.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl StreamTail {
             read: ReadChunks {
                 stream,
                 from: options.from,
-                // A page of nothing would never come to an end.
+                // With a limit of 0 the loop would never make progress.
                 limit: options.limit.max(1),
             },
             poll: options.poll,
@@ -129,20 +129,20 @@ impl StreamTail {
         })
     }
 
-    /// The cursor from which it reads next; `None` before the first page.
+    /// Returns the cursor of the next read; `None` before the first page.
     #[must_use]
     pub fn cursor(&self) -> Option<StreamCursor> {
         self.read.from
     }
 
-    /// What comes next, once there is something; `None` after the end. A call that is dropped
-    /// loses nothing.
+    /// Waits for the next event; returns `None` after the end. A dropped call loses nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`Streams::read_chunks`](crate::Streams::read_chunks). After one that [may pass](Error::is_retryable) the call
-    /// may be repeated, any other is the last event. [`Error::NotFound`] says that the stream was
-    /// deleted; [`Error::EpochChanged`], that the answer begins anew: open another tail.
+    /// Those of [`Streams::read_chunks`](crate::Streams::read_chunks). After a
+    /// [retryable](Error::is_retryable) one the call may be repeated, any other is the last event.
+    /// [`Error::NotFound`]: the stream was deleted. [`Error::EpochChanged`]: the response begins
+    /// again; open another tail.
     pub async fn next(&mut self) -> Option<Result<TailEvent, Error>> {
         while !self.over {
             if let Some(end) = self.end.take() {
@@ -172,7 +172,7 @@ impl StreamTail {
         None
     }
 
-    /// As a stream of events.
+    /// Converts the follower into a stream of events.
     pub fn into_stream(self) -> impl Stream<Item = Result<TailEvent, Error>> + Send {
         futures_util::stream::unfold(self, async |mut tail| {
             let event = tail.next().await?;
@@ -180,7 +180,7 @@ impl StreamTail {
         })
     }
 
-    /// As if the writer were another process.
+    /// Simulates a writer in another process.
     #[cfg(test)]
     pub(crate) fn stop_listening(&mut self) {
         self.signal = StreamSignal::never();

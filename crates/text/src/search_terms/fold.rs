@@ -1,11 +1,11 @@
-//! Characters, folded to what a search compares.
+//! Folds characters to the form that a search compares.
 //!
-//! Compatibility forms are taken apart, accents and vowel points taken away, case folded. What a
-//! mark means depends on its script, so only marks that readers leave out when they type go:
-//! accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic. Vowel signs and tones of
-//! Indic and South-East Asian scripts and the voicing of kana stay: they make other words.
+//! Compatibility forms are decomposed, accents and vowel points removed, case folded. What a mark means depends on its
+//! script, so only marks that people omit when they type are removed: accents of Latin, Greek and Cyrillic, points of
+//! Hebrew and Arabic. Vowel signs and tones of Indic and South-East Asian scripts and the voicing of kana are kept,
+//! because they make other words.
 //!
-//! Not here: where a term begins and ends.
+//! Not here: where a term starts and ends.
 
 use unicode_normalization::char::{
     canonical_combining_class, decompose_compatible, is_combining_mark,
@@ -13,7 +13,7 @@ use unicode_normalization::char::{
 
 use crate::unspaced::is_unspaced_in_texts;
 
-/// What a folded character does to the term it stands in.
+/// Effect of a folded character on the term it occurs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoldedClass {
     /// Belongs to a word: letters and digits of scripts that put spaces between words.
@@ -24,7 +24,7 @@ pub(super) enum FoldedClass {
     Mark,
     /// A term by itself: emoji, arrows, signs.
     Symbol,
-    /// Was taken away: the term goes on as if it were not there.
+    /// Removed: the term continues as if it were not there.
     Nothing,
     /// Ends a term.
     Break,
@@ -46,7 +46,7 @@ pub(super) fn fold_char(original: char, visit: &mut impl FnMut(char, FoldedClass
     if is_ignored(original) {
         return visit(original, FoldedClass::Nothing);
     }
-    // Before they are taken apart: "Acme™" is not "acmetm".
+    // Before decomposition: "Acme™" must not become "acmetm".
     if is_symbol(original) {
         return visit(original, FoldedClass::Symbol);
     }
@@ -59,7 +59,7 @@ pub(super) fn fold_char(original: char, visit: &mut impl FnMut(char, FoldedClass
             };
             return visit(part, class);
         }
-        // Down, up and down: so ẞ and ß are ss, and a final sigma is a sigma.
+        // Lower, upper and lower again, so that ẞ and ß become ss, and a final sigma a sigma.
         for lower in part.to_lowercase() {
             for upper in lower.to_uppercase() {
                 for folded in upper.to_lowercase() {
@@ -80,22 +80,21 @@ fn classify_folded(folded: char) -> FoldedClass {
     }
 }
 
-/// Marks that readers leave out when they type.
+/// Whether a mark is one that people omit when they type.
 fn is_left_out(mark: char) -> bool {
     let class = canonical_combining_class(mark);
     (10..=35).contains(&class) || class >= 200
 }
 
-/// Characters without a shape of their own: soft hyphens, joiners, directions, variation selectors,
-/// skin tones.
+/// Whether a character is invisible: soft hyphens, joiners, directional marks, variation selectors, skin tones.
 fn is_ignored(c: char) -> bool {
     matches!(u32::from(c),
         0xAD | 0x61C | 0x180B..=0x180F | 0x200C..=0x200F | 0x202A..=0x202E | 0x2060..=0x2069
         | 0xFE00..=0xFE0F | 0xFEFF | 0x1F3FB..=0x1F3FF | 0xE0000..=0xE0FFF)
 }
 
-/// Signs that people look for: currencies, letter-like signs, arrows, mathematics, emoji. Lines and
-/// blocks that draw tables and bars are not among them.
+/// Whether a character is a sign that people search for: currencies, letter-like signs, arrows, mathematics, emoji.
+/// Box-drawing and block characters are not.
 fn is_symbol(c: char) -> bool {
     match u32::from(c) {
         // Ohm, Kelvin and Ångström are other spellings of letters.
@@ -105,7 +104,7 @@ fn is_symbol(c: char) -> bool {
     }
 }
 
-/// The bulk of Han, kana and Hangul: what taking apart and joining again would give is the same.
+/// Whether a character is one of the bulk of Han, kana and Hangul, which decomposing and composing would not change.
 fn is_folded_unit(c: char) -> bool {
     matches!(u32::from(c), 0x3041..=0x3096 | 0x30A1..=0x30FA | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3)
 }

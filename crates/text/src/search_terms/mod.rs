@@ -1,72 +1,72 @@
-//! Text cut into the terms by which it is found.
+//! Splits text into the terms by which it is found.
 //!
-//! A pure rule, so that every backend finds the same; what it gives may only change together with
-//! [`TERMS_VERSION`], because indexes are made of it.
+//! A pure rule, so that every backend finds the same; its results may change only together with [`TERMS_VERSION`],
+//! because indexes are built from them.
 //!
-//! * A word is a run of letters and digits. `main.rs` is two words, `user_id` as well: whoever
-//!   looks for either half finds them, and the two side by side are found as a phrase.
-//! * `++` and `#` behind a word make one more term at the same place: `c++`, `c#`.
-//! * Scripts without spaces are cut into overlapping pairs of characters, and the last character
-//!   of a run stands alone as well, so that each character begins a term.
+//! * A word is a run of letters and digits. `main.rs` is two words, and so is `user_id`: a search for either half finds
+//!   them, and both halves together are found as a phrase.
+//! * `++` or `#` after a word makes one more term at the same position: `c++`, `c#`.
+//! * Scripts without spaces are split into overlapping pairs of characters, and an index also gets the last character
+//!   of a run alone, so that each character starts a term.
 //! * Emoji and signs are terms by themselves; other punctuation separates.
-//! * Of a term the first [`TERM_BYTES`] count.
+//! * A term is cut after [`TERM_BYTES`], not counting a suffix `++` or `#`.
 //!
-//! Not here: which text of an item is searched, how a query is read.
+//! Not here: which text of an item is searched, and how a query is parsed.
 
 mod fold;
 
 use fold::{FoldedClass, fold_char};
 use unicode_normalization::char::compose;
 
-/// The version of the rule. An index made by another version is to be made again.
+/// The version of the rule. An index built with another version has to be rebuilt.
 pub const TERMS_VERSION: u32 = 1;
 
-/// How many bytes of a term count.
+/// Maximum length of a term in bytes.
 pub const TERM_BYTES: usize = 64;
 
-/// The most a character with its marks takes.
+/// Maximum length of a character with its marks, in bytes.
 const UNIT_BYTES: usize = 24;
 
-/// A term where it stands.
+/// A term with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term<'a> {
     /// The folded term: no white space, no punctuation but `+` and `#`.
     pub text: &'a str,
-    /// Which place it has, counted from 0. Terms of neighbouring places form phrases.
+    /// Position of the term, from 0. Terms at adjacent positions form phrases.
     pub position: u32,
-    /// Where it begins in the text, in bytes.
+    /// Start of the term in the text, in bytes.
     pub start: usize,
-    /// Where its first character ends.
+    /// End of its first character, in bytes.
     pub first_end: usize,
-    /// Where it ends.
+    /// End of the term, in bytes.
     pub end: usize,
-    /// What it is.
+    /// Kind of the term.
     pub shape: TermShape,
 }
 
-/// What a term is.
+/// Kind of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermShape {
     /// A whole word.
     Word,
     /// Two characters of a script without spaces.
     Pair,
-    /// One such character.
+    /// One character of a script without spaces.
     Character,
     /// A sign or an emoji.
     Symbol,
 }
 
-/// What the terms are for.
+/// Purpose of the terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be found: everything by which the text may be asked for.
+    /// For an index: every term by which the text may be searched.
     Index,
-    /// To find: one term a place, and only what must be there.
+    /// For a query: one term per position, only those that must match.
     Query,
 }
 
-/// Cuts `text`, in order.
+/// Calls `visit` with the terms of `text`, in order.
 pub fn visit_terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
     let mut cutter = TermSplitter {
         purpose,
@@ -98,7 +98,7 @@ pub fn visit_terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)
     cutter.finish_term();
 }
 
-/// The distinct terms by which `text` may be asked for, in order, separated by spaces.
+/// Returns the distinct terms of `text` for an index, sorted and separated by spaces.
 #[must_use]
 pub fn index_terms(text: &str) -> String {
     let mut all = String::new();
@@ -121,7 +121,7 @@ struct TermSplitter<'a, F> {
     state: SplitterState,
     /// The word so far.
     word: String,
-    /// The unit before, and the unit so far.
+    /// The previous unit, followed by the current one.
     pair: String,
 }
 
@@ -146,7 +146,7 @@ enum SplitterState {
     },
 }
 
-/// A character with its marks: its place in the text and in `pair`.
+/// A character with its marks: its range in the text, and its start in `pair`.
 #[derive(Clone, Copy)]
 struct Unit {
     start: usize,
@@ -169,7 +169,7 @@ impl<F: FnMut(Term<'_>)> TermSplitter<'_, F> {
         }
     }
 
-    /// A run of ASCII letters and digits.
+    /// Adds a run of ASCII letters and digits.
     fn push_ascii_run(&mut self, run: &str, start: usize) {
         self.extend_word(start, start + 1, start + run.len());
         let from = self.word.len();
@@ -221,8 +221,7 @@ impl<F: FnMut(Term<'_>)> TermSplitter<'_, F> {
         self.extend_end(end);
     }
 
-    /// Joins a character to the last of the unit, where there is one character for both: syllables
-    /// of Hangul, voiced kana.
+    /// Composes a character with the last of the unit, if a composed form exists: Hangul syllables, voiced kana.
     fn compose_with_last(&mut self, c: char) -> bool {
         let last = self.pair.chars().next_back();
         let Some(joined) = last.and_then(|last| compose(last, c)) else {
@@ -233,7 +232,7 @@ impl<F: FnMut(Term<'_>)> TermSplitter<'_, F> {
         true
     }
 
-    /// What was folded away still belongs to the term in front of it.
+    /// Extends the current term over a character that was folded away.
     fn extend_end(&mut self, to: usize) {
         match &mut self.state {
             SplitterState::Between => {}
@@ -284,7 +283,7 @@ impl<F: FnMut(Term<'_>)> TermSplitter<'_, F> {
         self.position += 1;
     }
 
-    /// Ends the term.
+    /// Ends the current term.
     fn finish_term(&mut self) {
         match std::mem::replace(&mut self.state, SplitterState::Between) {
             SplitterState::Between => {}
@@ -324,7 +323,7 @@ impl<F: FnMut(Term<'_>)> TermSplitter<'_, F> {
         }
     }
 
-    /// `++` or `#` behind a word, at the beginning of `rest`; gives its length.
+    /// Ends the word with a suffix `++` or `#` at the start of `rest`; returns the length of the suffix.
     fn take_suffix(&mut self, rest: &str, at: usize) -> Option<usize> {
         let suffix = match rest.as_bytes() {
             [b'#', ..] => "#",

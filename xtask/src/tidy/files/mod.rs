@@ -1,6 +1,6 @@
-//! What the checks look at: the files of the repository, lexed Rust source, and what paths in it mean.
+//! Input of the checks: the files of the repository, lexed Rust source, and the paths in it.
 //!
-//! Not here: any rule.
+//! Not here: rules.
 
 pub(crate) mod paths;
 pub(crate) mod source;

@@ -1,10 +1,9 @@
-//! A Rust file as a flat list of tokens, with everything that only tests see taken out.
+//! A Rust file as a flat list of tokens, without test items.
 //!
-//! Comments and strings are not code, and `#[cfg(test)]` items are not what users run; checks that ask "does this
-//! code mention …" must see neither. Lexing (not parsing) is enough for every check, and survives code that does
-//! not compile yet.
+//! Comments and strings are not code, and `#[cfg(test)]` items are not shipped; checks that ask "does this code mention
+//! …" must see neither. Lexing (not parsing) is enough for every check, and works for code that does not compile yet.
 //!
-//! Not here: what a path means (`paths`), or which mention is wrong (the checks).
+//! Not here: what a path means (`paths`), and which mention is wrong (the checks).
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;

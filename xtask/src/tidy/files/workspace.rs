@@ -13,7 +13,7 @@ use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::shell;
 use crate::tidy::files::source::LexedSource;
 
-/// Everything the checks know.
+/// Everything that the checks read.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     pub(crate) files: Vec<WorkspaceFile>,
@@ -26,9 +26,9 @@ pub(crate) struct WorkspaceFile {
     /// Relative to the root, with forward slashes.
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// Nothing when the file is not UTF-8 text.
+    /// Content of the file; `None` if it is not UTF-8 text.
     pub(crate) text: Option<String>,
-    /// Nothing when the file is not Rust or does not lex (`lex_error` then says why).
+    /// Tokens of the file; `None` if it is not Rust or cannot be lexed (`lex_error` then says why).
     pub(crate) source: Option<LexedSource>,
     pub(crate) lex_error: Option<String>,
 }
@@ -57,23 +57,23 @@ impl WorkspaceFile {
         self.path.ends_with(".rs")
     }
 
-    /// The last component of the path.
+    /// Returns the last component of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// The crate's directory: `crates/ir` for `crates/ir/src/id.rs`, `xtask` for its files.
+    /// Returns the crate's directory: `crates/ir` for `crates/ir/src/id.rs`, `xtask` for its files.
     pub(crate) fn crate_directory(&self) -> Option<&str> {
         crate_directory_of(&self.path)
     }
 
-    /// The path below the crate's `src`, if the file is there.
+    /// Returns the path below the crate's `src`, if the file is there.
     pub(crate) fn path_in_src(&self) -> Option<&str> {
         let home = self.crate_directory()?;
         self.path.strip_prefix(home)?.strip_prefix("/src/")
     }
 
-    /// Data of tests, examples or crates: not text of ours.
+    /// Whether the file is data of tests, examples or crates, not text of ours.
     pub(crate) fn is_data(&self) -> bool {
         let data = [
             "/tests/fixtures/",
@@ -99,7 +99,7 @@ impl Workspace {
     /// Reads the repository.
     ///
     /// # Errors
-    /// When cargo cannot describe the workspace or a file cannot be read.
+    /// If cargo cannot describe the workspace, or a file cannot be read.
     pub(crate) fn load() -> Result<Self> {
         let packages = Metadata::load(MetadataScope::Workspace)?.packages;
         let root = shell::workspace_root();
@@ -114,7 +114,7 @@ impl Workspace {
         };
         for path in paths {
             let full = root.join(&path);
-            // git lists what was deleted but not yet committed, and symbolic links.
+            // git also lists deleted files that are not committed yet, and symbolic links.
             if full.is_file() {
                 let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
                 workspace.files.push(WorkspaceFile::new(&path, bytes));
@@ -124,7 +124,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// A workspace of these files, for tests of checks.
+    /// Creates a workspace of these files, for tests of checks.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let files = files
@@ -138,7 +138,7 @@ impl Workspace {
         workspace
     }
 
-    /// Rust files with their source, outside test data.
+    /// Returns Rust files with their tokens, without test data.
     pub(crate) fn rust_files(&self) -> impl Iterator<Item = (&WorkspaceFile, &LexedSource)> {
         self.files
             .iter()
@@ -146,13 +146,13 @@ impl Workspace {
             .filter_map(|file| Some((file, file.source.as_ref()?)))
     }
 
-    /// Rust files under some crate's `src` that are not only for tests.
+    /// Returns Rust files under a crate's `src` that are not only for tests.
     pub(crate) fn shipped_files(&self) -> impl Iterator<Item = (&WorkspaceFile, &LexedSource)> {
         self.rust_files()
             .filter(|(file, source)| file.path_in_src().is_some() && !source.is_test_only)
     }
 
-    /// The text of the file at this path.
+    /// Returns the text of the file at this path.
     pub(crate) fn file_text(&self, path: &str) -> Option<&str> {
         self.files
             .iter()
@@ -161,14 +161,14 @@ impl Workspace {
             .as_deref()
     }
 
-    /// Files that a `#[cfg(test)] mod name;` declares are tests, and so is what stands below them.
+    /// Marks files declared by `#[cfg(test)] mod name;` as tests, with everything below them.
     fn mark_test_only(&mut self) {
         let mut marked: Vec<String> = Vec::new();
         for (file, source) in self
             .rust_files()
             .filter(|(file, _)| file.path_in_src().is_some())
         {
-            // The name is relative to where the children of the declaring file are.
+            // The name is relative to the directory of the declaring file's children.
             let below = directory_of_children(&file.path);
             marked.extend(
                 source
@@ -190,7 +190,7 @@ impl Workspace {
     }
 }
 
-/// Where the files of a module's children are: `src` for `src/lib.rs`, `src/a` for `src/a.rs` and `src/a/mod.rs`.
+/// Returns the directory of a module's children: `src` for `src/lib.rs`, `src/a` for `src/a.rs` and `src/a/mod.rs`.
 pub(crate) fn directory_of_children(path: &str) -> String {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let (directory, name) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -200,9 +200,9 @@ pub(crate) fn directory_of_children(path: &str) -> String {
     }
 }
 
-/// Tracked and new files, without the ignored; `None` outside a git checkout.
+/// Lists tracked and new files, without ignored ones; `None` outside a git checkout.
 fn list_git_files(root: &Path) -> Option<Vec<String>> {
-    // Files that are not committed yet are checked too, before they are.
+    // New files too, so that they are checked before they are committed.
     let output = Command::new("git")
         .args([
             "ls-files",
@@ -224,7 +224,7 @@ fn list_git_files(root: &Path) -> Option<Vec<String>> {
     (!paths.is_empty()).then_some(paths)
 }
 
-/// The same for an unpacked archive: everything but build output.
+/// The same for an unpacked archive: everything except build output.
 fn walk_files(root: &Path, directory: &Path) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     let entries =

@@ -1,7 +1,7 @@
-//! Names are the field's words, and few things share one: what lists of functions, types and files show.
+//! Checks on names across lists of functions, types and files: verbs, shared names, repeated file names.
 //!
-//! Functions that do something are verbs. A participle (`kept`, `said`) that can fail or waits names a value where it
-//! should name an action. Not here: names that are wrong wherever they stand (`names`).
+//! Functions that do something have verbs as names. A fallible or async function named by a participle (`kept`, `said`)
+//! sounds like a value instead of an action. Not here: names that are wrong anywhere (`names`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
 use crate::tidy::surface::public_items::{bracket_len, inherent_type};
 
-/// Participles and riddles that no function may be called which returns `Result` or is `async`.
+/// Words that must not be the name of a function that returns `Result` or is `async`.
 const AVOIDED_NAMES: &[&str] = &[
     "again",
     "ago",
@@ -73,18 +73,18 @@ const AVOIDED_NAMES: &[&str] = &[
 ];
 /// Verbs that end like participles.
 const VERBS_IN_ED: &[&str] = &["embed", "exceed", "feed", "need", "seed", "shed", "speed"];
-/// More types than this of one name make the name a shared one.
+/// Number of types of one name above which the name counts as shared.
 const TYPES_OF_ONE_NAME: usize = 3;
-/// Share of functions with a one-word name, without those whose name is given: constructors and methods of foreign traits.
+/// Maximum share of functions with a one-word name, not counting constructors and methods of foreign traits.
 const ONE_WORD_PERCENT: usize = 45;
-/// In a crate with fewer functions the share says nothing.
+/// Number of functions below which a crate's share is not checked.
 const FUNCTIONS_FOR_A_SHARE: usize = 20;
 const TEST_NAME_LENGTH: usize = 60;
-/// Stems of files that one crate has once at most; `words` and `document` only where documents are the subject.
+/// File names that a crate may have at most once; `words` and `document` only in crates about documents.
 const STEMS_TO_USE_ONCE: &[&str] = &["words", "document", "entry", "call", "ledger", "history"];
 const CRATE_OF_DOCUMENTS: &str = "crates/api";
 
-/// Checks names of functions, types and files against one another.
+/// Checks names of functions, types and files.
 pub(crate) fn check_name_counts(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = function_names(workspace);
     findings.extend(shared_type_names(workspace));
@@ -115,7 +115,7 @@ pub(crate) fn check_format_names(workspace: &Workspace) -> Vec<Finding> {
             ));
         }
     }
-    // Without the file the excuse cannot be judged: a workspace of samples has none of them.
+    // Without the file the exemption cannot be checked: workspaces in tests have none of these files.
     let stale = unused
         .into_iter()
         .filter(|path| workspace.file_text(path).is_some());
@@ -126,7 +126,7 @@ pub(crate) fn check_format_names(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// The first line of code on which a provider's format is named.
+/// Returns the first line of code on which a provider's format is named.
 fn format_name_line(code: &[Token]) -> Option<usize> {
     let mut windows = code.windows(4);
     windows.find_map(|window| match window {
@@ -138,13 +138,13 @@ fn format_name_line(code: &[Token]) -> Option<usize> {
     })
 }
 
-/// Any variant but those that are no provider's; constants are no variants.
+/// Whether a variant names a provider; constants are not variants.
 fn is_provider(name: &str) -> bool {
     let is_variant = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
     is_variant && !["Ui", "Items"].contains(&name)
 }
 
-/// Fallible participles, and crates in which most functions have a name of one word.
+/// Reports fallible participles, and crates in which most functions have a one-word name.
 fn function_names(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -155,7 +155,7 @@ fn function_names(workspace: &Workspace) -> Vec<Finding> {
         let of_traits = trait_implementations(&source.code);
         for (at, window) in source.code.windows(2).enumerate() {
             let [keyword, name] = window else { continue };
-            // The type `fn(A) -> B` has no name behind the word.
+            // The type `fn(A) -> B` has no name after `fn`.
             if keyword.text != "fn" || !is_name(&name.text) {
                 continue;
             }
@@ -192,12 +192,12 @@ fn function_names(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// The bodies of `impl Trait for Type`, as places among the tokens.
+/// Returns the token ranges of the bodies of `impl Trait for Type`.
 fn trait_implementations(code: &[Token]) -> Vec<Range<usize>> {
     let mut bodies = Vec::new();
     for (at, token) in code.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| code.get(before));
-        // Elsewhere the word begins a type: `f: impl Fn()`.
+        // Elsewhere the word starts a type: `f: impl Fn()`.
         let begins_item = before
             .is_none_or(|token| matches!(token.text.as_str(), "}" | "{" | ";" | "]" | "unsafe"));
         if token.text != "impl" || !begins_item {
@@ -221,7 +221,7 @@ fn is_avoided(name: &str) -> bool {
     is_participle || AVOIDED_NAMES.contains(&name)
 }
 
-/// Whether the signature that begins here names `Result` in its return type.
+/// Whether the signature that starts here has `Result` in its return type.
 fn returns_result(tokens: &[Token]) -> bool {
     let mut depth = 0usize;
     let mut is_return_type = false;
@@ -230,7 +230,7 @@ fn returns_result(tokens: &[Token]) -> bool {
             "(" | "[" => depth += 1,
             ")" | "]" => depth = depth.saturating_sub(1),
             "{" | ";" if depth == 0 => return false,
-            // `->` comes as two tokens; inside brackets it belongs to `Fn(A) -> B`.
+            // `->` is two tokens; inside brackets it belongs to `Fn(A) -> B`.
             ">" if depth == 0 => {
                 let before = at.checked_sub(1).and_then(|before| tokens.get(before));
                 is_return_type |= before.is_some_and(|token| token.text == "-");
@@ -242,7 +242,7 @@ fn returns_result(tokens: &[Token]) -> bool {
     false
 }
 
-/// Names that more than three types have, where there are too many such names.
+/// Reports names that more than three types share, if there are too many such names.
 fn shared_type_names(workspace: &Workspace) -> Vec<Finding> {
     let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (file, source) in workspace.shipped_files() {
@@ -250,7 +250,7 @@ fn shared_type_names(workspace: &Workspace) -> Vec<Finding> {
         for window in source.code.windows(2) {
             let [keyword, name] = window else { continue };
             match keyword.text.as_str() {
-                // Types inside functions and modules are local and may be called what they like.
+                // Types inside functions and modules are local and may have any name.
                 "{" => depth += 1,
                 "}" => depth = depth.saturating_sub(1),
                 "struct" | "enum" | "union" | "trait" | "type"
@@ -299,7 +299,7 @@ fn repeated_stems(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Names of functions marked `#[test]` or `#[tokio::test]`.
+/// Returns names of functions marked `#[test]` or `#[tokio::test]`.
 fn long_test_names(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in workspace.rust_files() {

@@ -1,4 +1,4 @@
-//! Names say what is inside. `utils` says nothing, and neither does a type called `Manager`.
+//! Names describe the content: not `utils`, and no type called `Manager`.
 
 use crate::tidy::files::source::{LexedSource, Token};
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
@@ -7,7 +7,7 @@ use crate::tidy::finding::Finding;
 const EMPTY_MODULE_NAMES: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "stuff",
 ];
-/// Words for a type by themselves: too wide, or taken by the language.
+/// Words that must not be the whole name of a type: too general, or used by the language.
 const EMPTY_TYPE_NAMES: &[&str] = &["Context", "Thread"];
 const EMPTY_TYPE_SUFFIXES: &[&str] = &["Manager", "Helper", "Helpers", "Util", "Utils"];
 

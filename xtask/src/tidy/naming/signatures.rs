@@ -1,11 +1,12 @@
-//! Public functions take no `bool`: `open(path, true)` does not say what is true. An enum or an options struct does.
+//! Public functions take no `bool`, because `open(path, true)` does not show what is true. Use an enum or an options
+//! struct.
 
 use crate::tidy::files::paths::is_name;
 use crate::tidy::files::source::Token;
 use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
 
-/// Checks every `pub fn` outside tests, programs and this one excepted: nobody calls those.
+/// Checks every `pub fn` except in tests, programs and this crate, which have no callers elsewhere.
 pub(crate) fn check_signatures(workspace: &Workspace) -> Vec<Finding> {
     let libraries = workspace.shipped_files().filter(|(file, _)| {
         file.path.starts_with("crates/") && file.crate_directory() != Some("crates/cli")
@@ -24,7 +25,7 @@ pub(crate) fn check_signatures(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// The function's and the parameter's name, if these tokens begin a public function with such a parameter.
+/// Returns the function's and the parameter's name, if these tokens start a public function with such a parameter.
 fn find_bool_parameter(tokens: &[Token]) -> Option<(&Token, &Token)> {
     let (first, rest) = tokens.split_first()?;
     if first.text != "pub" {
@@ -62,7 +63,7 @@ fn find_bool_parameter(tokens: &[Token]) -> Option<(&Token, &Token)> {
     None
 }
 
-/// Where the list of parameters begins: the first `(` that is not inside `<…>`.
+/// Returns where the parameter list starts: the first `(` that is not inside `<…>`.
 fn parameters_start(tokens: &[Token]) -> Option<usize> {
     let mut angles = 0usize;
     let mut before = "";

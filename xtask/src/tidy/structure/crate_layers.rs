@@ -1,13 +1,13 @@
-//! The crates of the workspace: the layer of each, and which crates it may depend on. The only place where this is
-//! written as data; `ARCHITECTURE.md` shows the same picture to people.
+//! The crates of the workspace: the layer of each, and which crates it may depend on. This is the only machine-readable
+//! definition; `ARCHITECTURE.md` has the same table for people.
 //!
 //! `layers` and `purity` read it. The rules:
-//! * A crate depends only on crates of lower layers, and on crates of its own layer listed in its `peers`.
-//! * Where `only` is given, the crate depends on those of ours and no others, whatever their layer.
+//! * A crate depends only on crates of lower layers, and on crates of its own layer listed in `allowed_peers`.
+//! * Where `allowed_dependencies` is given, the crate depends only on those of our crates, whatever their layer.
 //! * Crates of `FOR_TESTS` are development dependencies only, of any layer.
-//! * Other development dependencies may also be of the crate's own layer, because a test may need a neighbour's
-//!   data, but not point up.
-//! * Libraries listed in `RESERVED_LIBRARIES` belong to the crates named there.
+//! * Other development dependencies may also be of the crate's own layer, because a test may need a neighbour's data,
+//!   but not of higher layers.
+//! * Libraries listed in `RESERVED_LIBRARIES` may only be used by the crates named there.
 //!
 //! Not here: the checks themselves.
 
@@ -40,7 +40,7 @@ impl CrateRule {
         }
     }
 
-    /// A storage backend knows the contract it fulfils and the vocabulary, nothing else.
+    /// A storage backend depends only on the store's contract and the vocabulary.
     const fn backend(package: &'static str) -> Self {
         Self {
             allowed_dependencies: Some(&["contexture-ir", "contexture-store"]),
@@ -56,13 +56,14 @@ pub(crate) const FOR_TESTS: &[&str] = &[
     "contexture-upstream-testkit",
 ];
 
-/// The crate that only passes on what others define, but for one file.
+/// The façade, which re-exports other crates, except for one file.
 pub(crate) const FACADE: &str = "crates/contexture";
 
-/// The file of the façade that holds code: backends are chosen there, because only the façade knows all of them.
+/// The file of the façade that contains code: backends are chosen there, because only the façade depends on all of
+/// them.
 pub(crate) const FACADE_CODE: &str = "open.rs";
 
-/// Every crate there is or will be. A package of the workspace that is missing here is a finding.
+/// Every crate of the workspace. A package that is missing here is a finding.
 pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
         allowed_dependencies: Some(&[]),
@@ -137,14 +138,14 @@ pub(crate) fn find_crate_rule(package: &str) -> Option<&'static CrateRule> {
     CRATE_RULES.iter().find(|rule| rule.package == package)
 }
 
-/// Libraries that only some crates may depend on, and why. Tests may use them anywhere.
+/// Libraries that only some crates may depend on, with the reason. Tests may use them anywhere.
 pub(crate) struct ReservedLibraries {
     pub(crate) libraries: &'static [&'static str],
     pub(crate) crates: &'static [&'static str],
     pub(crate) why: &'static str,
 }
 
-/// Who alone knows SQL, HTTP and terminals.
+/// Crates that alone may depend on libraries for SQL, HTTP and terminals.
 pub(crate) const RESERVED_LIBRARIES: &[ReservedLibraries] = &[
     ReservedLibraries {
         libraries: &["rusqlite", "libsqlite3-sys", "sqlx"],
@@ -205,7 +206,7 @@ pub(crate) const RESERVED_LIBRARIES: &[ReservedLibraries] = &[
     },
 ];
 
-/// Libraries a pure crate may not depend on, and why.
+/// Libraries that a pure crate may not depend on, with the reason.
 pub(crate) const IMPURE_LIBRARIES: &[(&str, &str)] = &[
     ("tokio", "is a runtime"),
     ("tokio-util", "is a runtime"),

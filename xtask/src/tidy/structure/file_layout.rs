@@ -1,6 +1,6 @@
-//! Files are neither crumbs nor crowds: few are tiny, and no folder holds so many that none can be found.
+//! Few source files are tiny, and no folder has too many files.
 //!
-//! `mod.rs`, `lib.rs` and `main.rs` are as short as they are; tests are not counted.
+//! `mod.rs`, `lib.rs` and `main.rs` may be of any size; tests are not counted.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use crate::tidy::exempt::{CROWDED_FOLDERS, SMALL_FILES};
 use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
 
-/// A source file of fewer lines belongs to the module that owns its concept.
+/// A smaller source file belongs into the module that owns its concept.
 const SMALL_FILE_LINES: usize = 40;
-/// So many small files the workspace may have without a reason.
+/// Number of small files that the workspace may have without a reason.
 const UNEXPLAINED_SMALL_FILES: usize = 20;
 const FILES_IN_FOLDER: usize = 20;
 
@@ -21,7 +21,7 @@ pub(crate) fn check_file_layout(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Every small file without a reason, where there are too many of them.
+/// Reports every small file without a reason, if there are too many of them.
 fn small_files(workspace: &Workspace) -> Vec<Finding> {
     let small: Vec<Finding> = workspace
         .shipped_files()

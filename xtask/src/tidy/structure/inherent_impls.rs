@@ -1,24 +1,24 @@
-//! The public handles of the workspace have their methods in one place.
+//! The methods of the workspace's public handles are in one place each.
 //!
-//! A handle whose `impl` blocks stand everywhere makes every module depend on every other by method calls, which no
-//! path shows. Work is done by free functions of the module that owns the rule; the handle only delegates.
+//! A handle with `impl` blocks in every module makes all modules depend on each other by method calls, which no path
+//! shows. Work is done by free functions of the module that owns the rule; the handle only delegates.
 
 use crate::tidy::exempt::HANDLES;
 use crate::tidy::files::source::Token;
 use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
 
-/// A type whose inherent `impl` blocks may stand only in some files.
+/// A type whose inherent `impl` blocks may occur only in some files.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) name: &'static str,
-    /// The crate that defines it; types of the same name elsewhere are others.
+    /// The crate that defines it; types of the same name in other crates are different types.
     pub(crate) crate_directory: &'static str,
-    /// Beginnings of paths below `src`.
+    /// Prefixes of paths below `src`.
     pub(crate) allowed: &'static [&'static str],
 }
 
-/// Checks where `impl Handle { … }` stands; trait implementations may be anywhere.
+/// Checks where `impl Handle { … }` occurs; trait implementations may be anywhere.
 pub(crate) fn check_inherent_impls(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in workspace.shipped_files() {
@@ -43,7 +43,7 @@ pub(crate) fn check_inherent_impls(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// `impl Name {`; the handles have no parameters.
+/// Whether the tokens are `impl Name {`; handles have no type parameters.
 fn is_inherent_impl(window: &[Token], name: &str) -> bool {
     matches!(window, [keyword, named, open]
         if keyword.text == "impl" && named.text == name && open.text == "{")

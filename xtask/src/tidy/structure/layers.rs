@@ -1,13 +1,13 @@
-//! Arrows between crates point down only, and reserved libraries stay in their rooms.
+//! Crates depend only on lower layers, and reserved libraries only occur in their crates.
 //!
-//! The table is in `crate_layers`. Not here: what the code inside a crate may mention (`purity`).
+//! The table is in `crate_layers`. Not here: what the code inside a crate may use (`purity`).
 
 use crate::metadata::{Dependency, Package};
 use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
 use crate::tidy::structure::crate_layers::{self, CrateRule, FOR_TESTS, RESERVED_LIBRARIES};
 
-/// Checks every dependency of every package of ours.
+/// Checks every dependency of every package of the workspace.
 pub(crate) fn check_layers(workspace: &Workspace) -> Vec<Finding> {
     let ours: Vec<&str> = workspace
         .packages
@@ -57,16 +57,16 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with depending on another crate of ours, and what to do.
+/// Returns what is wrong with a dependency on another crate of the workspace, and the remedy.
 fn check_internal_dependency(
     room: &CrateRule,
     dependency: &Dependency,
 ) -> Option<(String, String)> {
-    // A crate that has no room is reported where it stands.
+    // A crate without a rule is reported elsewhere.
     let to = crate_layers::find_crate_rule(&dependency.name)?;
     let what = |why: &str| format!("`{}` depends on `{}`, {why}", room.package, to.package);
     let for_tests = FOR_TESTS.contains(&to.package);
-    // Tests may use their own floor: a development dependency makes no cycle between libraries.
+    // Tests may depend on their own layer: a development dependency makes no cycle between libraries.
     if dependency.kind.as_deref() == Some("dev") {
         let allowed = to.layer <= room.layer || for_tests;
         return (!allowed).then(|| {
@@ -76,7 +76,7 @@ fn check_internal_dependency(
             )
         });
     }
-    // One crate for tests may build on another.
+    // A crate for tests may depend on another one.
     if for_tests && !FOR_TESTS.contains(&room.package) {
         return Some((
             what("which is for tests"),
@@ -102,7 +102,7 @@ fn check_internal_dependency(
     })
 }
 
-/// What is wrong with depending on a library, and what to do.
+/// Returns what is wrong with a dependency on a library, and the remedy.
 fn check_reserved_library(room: &CrateRule, dependency: &Dependency) -> Option<(String, String)> {
     if dependency.kind.as_deref() == Some("dev") {
         return None;
@@ -152,7 +152,7 @@ mod tests {
             packages: vec![package(from, &[(to, kind)]), package(to, &[])],
             ..Workspace::default()
         });
-        // The other package may be a library, which has no room; that is not asked here.
+        // The other package may be a library without a rule, which is not checked here.
         findings
             .iter()
             .filter(|finding| !finding.what.ends_with("has no room"))

@@ -1,9 +1,9 @@
-//! The top-level modules of a crate form a graph without cycles: a module knows only modules below it.
+//! The dependencies between the top-level modules of a crate have no cycles.
 //!
 //! A module is a folder or a file directly under `src`; `lib.rs`, `main.rs` and `bin/` are the crate's root and no
-//! module. An edge leads from the module that writes a path to the module the path begins with: `crate::x::…`,
+//! module. An edge leads from the module that contains a path to the module the path begins with: `crate::x::…`,
 //! `super::x::…` where `super` reaches the root, and names that the root re-exports from `x`. Files inside one module
-//! may know each other, and tests may know everything.
+//! may depend on each other, and tests on everything.
 //!
 //! Paths are read from tokens, without the compiler. Not here: calls of methods whose `impl` block is in another
 //! module; `inherent_impls` forbids those blocks for the types that had them.
@@ -15,17 +15,17 @@ use crate::tidy::files::source::LexedSource;
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 
-/// Where one module names another: the first path that does.
+/// The first path by which one module depends on another.
 struct Evidence {
     path: String,
     line: usize,
     symbol: String,
 }
 
-/// The edges of a crate's modules, with the first evidence of each.
+/// Edges between a crate's modules, with the first evidence of each.
 type ModuleGraph<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Evidence>>;
 
-/// Reports every group of modules that need one another, one finding an edge.
+/// Reports every group of modules that depend on one another, with one finding per edge.
 pub(crate) fn check_module_cycles(workspace: &Workspace) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<(&WorkspaceFile, &LexedSource)>> = BTreeMap::new();
     for (file, source) in workspace.shipped_files() {
@@ -39,7 +39,7 @@ pub(crate) fn check_module_cycles(workspace: &Workspace) -> Vec<Finding> {
         .collect()
 }
 
-/// The top-level module of a path below `src`; nothing for the root and for programs of their own.
+/// Returns the top-level module of a path below `src`; `None` for the root and for separate programs.
 fn top_level_module(path_in_src: &str) -> Option<&str> {
     let (first, is_folder) = match path_in_src.split_once('/') {
         Some((folder, _)) => (folder, true),
@@ -50,7 +50,7 @@ fn top_level_module(path_in_src: &str) -> Option<&str> {
     (!is_root && first != "bin").then_some(first)
 }
 
-/// How many `super` lead from the file's own module to the crate's root.
+/// Returns how many `super` lead from the file's own module to the crate's root.
 fn depth_below_root(path_in_src: &str) -> usize {
     let folders = path_in_src.matches('/').count();
     folders + usize::from(!path_in_src.ends_with("/mod.rs"))
@@ -84,8 +84,7 @@ fn module_graph<'a>(files: &[(&'a WorkspaceFile, &LexedSource)]) -> ModuleGraph<
                     .entry(from)
                     .or_default()
                     .entry(to)
-                    // The first place is enough: whoever breaks the edge finds the others by
-                    // compiling.
+                    // The first occurrence is enough: whoever removes the edge finds the others by compiling.
                     .or_insert_with(|| Evidence {
                         path: file.path.clone(),
                         line: mention.line,
@@ -97,7 +96,7 @@ fn module_graph<'a>(files: &[(&'a WorkspaceFile, &LexedSource)]) -> ModuleGraph<
     graph
 }
 
-/// The segment that a path names directly under the crate's root, if it begins there.
+/// Returns the segment that a path names directly under the crate's root, if it begins there.
 fn name_at_root(mention: &Mention, depth: usize) -> Option<&str> {
     let is_super = |segment: &&String| *segment == "super";
     let skipped = match mention.segments.first()?.as_str() {
@@ -112,7 +111,7 @@ fn name_at_root(mention: &Mention, depth: usize) -> Option<&str> {
     mention.segments.get(skipped).map(String::as_str)
 }
 
-/// The names that `lib.rs` or `main.rs` imports from its own modules, with the module each comes from.
+/// Returns the names that `lib.rs` or `main.rs` imports from its own modules, with the module of each.
 fn root_reexports<'a>(
     files: &[(&'a WorkspaceFile, &LexedSource)],
     modules: &BTreeSet<&'a str>,
@@ -134,9 +133,9 @@ fn root_reexports<'a>(
     names
 }
 
-/// One finding for each edge inside a group of modules that reach one another.
+/// Returns one finding for each edge inside a group of modules that reach one another.
 fn cycle_findings(graph: &ModuleGraph<'_>) -> Vec<Finding> {
-    // A few dozen modules a crate: all that is reachable, for each, costs nothing.
+    // A crate has a few dozen modules, so computing reachability for each is cheap.
     let reachable: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
         .map(|module| (*module, reachable_modules(graph, module)))
@@ -167,13 +166,13 @@ fn cycle_findings(graph: &ModuleGraph<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Every module that `start` needs, directly or not; itself only where a cycle leads back.
+/// Returns every module that `start` depends on, directly or not; `start` itself only if there is a cycle.
 fn reachable_modules<'a>(graph: &ModuleGraph<'a>, start: &str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut waiting: Vec<&str> = vec![start];
     while let Some(module) = waiting.pop() {
         for target in graph.get(module).into_iter().flat_map(BTreeMap::keys) {
-            // Each module is expanded once, so cycles end.
+            // Each module is expanded once, so cycles terminate.
             if found.insert(*target) {
                 waiting.push(target);
             }

@@ -1,7 +1,7 @@
-//! Every file says what it is for, and `lib.rs` is a table of contents.
+//! Every file documents its purpose, and `lib.rs` is a table of contents.
 //!
-//! A `lib.rs` holds docs, attributes, `mod` and explicit `use`: no logic, no glob exports. The façade crate is only
-//! that, in all its files but `open.rs`.
+//! A `lib.rs` contains docs, attributes, `mod` and explicit `use`: no logic, no glob exports. The same applies to all
+//! files of the façade crate except `open.rs`.
 
 use crate::tidy::files::paths::{self, MentionKind};
 use crate::tidy::files::source::{LexedSource, Token};
@@ -9,7 +9,7 @@ use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 use crate::tidy::structure::crate_layers::{FACADE, FACADE_CODE};
 
-/// Words that define something.
+/// Keywords that define something.
 const DEFINITIONS: &[&str] = &[
     "fn",
     "impl",
@@ -23,7 +23,7 @@ const DEFINITIONS: &[&str] = &[
     "macro_rules",
 ];
 
-/// Checks module docs of all source files, and the shape of the tables of contents.
+/// Checks module docs of all source files, and the content of the tables of contents.
 pub(crate) fn check_modules(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in workspace

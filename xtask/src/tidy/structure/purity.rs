@@ -1,9 +1,9 @@
-//! The pure crates do no I/O and see no clock, randomness, environment, thread or async runtime.
+//! The pure crates do no I/O and use no clock, randomness, environment, thread or async runtime.
 //!
-//! This is the quick net: it reads names, so a comment or a test is never a finding, and code that does not compile
-//! yet is still read. The fine net is clippy, which resolves types: the root `clippy.toml` lists the same things as
-//! disallowed, and every pure crate switches those lints on by the line in `OPT_IN`, whose presence is checked here.
-//! Neither sees what a dependency does inside; `crate_layers::IMPURE_LIBRARIES` lists the dependencies that are out of the question.
+//! This is the fast check: it matches names, so a comment or a test is never a finding, and code that does not compile
+//! yet is still checked. The precise check is clippy, which resolves types: the root `clippy.toml` lists the same
+//! things as disallowed, and every pure crate enables those lints by the line in `OPT_IN`, whose presence is checked
+//! here. Neither sees what a dependency does inside; `crate_layers::IMPURE_LIBRARIES` lists forbidden dependencies.
 
 use crate::metadata::Package;
 use crate::tidy::files::paths::{self, Mention, MentionKind};
@@ -12,11 +12,11 @@ use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 use crate::tidy::structure::crate_layers::{self, IMPURE_LIBRARIES};
 
-/// What a pure crate's `lib.rs` must say, for clippy.
+/// The line that a pure crate's `lib.rs` must contain, for clippy.
 pub(crate) const OPT_IN: &str =
     "#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]";
 
-/// Paths nobody pure may name; what stands below them is meant too.
+/// Paths that no pure crate may use, including everything below them.
 const FORBIDDEN_PATHS: &[(&str, &str)] = &[
     ("std::fs", "take the bytes as a parameter"),
     ("std::net", "take the bytes as a parameter"),
@@ -37,7 +37,7 @@ const FORBIDDEN_PATHS: &[(&str, &str)] = &[
     ("rand", "take ids and seeds as parameters"),
 ];
 
-/// Single words that are wrong wherever they stand, so that an import under another path does not hide them.
+/// Single words that are forbidden anywhere, so that an import under another path does not hide them.
 const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     ("async", "leave async to the engine"),
     ("await", "leave async to the engine"),
@@ -153,7 +153,7 @@ fn find_forbidden_path(mention: &Mention) -> Option<(&'static str, &'static str)
 }
 
 fn check_lint_opt_in(file: &WorkspaceFile) -> Option<Finding> {
-    // rustfmt may break the line.
+    // The line may be broken by rustfmt.
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
     let text = squeezed(file.text.as_deref().unwrap_or_default());
     (!text.contains(&squeezed(OPT_IN))).then(|| {
@@ -173,7 +173,7 @@ mod tests {
     use crate::metadata::Dependency;
     use crate::shell;
 
-    /// The names found in one file of a pure crate.
+    /// Returns the names found in one file of a pure crate.
     fn found(code: &str) -> Vec<String> {
         let workspace = Workspace::of(&[("crates/ir/src/a.rs", code)]);
         check_purity(&workspace)
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(check(&format!("//! Docs.\n{OPT_IN}\nmod a;")), 0);
     }
 
-    /// Compiles a file with clippy under the workspace's `clippy.toml`; its messages, or nothing without clippy.
+    /// Compiles a file with clippy under the workspace's `clippy.toml`; returns its messages, or `None` without clippy.
     fn clippy(code: &str) -> Option<String> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("sample.rs");
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn clippy_bites_crates_that_opt_in_and_no_others() {
-        // Hidden from a reader of names: another name for the module, a glob for the type.
+        // Not found by names alone: an alias of the module, a glob import of the type.
         let code = "use std::{collections::*, fs as disk, time as clock};\n\
                     /// Impure.\npub fn f() -> HashMap<u8, u8> {\n\
                     let _ = (disk::read(\"a\"), clock::Instant::now());\nHashMap::new()\n}";

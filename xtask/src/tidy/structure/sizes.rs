@@ -1,4 +1,4 @@
-//! Files and functions stay small enough to be read in one sitting, the repository small enough to be cloned.
+//! Files and functions are small enough to be read at once, the repository small enough to be cloned.
 //!
 //! Tests are not counted: neither `#[cfg(test)]` items nor files under `tests/`.
 
@@ -10,18 +10,18 @@ use crate::tidy::files::source::Token;
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 
-/// Over this a file is worth a second look; `cargo xtask tidy` lists it.
+/// Above this a file should be reviewed; `cargo xtask tidy` lists it.
 const SOFT_LINES: usize = 500;
 const HARD_LINES: usize = 800;
 const FUNCTION_LINES: usize = 100;
-/// Over this a function counts as long; only a small share of a crate's functions may be.
+/// Above this a function counts as long; only a small share of a crate's functions may be.
 const LONG_FUNCTION_LINES: usize = 40;
 const LONG_FUNCTION_PERCENT: usize = 5;
-/// In a crate with fewer functions the share says nothing.
+/// Number of functions below which a crate's share is not checked.
 const FUNCTIONS_FOR_A_SHARE: usize = 20;
 const FILE_BYTES: u64 = 1 << 20;
 
-/// The excuses that apply; a parameter so that tests bring their own.
+/// The exemptions in force; a parameter so that tests can pass their own.
 #[derive(Debug, Clone, Copy)]
 struct SizeExemptions {
     files: &'static [Exemption],
@@ -45,19 +45,19 @@ pub(crate) fn check_function_sizes(workspace: &Workspace) -> Vec<Finding> {
     check_functions(workspace, EXEMPTIONS)
 }
 
-fn check_files(workspace: &Workspace, excuses: SizeExemptions) -> Vec<Finding> {
-    let mut findings = apply_exemptions(long_files(workspace), excuses.files);
-    findings.extend(apply_exemptions(big_files(workspace), excuses.big));
+fn check_files(workspace: &Workspace, exemptions: SizeExemptions) -> Vec<Finding> {
+    let mut findings = apply_exemptions(long_files(workspace), exemptions.files);
+    findings.extend(apply_exemptions(big_files(workspace), exemptions.big));
     findings
 }
 
-fn check_functions(workspace: &Workspace, excuses: SizeExemptions) -> Vec<Finding> {
-    let mut findings = apply_exemptions(long_functions(workspace), excuses.functions);
+fn check_functions(workspace: &Workspace, exemptions: SizeExemptions) -> Vec<Finding> {
+    let mut findings = apply_exemptions(long_functions(workspace), exemptions.functions);
     findings.extend(crates_of_long_functions(workspace));
     findings
 }
 
-/// Crates in which more than the allowed share of the functions is long.
+/// Reports crates with more than the allowed share of long functions.
 fn crates_of_long_functions(workspace: &Workspace) -> Vec<Finding> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (file, source) in workspace.shipped_files() {
@@ -85,7 +85,7 @@ fn crates_of_long_functions(workspace: &Workspace) -> Vec<Finding> {
         .collect()
 }
 
-/// Files over the soft limit, longest first: worth splitting, not wrong.
+/// Returns files over the soft limit, longest first: worth splitting, but allowed.
 pub(crate) fn files_over_soft_limit(workspace: &Workspace) -> Vec<(usize, &str)> {
     let mut files: Vec<(usize, &str)> = files_with_line_count(workspace)
         .map(|(file, lines)| (lines, file.path.as_str()))
@@ -95,7 +95,7 @@ pub(crate) fn files_over_soft_limit(workspace: &Workspace) -> Vec<(usize, &str)>
     files
 }
 
-/// Rust files with their lines outside tests.
+/// Returns Rust files with the number of their lines outside tests.
 fn files_with_line_count(workspace: &Workspace) -> impl Iterator<Item = (&WorkspaceFile, usize)> {
     let code = workspace.rust_files().filter(|(file, source)| {
         !source.is_test_only && !file.path.contains("/tests/") && file.name() != "tests.rs"
@@ -103,7 +103,7 @@ fn files_with_line_count(workspace: &Workspace) -> impl Iterator<Item = (&Worksp
     code.map(|(file, source)| (file, source.lines))
 }
 
-/// Findings, each with the name under which it may be excused.
+/// Findings, each with the name under which it may be exempted.
 type NamedFindings = Vec<(String, Finding)>;
 
 fn long_files(workspace: &Workspace) -> NamedFindings {
@@ -140,7 +140,7 @@ struct FunctionSize {
     lines: usize,
 }
 
-/// Every `fn name … { … }`, with its lines from `fn` to the closing brace.
+/// Returns every `fn name … { … }`, with its number of lines from `fn` to the closing brace.
 fn function_sizes(code: &[Token]) -> Vec<FunctionSize> {
     let mut found = Vec::new();
     for (at, window) in code.windows(2).enumerate() {
@@ -161,7 +161,7 @@ fn function_sizes(code: &[Token]) -> Vec<FunctionSize> {
     found
 }
 
-/// The line of the brace that closes the body; nothing for a declaration that ends with `;`.
+/// Returns the line of the brace that closes the body; `None` for a declaration that ends with `;`.
 fn last_line_of_body(tokens: &[Token]) -> Option<usize> {
     let mut depth = 0usize;
     for token in tokens {
@@ -197,11 +197,11 @@ fn big_files(workspace: &Workspace) -> NamedFindings {
     .collect()
 }
 
-/// Leaves out what is excused; adds excuses that nothing needs.
-fn apply_exemptions(named: NamedFindings, excuses: &[Exemption]) -> Vec<Finding> {
-    let stale = excuses
+/// Removes exempted findings, and reports unused exemptions.
+fn apply_exemptions(named: NamedFindings, exemptions: &[Exemption]) -> Vec<Finding> {
+    let stale = exemptions
         .iter()
-        // An excuse that is no longer needed would hide the next offence.
+        // An exemption that is no longer needed would hide the next violation.
         .filter(|excuse| !named.iter().any(|(name, _)| name == excuse.what))
         .map(|excuse| {
             let what = format!(
@@ -211,7 +211,7 @@ fn apply_exemptions(named: NamedFindings, excuses: &[Exemption]) -> Vec<Finding>
             Finding::on_file("xtask/src/tidy/exempt.rs", what, "remove the entry")
         });
     let stale: Vec<Finding> = stale.collect();
-    let is_excused = |name: &str| excuses.iter().any(|excuse| excuse.what == name);
+    let is_excused = |name: &str| exemptions.iter().any(|excuse| excuse.what == name);
     let left = named
         .into_iter()
         .filter(|(name, _)| !is_excused(name))
@@ -233,10 +233,10 @@ mod tests {
         "const A: u8 = 1;\n".repeat(n)
     }
 
-    fn found(path: &str, text: &str, excuses: SizeExemptions) -> Vec<String> {
+    fn found(path: &str, text: &str, exemptions: SizeExemptions) -> Vec<String> {
         let workspace = Workspace::of(&[(path, text)]);
-        let mut findings = check_files(&workspace, excuses);
-        findings.extend(check_functions(&workspace, excuses));
+        let mut findings = check_files(&workspace, exemptions);
+        findings.extend(check_functions(&workspace, exemptions));
         findings.iter().map(ToString::to_string).collect()
     }
 

@@ -1,4 +1,4 @@
-//! `docs/api/<crate>.txt`: one line for each public item of a library, so that a change of the surface shows in a review.
+//! `docs/api/<crate>.txt`: one line per public item of a library, so that reviews show changes of the public API.
 //!
 //! The files are written by `cargo xtask api` and checked by `cargo xtask tidy`. cargo-public-api would list generated
 //! items too, but needs a nightly compiler and an installation on every build machine.
@@ -15,13 +15,13 @@ use crate::tidy::finding::Finding;
 use crate::tidy::surface::public_items::{PublicItem, list_public_items};
 
 const FOLDER: &str = "docs/api";
-/// Programs: nobody links to them.
+/// Programs, which no crate links to.
 const NOT_LISTED: &[&str] = &["crates/cli", "xtask"];
 
 /// Writes the file of each library.
 ///
 /// # Errors
-/// When the workspace cannot be read, or a file cannot be written.
+/// If the workspace cannot be read, or a file cannot be written.
 pub(crate) fn write_api_files() -> Result<()> {
     let folder = shell::workspace_root().join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {FOLDER}"))?;
@@ -33,7 +33,7 @@ pub(crate) fn write_api_files() -> Result<()> {
     Ok(())
 }
 
-/// Checks that the files are those `cargo xtask api` would write.
+/// Checks that the files are what `cargo xtask api` would write.
 pub(crate) fn check_api_files(workspace: &Workspace) -> Vec<Finding> {
     let expected = render_api_files(workspace);
     let mut findings = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn check_api_files(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Path and text of the file of each library.
+/// Returns path and text of the file of each library.
 fn render_api_files(workspace: &Workspace) -> BTreeMap<String, String> {
     let mut crates: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (file, source) in workspace.shipped_files() {
@@ -88,9 +88,9 @@ fn render_api_files(workspace: &Workspace) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Reports public items whose name no other crate, document, example or test of the workspace has, a line for each.
+/// Reports public items whose name occurs in no other crate, document, example or test of the workspace, one per line.
 ///
-/// Names are compared as words, so an item that shares its name with another is never found.
+/// Names are compared as words, so an unused item that shares its name with another is not found.
 pub(crate) fn check_unused_items(workspace: &Workspace) -> Vec<Finding> {
     let words = words_by_user(workspace);
     let is_used = |name: &str, directory: &str| {
@@ -116,11 +116,11 @@ pub(crate) fn check_unused_items(workspace: &Workspace) -> Vec<Finding> {
         let in_signatures = words_of_signatures(items);
         let traits = trait_names(items);
         for (path, item) in items {
-            // A type in a public signature is reached without being named, and so is one that a trait's implementation
-            // gives: `<Plan as Layer>::State`.
+            // A type in a public signature is used without being named elsewhere, and so is an associated type of a
+            // trait implementation: `<Plan as Layer>::State`.
             let is_reached = in_signatures.contains(item.name.as_str())
                 || associated.contains(item.name.as_str());
-            // The methods of a trait are public as the trait is.
+            // The methods of a trait are as public as the trait.
             let is_of_trait = item_owner(item).is_some_and(|owner| traits.contains(owner));
             if is_whole_item(item) && !is_reached && !is_of_trait && !is_used(&item.name, directory)
             {
@@ -133,7 +133,7 @@ pub(crate) fn check_unused_items(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// The types of `type Error = ParseError;`, wherever they stand.
+/// Returns the types of `type Error = ParseError;`, wherever they occur.
 fn associated_types(code: &[Token]) -> impl Iterator<Item = &str> {
     code.windows(5).filter_map(|window| match window {
         [word, _, equals, given, end] => {
@@ -144,28 +144,28 @@ fn associated_types(code: &[Token]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The names of the public traits among these items.
+/// Returns the names of the public traits among these items.
 fn trait_names<'i>(items: &'i [(&str, PublicItem)]) -> BTreeSet<&'i str> {
     let traits = items.iter().map(|(_, item)| item);
     let traits = traits.filter(|item| item.text.starts_with("trait "));
     traits.map(|item| item.name.as_str()).collect()
 }
 
-/// `Guard` of `fn Guard::check(&self)`.
+/// Returns `Guard` of `fn Guard::check(&self)`.
 fn item_owner(item: &PublicItem) -> Option<&str> {
     let (_, declaration) = item.text.split_once(' ')?;
     let (owner, member) = declaration.split_once("::")?;
     member.starts_with(&item.name).then_some(owner)
 }
 
-/// A field or a variant goes with its type, which is looked at by itself.
+/// Whether the item is a field or a variant, which is not checked apart from its type.
 fn is_whole_item(item: &PublicItem) -> bool {
     ["fn", "const", "static", "type", "struct", "enum", "trait"]
         .iter()
         .any(|kind| item.text.starts_with(kind))
 }
 
-/// The words of public signatures and fields, without the names that they declare.
+/// Returns the words of public signatures and fields, without the names that they declare.
 fn words_of_signatures<'i>(items: &'i [(&str, PublicItem)]) -> BTreeSet<&'i str> {
     let mut words = BTreeSet::new();
     for (_, item) in items {
@@ -179,7 +179,7 @@ fn words_of_signatures<'i>(items: &'i [(&str, PublicItem)]) -> BTreeSet<&'i str>
     words
 }
 
-/// For each word, who has it: crates by their directory, everything else by the path of the file.
+/// Returns for each word where it occurs: crates by their directory, other files by their path.
 fn words_by_user(workspace: &Workspace) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut words: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in workspace.files.iter().filter(|file| is_user(file)) {
@@ -193,7 +193,7 @@ fn words_by_user(workspace: &Workspace) -> BTreeMap<&str, BTreeSet<&str>> {
             words.entry(word).or_default().insert(user);
         }
         if is_source {
-            // Examples in documentation use an item as a stranger would.
+            // Examples in documentation use an item like an outside caller.
             for line in text.lines().map(str::trim_start) {
                 let example = line
                     .strip_prefix("/// ")

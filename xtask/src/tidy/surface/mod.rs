@@ -1,4 +1,4 @@
-//! The public items of each crate, as text files that a review can read.
+//! The public items of each crate, as text files for review.
 
 pub(crate) mod api_files;
 pub(crate) mod public_items;

@@ -1,9 +1,9 @@
-//! The tables of `docs/behaviour` say which test shows each row; the tests exist.
+//! The tables of `docs/behaviour` name the test of each row, and these tests exist.
 //!
 //! A row's last cell names tests as `` `crate::module::name` ``: a function `name` in the file of that module, in the
-//! crate's `src` or `tests`. A row without a test says `not yet` there, so that nothing passes for shown.
+//! crate's `src` or `tests`. A row without a test says `not yet`, so that it is not taken for tested.
 //!
-//! Not here: whether a test shows what its row says. That is the reader's to judge.
+//! Not here: whether a test shows what its row says, which is for the reader to judge.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(crate) fn check_behaviour_tables(workspace: &Workspace) -> Vec<Finding> {
         .collect()
 }
 
-/// Every function of every crate: the path of its file without the extension, and its name.
+/// Returns every function of every crate: the path of its file without the extension, and its name.
 fn function_paths(workspace: &Workspace) -> BTreeSet<(&str, &str)> {
     let mut functions = BTreeSet::new();
     for (file, source) in workspace.rust_files() {
@@ -56,7 +56,7 @@ fn check_rows(paper: &WorkspaceFile, functions: &BTreeSet<(&str, &str)>) -> Vec<
             in_table = false;
             continue;
         };
-        // The rows begin behind the line of dashes.
+        // The rows start after the line of dashes.
         if row.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ')) {
             in_table = true;
             continue;
@@ -67,7 +67,7 @@ fn check_rows(paper: &WorkspaceFile, functions: &BTreeSet<(&str, &str)>) -> Vec<
             continue;
         }
         let tests: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
-        // A last cell in plain words would pass for a test.
+        // A last cell of plain words could be mistaken for a test.
         if tests.is_empty() {
             findings.push(Finding::on_line(
                 &paper.path,

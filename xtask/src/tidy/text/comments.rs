@@ -1,7 +1,6 @@
-//! Code says why: enough of its lines are `//` comments.
+//! Enough of the code's lines are `//` comments.
 //!
-//! Documentation comments (`///`, `//!`) say what an item promises and are not counted. The figures are shares of the
-//! code lines, tests left out, as a reader meets them.
+//! Documentation comments (`///`, `//!`) are not counted. The shares are relative to code lines, without tests.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +8,13 @@ use crate::tidy::files::source::LexedSource;
 use crate::tidy::files::workspace::Workspace;
 use crate::tidy::finding::Finding;
 
-/// Comment lines of ten thousand code lines, in the whole workspace.
+/// Required comment lines per ten thousand code lines, in the whole workspace.
 const WORKSPACE_SHARE: usize = 300;
-/// The same in each crate.
+/// Required comment lines per ten thousand code lines, in each crate.
 const CRATE_SHARE: usize = 150;
-/// Recorded data and its loaders.
+/// Recorded data and its loaders, which are not counted.
 const NOT_COUNTED: &str = "crates/testdata";
-/// A crate of fewer code lines may have nothing to explain.
+/// Number of code lines below which a crate is not checked.
 const CODE_LINES_FOR_A_SHARE: usize = 200;
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -29,7 +28,7 @@ impl LineCounts {
         let mut counts = Self::default();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim_start();
-            // Lines of the lexer begin at 1.
+            // The lexer counts lines from 1.
             if line.is_empty() || source.is_test_line(index + 1) {
                 continue;
             }
@@ -48,7 +47,7 @@ impl LineCounts {
         self.code += other.code;
     }
 
-    /// Comment lines of ten thousand code lines.
+    /// Returns the comment lines per ten thousand code lines.
     fn share(self) -> usize {
         self.comments * 10_000 / self.code.max(1)
     }

@@ -1,12 +1,12 @@
-//! Committed text speaks about the project only: no paths of somebody's machine, no tickets a reader cannot open.
+//! Committed text is about the project only: no paths of somebody's machine, no tickets that readers cannot open.
 //!
-//! Every text file of ours is read, comments included; recorded data is not ours to edit and is left out. The words
-//! are written in two halves so that this file is not its own first finding.
+//! Every text file of ours is checked, comments included; recorded data is not ours to edit and is skipped. The words
+//! are written in two halves so that this file does not match itself.
 
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 
-/// What no text may contain, compared without case.
+/// Texts that no file may contain, ignoring case.
 const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     (concat!("/ho", "me/"), MACHINE_REMEDY),
     (concat!("/ro", "ot/"), MACHINE_REMEDY),
@@ -18,7 +18,7 @@ const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     (concat!("fa", "rm-"), WORKPLACE_REMEDY),
 ];
 
-/// What no Rust file may contain, capitals as written.
+/// Texts that no Rust file may contain; case matters.
 const UNFINISHED_MARKS: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -27,10 +27,10 @@ const UNFINISHED_MARKS: &[&str] = &[
 
 const MACHINE_REMEDY: &str = "use a path inside the repository";
 const WORKPLACE_REMEDY: &str = "say it in the project's own words";
-/// A number after these is a ticket.
+/// Words that make a following number a ticket.
 const TICKET_WORDS: &[&str] = &["issue", "ticket"];
 
-/// Checks all text files that are ours.
+/// Checks all text files except recorded data.
 pub(crate) fn check_committed_text(workspace: &Workspace) -> Vec<Finding> {
     workspace
         .files
@@ -43,7 +43,7 @@ pub(crate) fn check_committed_text(workspace: &Workspace) -> Vec<Finding> {
 fn check_file(file: &WorkspaceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
-        // Paths of other systems are written in other cases.
+        // Paths of other systems are written in different cases.
         let lower = line.to_lowercase();
         let forbidden = FORBIDDEN_WORDS
             .iter()
@@ -72,7 +72,7 @@ fn check_file(file: &WorkspaceFile) -> Vec<Finding> {
     findings
 }
 
-/// The word occurs, and not as the tail of a longer word or of a URL's path.
+/// Whether the word occurs, and not as the end of a longer word or of a URL's path.
 fn is_standalone_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).unwrap_or_default().chars().next_back();
@@ -80,7 +80,7 @@ fn is_standalone_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// A ticket's word with a number after it, with or without `#`: it means nothing to a reader.
+/// Whether a ticket's word with a number occurs, with or without `#`.
 fn find_ticket(line: &str) -> Option<String> {
     for name in TICKET_WORDS {
         for (at, _) in line.match_indices(name) {

@@ -1,6 +1,6 @@
-//! The first sentence of a documentation comment is a sentence: at least three words, with an end.
+//! The first paragraph of a `///` comment is a sentence: at least three words, with a full stop.
 //!
-//! Not here: comments that say why (`comments`).
+//! Not here: `//` comments (`comments`), and docs of modules (`modules`).
 
 use crate::tidy::exempt::HELP_TEXTS;
 use crate::tidy::files::source::LexedSource;
@@ -8,12 +8,12 @@ use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 
 const WORDS: usize = 3;
-/// What may end the first paragraph; a colon leads over to a list or an example.
+/// Characters that may end the first paragraph; a colon introduces a list or an example.
 const ENDS: &[char] = &['.', ':', '?', '!', '…'];
-/// What may stand behind the end.
+/// Characters that may follow the end.
 const CLOSING: &[char] = &[')', '"', '*', '_', '`'];
 
-/// Checks the first paragraph of each documentation comment.
+/// Checks the first paragraph of each `///` comment.
 pub(crate) fn check_doc_comments(workspace: &Workspace) -> Vec<Finding> {
     workspace
         .shipped_files()
@@ -57,9 +57,9 @@ fn check_file(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
     findings
 }
 
-/// The text of a line of documentation.
+/// Returns the text of a line of documentation.
 fn doc_text(line: &str) -> Option<&str> {
-    // Four slashes are a rule across the page, not documentation.
+    // Four slashes are a separator line, not documentation.
     let text = line.trim_start().strip_prefix("///")?;
     (!text.starts_with('/')).then_some(text.trim())
 }

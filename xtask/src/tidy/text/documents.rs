@@ -1,4 +1,4 @@
-//! The papers of the house are there, short enough to be read, complete, and their links lead somewhere.
+//! The required documents exist, are short and complete, and their links are valid.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ const REQUIRED_DOCUMENTS: &[&str] = &[
     "docs/glossary.md",
     "docs/design/README.md",
 ];
-/// What a newcomer types and a build machine runs: the same.
+/// Commands that a newcomer and a build machine both run.
 const TEST_COMMAND: &str = "cargo xtask test";
 const TEST_COMMAND_DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", ".ci/run"];
 const CODE_MAP: &str = "ARCHITECTURE.md";
 const MAP_LINES: usize = 120;
-/// How paths of the repository begin in the map's code spans.
+/// Prefixes of repository paths in code spans of the map.
 const PATH_STARTS: &[&str] = &["crates/", "xtask/", "docs/", "examples/", ".ci/"];
 
-/// Checks which documents exist, the map's completeness, descriptions of crates, and links.
+/// Checks required documents, the map's completeness, descriptions of crates, and links.
 pub(crate) fn check_documents(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for paper in REQUIRED_DOCUMENTS
@@ -89,7 +89,7 @@ fn check_code_map(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Compares the map's table of crates, `| layer | crates | what |`, with the rules that the checks of layers read.
+/// Compares the map's table of crates, `| layer | crates | what |`, with the rules that `layers` checks.
 fn check_crate_table(text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -118,7 +118,7 @@ fn check_crate_table(text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Checks that the map can be read in one sitting and that every path it names exists.
+/// Checks the length of the map, and that every path it names exists.
 pub(crate) fn check_code_map_paths(workspace: &Workspace) -> Vec<Finding> {
     let text = workspace.file_text(CODE_MAP).unwrap_or_default();
     let mut findings = Vec::new();
@@ -131,7 +131,7 @@ pub(crate) fn check_code_map_paths(workspace: &Workspace) -> Vec<Finding> {
     for (number, line) in text.lines().enumerate() {
         // Every second part between backticks is a code span.
         for path in line.split('`').skip(1).step_by(2) {
-            // `<format>`, `*` and `…` stand for several paths; a space makes it a command.
+            // `<format>`, `*` and `…` stand for several paths; a space means a command.
             let is_path = PATH_STARTS.iter().any(|start| path.starts_with(start))
                 && !path.contains(['<', '*', '…', ' ', '{']);
             if is_path && !is_existing_path(workspace, CODE_MAP, path.trim_end_matches('/')) {
@@ -148,7 +148,7 @@ pub(crate) fn check_code_map_paths(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// True when `crates/store` occurs and is not only the beginning of `crates/store-sqlite`.
+/// Whether `crates/store` occurs, and not only as the beginning of `crates/store-sqlite`.
 fn is_crate_named(text: &str, home: &str) -> bool {
     text.match_indices(home).any(|(at, _)| {
         let after = text
@@ -160,12 +160,12 @@ fn is_crate_named(text: &str, home: &str) -> bool {
     })
 }
 
-/// Relative links to files that are not there.
+/// Reports relative links to files that do not exist.
 fn check_links(workspace: &Workspace, file: &WorkspaceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut in_code = false;
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
-        // Code is full of brackets that are no links.
+        // Brackets in code are not links.
         if line.trim_start().starts_with("```") {
             in_code = !in_code;
         }
@@ -175,8 +175,7 @@ fn check_links(workspace: &Workspace, file: &WorkspaceFile) -> Vec<Finding> {
             .filter_map(|rest| rest.split(')').next());
         for target in targets.filter(|_| !in_code) {
             let path = target.split('#').next().unwrap_or_default();
-            // A fragment of the same page, a URL, or no path at all. Nothing is asked of the
-            // network.
+            // A fragment of the same page, a URL, or not a path at all. Nothing is fetched from the network.
             let is_elsewhere = path.is_empty() || path.contains(':') || path.contains(' ');
             if !is_elsewhere && !is_existing_path(workspace, &file.path, path) {
                 let what = format!("links to `{target}`, which is not there");
@@ -199,7 +198,7 @@ fn is_existing_path(workspace: &Workspace, from: &str, link: &str) -> bool {
         match part {
             "" | "." => {}
             ".." => {
-                // A link above the repository leads nowhere for who reads it elsewhere.
+                // A link that leaves the repository is broken for readers elsewhere.
                 if parts.pop().is_none() {
                     return false;
                 }
@@ -208,7 +207,7 @@ fn is_existing_path(workspace: &Workspace, from: &str, link: &str) -> bool {
         }
     }
     let target = parts.join("/");
-    // A folder exists by the files in it: only files are listed.
+    // Only files are listed, so a folder exists if it contains a file.
     let below = format!("{target}/");
     workspace
         .files

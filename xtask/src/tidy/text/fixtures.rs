@@ -1,21 +1,21 @@
-//! Every fixture is claimed by a test, and copied data carries its licence.
+//! Every fixture is used by a test, and copied data has its licence.
 //!
-//! Fixtures are the files under a crate's `tests/fixtures`, and those under `crates/testdata/data`, which serve the tests
-//! of all crates. One is claimed when its file name, its stem, or the name of a directory it stands in (below the
-//! fixtures) occurs in the Rust code of its crate; of any crate for the latter. Data that is compiled in (`crates/*/data`)
-//! and the examples need no claim, only an origin.
+//! Fixtures are the files under a crate's `tests/fixtures`, and those under `crates/testdata/data`, which the tests of
+//! all crates share. A fixture counts as used if its file name, its stem, or the name of a directory it is in (below
+//! the fixtures) occurs in the Rust code of its crate, or of any crate for the latter. Data that is compiled in
+//! (`crates/*/data`) and examples need no user, only an origin.
 //!
-//! Not here: whether the test says anything about it.
+//! Not here: whether the test checks anything about it.
 
 use std::collections::BTreeMap;
 
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
 
-/// Beside data: where it comes from and under which terms. `README` serves for data that is our own.
+/// Files that state the origin and terms of data. `README` is for data of our own.
 const ORIGIN_FILES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "NOTICE", "README"];
 
-/// Below these, in a crate, stands data.
+/// Folders of data within a crate.
 const DATA_FOLDERS: &[&str] = &["/tests/fixtures", "/data"];
 /// The crate whose data all others use.
 const SHARED_CRATE: &str = "crates/testdata";
@@ -47,7 +47,7 @@ pub(crate) fn check_fixtures(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// The folder of data this path is below: `crates/ir/tests/fixtures`, `examples`.
+/// Returns the folder of data that a path is in: `crates/ir/tests/fixtures`, `examples`.
 fn data_folder(path: &str) -> Option<String> {
     if path.starts_with("examples/") {
         return (!path.ends_with(".rs")).then(|| "examples".to_owned());
@@ -84,7 +84,7 @@ fn find_unclaimed(file: &WorkspaceFile, folder: &str, code: &str) -> Option<Find
     })
 }
 
-/// Folders of data, and directories directly below them, with no word about where the data comes from.
+/// Reports folders of data, and directories directly below them, that do not state the data's origin.
 fn find_without_origin(workspace: &Workspace) -> Vec<Finding> {
     let mut spoken: BTreeMap<String, bool> = BTreeMap::new();
     for file in &workspace.files {
@@ -99,7 +99,7 @@ fn find_without_origin(workspace: &Workspace) -> Vec<Finding> {
     let speaks = |directory: &str| spoken.get(directory).copied().unwrap_or_default();
     spoken
         .keys()
-        // A word in the folder speaks for the directories below it.
+        // The origin in a folder applies to the directories below it.
         .filter(|directory| {
             let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
             !speaks(directory) && !speaks(above)

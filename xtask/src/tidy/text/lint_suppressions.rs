@@ -1,7 +1,7 @@
-//! Nothing is left unfinished or switched off without saying why.
+//! Nothing is left unfinished, and no lint or test is disabled without a reason.
 //!
-//! `todo!`, `unimplemented!` and `dbg!` are for the minute before a commit; a lint is suppressed, or a test ignored,
-//! only with its reason beside it.
+//! `todo!`, `unimplemented!` and `dbg!` must not be committed; a lint is suppressed, or a test ignored, only with a
+//! reason.
 
 use crate::tidy::files::source::{LexedSource, Token};
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
@@ -47,7 +47,7 @@ fn find_leftover_macro(tokens: &[Token]) -> Option<SuppressionFault> {
     Some((name.line, format!("`{word}!`"), remedy))
 }
 
-/// `#[ignore]`, `#[allow(…)]`, `#![expect(…)]` and their `cfg_attr` forms, without a reason.
+/// Reports `#[ignore]`, `#[allow(…)]`, `#![expect(…)]` and their `cfg_attr` forms, if they have no reason.
 fn find_unexplained_attribute(tokens: &[Token]) -> Option<SuppressionFault> {
     let [hash, rest @ ..] = tokens else {
         return None;
@@ -80,7 +80,7 @@ fn find_unexplained_attribute(tokens: &[Token]) -> Option<SuppressionFault> {
     })
 }
 
-/// The tokens up to the bracket that closes the attribute.
+/// Returns the tokens up to the bracket that closes the attribute.
 fn attribute_tokens(tokens: &[Token]) -> &[Token] {
     let mut depth = 0usize;
     let end = tokens.iter().position(|token| match token.text.as_str() {

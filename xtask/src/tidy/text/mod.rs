@@ -1,4 +1,4 @@
-//! Rules on everything that people read: comments, documents, committed text, tables of tests, fixtures.
+//! Rules on text: comments, documents, committed text, tables of tests, fixtures.
 
 pub(crate) mod behaviour;
 pub(crate) mod comments;

@@ -8,8 +8,8 @@ use contexture_tools::{SchemaError, SchemaValidator};
 use super::guard::{Guard, ModelAnswer};
 use crate::contract::AnswerVerdict;
 
-/// Calls that cannot run are asked for again with a word about what went wrong: a tool that is not there, the name of a
-/// skill in the place of a tool's, arguments that are not JSON or not of the tool's schema.
+/// Rejects calls that cannot run, with feedback about the mistake: an unknown tool, the name of a skill instead of a
+/// tool, arguments that are not JSON or do not match the tool's schema.
 #[derive(Debug, Default)]
 pub struct ToolCalls {
     tools: BTreeMap<String, Option<SchemaValidator>>,
@@ -17,10 +17,10 @@ pub struct ToolCalls {
 }
 
 impl ToolCalls {
-    /// These tools are there.
+    /// Creates a guard that knows these tools.
     ///
     /// # Errors
-    /// A schema that cannot be used.
+    /// If a schema is invalid.
     pub fn from_tools<'a>(
         tools: impl IntoIterator<Item = &'a ToolDefinition>,
     ) -> Result<Self, SchemaError> {
@@ -39,7 +39,7 @@ impl ToolCalls {
         })
     }
 
-    /// The same, knowing these skills by name.
+    /// Adds the names of skills, for better feedback.
     #[must_use]
     pub fn with_skills<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.skills = names.into_iter().map(Into::into).collect();

@@ -1,4 +1,4 @@
-//! What a guard is, and the answer it looks at.
+//! The trait of guards, and the answer they check.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use contexture_ir::{FunctionCall, Item, Part, Role};
 
 use crate::contract::AnswerVerdict;
 
-/// Something that looks at answers. It must be quick and say the same of the same answer.
+/// Checks answers. It must be quick and deterministic.
 ///
 /// ```
 /// use contexture_layers::AnswerVerdict;
@@ -31,7 +31,7 @@ use crate::contract::AnswerVerdict;
 /// assert_eq!(BrandName.check_answer(&answer), AnswerVerdict::Pass);
 /// ```
 pub trait Guard: fmt::Debug + Send + Sync {
-    /// What it says of an answer.
+    /// Returns a verdict on an answer.
     fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict;
 }
 
@@ -43,7 +43,7 @@ pub struct ModelAnswer<'a> {
 }
 
 impl<'a> ModelAnswer<'a> {
-    /// What the model says: the texts of its messages, joined by line feeds.
+    /// Returns the texts of the model's messages, joined by line feeds.
     #[must_use]
     pub fn assistant_text(&self) -> String {
         let said = self
@@ -54,7 +54,7 @@ impl<'a> ModelAnswer<'a> {
         texts.join("\n")
     }
 
-    /// The tools it calls.
+    /// Returns the tool calls of the answer.
     pub fn function_calls(&self) -> impl Iterator<Item = &'a FunctionCall> {
         self.items.iter().filter_map(|item| match item {
             Item::FunctionCall(call) => Some(call),
@@ -62,7 +62,7 @@ impl<'a> ModelAnswer<'a> {
         })
     }
 
-    /// The same items, each text of the model's messages as `change` leaves it.
+    /// Returns the same items with each text of the model's messages replaced by the result of `change`.
     #[must_use]
     pub fn with_replaced_text(&self, mut change: impl FnMut(&str) -> String) -> Vec<Item> {
         let mut items = self.items.to_vec();

@@ -6,9 +6,9 @@ use contexture_tools::{SchemaError, SchemaValidator};
 use super::guard::{Guard, ModelAnswer};
 use crate::contract::AnswerVerdict;
 
-/// The final answer is JSON, perhaps of a schema. An answer that calls tools is not final.
+/// Requires the final answer to be JSON, optionally of a schema. An answer that calls tools is not final.
 ///
-/// JSON in a Markdown fence is taken out of it; anything else is asked for again.
+/// A Markdown fence around the JSON is removed; any other answer is rejected with feedback.
 #[derive(Debug)]
 pub struct JsonOutput {
     schema: Option<SchemaValidator>,
@@ -21,21 +21,21 @@ impl JsonOutput {
         Self { schema: None }
     }
 
-    /// JSON of this schema.
+    /// Accepts JSON that matches this schema.
     ///
     /// # Errors
-    /// A schema that cannot be used.
+    /// If the schema is invalid.
     pub fn with_schema(schema: &Raw) -> Result<Self, SchemaError> {
         let schema = Some(SchemaValidator::new(schema)?);
         Ok(Self { schema })
     }
 
-    /// What is wrong with a text.
+    /// Returns what is wrong with a text.
     fn json_error(&self, text: &str) -> Option<String> {
         let json = match Raw::parse(text.trim()) {
             Ok(json) => json,
             Err(_) => {
-                // The parser's account, without the text.
+                // The parser's message, which does not contain the text.
                 let error = serde_json::from_str::<serde_json::Value>(text).err();
                 return Some(error.map_or_else(String::new, |error| error.to_string()));
             }
@@ -76,7 +76,7 @@ impl Guard for JsonOutput {
     }
 }
 
-/// What stands between the fences, if that is all there is.
+/// Returns the text between the fences, if the answer is nothing but one fenced block.
 fn strip_fence(text: &str) -> Option<&str> {
     let text = text.trim().strip_prefix("```")?.strip_suffix("```")?;
     let (language, inner) = text.split_once('\n')?;

@@ -1,10 +1,10 @@
-//! Guardrails: answers held against rules before they count, and calls of tools before they run.
+//! Guardrails: checks of answers before they are accepted, and of tool calls before they run.
 //!
-//! A [`Guard`] looks at an answer and lets it pass, mends it, wants it again with a word of feedback, or ends the run.
-//! A [`ToolRule`] says of tools by pattern whether they run, whether a person is asked, what the model is told. They keep
-//! no state, and they do not fail open: if one breaks, the operation fails and the tool does not run.
+//! A [`Guard`] checks an answer and accepts it, corrects it, rejects it with feedback, or ends the run. A [`ToolRule`]
+//! decides for tools by pattern whether they run, need approval, or get guidance. They keep no state, and they do not
+//! fail open: if one fails, the operation fails and the tool does not run.
 //!
-//! Not here: asking again ([`Guardrails::max_retries`] is for whoever does), and what a payload may hold
+//! Not here: asking the model again (the caller applies [`Guardrails::max_retries`]), and limits on payloads
 //! (`contexture-compile`).
 
 mod calls;
@@ -62,12 +62,12 @@ pub struct Guardrails {
     max_retries: u32,
 }
 
-/// What becomes of calls of certain tools.
+/// Decision on calls of certain tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRule {
-    /// The tools it is about.
+    /// Pattern of tool names.
     pub tool: Pattern,
-    /// What becomes of their calls.
+    /// Decision on their calls.
     pub gate: ToolGate,
 }
 
@@ -83,15 +83,15 @@ impl Guardrails {
         }
     }
 
-    /// One guard more. Each sees the answer as those before it have mended it; the first that wants it again, or the
-    /// end, has the last word.
+    /// Adds a guard. Each guard sees the answer as corrected by those before it; the first that rejects the answer, or
+    /// ends the run, decides.
     #[must_use]
     pub fn with_guard(mut self, guard: impl Guard + 'static) -> Self {
         self.guards.push(Arc::new(guard));
         self
     }
 
-    /// One rule for tools more. The first whose pattern fits a tool counts; a tool that none fits may run.
+    /// Adds a rule for tools. The first rule whose pattern matches a tool applies; a tool without a rule may run.
     #[must_use]
     pub fn with_rule(mut self, tool: impl Into<Pattern>, gate: ToolGate) -> Self {
         let tool = tool.into();
@@ -99,14 +99,14 @@ impl Guardrails {
         self
     }
 
-    /// How often one answer may be asked for again. Default 3. An agent that allows less goes before.
+    /// Sets how many times in a row the model may be asked again. Default 3. The agent's own limit applies too.
     #[must_use]
     pub const fn with_max_retries(mut self, max_retries: u32) -> Self {
         self.max_retries = max_retries;
         self
     }
 
-    /// How often one answer may be asked for again.
+    /// Returns how many times in a row the model may be asked again.
     #[must_use]
     pub const fn max_retries(&self) -> u32 {
         self.max_retries

@@ -1,33 +1,33 @@
-//! Guards for what is said: patterns that must not occur, and length.
+//! Guards on the model's text: forbidden patterns, and length.
 
 use regex::Regex;
 
 use crate::builtin::guardrails::guard::{Guard, ModelAnswer};
 use crate::contract::{AnswerVerdict, LayerError};
 
-/// Something the model must not say. Held against its texts, not against arguments of tools.
+/// A pattern that the model's text must not match. Arguments of tools are not checked.
 #[derive(Clone, Debug)]
 pub struct ForbiddenText {
     pattern: Regex,
     on_match: MatchAction,
 }
 
-/// What becomes of an answer that says what it must not.
+/// What to do with an answer that matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchAction {
-    /// It is asked for again, the model having been told this.
+    /// The model is asked again, with this feedback.
     Retry(String),
-    /// The run ends.
+    /// The run ends, for this reason.
     Stop(String),
-    /// What must not be said is replaced by this text.
+    /// Each match is replaced by this text.
     Replace(String),
 }
 
 impl ForbiddenText {
-    /// This pattern, in the syntax of the `regex` crate.
+    /// Creates a guard on a pattern in the syntax of the `regex` crate.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// If the pattern is invalid.
     pub fn new(pattern: &str, on_hit: MatchAction) -> Result<Self, LayerError> {
         let pattern = Regex::new(pattern).map_err(LayerError::from_message)?;
         Ok(Self {
@@ -68,14 +68,14 @@ impl Guard for ForbiddenText {
     }
 }
 
-/// The model's text is at most so long; a longer one is asked for again.
+/// Limits the length of the model's text; a longer answer is rejected with feedback.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxLength {
     characters: usize,
 }
 
 impl MaxLength {
-    /// At most so many characters.
+    /// Allows at most this many characters.
     #[must_use]
     pub const fn new(characters: usize) -> Self {
         Self { characters }

@@ -1,4 +1,4 @@
-//! What the program has a say in: which notes are shown, which changes are made, who hears of them.
+//! Callbacks of the program: which notes are shown, which changes are allowed, who is notified.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::builtin::memory::notes::Note;
 use crate::contract::{FunctionError, HookContext, RecallInput, catch_panic};
 
-/// A note that is there.
+/// A stored note with its key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoteEntry<'a> {
     /// Key of the note.
@@ -20,33 +20,33 @@ pub struct NoteEntry<'a> {
 /// A change of the notes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoteChange<'a> {
-    /// A note is made or changed.
+    /// A note is created or changed.
     Set {
         /// Key of the note.
         key: &'a str,
-        /// What it is then.
+        /// The new note.
         note: &'a Note,
-        /// What it was.
+        /// The previous note, if there was one.
         old: Option<&'a Note>,
     },
     /// A note is deleted.
     Delete {
         /// Key of the note.
         key: &'a str,
-        /// What it was.
+        /// The deleted note.
         old: &'a Note,
     },
-    /// A note's time is over.
+    /// A note has expired.
     Expire {
         /// Key of the note.
         key: &'a str,
-        /// What it was.
+        /// The expired note.
         old: &'a Note,
     },
 }
 
 impl NoteChange<'_> {
-    /// As the news tell it.
+    /// Formats the change as the data of an event.
     pub(super) fn to_json(self) -> Value {
         match self {
             Self::Set { key, note, old } => {
@@ -64,7 +64,7 @@ type NoteSelector =
 type ChangeFilter = dyn Fn(&NoteChange<'_>, &HookContext) -> Result<(), String> + Send + Sync;
 type ChangeWatcher = dyn Fn(&NoteChange<'_>, &HookContext) + Send + Sync;
 
-/// The program's functions; what is absent lets everything be.
+/// The program's callbacks; an absent one restricts nothing.
 #[derive(Clone, Default)]
 pub(super) struct MemoryCallbacks {
     selector: Option<Arc<NoteSelector>>,
@@ -121,7 +121,7 @@ impl MemoryCallbacks {
 
     pub(super) fn notify_watcher(&self, change: &NoteChange<'_>, context: &HookContext) {
         if let Some(see) = &self.watcher {
-            // Who only watches must not be able to fail the change it is told of.
+            // An observer must not be able to fail the change that it is notified of.
             let seen = catch_panic(|| {
                 see(change, context);
                 Ok(())

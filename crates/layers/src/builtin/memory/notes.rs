@@ -1,23 +1,23 @@
-//! The notes: what is kept, how much of it, and for how long.
+//! Notes: their content, limits and expiry.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The most notes.
+/// Maximum number of notes.
 pub const MAX_NOTES: usize = 256;
-/// The longest key, in bytes of UTF-8.
+/// Maximum length of a key, in bytes of UTF-8.
 pub const MAX_KEY_BYTES: usize = 128;
-/// The longest value, in bytes of UTF-8.
+/// Maximum length of a value, in bytes of UTF-8.
 pub const MAX_VALUE_BYTES: usize = 8 * 1024;
-/// The longest description, in bytes of UTF-8.
+/// Maximum length of a description, in bytes of UTF-8.
 pub const MAX_DESCRIPTION_BYTES: usize = 1024;
-/// The largest importance.
+/// The highest importance.
 pub const MAX_IMPORTANCE: u8 = 100;
-/// The most all keys, values and descriptions take together, in bytes of UTF-8.
+/// Maximum size of all keys, values and descriptions together, in bytes of UTF-8.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
-/// Notes by their keys.
+/// Notes by key.
 ///
 /// ```
 /// use contexture_layers::builtin::memory::{EditResult, NoteUpdate, NoteTime, Notes, NoteTtl};
@@ -33,7 +33,7 @@ pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notes {
     notes: BTreeMap<String, Note>,
-    /// Answers counted while a note waits for them; 0 while none does.
+    /// Answers counted while some note expires by them; 0 while none does.
     #[serde(default, skip_serializing_if = "is_zero")]
     answers: u64,
 }
@@ -46,71 +46,71 @@ const fn is_zero(n: &u64) -> bool {
 /// A fact to remember, with its dates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// What it says.
+    /// Content of the note.
     pub value: String,
-    /// What it is about.
+    /// Subject of the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When it was made, in milliseconds since the Unix epoch.
+    /// When it was created, in milliseconds since the Unix epoch.
     pub created_ms: i64,
     /// When it was last changed, in milliseconds since the Unix epoch.
     pub updated_ms: i64,
     /// How often it was written, the first time included.
     pub updates: u64,
-    /// How important it is, at most [`MAX_IMPORTANCE`]; larger is more. Absent is less than 0.
+    /// Importance, at most [`MAX_IMPORTANCE`]; larger is more important. Absent is less than 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<u8>,
-    /// When it is no longer shown; absent: never.
+    /// When it expires; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Expiry>,
 }
 
-/// When a note is no longer shown.
+/// When a note expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expiry {
-    /// Once there are so many answers.
+    /// At this number of answers.
     AtResponse(u64),
-    /// From this time on, in milliseconds since the Unix epoch.
+    /// At this time, in milliseconds since the Unix epoch.
     AtMs(i64),
 }
 
-/// How long a note lives.
+/// Lifetime of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteTtl {
-    /// It is shown in so many calls.
+    /// Shown in this many calls.
     Responses(u64),
-    /// So many milliseconds.
+    /// This many milliseconds.
     Ms(u64),
-    /// For ever; clears what was set before.
+    /// Never expires; removes an earlier limit.
     Never,
 }
 
-/// A moment, as notes count it.
+/// The current time and answer count, by which notes expire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoteTime {
-    /// The time, in milliseconds since the Unix epoch.
+    /// Current time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// How many answers there were.
+    /// Number of answers so far.
     pub responses: u64,
 }
 
-/// What a note becomes. What is absent stays as it is.
+/// A change of a note. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoteUpdate {
-    /// What it says. A new note must say something.
+    /// The new content; required for a new note.
     pub value: Option<String>,
-    /// What it is about; the empty text removes it.
+    /// The new subject; an empty text removes it.
     pub description: Option<String>,
-    /// How important it is.
+    /// The new importance.
     pub importance: Option<u8>,
-    /// How long it lives, from now.
+    /// The new lifetime, from now.
     pub ttl: Option<NoteTtl>,
 }
 
 impl NoteUpdate {
-    /// A value and nothing else.
+    /// Creates an update of the value only.
     #[must_use]
     pub fn with_value(value: impl Into<String>) -> Self {
         Self {
@@ -120,19 +120,19 @@ impl NoteUpdate {
     }
 }
 
-/// What became of an edit.
+/// Result of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditResult {
     /// The note is new.
     Created,
     /// It was changed.
     Updated,
-    /// It was so already.
+    /// The note already had this content.
     Unchanged,
 }
 
 impl EditResult {
-    /// The lower-case word.
+    /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -143,14 +143,14 @@ impl EditResult {
     }
 }
 
-/// Why a note is not kept. The texts are fit to be shown to the model.
+/// Why a note is not stored. The texts may be shown to the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoteError {
-    /// A key that says nothing.
+    /// The key is empty.
     #[error("the key is empty: name the note")]
     EmptyKey,
-    /// A key the model may not use.
+    /// The model may not use this key.
     #[error("{key:?} is no key that may be used; these may: {allowed}")]
     NotAllowed {
         /// The rejected key.
@@ -164,34 +164,34 @@ pub enum NoteError {
         /// The unknown key.
         key: String,
     },
-    /// Something is too long.
+    /// A part of the note is too long.
     #[error("the {what} has {bytes} bytes, the limit is {limit}: shorten it")]
     TooLong {
-        /// What: `key`, `value`, `description`.
+        /// The part: `key`, `value`, `description`.
         what: &'static str,
         /// Its size in bytes.
         bytes: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// It is more important than anything may be.
+    /// The importance is too high.
     #[error("`importance` is {importance}: expected 0 to {limit}")]
     TooImportant {
-        /// What was asked for.
+        /// The importance that was given.
         importance: u8,
         /// The highest accepted value.
         limit: u8,
     },
-    /// There are too many.
+    /// There are too many notes.
     #[error("there are {limit} notes, which is the limit: delete one that is no longer needed")]
     TooMany {
         /// The highest number of notes.
         limit: usize,
     },
-    /// They take too much.
+    /// The notes take too many bytes.
     #[error("all notes would take {bytes} bytes, the limit is {limit}: delete or shorten some")]
     Full {
-        /// What they would take.
+        /// Bytes that they would take.
         bytes: usize,
         /// The limit in bytes.
         limit: usize,
@@ -202,7 +202,7 @@ impl Note {
     const fn is_live(&self, at: NoteTime) -> bool {
         match self.expires {
             None => true,
-            // At the limit the note is over: a time to live of one shows it in one call.
+            // At the limit the note has expired: a lifetime of one shows it in one call.
             Some(Expiry::AtResponse(n)) => at.responses < n,
             Some(Expiry::AtMs(ms)) => at.now_ms < ms,
         }
@@ -216,8 +216,7 @@ impl Note {
 impl NoteTtl {
     const fn to_expiry(self, at: NoteTime) -> Option<Expiry> {
         match self {
-            // Saturating below: the largest number that a model may give must not wrap around into
-            // the past.
+            // Saturating below: the largest number that a model may give must not wrap around into the past.
             Self::Never => None,
             Self::Responses(n) => Some(Expiry::AtResponse(at.responses.saturating_add(n))),
             Self::Ms(ms) => Some(Expiry::AtMs(at.now_ms.saturating_add_unsigned(ms))),
@@ -244,10 +243,10 @@ impl Notes {
         live.map(|(key, note)| (key.as_str(), note))
     }
 
-    /// Creates or changes a note. Expired notes are removed first, so an expired note is created anew.
+    /// Creates or changes a note. Expired notes are removed first, so an expired note is created again.
     ///
     /// # Errors
-    /// [`NoteError`]; the notes that have not expired stay as they were then.
+    /// [`NoteError`]; all other notes stay unchanged.
     pub fn upsert(
         &mut self,
         key: &str,
@@ -298,7 +297,7 @@ impl Notes {
             Some(_) => EditResult::Updated,
             None => EditResult::Created,
         };
-        // Checked before anything is changed, and only for changes: a full memory still accepts what is there already.
+        // Checked before the change, and only for changes: a full memory still accepts an unchanged note.
         self.check_room(key, &note)?;
         note.updated_ms = at.now_ms;
         note.updates = note.updates.saturating_add(1);
@@ -307,7 +306,7 @@ impl Notes {
         Ok(done)
     }
 
-    /// Whether there is room for a note in the place of what is under its key.
+    /// Checks that there is room for a note under this key.
     fn check_room(&self, key: &str, note: &Note) -> Result<(), NoteError> {
         let (mut count, mut bytes) = (1, key.len() + note.byte_len());
         for (other, note) in self.notes.iter().filter(|(other, _)| *other != key) {
@@ -326,14 +325,14 @@ impl Notes {
         Ok(())
     }
 
-    /// Removes a note and gives it.
+    /// Removes a note and returns it.
     pub fn delete(&mut self, key: &str) -> Option<Note> {
         let old = self.notes.remove(key);
         self.stop_counting();
         old
     }
 
-    /// Removes what has expired and gives it, by key.
+    /// Removes expired notes and returns them, by key.
     pub fn remove_expired(&mut self, at: NoteTime) -> Vec<(String, Note)> {
         let gone = self.notes.extract_if(.., |_, note| !note.is_live(at));
         let gone = gone.collect();
@@ -345,13 +344,14 @@ impl Notes {
         self.answers
     }
 
-    /// So many answers there were, if anyone waits for them.
+    /// Sets the number of answers, if any note expires by it.
     pub(super) fn set_answer_count(&mut self, answers: u64) {
         self.answers = answers;
         self.stop_counting();
     }
 
-    /// Resets the count of answers if no note expires by it: otherwise every answer would change the state, and store it.
+    /// Resets the count of answers if no note expires by it: otherwise every answer would change the state and store
+    /// it.
     fn stop_counting(&mut self) {
         let waits = |note: &Note| matches!(note.expires, Some(Expiry::AtResponse(_)));
         if !self.notes.values().any(waits) {

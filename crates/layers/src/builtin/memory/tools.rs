@@ -1,4 +1,4 @@
-//! The tools by which a model keeps notes. Their schemas never change with the notes, so a cache of them holds.
+//! The tools by which a model manages notes. Their schemas do not depend on the notes, so a cached prefix stays valid.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::notes::NoteTtl;
 use crate::builtin::function_args::schema_literal;
 use crate::contract::{FunctionSpec, LayerId};
 
-/// The arguments of all three.
+/// Arguments of all three tools.
 #[derive(Debug, Deserialize)]
 pub(super) struct MemoryArguments {
     pub(super) key: String,
@@ -21,15 +21,14 @@ pub(super) struct MemoryArguments {
     pub(super) ttl: Option<TtlArgument>,
 }
 
-/// A time to live that was given: absent stays absent, `null` is for ever.
+/// A lifetime that was given: an absent argument stays absent, `null` means never.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TtlArgument(Option<u64>);
 
 fn deserialize_ttl<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<TtlArgument>, D::Error> {
-    // Called only if the field is there, so `null` becomes `Some(TtlArgument(None))` and absence
-    // stays `None`.
+    // Called only if the field is present, so `null` becomes `Some(TtlArgument(None))` and absence stays `None`.
     Option::deserialize(deserializer).map(|ttl| Some(TtlArgument(ttl)))
 }
 
@@ -39,15 +38,14 @@ impl From<TtlArgument> for NoteTtl {
     }
 }
 
-/// The three tools. The keys that are allowed stand in their schemas; that no other is used is seen to where they run.
+/// Returns the three tools. Allowed keys are listed in their schemas, and checked again when they run.
 pub(super) fn memory_functions(
     id: &LayerId,
     allowed: Option<&BTreeSet<String>>,
 ) -> Vec<FunctionSpec> {
     let mut key = json!({"type": "string", "description": "The note's name, short and lasting."});
     if let (Some(allowed), Some(key)) = (allowed, key.as_object_mut()) {
-        // In the schema for the model's sake: it sees beforehand which keys there are. The layer
-        // checks again when the function runs.
+        // In the schema so that the model knows the allowed keys. The layer checks again when the function runs.
         key.insert("enum".to_owned(), json!(allowed));
     }
     let edit = json!({

@@ -1,7 +1,7 @@
-//! What day it is, and what became of it since the person spoke before.
+//! The date and time of the user's messages, and calendar steps between them.
 //!
-//! The time told is that of the person's last message, so it holds for all calls of a turn and comes back when the
-//! conversation is rewound.
+//! The time shown is that of the user's last message, so it is the same in all calls of a turn and is restored by a
+//! rewind.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::path_facts::RemindersState;
 
-/// A time zone by its name in the database of the IANA: `Europe/Berlin`, `UTC`.
+/// A time zone by its IANA name: `Europe/Berlin`, `UTC`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Zone {
@@ -17,7 +17,7 @@ pub struct Zone {
     zone: TimeZone,
 }
 
-/// A name that is no time zone's.
+/// A name that is not a time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name:?} is no time zone: expected a name of the IANA's database, as Europe/Berlin or UTC"
@@ -27,26 +27,26 @@ pub struct ZoneError {
     pub name: String,
 }
 
-/// A step of the calendar.
+/// A unit of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalendarStep {
-    /// The hour of the day.
+    /// The hour changed.
     Hour,
     /// The day changed.
     Day,
-    /// The week, which begins on Monday.
+    /// The week changed; it begins on Monday.
     Week,
     /// The month changed.
     Month,
-    /// The season of the northern half: winter is December to February.
+    /// The season of the northern hemisphere changed; winter is December to February.
     Season,
     /// The year changed.
     Year,
 }
 
 impl Zone {
-    /// The zone of this name.
+    /// Finds the zone of this name.
     ///
     /// # Errors
     /// [`ZoneError`].
@@ -65,7 +65,7 @@ impl Zone {
         Some(instant.to_zoned(self.zone.clone()))
     }
 
-    /// Whether such a step lies between the person's last two messages; true if there is only one.
+    /// Whether such a step lies between the user's last two messages; true if there is only one message.
     pub(super) fn has_step_passed(&self, step: CalendarStep, state: &RemindersState) -> bool {
         let times = (state.previous_user_message_ms, state.user_message_ms);
         let (Some(before), Some(said)) = times else {
@@ -77,7 +77,7 @@ impl Zone {
         }
     }
 
-    /// The time of the person's last message, and of the one before.
+    /// Describes the time of the user's last message, and of the one before.
     pub(super) fn describe_message_times(&self, state: &RemindersState) -> Option<String> {
         let said = self.local_time(state.user_message_ms?)?;
         let line = |time: &Zoned| time.strftime("%A, %Y-%m-%d, %H:%M").to_string();
@@ -112,7 +112,7 @@ impl CalendarStep {
                 (week.year(), i16::from(week.week()), 0)
             }
             Self::Month => (year, month, 0),
-            // December begins the winter of the year after it.
+            // December belongs to the winter of the next year.
             Self::Season => (year + month / 12, month % 12 / 3, 0),
             Self::Year => (year, 0, 0),
         }

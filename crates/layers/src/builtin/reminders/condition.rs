@@ -1,6 +1,6 @@
-//! When a reminder is shown: plain data that follows from the facts of the path.
+//! When a reminder is shown: a condition on facts of the path, as plain data.
 //!
-//! Not here: the facts ([`super::path_facts`]), and what is shown.
+//! Not here: the facts ([`super::path_facts`]), and the reminder's content.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::builtin::reminders::clock::{CalendarStep, Zone};
 use crate::builtin::reminders::path_facts::{RemindersState, ToolCallCount};
 
-/// The largest compiled pattern, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
 /// When a reminder is shown.
@@ -22,82 +22,82 @@ const PATTERN_BYTES: usize = 1 << 20;
 pub enum ReminderCondition {
     /// In every call.
     Always,
-    /// In each turn whose number is a multiple of this; 0 is never.
+    /// In each turn whose number is a multiple of this; 0 means never.
     EveryTurns(u64),
-    /// In the first so many turns.
+    /// In the first turns, up to this number.
     FirstTurns(u64),
-    /// In the turns behind this one.
+    /// In all turns after this one.
     AfterTurn(u64),
-    /// If at least so many milliseconds lie between the person's last two messages.
+    /// If at least this many milliseconds lie between the user's last two messages.
     Elapsed {
         /// Threshold in milliseconds.
         at_least_ms: u64,
     },
-    /// If such a step of the calendar lies between the person's last two messages, or there is only one.
+    /// If such a calendar step lies between the user's last two messages, or there is only one message.
     Stepped {
         /// The unit of the calendar.
         step: CalendarStep,
         /// The time zone of the calendar.
         zone: Zone,
     },
-    /// If the last call and its answer took at least so many tokens, by the provider's count.
+    /// If the last call and its answer used at least this many tokens, by the provider's count.
     Tokens {
         /// Threshold in tokens.
         at_least: u64,
     },
-    /// If the model's last answer has at least so many characters.
+    /// If the model's last answer has at least this many characters.
     Replied {
         /// Threshold in characters.
         at_least: u64,
     },
-    /// If the person's last message has one of these texts in it, in whatever case.
+    /// If the user's last message contains one of these texts, ignoring case.
     Says(Vec<String>),
-    /// If the person's last message has this pattern in it.
+    /// If the user's last message matches this pattern.
     Matches(MessagePattern),
-    /// If the person's last message is about one of these topics.
+    /// If the user's last message is about one of these topics.
     About(Topics),
-    /// If tools of this pattern ended at least so often.
+    /// If tools that match this pattern ended at least this often.
     Called {
         /// Pattern of tool names.
         tool: Pattern,
         /// Threshold in calls.
         at_least: u64,
     },
-    /// If tools of this pattern failed at least so often.
+    /// If tools that match this pattern failed at least this often.
     Failed {
         /// Pattern of tool names.
         tool: Pattern,
         /// Threshold in failed calls.
         at_least: u64,
     },
-    /// If a tool of this pattern failed at least so often since it last did not.
+    /// If a tool that matches this pattern failed at least this often since its last success.
     FailedInARow {
         /// Pattern of tool names.
         tool: Pattern,
         /// Threshold in failed calls.
         at_least: u64,
     },
-    /// If the call that ended last was of such a tool and ended so.
+    /// If the last call that ended was of such a tool and had this outcome.
     Ended {
         /// Pattern of tool names.
         tool: Pattern,
         /// How the call ended.
         outcome: ToolOutcome,
     },
-    /// If this name was not used up yet. It is once an answer to a call that showed the reminder is appended.
+    /// If this name is not used up. It is used up once an answer to a call that showed the reminder is appended.
     Once(String),
-    /// If all hold; with none, always.
+    /// If all hold; true if there are none.
     All(Vec<ReminderCondition>),
-    /// If one holds; with none, never.
+    /// If any holds; false if there are none.
     Any(Vec<ReminderCondition>),
-    /// If it does not hold.
+    /// If the condition does not hold.
     Not(Box<ReminderCondition>),
-    /// If it holds of the last turns (at most 20) taken alone. It narrows [`ReminderCondition::Called`], [`ReminderCondition::Failed`] and
-    /// [`ReminderCondition::FailedInARow`]; the others are as they are.
+    /// If the condition holds for the last turns (at most 20) alone. It applies to [`ReminderCondition::Called`],
+    /// [`ReminderCondition::Failed`] and [`ReminderCondition::FailedInARow`]; other conditions are unaffected.
     WithinTurns(usize, Box<ReminderCondition>),
 }
 
-/// How a call of a tool ended.
+/// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
@@ -114,7 +114,7 @@ pub enum ToolOutcome {
 #[serde(try_from = "String", into = "String")]
 pub struct MessagePattern(Regex);
 
-/// A pattern that is none, or too large.
+/// An invalid or too large pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a pattern: {reason}")]
 pub struct MessagePatternError {
@@ -122,25 +122,25 @@ pub struct MessagePatternError {
     pub reason: String,
 }
 
-/// Topics, each given by words that belong to it. Which one a message is about is told by BM25 over their words.
+/// Topics, each given by its keywords. A message is matched to topics with BM25 over these words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Topics {
-    /// The words of each topic: keywords, not prose.
+    /// The keywords of each topic.
     pub topics: Vec<String>,
-    /// The score that is needed. 0: one word in common.
+    /// The score must be above this. 0: one word in common.
     #[serde(default)]
     #[serde(rename = "above")]
     pub min_score: f64,
 }
 
 impl ReminderCondition {
-    /// Once, by this name.
+    /// Creates a condition that holds once, by this name.
     #[must_use]
     pub fn once(name: impl Into<String>) -> Self {
         Self::Once(name.into())
     }
 
-    /// If the last call and its answer took at least so many per cent of a window of so many tokens.
+    /// Holds if the last call and its answer used at least this percentage of a window in tokens.
     #[must_use]
     pub const fn share_of_window(percent: u8, window: u64) -> Self {
         Self::Tokens {
@@ -148,37 +148,37 @@ impl ReminderCondition {
         }
     }
 
-    /// If both hold.
+    /// Holds if both conditions hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::All(vec![self, other])
     }
 
-    /// If one of the two holds.
+    /// Holds if either condition holds.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::Any(vec![self, other])
     }
 
-    /// If it does not hold.
+    /// Holds if this condition does not hold.
     #[must_use]
     pub fn negate(self) -> Self {
         Self::Not(Box::new(self))
     }
 
-    /// If it holds of the last turns taken alone.
+    /// Holds if this condition holds for the last turns alone.
     #[must_use]
     pub fn within_turns(self, turns: usize) -> Self {
         Self::WithinTurns(turns, Box::new(self))
     }
 
-    /// Whether it holds.
+    /// Returns whether the condition holds.
     #[must_use]
     pub(crate) fn is_met(&self, state: &RemindersState) -> bool {
         self.is_met_for_tools(state, &state.tools)
     }
 
-    /// Whether the condition is met, with these counts of tool calls: those of the whole path, or of the last turns.
+    /// Evaluates the condition with these counts of tool calls: those of the whole path, or of the last turns.
     fn is_met_for_tools(
         &self,
         state: &RemindersState,
@@ -199,7 +199,7 @@ impl ReminderCondition {
             Self::FirstTurns(turns) => state.turn <= *turns,
             Self::AfterTurn(turn) => state.turn > *turn,
             Self::Elapsed { at_least_ms } => {
-                // Without two messages there is no time between them: the condition is not met.
+                // Without two messages there is no time between them, so the condition does not hold.
                 let between = state.user_message_ms.zip(state.previous_user_message_ms);
                 let between = between.map(|(said, before)| said.saturating_sub(before));
                 between.is_some_and(|ms| u64::try_from(ms).is_ok_and(|ms| ms >= *at_least_ms))
@@ -240,7 +240,7 @@ impl ReminderCondition {
         }
     }
 
-    /// The names that are used up when it was shown.
+    /// Collects the names that are used up when the reminder was shown.
     pub(super) fn collect_once_names<'a>(&'a self, names: &mut Vec<&'a str>) {
         match self {
             Self::Once(name) => names.push(name),
@@ -252,7 +252,7 @@ impl ReminderCondition {
         }
     }
 
-    /// Whether it asks what the person said.
+    /// Whether it depends on the text of the user's message.
     pub(super) fn needs_message_text(&self) -> bool {
         match self {
             Self::Says(_) | Self::Matches(_) | Self::About(_) => true,
@@ -263,7 +263,7 @@ impl ReminderCondition {
     }
 }
 
-/// Sums up the tool calls of the last turns.
+/// Sums the tool calls of the last turns.
 fn count_tools_of_last_turns(
     state: &RemindersState,
     turns: usize,
@@ -272,7 +272,8 @@ fn count_tools_of_last_turns(
     let skip = state.turns.len().saturating_sub(turns);
     for (name, count) in state.turns.iter().skip(skip).flat_map(|turn| &turn.tools) {
         let sum = tools.entry(name.clone()).or_default();
-        // A turn in which every call failed continues the streak of the turn before; any success in it began a new one.
+        // If every call of a turn failed, the turn continues the streak of the previous one; a success started a new
+        // streak.
         sum.streak = match count.failed == count.ended {
             true => sum.streak + count.streak,
             false => count.streak,

@@ -1,10 +1,10 @@
-//! Reminders: words that stand in a call when something is so, and in no other.
+//! Reminders: texts that are in a call only while a condition holds.
 //!
-//! A [`Reminder`] is what it says, [when](ReminderCondition) it is shown, and where. Whether it is shown follows from the layer's
-//! state alone, which is a few figures of the path ([`RemindersState`]): what a call showed, the same call shows again,
-//! and a rewind brings it back. Nothing is written into the history, so nothing has to be taken out of it.
+//! A [`Reminder`] has a content, a [condition](ReminderCondition) and a placement. Whether it is shown depends only on
+//! the layer's state, a few figures of the path ([`RemindersState`]): the same call always shows the same reminders,
+//! also after a rewind. Nothing is written to the history, so nothing has to be removed from it.
 //!
-//! Not here: asking a model whether something is so.
+//! Not here: conditions that a model evaluates.
 
 mod clock;
 mod condition;
@@ -43,7 +43,7 @@ pub struct Reminders {
     reminders: Vec<Reminder>,
 }
 
-/// Something to be reminded of.
+/// A reminder with its condition and placement.
 #[derive(Clone, Debug)]
 pub struct Reminder {
     content: ReminderContent,
@@ -57,15 +57,15 @@ enum ReminderContent {
     Clock(Zone),
 }
 
-/// Where a reminder stands.
+/// Where a reminder is placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReminderPlacement {
-    /// At the very end.
+    /// At the very end of the call.
     #[default]
     Tail,
-    /// Right behind the history, and only where it ends with a tool's output.
+    /// Directly after the history, and only if that ends with a tool's output.
     AfterTool,
-    /// Right behind the history, whatever it ends with.
+    /// Directly after the history.
     Steer,
 }
 
@@ -86,7 +86,8 @@ impl Reminder {
         }
     }
 
-    /// The time of the person's last message, in every call; how long ago the one before was, from an hour on.
+    /// Creates a reminder of the time of the user's last message, in every call; with the time since the previous
+    /// message if that is at least an hour.
     #[must_use]
     pub const fn clock(zone: Zone) -> Self {
         Self {
@@ -96,14 +97,14 @@ impl Reminder {
         }
     }
 
-    /// The same, shown then.
+    /// Sets the condition.
     #[must_use]
     pub fn with_condition(mut self, when: ReminderCondition) -> Self {
         self.condition = when;
         self
     }
 
-    /// The same, standing there.
+    /// Sets the placement.
     #[must_use]
     pub const fn with_placement(mut self, place: ReminderPlacement) -> Self {
         self.placement = place;
@@ -160,7 +161,7 @@ impl Layer for Reminders {
         }
     }
 
-    /// Begins in the middle of a conversation with the turns there were; the rest is not known.
+    /// Starts with the number of turns so far; other facts of an existing conversation are not known.
     async fn init(&self, context: &HookContext) -> Result<RemindersState, LayerError> {
         Ok(RemindersState {
             turn: context.turns,
@@ -204,7 +205,7 @@ impl Layer for Reminders {
         context: &HookContext,
     ) -> Result<(), LayerError> {
         if seen.items.iter().any(Item::is_model_output) {
-            // The state is still the one that the call was made with: what it shows is what was shown.
+            // The state is still the one that the call was made with, so what is visible now is what was shown.
             let shown = self
                 .reminders
                 .iter()

@@ -1,8 +1,7 @@
-//! What reminders know of the path: a few figures that grow with it.
+//! Facts of the path that reminders depend on.
 //!
-//! They are the layer's state, so they are those of the path and of nothing else: whatever follows from them comes back
-//! when the conversation is rewound. Bounds: 20 turns, 100 tools, 100 calls without an output; of what a person said the
-//! first 2,000 characters, and only where a reminder asks for them.
+//! They are the layer's state and belong to the path, so a rewind restores them. Limits: 20 turns, 100 tools, 100 calls
+//! without an output; of the user's last message the first 2,000 characters, and only if a reminder needs them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,43 +10,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::builtin::open_calls::{PendingCalls, is_failed_output};
 
-/// How many turns are remembered apart.
+/// Number of turns with counts of their own.
 pub(super) const TURNS: usize = 20;
-/// How many tools are counted.
+/// Maximum number of tools counted.
 const TOOLS: usize = 100;
-/// How much of what a person said counts.
+/// Maximum number of characters stored of the user's last message.
 const SAID: usize = 2_000;
 
-/// What [`Reminders`](super::Reminders) keeps.
+/// State of [`Reminders`](super::Reminders).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RemindersState {
-    /// Turns so far: a person's message begins one.
+    /// Number of turns so far; each user message starts one.
     pub turn: u64,
-    /// When the person spoke last, in milliseconds since the Unix epoch.
+    /// Time of the user's last message, in milliseconds since the Unix epoch.
     #[serde(rename = "said_at")]
     pub user_message_ms: Option<i64>,
-    /// When the person spoke before that.
+    /// Time of the user's message before the last.
     #[serde(rename = "before_at")]
     pub previous_user_message_ms: Option<i64>,
-    /// What the person said last, if a reminder asks for it.
+    /// Text of the user's last message, if a reminder needs it.
     #[serde(rename = "said")]
     pub user_text: String,
     /// Characters of the model's last answer.
     #[serde(rename = "reply")]
     pub reply_chars: u64,
-    /// Tokens of the last call and its answer, if the provider said.
+    /// Tokens of the last call and its answer, if the provider reported them.
     pub tokens: Option<u64>,
     /// Whether the path ends with a tool's output.
     pub after_tool: bool,
-    /// The tool that ended last.
+    /// The last call that ended.
     #[serde(rename = "ended")]
     pub last_call: Option<EndedCall>,
     /// Calls by tool, on the whole path.
     pub tools: BTreeMap<String, ToolCallCount>,
     /// The last turns, oldest first.
     pub turns: VecDeque<TurnFacts>,
-    /// What was shown and is not shown again.
+    /// Names of `Once` conditions that are used up.
     #[serde(rename = "once")]
     pub used_names: BTreeSet<String>,
     /// Calls without an output.
@@ -67,15 +66,15 @@ pub struct EndedCall {
 /// Calls of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCallCount {
-    /// How many ended.
+    /// Number of calls that ended.
     pub ended: u64,
-    /// How many of them failed.
+    /// Number of calls that failed.
     pub failed: u64,
-    /// How many of them failed since one last did not.
+    /// Number of failures since the last success.
     pub streak: u64,
 }
 
-/// What happened in one turn.
+/// Facts of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnFacts {
     /// Calls by tool.
@@ -95,7 +94,7 @@ impl ToolCallCount {
 }
 
 impl RemindersState {
-    /// Updates the facts by items that are appended.
+    /// Updates the facts with items that are appended.
     pub(super) fn record_items(
         &mut self,
         items: &[Item],
@@ -111,11 +110,11 @@ impl RemindersState {
                 Item::Message(message) if message.role == Role::User => {
                     self.turn += 1;
                     self.previous_user_message_ms = self.user_message_ms.replace(now_ms);
-                    // Personal text is kept in the state only if a condition looks at it, and cut even then.
+                    // Personal text is stored only if a condition depends on it, and truncated even then.
                     if keeps == UserTextRetention::Text {
                         self.user_text = item.text().chars().take(SAID).collect();
                     }
-                    // A user message begins a turn; old turns go, so that the state stays small.
+                    // A user message starts a turn; old turns are dropped to keep the state small.
                     self.turns.push_back(TurnFacts::default());
                     if self.turns.len() > TURNS {
                         self.turns.pop_front();
@@ -134,7 +133,7 @@ impl RemindersState {
                 _ => {}
             }
         }
-        // Items without an answer, such as tool outputs, leave the length of the last answer.
+        // Items without an answer, such as tool outputs, do not change the length of the last answer.
         self.reply_chars = reply.unwrap_or(self.reply_chars);
         if let Some(usage) = usage {
             let sum = || Some(usage.input_tokens? + usage.output_tokens.unwrap_or(0));
@@ -145,7 +144,7 @@ impl RemindersState {
     fn record_tool_end(&mut self, tool: String, failed: bool) {
         let turn = self.turns.back_mut().map(|turn| &mut turn.tools);
         for counts in [Some(&mut self.tools), turn].into_iter().flatten() {
-            // A model that invents tool names must not make the state grow without end.
+            // A model that invents tool names must not make the state grow without bound.
             if counts.len() < TOOLS || counts.contains_key(&tool) {
                 counts.entry(tool.clone()).or_default().record_call(failed);
             }
@@ -154,7 +153,7 @@ impl RemindersState {
     }
 }
 
-/// Whether the text of the last user message is kept in the state.
+/// Whether the text of the user's last message is stored in the state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UserTextRetention {
     Nothing,

@@ -1,11 +1,11 @@
-//! Files of strangers: read below a folder and nowhere else, and never waited for.
+//! Reads untrusted files below a folder, without leaving it and without blocking on pipes.
 //!
-//! A path is walked name by name. A symbolic link is refused wherever it stands, for nobody knows where it leads; so is
-//! whatever is no plain file. On Unix each name is opened relative to the open folder before it, without following
-//! links and without blocking, so that exchanging a file for a link or a pipe in between gains nothing. Elsewhere each
-//! name is looked at before it is opened.
+//! A path is walked name by name. A symbolic link is refused anywhere in it, because it may lead outside; so is
+//! anything that is not a plain file. On Unix each name is opened relative to the open folder before it, without
+//! following links and without blocking, so swapping a file for a link or a pipe in between has no effect. On other
+//! systems each name is checked before it is opened.
 //!
-//! Not here: which files there are, and what is in them.
+//! Not here: which files exist, and their content.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -13,14 +13,14 @@ use std::path::Path;
 
 use place::FolderHandle;
 
-/// The deepest path.
+/// Maximum number of names in a path.
 const DEPTH: usize = 16;
 
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillFileError {
-    /// The path is none that may be read.
+    /// The path is not allowed.
     #[error(
         "{path:?} is no path below the folder: expected at most {DEPTH} names joined by /, without . or .. or a / before them"
     )]
@@ -28,20 +28,20 @@ pub enum SkillFileError {
         /// The first characters of the path.
         path: String,
     },
-    /// Nothing is there.
+    /// There is no such file or folder.
     #[error("there is no {name}")]
     Missing {
         /// The file or folder.
         name: String,
     },
-    /// Something else is there.
+    /// The entry is of another kind.
     #[error("{name} is {found}, expected {expected}")]
     Kind {
         /// The file or folder.
         name: String,
-        /// What is there.
+        /// What was found.
         found: &'static str,
-        /// What may be there.
+        /// What is expected.
         expected: &'static str,
     },
     /// The file is too large.
@@ -49,7 +49,7 @@ pub enum SkillFileError {
     TooLarge {
         /// Name of the file.
         name: String,
-        /// The most that is read.
+        /// The limit in bytes.
         limit: u64,
     },
     /// The file is not UTF-8 text.
@@ -58,18 +58,18 @@ pub enum SkillFileError {
         /// Name of the file.
         name: String,
     },
-    /// The system says no.
+    /// The operating system reported an error.
     #[error("{name} cannot be read: {reason}")]
     Unreadable {
         /// The file or folder.
         name: String,
-        /// The system's words.
+        /// Message of the operating system.
         reason: String,
     },
 }
 
 impl SkillFileError {
-    /// What is wrong: a stable word in lower case for programs.
+    /// Returns a stable name for programs, in lower case.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -83,16 +83,15 @@ impl SkillFileError {
     }
 }
 
-/// The text of the file at `path` below `folder`, names joined by `/`. The folder itself is trusted: it may be reached
-/// by links.
+/// Reads the text of the file at `path` below `folder`, names joined by `/`. The folder itself is trusted: it may be
+/// reached through links.
 pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String, SkillFileError> {
     let mut names: Vec<&str> = path.split('/').collect();
-    // Backslash and colon as well: on Windows they separate folders and name drives or streams.
+    // Backslash and colon as well: on Windows they separate folders and mark drives or streams.
     let fine = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['\0', '\\', ':']);
     let last = names.pop().filter(|_| names.len() < DEPTH);
     let Some(last) = last.filter(|last| names.iter().chain([last]).all(fine)) else {
-        // The path comes from a model, and the error goes into logs and prompts: only its beginning
-        // is shown.
+        // The path comes from a model, and the error goes into logs and prompts, so only its beginning is included.
         let path = path.chars().take(200).collect();
         return Err(SkillFileError::BadPath { path });
     };
@@ -110,12 +109,11 @@ pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String
     read_text(&file, last, limit)
 }
 
-/// What is in an open file, if it is a plain one and not too large.
+/// Reads an open file, if it is a plain one and not too large.
 fn read_text(file: &File, name: &str, limit: u64) -> Result<String, SkillFileError> {
     let about = file.metadata().map_err(|error| file_error(name, &error))?;
     let name = name.to_owned();
-    // Asked of the open file, not of its name: what stood there when it was checked may have been
-    // exchanged.
+    // Checked on the open file, because the entry of that name may have been replaced since.
     if !about.is_file() {
         return Err(SkillFileError::Kind {
             name,
@@ -124,8 +122,7 @@ fn read_text(file: &File, name: &str, limit: u64) -> Result<String, SkillFileErr
         });
     }
     let mut bytes = Vec::new();
-    // One byte more than allowed tells "too large" without reading the rest; the size may grow
-    // meanwhile.
+    // One byte more than allowed detects a file that is too large without reading the rest; it may grow meanwhile.
     let read = file.take(limit + 1).read_to_end(&mut bytes);
     read.map_err(|error| file_error(&name, &error))?;
     if about.len() > limit || bytes.len() as u64 > limit {
@@ -194,8 +191,8 @@ mod place {
 
         pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
             Ok(self
-                // A pipe without a writer would block for ever, and a terminal could become the
-                // process's own.
+                // Opening a pipe without a writer would block forever, and a terminal could become the process's
+                // controlling one.
                 .open_entry(name, OFlags::NONBLOCK | OFlags::NOCTTY)?
                 .into())
         }
@@ -215,7 +212,7 @@ mod place {
 
     use super::FileKind;
 
-    /// A folder that files are read below.
+    /// A folder below which files are read.
     pub(super) struct FolderHandle(PathBuf);
 
     impl FolderHandle {
@@ -243,7 +240,7 @@ mod place {
     }
 }
 
-/// What stands at a name.
+/// Kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileKind {
     File,
@@ -279,7 +276,7 @@ mod tests {
         symlink(at("file"), at("link")).unwrap();
         symlink(folder.path(), at("up")).unwrap();
         mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        // As if each had been a file, or a folder, a moment ago.
+        // As if each had been a file, or a folder, when it was checked.
         let place = FolderHandle::open(folder.path()).unwrap();
         assert!(place.open_file("link").is_err());
         assert!(place.open_folder("up").is_err());

@@ -1,9 +1,9 @@
-//! `SKILL.md` read: YAML between two lines `---`, Markdown behind it.
+//! Parses `SKILL.md`: YAML between two lines `---`, followed by Markdown.
 //!
-//! The YAML may come from strangers: it is bounded in size, depth and nodes, and has no aliases. A number or truth value
-//! where a text is wanted is the text as it was written, so `version: 1.10` stays `1.10`.
+//! The YAML may be untrusted: it is bounded in size, depth and nodes, and aliases are disabled. A number or boolean
+//! where a text is expected is read as written, so `version: 1.10` stays `1.10`.
 //!
-//! Not here: the file ([`super::files`]), and what its fields must be ([`super::skill`]).
+//! Not here: reading the file ([`super::files`]), and the rules for its fields ([`super::skill`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,21 +14,21 @@ use serde_json::Value;
 
 use super::skill::{AllowedTool, Skill, SkillError};
 
-/// The largest front matter, in bytes.
+/// Maximum size of the front matter, in bytes.
 const BYTES: usize = 64 * 1024;
-/// Its most nodes.
+/// Maximum number of nodes.
 const NODES: usize = 2_000;
-/// Its deepest nesting.
+/// Maximum nesting depth.
 const DEPTH: usize = 16;
 
-/// What a file says.
+/// A parsed `SKILL.md`.
 pub(super) struct ParsedSkillFile {
     pub(super) skill: Skill,
-    /// Fields the specification does not know.
+    /// Fields that the specification does not define.
     pub(super) unknown: Vec<String>,
 }
 
-/// Reads the text of a `SKILL.md`.
+/// Parses the text of a `SKILL.md`.
 pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError> {
     let (yaml, instructions) = split_front_matter(text)?;
     if yaml.len() > BYTES {
@@ -39,8 +39,8 @@ pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError
     }
     let front: FrontMatter<BTreeMap<String, String>> = match parse_yaml(yaml) {
         Ok(front) => front,
-        // Metadata should map texts to texts. Files in the wild nest lists and numbers, which are kept as JSON text. If
-        // that fails too, the first error is the more telling one.
+        // Metadata should map texts to texts. Real files nest lists and numbers, which are kept as JSON text. If that
+        // fails too, the first error is the more useful one.
         Err(error) => match parse_yaml::<BTreeMap<String, Value>>(yaml) {
             Ok(front) => front.flatten_metadata(),
             Err(_) => return Err(error),
@@ -61,7 +61,7 @@ pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError
                 list.iter().map(|text| AllowedTool::parse(text)).collect()
             }
         },
-        // The same skill must give the same prompt on every system, whatever its line ends.
+        // The same skill must give the same prompt on every system, whatever its line endings.
         instructions: instructions.replace("\r\n", "\n").trim().to_owned(),
         folder: None,
     };
@@ -72,7 +72,7 @@ pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError
     })
 }
 
-/// The YAML and what is behind it.
+/// Splits a file into the YAML and the text after it.
 fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -85,7 +85,7 @@ fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
     let mut to = from;
     for line in lines {
         let next = to + line.len();
-        // The first such line ends it; later ones are rules of the Markdown.
+        // The first such line ends the YAML; later ones are thematic breaks of the Markdown.
         if line.trim_end() == "---" {
             let yaml = text.get(from..to).unwrap_or_default();
             return Ok((yaml, text.get(next..).unwrap_or_default()));
@@ -96,7 +96,7 @@ fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
 }
 
 fn parse_yaml<M: DeserializeOwned>(yaml: &str) -> Result<FrontMatter<M>, SkillError> {
-    // A skill's file is untrusted input: aliases and merge keys could blow a few bytes up to gigabytes, so they are off,
+    // A skill's file is untrusted input: aliases and merge keys could expand a few bytes to gigabytes, so they are off,
     // and everything else is bounded.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -117,7 +117,7 @@ fn parse_yaml<M: DeserializeOwned>(yaml: &str) -> Result<FrontMatter<M>, SkillEr
     })
 }
 
-/// The fields, `M` being what metadata is read as.
+/// The fields of the front matter; `M` is the type of the metadata.
 struct FrontMatter<M> {
     name: Option<String>,
     description: Option<String>,
@@ -146,7 +146,7 @@ impl FrontMatter<BTreeMap<String, Value>> {
     fn flatten_metadata(self) -> FrontMatter<BTreeMap<String, String>> {
         let text = |value: Value| match value {
             Value::String(text) => text,
-            // `Value` prints itself as JSON.
+            // `Value` formats itself as JSON.
             other => other.to_string(),
         };
         let flat = |(key, value)| (key, text(value));
@@ -198,7 +198,7 @@ impl<'de, M: DeserializeOwned> Deserialize<'de> for FrontMatter<M> {
     }
 }
 
-/// Tools as one text or as a list.
+/// Allowed tools, as one text or as a list.
 enum ToolsField {
     Text(String),
     List(Vec<String>),

@@ -6,11 +6,11 @@ use serde_json::json;
 use crate::builtin::function_args::schema_literal;
 use crate::contract::{FunctionSpec, LayerId, OfferedTo};
 
-/// The tool that gives a skill's instructions.
+/// Name of the tool that returns a skill's instructions.
 pub(super) const LOAD: &str = "load_skill";
-/// The tool that gives a part of a skill's file.
+/// Name of the tool that returns a part of a skill's file.
 pub(super) const READ: &str = "read_skill_file";
-/// Lines of a file in one answer, if nothing is said, and at most.
+/// Lines of a file in one answer: the default, and the maximum.
 pub(super) const LINES: u64 = 500;
 
 pub(super) fn skill_functions(layer: &LayerId) -> Vec<FunctionSpec> {

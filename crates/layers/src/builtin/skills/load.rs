@@ -1,9 +1,9 @@
-//! Skills read from folders: each `<folder>/<name>/SKILL.md`, one level deep.
+//! Loads skills from folders: each `<folder>/<name>/SKILL.md`, one level deep.
 //!
-//! A skill that cannot be read never keeps another from being read: it is listed, with the reason. This blocks on the
-//! file system.
+//! A skill that cannot be read does not prevent others from loading: it is listed with its error. All functions here
+//! block on the file system.
 //!
-//! Not here: what a file says ([`super::front_matter`]), and how it is opened ([`super::files`]).
+//! Not here: parsing a file ([`super::front_matter`]), and opening it ([`super::files`]).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,13 +13,13 @@ use super::files::{SkillFileError, read_below};
 use super::front_matter;
 use super::skill::{Skill, SkillError, check_name};
 
-/// The largest `SKILL.md`, in bytes.
+/// Maximum size of a `SKILL.md`, in bytes.
 const BYTES: u64 = 1 << 20;
-/// The most skills.
+/// Maximum number of skills.
 const SKILLS: usize = 1_000;
-/// The most bytes of instructions in all.
+/// Total size of instructions at which loading stops, in bytes; the last skill may exceed it.
 const ALL_BYTES: usize = 32 << 20;
-/// The most entries of a folder that are looked at.
+/// Maximum number of entries of a folder that are examined.
 const ENTRIES: usize = 10_000;
 
 /// Folders that hold skills.
@@ -47,40 +47,40 @@ pub struct SkillFolders {
     unknown_fields: UnknownFields,
 }
 
-/// Which of two skills of one name counts.
+/// Which of two skills with one name is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precedence {
-    /// That of the earlier folder.
+    /// The skill of the earlier folder.
     #[default]
     FirstWins,
-    /// That of the later folder.
+    /// The skill of the later folder.
     LastWins,
 }
 
-/// What fields mean that the specification does not know.
+/// How to treat fields that the specification does not define.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFields {
-    /// They are listed, and do nothing.
+    /// They are listed and ignored.
     #[default]
     Note,
     /// The skill is refused, as the specification's own checker does.
     Refuse,
 }
 
-/// What was found in folders.
+/// Result of loading skills from folders.
 #[derive(Debug, Default)]
 pub struct LoadedSkills {
-    /// The skills, in the order in which their names were first met: folder by folder, by name.
+    /// The skills, in the order in which their names were first found: folder by folder, by name.
     pub skills: Vec<Skill>,
-    /// What is none, and why.
+    /// Folders that are not skills, with the reasons.
     pub refused: Vec<RefusedSkill>,
-    /// What was read and does not count, for there is another of the name: its place.
+    /// Skills that are hidden by another one of the same name, with their folders.
     pub shadowed: Vec<(String, PathBuf)>,
-    /// Fields that do nothing: the skill's place, and their names.
+    /// Unknown fields, with the folders of their skills.
     pub unknown_fields: Vec<(PathBuf, Vec<String>)>,
 }
 
-/// What is no skill.
+/// A folder that could not be loaded as a skill.
 #[derive(Debug)]
 pub struct RefusedSkill {
     /// Path of its folder.
@@ -96,14 +96,14 @@ impl SkillFolders {
         Self::default()
     }
 
-    /// One folder more.
+    /// Adds a folder of skills.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push((folder.into(), None));
         self
     }
 
-    /// One folder more, its skills being called `namespace:name`.
+    /// Adds a folder whose skills are named `namespace:name`.
     #[must_use]
     pub fn with_namespace(mut self, folder: impl Into<PathBuf>, namespace: &str) -> Self {
         self.folders
@@ -111,21 +111,21 @@ impl SkillFolders {
         self
     }
 
-    /// Which of two skills of one name counts. Default: that of the earlier folder.
+    /// Sets which of two skills with one name is used. Default: that of the earlier folder.
     #[must_use]
     pub const fn with_precedence(mut self, precedence: Precedence) -> Self {
         self.precedence = precedence;
         self
     }
 
-    /// What unknown fields mean. Default: they are listed.
+    /// Sets how unknown fields are treated. Default: they are listed.
     #[must_use]
     pub const fn with_unknown_fields(mut self, unknown: UnknownFields) -> Self {
         self.unknown_fields = unknown;
         self
     }
 
-    /// Reads them. A folder that is named twice, by whatever path, is read once.
+    /// Loads the skills. A folder that is listed twice, by whatever path, is read once.
     #[must_use]
     pub fn load_skills(&self) -> LoadedSkills {
         let mut loaded = LoadedSkills::default();
@@ -136,7 +136,7 @@ impl SkillFolders {
             if !seen.insert((real, namespace)) {
                 continue;
             }
-            // A namespace becomes a part of the skills' names, so it follows the same rule.
+            // A namespace becomes part of the skills' names, so the same rule applies to it.
             let named = namespace.as_deref().map_or(Ok(()), check_name);
             let names = named.and_then(|()| self.folder_names(folder, &mut loaded));
             let names = match names {
@@ -147,7 +147,7 @@ impl SkillFolders {
                 }
             };
             for name in names {
-                // Checked before each skill, so a huge folder is not read to its end first.
+                // Checked before each skill, so that loading stops at the limits.
                 if let Err(error) = loaded.check_limits() {
                     loaded.add_refused(folder.join(name), error);
                     return loaded;
@@ -164,7 +164,7 @@ impl SkillFolders {
         loaded
     }
 
-    /// The names of a folder's folders, in order. Links are listed as refused: nobody knows where they lead.
+    /// Returns the names of a folder's subfolders, sorted. Links are listed as refused, because they may lead anywhere.
     fn folder_names(
         &self,
         folder: &Path,
@@ -176,7 +176,7 @@ impl SkillFolders {
         };
         let mut names = Vec::new();
         for (count, entry) in fs::read_dir(folder).map_err(unreadable)?.enumerate() {
-            // The listing itself is bounded as well: a folder may hold millions of files that are no skills.
+            // The listing itself is bounded as well: a folder may contain millions of files that are not skills.
             if count == ENTRIES {
                 let what = "entries";
                 let limit = ENTRIES;
@@ -184,7 +184,7 @@ impl SkillFolders {
                 break;
             }
             let entry = entry.map_err(unreadable)?;
-            // Of the entry itself: a link is seen as a link and not as what it leads to.
+            // The type of the entry itself: a link is seen as a link and not as its target.
             let kind = entry.file_type().map_err(unreadable)?;
             if kind.is_symlink() {
                 let error = SkillFileError::Kind {
@@ -208,7 +208,7 @@ impl SkillFolders {
         Ok(names)
     }
 
-    /// The skill in a folder of this name; `None` if the folder holds none.
+    /// Reads the skill in a folder of this name; `None` if the folder contains none.
     fn read_skill(
         &self,
         folder: &Path,
@@ -216,16 +216,16 @@ impl SkillFolders {
         loaded: &mut LoadedSkills,
     ) -> Result<Option<Skill>, SkillError> {
         let place = folder.join(name);
-        // The folder of skills is trusted, a skill's own folder is not: its files are opened step by step from above, so
-        // that no link leads out of it.
+        // The folder of skills is trusted, a skill's own folder is not: its files are opened step by step from above,
+        // so that no link leads out of it.
         let read = |file: &str| read_below(folder, &format!("{name}/{file}"), BYTES);
         let text = match read("SKILL.md") {
-            // Some file systems ignore case, so files in the wild are written either way.
+            // Some file systems ignore case, so files exist in both spellings.
             Err(SkillFileError::Missing { .. }) => read("skill.md"),
             text => text,
         };
         let text = match text {
-            // A folder without either file is simply no skill, and no error.
+            // A folder without either file is not a skill, which is no error.
             Err(SkillFileError::Missing { .. }) => return Ok(None),
             text => text?,
         };
@@ -257,7 +257,7 @@ impl SkillFolders {
             .skills
             .iter_mut()
             .find(|other| other.name == skill.name);
-        // Replaced in place: the list keeps the order in which names were first met.
+        // Replaced in place: the list keeps the order in which names were first found.
         let lost = match other {
             None => {
                 loaded.skills.push(skill);
@@ -280,7 +280,7 @@ impl LoadedSkills {
             .iter()
             .map(|skill| skill.instructions.len())
             .sum();
-        // Reached already means that the next skill would be over the limit.
+        // The limits are reached, so another skill would exceed them.
         let full = [
             ("skills", self.skills.len(), SKILLS),
             ("bytes of skills", bytes, ALL_BYTES),

@@ -1,15 +1,14 @@
-//! Skills: instructions in files that a model reads when it needs them, by the published specification of `SKILL.md`.
+//! Skills: instructions in files that a model reads when it needs them, following the `SKILL.md` specification.
 //!
 //! In every call the model sees names and descriptions. It reads a skill with `load_skill` and files beside it with
-//! `read_skill_file`. What it loads is a tool's output: that is where it asked, it changes no earlier byte, and it is
-//! cleared or compacted like any output (the model can load it again). A program activates a skill with the function
-//! `skills_activate`: nobody asked for it in the history, so the instructions stand before the history from then on,
-//! until `skills_deactivate`. Which skills are active is state of the path: a rewind takes it back. A child run begins
-//! with those that a program activated.
+//! `read_skill_file`. What it loads is a tool output: it follows the call, changes no earlier byte, and is cleared or
+//! compacted like any output (the model can load it again). A program activates a skill with the function
+//! `skills_activate`: its instructions then precede the history until `skills_deactivate`. The active skills are state
+//! of the path, so a rewind restores them. A child run starts with those that a program activated.
 //!
-//! Tools that an active skill allows are run without a person being asked, where the policy would have one asked; what the
-//! policy denies stays denied ([`Skills::allowed_tools`]; [`Skills::without_approvals`]). With [`Skills::with_tool_restriction`] all
-//! others are denied while such a skill is active.
+//! Tools that an active skill allows run without approval where the policy would ask for one; tools that the policy
+//! denies stay denied ([`Skills::allowed_tools`]; [`Skills::without_approvals`]). With
+//! [`Skills::with_tool_restriction`] all other tools are denied while such a skill is active.
 //!
 //! Not here: running scripts of skills; asking a person about a tool.
 
@@ -41,16 +40,16 @@ use crate::contract::{
 use functions::{LINES, LOAD, READ, skill_functions};
 use substitute::substitute_arguments;
 
-/// The most characters of a file in one answer.
+/// Maximum number of characters of a file in one answer.
 const CHARACTERS: usize = 50_000;
-/// The most skills that are active at once.
+/// Maximum number of active skills.
 const ACTIVE: usize = 20;
 
 /// Skills as a layer, named `skills`.
 ///
-/// The list stands in the system prompt under 4,000 tokens, of which the last skills are left out first. Limits: 1,000
-/// skills; files of 1 MiB, given by 500 lines and at most 50,000 characters; 20 active at once, of which those that the
-/// model loaded first make way.
+/// The list is in the system prompt within 4,000 tokens; the last skills are left out first. Limits: 1,000 skills from
+/// folders; files of 1 MiB, returned in parts of up to 500 lines and 50,000 characters; 20 active skills, of which the
+/// oldest that the model loaded are deactivated first.
 ///
 /// ```
 /// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
@@ -81,7 +80,7 @@ pub struct Skills {
     is_approving: bool,
 }
 
-/// What [`Skills`] keeps: the active skills, as they became active.
+/// State of [`Skills`]: the active skills, in the order of activation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillsState {
     /// Active skills, oldest first.
@@ -93,7 +92,7 @@ pub struct SkillsState {
 pub struct ActiveSkill {
     /// Name of the skill.
     pub name: String,
-    /// Who activated it, which decides where its instructions stand.
+    /// Who activated it, which determines where its instructions are.
     #[serde(rename = "by")]
     pub activated_by: ActivatedBy,
     /// The arguments it was activated with.
@@ -130,12 +129,11 @@ impl Skills {
     /// Creates a layer that offers these skills.
     ///
     /// # Errors
-    /// [`SkillError::Twice`].
+    /// [`SkillError::Twice`] if two skills have the same name.
     pub fn new(skills: impl IntoIterator<Item = Skill>) -> Result<Self, SkillError> {
         let skills: Arc<[Skill]> = skills.into_iter().collect();
         for (at, skill) in skills.iter().enumerate() {
-            // Refused, not overridden: which of two a model gets must not depend on their order
-            // here.
+            // Refused, not overridden: which of the two a model gets must not depend on their order here.
             if skills.iter().take(at).any(|other| other.name == skill.name) {
                 let name = skill.name.clone();
                 return Err(SkillError::Twice { name });
@@ -150,35 +148,35 @@ impl Skills {
         })
     }
 
-    /// The same, the list of skills taking at most so many tokens. Default: 4,000.
+    /// Sets the maximum size of the list of skills, in tokens. Default: 4,000.
     #[must_use]
     pub const fn listing_at_most(mut self, tokens: u64) -> Self {
         self.listing_budget = Budget::at_most(tokens);
         self
     }
 
-    /// The same, denying tools that no active skill allows, once one is active that names any. A tool that is allowed
-    /// for something in brackets only is asked about.
+    /// Denies tools that no active skill allows, as soon as an active skill lists any. A tool that is allowed only for
+    /// certain arguments (in brackets) needs approval.
     #[must_use]
     pub const fn with_tool_restriction(mut self) -> Self {
         self.is_restricting = true;
         self
     }
 
-    /// The same, leaving to a person what the policy leaves to one, whatever skills allow.
+    /// Leaves approvals to a person where the policy asks for them, whatever skills allow.
     #[must_use]
     pub const fn without_approvals(mut self) -> Self {
         self.is_approving = false;
         self
     }
 
-    /// The skills, in the order of the list.
+    /// Returns the skills, in the order of the list.
     #[must_use]
     pub fn skills(&self) -> &[Skill] {
         &self.skills
     }
 
-    /// The tools that the active skills allow without a person being asked, and which skill does.
+    /// Returns the tools that the active skills allow without approval, each with its skill.
     pub fn allowed_tools<'a>(
         &'a self,
         state: &'a SkillsState,
@@ -212,14 +210,14 @@ impl Skills {
     ) -> Result<String, FunctionError> {
         let skill = self.require_skill(&named.name)?;
         let text = render_instructions(skill, named.arguments.as_deref());
-        // A skill that a program activated stays anchored before the history, also if the model loads it again.
+        // A skill that a program activated stays before the history, also if the model loads it again.
         let by = match state.active.iter().find(|other| other.name == named.name) {
             Some(other) if by == ActivatedBy::Model => other.activated_by,
             _ => by,
         };
         state.active.retain(|other| other.name != named.name);
         if state.active.len() >= ACTIVE {
-            // The model has no function to deactivate a skill, so its oldest one makes way. A program's never does.
+            // The model cannot deactivate skills, so the oldest one it loaded is deactivated. A program's never is.
             let oldest = state
                 .active
                 .iter()
@@ -244,7 +242,7 @@ impl Skills {
             let reason = format!("the skill {} has no files", skill.name);
             return Err(FunctionError::Refused(reason));
         }
-        // Files are read on the blocking pool: a slow disk would stall every run of the process.
+        // Read on the blocking pool: a slow disk would stall every run of the process.
         let reading = tokio::task::spawn_blocking(move || skill.read_file(&asked.path));
         let text = reading.await.map_err(LayerError::from_message)?;
         let text = text.map_err(|error| FunctionError::Refused(error.to_string()))?;
@@ -252,8 +250,7 @@ impl Skills {
             column: asked.column.unwrap_or(0),
             ..TextPosition::line_start(asked.line.unwrap_or(1))
         };
-        // Cut to the limit here too, so that the size of an answer does not hang on the schema
-        // alone.
+        // Limited here too, so that the size of an answer does not depend on the schema alone.
         let lines = asked.lines.unwrap_or(LINES).min(LINES);
         let part = extract_excerpt(&text, from, lines, CHARACTERS);
         let next = part
@@ -300,7 +297,8 @@ impl Layer for Skills {
             });
             said.push(call.contribution_from_fragments([hint(about)].into_iter().chain(listed)));
         }
-        // What the model loaded is in the history as the output of its call; only a program's skills are added here.
+        // Skills that the model loaded are in the history as outputs of its calls; only a program's skills are added
+        // here.
         for active in &state.active {
             let skill = self.find_skill(&active.name);
             let Some(skill) = skill.filter(|_| active.activated_by == ActivatedBy::Program) else {
@@ -324,7 +322,7 @@ impl Layer for Skills {
         call: &ToolRequest,
         _: &HookContext,
     ) -> Result<ToolGate, LayerError> {
-        // Without any rule the skills have no opinion; the skill functions themselves are never restricted, for a model
+        // Without any listed tool there is no restriction. The skill functions themselves are never restricted: a model
         // that cannot load a skill could not get out of a restriction.
         let mut allowed = self.allowed_tools(state).peekable();
         if allowed.peek().is_none() || [LOAD, READ].contains(&&*call.tool) {
@@ -344,7 +342,7 @@ impl Layer for Skills {
                 "the skill {} allows {} for {within} only",
                 skill.name, call.tool
             );
-            // The limit is text for people ("git status only"); no code can check it, so a person does.
+            // The text in brackets is meant for people ("git status only"); code cannot check it, so a person decides.
             gate.get_or_insert(ToolGate::Ask(reason));
         }
         if !self.is_restricting {
@@ -396,7 +394,7 @@ impl Layer for Skills {
             "read_file" => self.read_file(parse_arguments(arguments)?).await,
             "activate" => {
                 self.activate_skill(state, parse_arguments(arguments)?, ActivatedBy::Program)?;
-                // A program gets no text: the instructions stand in the next call by themselves.
+                // A program gets no text: the next call contains the instructions.
                 Ok(Raw::null())
             }
             "deactivate" => {

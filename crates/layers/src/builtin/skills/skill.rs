@@ -1,6 +1,6 @@
 //! What a skill is, and the rules of the published specification for its fields.
 //!
-//! Not here: the file it is written in ([`super::front_matter`]), and where such files lie ([`super::load`]).
+//! Not here: the format of its file ([`super::front_matter`]), and where files are found ([`super::load`]).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use contexture_tools::Pattern;
 
 use super::files::{SkillFileError, read_below};
 
-/// The most characters of a name.
+/// Maximum number of characters of a name.
 const NAME: usize = 64;
-/// The most characters of a description.
+/// Maximum number of characters of a description.
 const DESCRIPTION: usize = 1024;
-/// The most characters of what a skill says of its surroundings.
+/// Maximum number of characters of the compatibility field.
 const COMPATIBILITY: usize = 500;
-/// The largest file beside a `SKILL.md`, in bytes.
+/// Maximum size of a file beside a `SKILL.md`, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
 /// Instructions that a model reads when it needs them.
@@ -25,17 +25,17 @@ pub struct Skill {
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
-    /// Under what licence, or where that is written.
+    /// Licence, or where it is stated.
     pub license: Option<String>,
-    /// What it needs of its surroundings.
+    /// Requirements on the environment.
     pub compatibility: Option<String>,
-    /// What else it says of itself.
+    /// Additional metadata of the skill.
     pub metadata: BTreeMap<String, String>,
-    /// The tools it may use without a person being asked.
+    /// Tools that it may use without approval.
     pub allowed_tools: Vec<AllowedTool>,
-    /// What to do: Markdown.
+    /// The instructions, as Markdown.
     pub instructions: String,
-    /// Where its files are; `None` if it has none.
+    /// Folder of its files; `None` if it has none.
     pub folder: Option<PathBuf>,
 }
 
@@ -44,11 +44,11 @@ pub struct Skill {
 pub struct AllowedTool {
     /// Pattern of tool names.
     pub tool: Pattern,
-    /// What stands in brackets behind it. What that means only the tool knows.
+    /// Text in brackets after the name. Only the tool knows its meaning.
     pub argument_pattern: Option<String>,
 }
 
-/// Why a skill is none.
+/// Why a skill is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillError {
@@ -58,7 +58,7 @@ pub enum SkillError {
     /// The file does not begin with front matter.
     #[error("SKILL.md does not begin with front matter: expected a first line ---")]
     NoFrontMatter,
-    /// The front matter has no end.
+    /// The front matter is not closed.
     #[error("the front matter has no end: expected a line --- behind it")]
     Unclosed,
     /// The front matter is too large.
@@ -69,13 +69,13 @@ pub enum SkillError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The front matter is not YAML, or not of these fields.
+    /// The front matter is not YAML, or its fields have wrong types.
     #[error("the front matter cannot be read: {reason}")]
     FrontMatter {
         /// What is wrong, and where.
         reason: String,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("the front matter has no {field}")]
     Missing {
         /// Name of the field.
@@ -86,12 +86,12 @@ pub enum SkillError {
     Length {
         /// Name of the field.
         field: &'static str,
-        /// How many it has.
+        /// Number of characters it has.
         characters: usize,
-        /// The most it may have.
+        /// Maximum number of characters.
         limit: usize,
     },
-    /// The name is none.
+    /// The name is invalid.
     #[error(
         "{name:?} is no name of a skill: expected 1 to 64 of a-z, 0-9 and -, no - at an end and no two together"
     )]
@@ -99,7 +99,7 @@ pub enum SkillError {
         /// The first characters of the name.
         name: String,
     },
-    /// The name is not that of the folder.
+    /// The name differs from that of the folder.
     #[error("the skill {name} lies in the folder {folder:?}: both must have one name")]
     Folder {
         /// The skill's name.
@@ -107,19 +107,19 @@ pub enum SkillError {
         /// Name of the folder.
         folder: String,
     },
-    /// Fields the specification does not know.
+    /// The specification does not define these fields.
     #[error("the front matter has fields that the specification does not know: {fields}")]
     UnknownFields {
         /// Names of the fields.
         fields: String,
     },
-    /// Two skills of one name.
+    /// Two skills have the same name.
     #[error("two skills are named {name}")]
     Twice {
         /// The name that occurs twice.
         name: String,
     },
-    /// There are too many.
+    /// A limit of loading is reached.
     #[error("there are more than {limit} {what}: the others are not read")]
     TooMany {
         /// What there are too many of.
@@ -130,7 +130,7 @@ pub enum SkillError {
 }
 
 impl SkillError {
-    /// The rule that was broken: a stable word in lower case for programs.
+    /// Returns a stable name of the rule that was broken, in lower case, for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -151,10 +151,10 @@ impl SkillError {
 }
 
 impl Skill {
-    /// A skill without files.
+    /// Creates a skill without files.
     ///
     /// # Errors
-    /// [`SkillError::Name`], [`SkillError::Length`].
+    /// [`SkillError::Name`] or [`SkillError::Length`].
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -174,11 +174,11 @@ impl Skill {
         Ok(skill)
     }
 
-    /// The text of a file of its folder, by its path there: names joined by `/`. Links are not followed, and at most 1 MiB is
-    /// read. This blocks on the file system.
+    /// Reads a text file of its folder by its relative path: names joined by `/`. Links are not followed, and files
+    /// over 1 MiB are refused. This blocks on the file system.
     ///
     /// # Errors
-    /// [`SkillFileError`]: no such file, no path below the folder, no text, too large.
+    /// [`SkillFileError`]: no such file, a path that leaves the folder, not text, or too large.
     pub fn read_file(&self, path: &str) -> Result<String, SkillFileError> {
         let folder = self.folder.as_deref();
         let place =
@@ -187,11 +187,11 @@ impl Skill {
             let name = path.chars().take(200).collect();
             return Err(SkillFileError::Missing { name });
         };
-        // The folder of skills is trusted, the skill's own is not: it is walked into from above.
+        // The folder of skills is trusted, the skill's own is not, so it is opened step by step from above.
         read_below(above, &format!("{name}/{path}"), FILE_BYTES)
     }
 
-    /// Holds the fields against the specification.
+    /// Validates the fields by the rules of the specification.
     pub(super) fn validate_fields(&self) -> Result<(), SkillError> {
         check_name(&self.name)?;
         check_length("description", &self.description, DESCRIPTION)?;
@@ -202,7 +202,7 @@ impl Skill {
     }
 }
 
-/// Whether a text is a skill's name, or a namespace.
+/// Checks that a text is a valid name of a skill, or a valid namespace.
 pub(super) fn check_name(name: &str) -> Result<(), SkillError> {
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let fine = (1..=NAME).contains(&name.len())
@@ -231,7 +231,7 @@ fn check_length(field: &'static str, text: &str, limit: usize) -> Result<(), Ski
 }
 
 impl AllowedTool {
-    /// Reads `Read`, `Bash(git:*)`.
+    /// Parses `Read` or `Bash(git:*)`.
     pub(super) fn parse(text: &str) -> Self {
         let inner = text.strip_suffix(')').and_then(|text| text.split_once('('));
         match inner {
@@ -246,7 +246,7 @@ impl AllowedTool {
         }
     }
 
-    /// Reads several, apart by spaces or commas outside brackets: `Bash(git add:*), Read`.
+    /// Parses several tools, separated by spaces or commas outside brackets: `Bash(git add:*), Read`.
     pub(super) fn parse_all(text: &str) -> Vec<Self> {
         let mut open = 0_usize;
         let apart = |c: char| {

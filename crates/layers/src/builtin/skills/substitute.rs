@@ -1,8 +1,8 @@
-//! Arguments put into a skill's instructions.
+//! Substitutes arguments into a skill's instructions.
 //!
-//! `$ARGUMENTS` is all of them as they were written, `$ARGUMENTS[0]` and `$0` the first. One pass: what was put in is not
-//! read again, and a number that no argument has stays as it is (`$5` in a price). Where instructions name no argument,
-//! a last line gives them.
+//! `$ARGUMENTS` is the whole argument text, `$ARGUMENTS[0]` and `$0` the first argument. One pass: inserted text is not
+//! substituted again, and a number without an argument stays as it is (`$5` in a price). If the instructions refer to
+//! no argument, they are appended on a last line.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use regex::{Captures, Regex};
 static ARGUMENT_PLACEHOLDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\$(?:ARGUMENTS(?:\[([0-9]{1,3})\]|\b)|([0-9]{1,3})\b)").ok());
 
-/// The instructions with these arguments.
+/// Returns the instructions with these arguments.
 pub(super) fn substitute_arguments(instructions: &str, arguments: &str) -> String {
     let each = split_arguments(arguments);
     let mut named = false;
@@ -41,7 +41,7 @@ pub(super) fn substitute_arguments(instructions: &str, arguments: &str) -> Strin
     }
 }
 
-/// Single arguments: apart by white space, except within quotes.
+/// Splits arguments at white space outside quotes.
 fn split_arguments(arguments: &str) -> Vec<String> {
     let mut all = Vec::new();
     let (mut word, mut inside, mut quote) = (String::new(), false, None);

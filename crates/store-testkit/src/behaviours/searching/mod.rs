@@ -1,4 +1,4 @@
-//! Full-text search. A store without it is not asked; that it says so is all there is to show.
+//! Full-text search, which a store may lack: then these behaviours pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn corpus_texts() -> Vec<(&'static str, &'static str)> {
     lines.map(|line| line.split_once('\t').unwrap()).collect()
 }
 
-/// A message whose id is made from its name.
+/// Returns a message whose id is derived from its name.
 fn named_item(name: &str, text: &str) -> NewItem {
     NewItem {
         // The id from the name, not from the text: several names may have the same text.
@@ -40,7 +40,7 @@ fn named_item(name: &str, text: &str) -> NewItem {
     }
 }
 
-/// A conversation with the whole corpus; `None` where there is no search.
+/// Creates a conversation with the whole corpus; `None` if the store has no search.
 async fn corpus_chat(store: Tested) -> Option<Chat> {
     store.search()?;
     let chat = Chat::start(store).await;
@@ -56,7 +56,7 @@ async fn find_with(chat: &Chat, request: SearchRequest) -> Result<SearchPage, Er
     search.search_nodes(&chat.owner, request).await
 }
 
-/// Everything that is found in the conversation, as one page.
+/// Finds everything in the conversation, as one page.
 fn search_all(chat: &Chat, query: &str) -> SearchRequest {
     SearchRequest {
         limit: 1000,
@@ -64,7 +64,7 @@ fn search_all(chat: &Chat, query: &str) -> SearchRequest {
     }
 }
 
-/// Every scope that holds all of a conversation with one branch.
+/// Returns every scope that covers all of a conversation with one branch.
 fn scopes_of_main(chat: &Chat) -> [SearchScope; 3] {
     [
         SearchScope::Owner,
@@ -82,7 +82,7 @@ async fn find_hits(chat: &Chat, query: &str) -> Vec<Hit> {
     page.hits
 }
 
-/// The words of [`item`]s that are found, as a set.
+/// Returns the names of the [`item`]s that are found, as a set.
 async fn found_names<'a>(
     chat: &Chat,
     request: SearchRequest,
@@ -120,7 +120,7 @@ pub(super) async fn every_store_finds_the_same(store: Tested) {
     assert!(count >= 200, "{count} queries");
 }
 
-/// Random texts made of what queries, indexes and databases might take for syntax, of pieces of
+/// Returns random texts of what queries, indexes and databases might take for syntax, of parts of
 /// the corpus, and of any characters.
 fn random_queries(count: usize) -> Vec<String> {
     let syntax = [
@@ -158,8 +158,7 @@ fn random_queries(count: usize) -> Vec<String> {
     queries
 }
 
-/// Any text is a query, whatever texts there are, and an index finds what reading everything finds,
-/// with the same scores.
+/// Any text is a query, and an index finds the same texts with the same scores as a full scan.
 pub(super) async fn any_text_is_a_query(store: Tested) {
     let Some(chat) = corpus_chat(store).await else {
         return;
@@ -167,7 +166,7 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     // The generator has a fixed seed, so every store and every run sees the same queries.
     let queries = random_queries(if soak { 100_000 } else { 1000 });
-    // Some of them are texts too.
+    // Some of the queries are stored as texts too.
     let hostile = queries.iter().take(100).enumerate();
     let hostile = hostile.map(|(n, text)| named_item(&format!("hostile {n}"), text));
     let hostile: Vec<NewItem> = hostile.collect();
@@ -193,7 +192,7 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
         assert_eq!(got, expected, "{text:?}");
         found += usize::from(!hits.is_empty());
     }
-    // Guards the test itself: comparing empty results would show nothing.
+    // Checks the test itself: comparing empty results would prove nothing.
     assert!(found > 100, "only {found} queries find anything");
 }
 
@@ -204,7 +203,7 @@ pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
     for (query, shown, matches) in [
         (
             "script dog",
-            // Nothing is escaped or marked up: whoever shows a snippet does that, from the places.
+            // Nothing is escaped or marked up; the caller highlights the ranges.
             "<script>alert(\"dog\")</script> & other <b>markup</b>",
             vec!["script", "dog", "script"],
         ),
@@ -266,7 +265,7 @@ pub(super) async fn what_was_said_is_found(store: Tested) {
         // The escape `\n` in the JSON is a line break and no letter: it must not join the words.
         ("nzebra", vec![]),
         ("cafe", vec!["output"]),
-        // Ids, kinds and names of fields are no words that anybody said.
+        // Ids, kinds and field names are not searched.
         ("call-one", vec![]),
         ("note", vec![]),
         ("message", vec![]),
@@ -345,7 +344,7 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
     chat.change_ref(RefChange::DeleteBranch(branch(&fork)))
         .await
         .unwrap();
-    // The name is gone, what was said is not.
+    // The branch's name is deleted, its nodes are still found.
     assert_eq!(find_hits(&chat, "two").await.len(), 1);
 }
 
@@ -371,7 +370,7 @@ async fn expect_unknown_scopes(chat: &Chat) {
     }
 }
 
-/// Messages of three roles and times, the last of which users do not see.
+/// Messages of three roles and times, the last of which is hidden from users.
 fn filtered_items() -> Vec<NewItem> {
     let mut items = vec![
         item("a x"),
@@ -381,7 +380,7 @@ fn filtered_items() -> Vec<NewItem> {
     for (n, item) in (0..).zip(&mut items) {
         item.created_ms = NOW + n;
     }
-    // Shown to models only: people who search do not find it unless they ask for hidden content.
+    // Visible to models only: not found unless the request includes hidden content.
     items[2].audience = Audience {
         model: true,
         user: false,
@@ -434,8 +433,8 @@ pub(super) async fn pages_are_contiguous(store: Tested) {
     }
     let chat = Chat::start(store).await;
     let items = (0..50).map(|n| {
-        // Few scores and few times, so that pages end among equals, where a place must still be
-        // exact.
+        // Few scores and few times, so that pages end between equal hits, where the cursor must
+        // still be exact.
         let mut item = item(&format!("{} {n}", "x ".repeat(1 + n % 3)));
         item.created_ms = NOW + (n as i64) % 5;
         item
@@ -452,7 +451,7 @@ pub(super) async fn pages_are_contiguous(store: Tested) {
     expect_forged_cursors(&chat).await;
 }
 
-/// All hits, read page by page.
+/// Returns all hits, read page by page.
 async fn find_in_pages(chat: &Chat, query: &str, limit: usize) -> Vec<Hit> {
     let mut request = SearchRequest {
         limit,
@@ -471,7 +470,7 @@ async fn find_in_pages(chat: &Chat, query: &str, limit: usize) -> Vec<Hit> {
 }
 
 async fn expect_forged_cursors(chat: &Chat) {
-    // A cursor is a place, whoever made it.
+    // A cursor is a position, and need not come from the store.
     let forged = |score, created_ms| SearchCursor {
         score,
         created_ms,
@@ -508,7 +507,7 @@ pub(super) async fn limits_have_names(store: Tested) {
     for (request, name) in [
         (search_all(&chat, &format!("{long}x")), "search_query_bytes"),
         (many(limits.hits + 1), "search_hits"),
-        // The largest number there is: a limit must be compared before it is added to.
+        // The largest number: the limit must not overflow.
         (many(usize::MAX), "search_hits"),
     ] {
         match find_with(&chat, request).await {
@@ -516,7 +515,7 @@ pub(super) async fn limits_have_names(store: Tested) {
             other => panic!("{name}: {other:?}"),
         }
     }
-    // As many different words as fit: each must be there.
+    // As many different words as fit: all must match.
     let words: Vec<String> = (0..limits.query_bytes / 5)
         .map(|n| format!("{n:04}"))
         .collect();
@@ -531,7 +530,7 @@ pub(super) async fn limits_have_names(store: Tested) {
     assert_eq!(find_hits(&chat, &text[5..]).await.len(), 2);
 }
 
-/// On one path, where times rise: the index's order and the clock's are the same.
+/// On one path with increasing times: all backends examine nodes in the same order.
 pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
     const BEYOND: usize = 9;
     if store.search().is_none() {
@@ -552,7 +551,7 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
     }
 }
 
-/// The newest nodes are found, from that of the time `oldest` on, and nothing that is older.
+/// Checks that the newest nodes are found, from the time `oldest` on, and no older ones.
 async fn expect_newest(chat: &Chat, scope: SearchScope, oldest: i64) {
     // The oldest of them come last.
     let place = SearchCursor {
@@ -589,7 +588,7 @@ async fn expect_newest(chat: &Chat, scope: SearchScope, oldest: i64) {
         "{:?}: {times:?}",
         whole.scope
     );
-    // What the request leaves out does not count.
+    // Nodes that the request filters out do not count.
     let newer = SearchRequest {
         since_ms: Some(oldest),
         ..whole
@@ -623,16 +622,16 @@ pub(super) async fn what_is_removed_is_not_found(store: Tested) {
         .redact_content(&chat.owner, &chat.id, request)
         .await
         .unwrap();
-    // The text of the tombstone is not indexed either: it is nothing that anybody said.
+    // The text of the tombstone is not indexed either.
     assert_eq!((count("secret").await, count("redacted").await), (3, 0));
     let deleted = chat.store.delete_conversation(&chat.owner, &other.id);
     deleted.await.unwrap();
     assert_eq!(count("secret").await, 1);
-    // A conversation of the same id has nothing of the old one.
+    // A new conversation with the same id has nothing of the old one.
     let again = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
     again.append_messages("main", &["public"]).await;
     assert_eq!((count("secret").await, count("public").await), (1, 1));
-    // What failed to be stored is not there either, what was stored twice is there once.
+    // A refused append is not found, and a repeated one is found once.
     let clash = AppendRequest::new(
         Chat::at_head("main", None),
         vec![named_item("late", "secret late")],

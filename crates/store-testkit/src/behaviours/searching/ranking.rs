@@ -1,4 +1,5 @@
-//! Searches in which any word will do: what they find, and how it is ranked.
+//! Searches with [`MatchMode::Any`](contexture_store::MatchMode::Any): what they find, and its
+//! rank.
 
 use contexture_ir::NodeId;
 use contexture_store::rules::{self, Query};
@@ -20,16 +21,16 @@ fn any_of(chat: &Chat, query: &str) -> SearchRequest {
     }
 }
 
-/// The logarithm to the base 2 in sixteenths, by straight lines between powers.
+/// Computes log₂ in sixteenths, interpolated linearly between powers of two.
 fn scaled_log2(count: usize) -> u32 {
     let whole = count.ilog2();
-    // Whole numbers only, written again here: the expected scores must not come from the code under
+    // An independent implementation, so that the expected scores do not come from the code under
     // test.
     let part = (16 * count) >> whole;
     16 * whole + u32::try_from(part).unwrap() - 16
 }
 
-/// What each text scores, counted without a store.
+/// Computes the score of each text without a store.
 fn expected_scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a NodeId)> {
     let mut pieces: Vec<Query> = Vec::new();
     for word in words {
@@ -55,8 +56,7 @@ fn expected_scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u3
     let score = |text: &str| {
         let each = pieces.iter().zip(&counts).map(|(piece, count)| {
             let score = rules::match_all(piece, text).map_or(0, |found| found.score);
-            // The most frequent word keeps its score; each halving of the frequency adds once the
-            // score.
+            // The most frequent word has the factor 1; each halving of the frequency adds 1.
             score * (16 + scaled_log2(most.max(1)) - scaled_log2((*count).max(1))) / 16
         });
         each.sum()
@@ -67,7 +67,7 @@ fn expected_scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u3
     found
 }
 
-/// Any word will do, rare ones weigh more, and every store ranks alike.
+/// Any word matches, rare ones weigh more, and every store ranks alike.
 pub(in crate::behaviours) async fn any_word_matches_when_requested(store: Tested) {
     let Some(chat) = corpus_chat(store).await else {
         return;
@@ -77,7 +77,7 @@ pub(in crate::behaviours) async fn any_word_matches_when_requested(store: Tested
         assert_eq!(names_by_score(&chat, query).await, expected, "{query}");
     }
     expect_counted_scores(&chat).await;
-    // Pages follow each other as they do where all words are wanted.
+    // Pagination works as with all words.
     let request = any_of(&chat, "the dog cafe");
     let whole = find_with(&chat, request.clone()).await.unwrap().hits;
     let first = SearchRequest {
@@ -112,7 +112,7 @@ async fn names_by_score(chat: &Chat, query: &str) -> String {
     groups.join(", ")
 }
 
-/// Random words of the corpus score what is counted without a store.
+/// Random words of the corpus get the scores that are computed without a store.
 async fn expect_counted_scores(chat: &Chat) {
     let corpus = corpus_texts();
     let texts = corpus.iter().map(|(name, text)| named_item(name, text));
@@ -120,7 +120,7 @@ async fn expect_counted_scores(chat: &Chat) {
     let texts: Vec<(NodeId, String)> = texts.collect();
     let words = corpus.iter().flat_map(|(_, text)| text.split_whitespace());
     let words: Vec<&str> = words
-        // A quotation mark would join words to a phrase, which the expected scores do not know.
+        // A quotation mark would join words to a phrase, which the expected scores do not consider.
         .filter(|word| !word.contains(['"', '“', '”']))
         .collect();
     let mut runner = TestRunner::new_with_rng(
@@ -138,13 +138,14 @@ async fn expect_counted_scores(chat: &Chat) {
     }
 }
 
-/// How much is looked at has a limit: rare words decide what is found, frequent ones only how well.
+/// The number of examined nodes is limited: rare words select nodes, frequent ones only add to
+/// scores.
 pub(in crate::behaviours) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
     if store.search().is_none() {
         return;
     }
     let chat = Chat::start(store).await;
-    // One text more than is looked at: a word that all of them have cannot be looked up whole.
+    // One text more than the limit: a word that all of them have cannot select all.
     let count = chat.store.limits().search.any_nodes + 1;
     let items = (0..count).map(|n| NewItem {
         // Each has a time of its own, so the order among equal scores is known.
@@ -169,8 +170,8 @@ async fn expect_rare_words_decide(chat: &Chat, scope: &SearchScope, count: usize
         ("word n7", 7, 1, SearchCoverage::Whole),
         ("n7 word every0 n8", 8, both, SearchCoverage::Whole),
         ("every1 word", odd, count / 2, SearchCoverage::Whole),
-        // Only the frequent word is there, so it has to do the finding: the newest are looked at,
-        // and the page says so.
+        // Only the frequent word occurs, so it must select nodes: the newest are examined, and the
+        // page says so.
         ("word never", count - 1, count - 1, SearchCoverage::Newest),
         ("never", 0, 0, SearchCoverage::Whole),
     ] {

@@ -1,4 +1,4 @@
-//! Where items go.
+//! Appends: where the items go.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(in crate::behaviours) async fn at_the_head(store: Tested) {
 pub(in crate::behaviours) async fn a_moved_head_is_refused_and_nothing_stored(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
-    // The beginning, an older head, and a node that never was: all are simply not the head.
+    // The beginning, an older head, and an unknown node: none is the head.
     for stale in [None, Some("a"), Some("never")] {
         let at = Chat::at_head("main", stale);
         let late = AppendRequest::new(at, vec![item("late")], NOW);
@@ -89,7 +89,7 @@ pub(in crate::behaviours) async fn a_moved_head_may_open_a_sibling(store: Tested
     assert_eq!((late.first, late.depth), (2, 2));
     chat.expect_path("main", &["a", "b"]).await;
     chat.expect_path("main-v2", &["a", "late"]).await;
-    // A sibling does not become active: it was opened by a race and by nobody's wish.
+    // A sibling does not become active: a race opened it, not a user.
     assert!(chat.branch_record("main").await.active);
     let timely = chat
         .append_request(sibling(Some("b"), "timely"))

@@ -26,7 +26,7 @@ pub(in crate::behaviours) async fn automatic_names_follow_the_formula(store: Tes
         assert_eq!(chat.rewind(from, "a", Activation::Activate).await, expected);
         assert!(chat.branch_record(expected).await.active);
     }
-    // A name somebody chose is not chosen again, and one that only looks alike is not counted.
+    // A name that somebody chose is not generated, and one that only looks similar is not counted.
     for name in ["other-v3", "other", "otherwise"] {
         let label = BranchLabel::Named(branch(name));
         let new = new_branch(Some("a"), label, Activation::Keep);
@@ -80,7 +80,7 @@ pub(in crate::behaviours) async fn both_sides_of_a_fork_grow(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "b", Activation::Keep).await;
-    // At one head: whoever goes first, both go on from it.
+    // Both start at one head, and both continue from it.
     chat.append_messages("main-v2", &["x"]).await;
     chat.append_messages("main", &["c"]).await;
     chat.append_messages("main-v2", &["y"]).await;
@@ -122,7 +122,7 @@ pub(in crate::behaviours) async fn alternating_growth_reads_back(store: Tested) 
         let own = (0..150).map(|n| format!("{name}{n}"));
         std::iter::once("root".to_owned()).chain(own).collect()
     };
-    // In turns, so that no branch's nodes are stored side by side.
+    // Alternating, so that the nodes of a branch are not stored next to each other.
     for n in 0..150 {
         for name in ["p", "q", "r"] {
             chat.append_messages(name, &[&format!("{name}{n}")]).await;
@@ -174,7 +174,7 @@ pub(in crate::behaviours) async fn deletion_frees_the_name_only(store: Tested) {
     let new = new_branch(Some("x"), label, Activation::Keep);
     let replayed = chat.append_messages("main", &["x"]).await;
     assert_eq!((replayed.replayed, replayed.branch), (true, None));
-    // The name is free, the nodes can be gone on from, their segment has no owner.
+    // The name is free, and nodes can be appended after the old ones, whose segment has no branch.
     chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
     chat.append_messages("main-v2", &["y"]).await;
     chat.expect_path("main-v2", &["a", "x", "y"]).await;
@@ -188,7 +188,7 @@ pub(in crate::behaviours) async fn the_active_branch_stays(store: Tested) {
         .await;
     assert!(matches!(error.unwrap_err(), Error::Invalid { .. }));
     let name = chat.rewind("main", "a", Activation::Activate).await;
-    // No longer active, it may go: even the first branch is not special.
+    // No longer active, it can be deleted: even the first branch is not special.
     chat.change_ref(RefChange::DeleteBranch(branch("main")))
         .await
         .unwrap();
@@ -274,7 +274,7 @@ pub(in crate::behaviours) async fn checkpoints_are_set_moved_and_deleted(store: 
 pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
-    // Claimed, so that the fence can be seen to go along with the new name.
+    // Claimed, to show that the fence is kept under the new name.
     chat.change_ref(RefChange::Claim(branch("main")))
         .await
         .unwrap();
@@ -304,7 +304,7 @@ pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Te
         ("main", "other", "not_found"),
         ("never", "trunk", "not_found"),
         ("trunk", &*side, "already_exists"),
-        // Its own name is taken as well, by itself.
+        // Its own name is taken as well, by the branch itself.
         ("trunk", "trunk", "already_exists"),
     ] {
         let refused = chat.change_ref(rename(from, to)).await.unwrap_err();

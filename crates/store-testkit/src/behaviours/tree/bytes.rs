@@ -1,4 +1,4 @@
-//! Bytes come back as they went in.
+//! Bytes are returned exactly as they were stored.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ type Tested = Arc<dyn Store>;
 
 pub(in crate::behaviours) async fn are_kept_as_they_are(store: Tested) {
     let chat = Chat::start(store).await;
-    // A store keeps text, it does not read it. So even what is no JSON comes back, and nothing is
-    // normalised.
+    // A store keeps text and does not parse it, so even invalid JSON is returned, without
+    // normalisation.
     let texts = [
         "",
         " ",

@@ -71,7 +71,7 @@ pub(in crate::behaviours) async fn a_stale_writer_cannot_open_a_sibling(store: T
         .unwrap();
     let late = AppendRequest {
         at: Chat::at_head("main", None),
-        // A sibling would let an outdated writer go on after all, only elsewhere.
+        // Otherwise an outdated writer could continue on a sibling.
         on_moved: OnMoved::Sibling,
         ..fenced_append("main", "late", first)
     };
@@ -104,7 +104,7 @@ pub(in crate::behaviours) async fn a_claim_is_of_one_branch(store: Tested) {
 
 pub(in crate::behaviours) async fn writers_without_a_claim_may_write(store: Tested) {
     let chat = Chat::start(store).await;
-    // A claim binds those who name one; people who append without one are not shut out.
+    // A fence only concerns writers that name one; others may still append.
     let fence = claim_branch(&chat, "main").await;
     chat.append_messages("main", &["a"]).await;
     chat.append_request(fenced_append("main", "b", fence))
@@ -120,7 +120,7 @@ pub(in crate::behaviours) async fn a_repetition_is_no_new_write(store: Tested) {
         .await
         .unwrap();
     claim_branch(&chat, "main").await;
-    // It was stored when the claim was good, and saying so is the truth.
+    // It was stored while the claim was current, so a replay is the right answer.
     let again = chat
         .append_request(fenced_append("main", "a", first))
         .await

@@ -1,13 +1,13 @@
-//! Behaviours of the tree: nodes, branches and checkpoints, and what hangs off nodes.
+//! Behaviours of the tree: nodes, branches, checkpoints and state.
 //!
-//! * `appending`: where an append lands, and what becomes of one whose place has moved.
-//! * `replaying`: a repeated append is recognised, and told from a conflict.
+//! * `appending`: where an append goes, and what happens if the head has moved.
+//! * `replaying`: a repeated append is recognised, and distinguished from a conflict.
 //! * `fences`: a writer that was superseded is refused.
 //! * `branching`: names, forks, rewinds, checkpoints.
 //! * `reading`: pages of a path, nodes by id, prefix, message and kind, comparison of two paths.
 //! * `bytes`: items come back byte for byte.
 //! * `states`: layer state per node.
-//! * `responses`: what an answer was computed from.
+//! * `responses`: the records of responses, with their inputs.
 //! * `redacting`: tombstones.
 //!
 //! What is not here: many writers at once (`concurrency`), owners (`owners`), text search

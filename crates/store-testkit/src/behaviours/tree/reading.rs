@@ -1,4 +1,4 @@
-//! Paths, nodes, counters, and what is computed from them.
+//! Paths, nodes, counters, and queries that combine several reads.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ type Tested = Arc<dyn Store>;
 pub(in crate::behaviours) async fn parts_and_pages(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["1", "2", "3"]).await;
-    // The path goes over a fork: its first part belongs to `main`, its second to the new branch.
+    // The path crosses a fork: its first part belongs to `main`, its second to the new branch.
     chat.rewind("main", "2", Activation::Keep).await;
     chat.append_messages("main-v2", &["4", "5", "6"]).await;
     let words = ["1", "2", "4", "5", "6"];
@@ -205,7 +205,7 @@ pub(in crate::behaviours) async fn counters_count_messages_and_turns(store: Test
         (message_part("u2", Role::User, "and more"), 3, 2),
         (item("by itself"), 4, 3),
         (item("again by itself"), 5, 4),
-        // Belongs to a message that stands further up.
+        // It belongs to an earlier message.
         (message_part("a1", Role::Assistant, "correction"), 5, 4),
     ];
     expect_counters(store, &items).await;
@@ -286,7 +286,7 @@ pub(in crate::behaviours) async fn paths_part_where_they_forked(store: Tested) {
 
 pub(in crate::behaviours) async fn the_graph_has_each_node_once(store: Tested) {
     let chat = Chat::start(store).await;
-    // More than one page, so that the walk has to join pages without a gap or a double.
+    // More than one page, so that pages must join without a gap or a duplicate.
     let words: Vec<String> = (0..600).map(|n| n.to_string()).collect();
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
     chat.append_messages("main", &all).await;
@@ -334,7 +334,7 @@ pub(in crate::behaviours) async fn since_the_newest_compaction(store: Tested) {
         since(PathEnd::Node(node("sum")), None).await,
         (vec![3], None)
     );
-    // A path that leaves before the compaction does not know it.
+    // A path that leaves before the compaction does not contain it.
     assert_eq!(
         since(PathEnd::Node(node("b")), None).await,
         (vec![1, 2], None)

@@ -1,4 +1,4 @@
-//! Content that has to go.
+//! Redaction: content that must be removed.
 
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {
         values: vec![
             ContentHash::of(&small),
             ContentHash::of(&large),
-            // A value that is not there is passed over and not counted.
+            // An unknown value is skipped and not counted.
             ContentHash::of(b"x"),
         ],
         blobs: vec![blob, BlobId::of(&chat.owner, b"never")],
@@ -184,7 +184,7 @@ pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {
     write_again(&chat, small).await;
 }
 
-/// A new value that happens to be the same as a redacted one is a new value.
+/// A value that equals a redacted one and is written later is stored again.
 async fn write_again(chat: &Chat, value: Vec<u8>) {
     let key = StateKey::new("other").unwrap();
     let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item("c")], NOW);
@@ -235,7 +235,7 @@ pub(in crate::behaviours) async fn provenance_is_followed(store: Tested) {
     let path = chat.path_nodes(branch_end("main")).await;
     let readable: Vec<bool> = path.iter().map(|node| node.redacted_ms.is_none()).collect();
     assert_eq!(readable, [true, false, true, false, true]);
-    // A tombstone of a compaction is one still.
+    // The tombstone of a compaction still is a compaction.
     let since = ReadRequest {
         at: PathEnd::Branch(branch("main")),
         span: Span::SinceCompaction,

@@ -1,4 +1,4 @@
-//! Repeating an append.
+//! Appends that are repeated.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn user_items(words: &[&str]) -> Vec<NewItem> {
     words.iter().map(|word| item(word)).collect()
 }
 
-/// The second answer is the first one, marked as a repetition.
+/// The second result is the first one, marked as a replay.
 fn expect_replay(first: &Appended, second: &Appended) {
     let expected = Appended {
         replayed: true,
@@ -99,7 +99,7 @@ async fn expect_conflict(chat: &Chat, items: Vec<NewItem>, word: &str, why: IdCo
 pub(in crate::behaviours) async fn other_bytes_are_a_conflict(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
-    // One space more is another item.
+    // One more space makes another item.
     let spaced = raw_item("b", &item("b").json.replacen('{', "{ ", 1));
     expect_conflict(&chat, vec![spaced.clone()], "b", IdConflict::OtherBytes).await;
     // The error names the item that differs, not the first of the append.
@@ -114,8 +114,8 @@ pub(in crate::behaviours) async fn other_bytes_are_a_conflict(store: Tested) {
 pub(in crate::behaviours) async fn a_part_is_a_conflict(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
-    // Half known, half new is no repetition: storing the rest would put it where nobody asked for
-    // it.
+    // Partly known, partly new is no repetition: the rest would be stored at an unexpected
+    // position.
     let why = IdConflict::NotARepeat;
     expect_conflict(&chat, user_items(&["b", "c"]), "b", why).await;
     expect_conflict(&chat, user_items(&["c", "a"]), "a", why).await;

@@ -1,4 +1,4 @@
-//! What is kept of answers beside their items.
+//! Records of responses.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn response_id(word: &str) -> ResponseId {
     ResponseId::derive("testkit", &[word.as_bytes()])
 }
 
-/// The answer `word`, computed from `base`.
+/// Returns the response `word`, computed from `base`.
 fn response_record(word: &str, base: Option<&str>) -> ResponseRecord {
     ResponseRecord {
         status: ResponseStatus::Incomplete,
@@ -41,7 +41,7 @@ async fn load_response(chat: &Chat, word: &str) -> Result<ResponseRecord, Error>
         .await
 }
 
-/// Whether the inputs of an answer are there; else they are redacted.
+/// Checks whether a response has its inputs, or they are redacted.
 async fn has_inputs(chat: &Chat, word: &str) -> bool {
     match load_response(chat, word).await.unwrap().inputs {
         ResponseInputs::Recorded(_) => true,
@@ -78,7 +78,7 @@ pub(in crate::behaviours) async fn come_back_as_they_were(store: Tested) {
         }
     );
     assert!(not_found, "{error}");
-    // Long ones too.
+    // Long inputs too.
     let long: Arc<[u8]> = "a line of some length\n".repeat(20_000).into_bytes().into();
     let mut request = append_with_response("main", "long", Some("plain"));
     let inputs = ResponseInputs::Recorded(long);
@@ -106,7 +106,7 @@ pub(in crate::behaviours) async fn are_stored_once_and_with_their_items(store: T
         }
     );
     assert!(is_taken, "{error}");
-    // There is no such base.
+    // The base is unknown.
     let error = chat
         .append_request(append_with_response("main", "c", Some("never")))
         .await;
@@ -119,7 +119,7 @@ pub(in crate::behaviours) async fn are_stored_once_and_with_their_items(store: T
         }
     );
     assert!(no_base, "{error}");
-    // Neither left its items.
+    // Neither refused append has stored its items.
     assert_eq!(chat.snapshot_text().await, before);
     expect_refused_records(&chat).await;
     assert_eq!(chat.snapshot_text().await, before);
@@ -149,7 +149,7 @@ async fn expect_refused_records(chat: &Chat) {
     assert!(named, "{error}");
 }
 
-/// Redacting takes the inputs of what has seen the node, and of nothing else.
+/// A redaction removes the inputs of the responses that have read the node, and of no others.
 pub(in crate::behaviours) async fn a_redaction_takes_what_has_seen_it(store: Tested) {
     let chat = Chat::start(store).await;
     let answer = async |branch: &str, question: &str, word: &str| {
@@ -182,7 +182,7 @@ pub(in crate::behaviours) async fn a_redaction_takes_what_has_seen_it(store: Tes
         ..response_record("late", Some("secret"))
     };
     assert_eq!(load_response(&chat, "late").await.unwrap(), late);
-    // Who answers after it has seen a tombstone, and redacting that again takes nothing.
+    // A later response has read a tombstone; redacting that again removes nothing.
     chat.append_request(append_with_response("main", "after", Some("later")))
         .await
         .unwrap();
@@ -202,7 +202,7 @@ pub(in crate::behaviours) async fn a_redacted_value_takes_all(store: Tested) {
         .append_request(append_with_response("main", "a", None))
         .await
         .unwrap();
-    // A value that is not there takes nothing with it.
+    // An unknown value removes no inputs.
     redact_content(&chat, &[], &[ContentHash::of(b"no value")]).await;
     assert!(has_inputs(&chat, "a").await);
     redact_content(&chat, &[], &[ContentHash::of(b"a secret value")]).await;

@@ -1,4 +1,4 @@
-//! State that hangs off nodes.
+//! State of nodes.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub(in crate::behaviours) async fn rewind_with_the_head(store: Tested) {
         chat.state_values(PathEnd::Node(node("a"))).await,
         expected_state(&[("k", "1")])
     );
-    // From here on two branches have states of their own above a common one.
+    // From here on two branches change a common state separately.
     chat.rewind("main", "a", Activation::Activate).await;
     assert_eq!(
         chat.state_values(branch_end("main-v2")).await,
@@ -170,7 +170,7 @@ pub(in crate::behaviours) async fn removal_and_no_change(store: Tested) {
     assert_eq!(got, [("l".to_owned(), 2, "1".to_owned())]);
     append("e", vec![remove("l")]).await;
     assert!(chat.state_values(branch_end("main")).await.is_empty());
-    // A value that is gone from the head is still there for those who rewind.
+    // A value that is removed at the head can still be read after a rewind.
     assert_eq!(
         chat.state_values(PathEnd::Node(node("a"))).await,
         expected_state(&[("k", "1"), ("l", "1")])

@@ -1,24 +1,27 @@
-//! Inverse document frequency: the weight of each phrase of an any-word query, and which ones select nodes.
+//! Inverse document frequency: weights of the phrases of an any-word query, and which ones select
+//! nodes.
 //!
-//! A piece weighs one more for each time that it is half as frequent as the most frequent of the query.
-//! That is the difference of their inverse document frequencies, so nobody has to know how many texts
-//! there are. Whole numbers, so every machine has the same.
+//! The factor of a phrase is 1 + log₂(count of the most frequent phrase ÷ its own count). That is a
+//! difference of inverse document frequencies, so the number of texts is not needed. Whole-number
+//! arithmetic gives the same result on every machine.
 //!
 //! Not here: counting.
 
-/// The factor of the most frequent piece.
+/// Factor of the most frequent phrase.
 pub(super) const ONE: u32 = 16;
 
-/// Weight of a piece of an any-word query.
+/// Weight of a phrase of an any-word query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IdfWeight {
-    /// Whether a text is a hit if it has this piece.
-    pub(super) looked_for: bool,
-    /// Factor of the piece's score in [`ONE`]ths: [`ONE`] for the most frequent piece, more for rarer ones.
+    /// Whether a text with this phrase is a hit.
+    pub(super) selects_nodes: bool,
+    /// Factor of the phrase's score in [`ONE`]ths: [`ONE`] for the most frequent phrase, more for
+    /// rarer ones.
     pub(super) factor: u32,
 }
 
-/// Returns the weights of pieces, given how many texts have each; counts above `most` need not be exact.
+/// Returns the weights of phrases, given how many texts have each; counts above `most` need not be
+/// exact.
 pub(super) fn idf_weights(counts: &[usize], most: usize) -> Vec<IdfWeight> {
     let counts: Vec<usize> = counts.iter().map(|count| (*count).min(most + 1)).collect();
     let mut rarest: Vec<(usize, usize)> = counts.iter().copied().zip(0..).collect();
@@ -28,24 +31,24 @@ pub(super) fn idf_weights(counts: &[usize], most: usize) -> Vec<IdfWeight> {
         sum += count;
         sum <= most
     });
-    let mut looked_for = vec![false; counts.len()];
+    let mut selects_nodes = vec![false; counts.len()];
     let mut any = false;
     for (count, piece) in chosen {
         any |= *count > 0;
-        if let Some(looked_for) = looked_for.get_mut(*piece) {
-            *looked_for = true;
+        if let Some(selects_nodes) = selects_nodes.get_mut(*piece) {
+            *selects_nodes = true;
         }
     }
     let frequent = counts.iter().copied().max().unwrap_or(0);
-    let weight = |(count, looked_for): (&usize, bool)| IdfWeight {
-        // Nothing is rare: everything is looked for.
-        looked_for: *count > 0 && (looked_for || !any),
+    let weight = |(count, selects_nodes): (&usize, bool)| IdfWeight {
+        // If no phrase is rare enough, all of them select nodes.
+        selects_nodes: *count > 0 && (selects_nodes || !any),
         factor: ONE + scaled_log2(frequent).saturating_sub(scaled_log2(*count)),
     };
-    counts.iter().zip(looked_for).map(weight).collect()
+    counts.iter().zip(selects_nodes).map(weight).collect()
 }
 
-/// Returns the logarithm to the base 2 in [`ONE`]ths, interpolated linearly between powers of two.
+/// Returns log₂ in [`ONE`]ths, interpolated linearly between powers of two.
 fn scaled_log2(count: usize) -> u32 {
     let count = u64::try_from(count).unwrap_or(u64::MAX).clamp(1, 1 << 32);
     let whole = count.ilog2();
@@ -59,7 +62,7 @@ mod tests {
 
     fn shown(counts: &[usize], most: usize) -> String {
         let show = |weight: IdfWeight| {
-            let mark = if weight.looked_for { "" } else { "-" };
+            let mark = if weight.selects_nodes { "" } else { "-" };
             format!("{mark}{}", weight.factor)
         };
         let shown: Vec<String> = idf_weights(counts, most).into_iter().map(show).collect();

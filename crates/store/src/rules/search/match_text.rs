@@ -1,11 +1,11 @@
-//! Matches a text against a query: whether it matches, with what score, and at which places.
+//! Matches a text against a query: whether it matches, with what score, and where.
 //!
-//! The score depends on the query and the text alone: a hit counts more the more often and the
-//! more densely a piece occurs, each further occurrence for less. It is whole-number arithmetic, so
-//! every backend and machine ranks alike, and nobody's texts move another's scores. Where any piece
-//! will do, each has a weight besides.
+//! The score depends on the query and the text alone: it grows with the number and the density of a
+//! phrase's occurrences, with diminishing returns. Whole-number arithmetic makes every backend and
+//! machine rank alike. With [`MatchMode::Any`](crate::MatchMode::Any), each phrase also has a
+//! weight.
 //!
-//! Not here: which texts are asked about, what pieces weigh.
+//! Not here: selecting candidates, and the weights.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use contexture_text::search_terms::{Purpose, Term, visit_terms};
 pub struct TextMatch {
     /// Score of the text; higher is better. Comparable within one query only.
     pub score: u32,
-    /// Byte ranges of the text in which pieces occur, in order, not overlapping.
+    /// Byte ranges of the text in which phrases occur, in order, not overlapping.
     pub places: Vec<Range<usize>>,
 }
 
@@ -30,7 +30,7 @@ struct MatchRange {
     end: usize,
 }
 
-/// Looks for all pieces of a query; `None` if one is missing.
+/// Matches all phrases of a query; returns `None` if one is missing.
 #[must_use]
 pub fn match_all(query: &Query, text: &str) -> Option<TextMatch> {
     if query.is_empty() {
@@ -41,17 +41,17 @@ pub fn match_all(query: &Query, text: &str) -> Option<TextMatch> {
     has_all.then(|| seen.into_text_match(|_| ONE))
 }
 
-/// Looks for any piece of a query, each weighing what it is given; `None` if all are missing that are
-/// looked for.
+/// Matches any phrase of a query, with the given weights; returns `None` if the text has no phrase
+/// that selects nodes.
 pub(super) fn match_any(query: &Query, weights: &[IdfWeight], text: &str) -> Option<TextMatch> {
     let seen = find_phrases(query, text);
     let mut both = seen.pieces.iter().zip(weights);
-    let has_any = both.any(|(places, weight)| weight.looked_for && !places.is_empty());
+    let has_any = both.any(|(places, weight)| weight.selects_nodes && !places.is_empty());
     has_any.then(|| seen.into_text_match(|piece| weights.get(piece).map_or(0, |one| one.factor)))
 }
 
-/// Which pieces of a query an index proposes a text for: those all of whose terms it has, side by side
-/// or not.
+/// Returns for which phrases an index would propose a text: those all of whose terms it has,
+/// adjacent or not.
 #[must_use]
 pub(crate) fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
     let mut missing: Vec<Vec<IndexCondition<'_>>> = query.phrase_conditions();
@@ -66,9 +66,9 @@ pub(crate) fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
     missing.iter().map(Vec::is_empty).collect()
 }
 
-/// Occurrences of a query's pieces in a text.
+/// Occurrences of a query's phrases in a text.
 struct QueryMatches {
-    /// Byte ranges of each piece, in the order of the query.
+    /// Byte ranges of each phrase, in the order of the query.
     pieces: Vec<Vec<Range<usize>>>,
     /// Number of terms in the text.
     length: u64,
@@ -102,7 +102,7 @@ fn find_phrases(query: &Query, text: &str) -> QueryMatches {
                 continue;
             };
             match occurrences.last_mut() {
-                // `c` and `c++` have one position.
+                // One word can yield several terms at one position, such as `c` and `c++`.
                 Some(last) if last.position == term.position => last.end = last.end.max(end),
                 _ => occurrences.push(MatchRange {
                     position: term.position,
@@ -124,7 +124,7 @@ fn find_phrases(query: &Query, text: &str) -> QueryMatches {
     }
 }
 
-/// BM25's curve with k = 1.2 and b = 0.75 for an average text of 100 terms, times 1,000; at most
+/// Computes BM25 with k = 1.2, b = 0.75 and an average length of 100 terms, times 1,000; at most
 /// 2,200.
 fn bm25_score(times: u64, length: u64) -> u32 {
     let times = times.saturating_mul(1000);
@@ -134,7 +134,7 @@ fn bm25_score(times: u64, length: u64) -> u32 {
 }
 
 impl QueryTerm {
-    /// Where the wanted part of a term ends, if the term is the one.
+    /// Returns where the match ends, if the wanted term matches this term.
     fn end_in(&self, term: &Term<'_>) -> Option<usize> {
         match self.extent {
             TermExtent::Whole => (term.text == self.text).then_some(term.end),
@@ -147,7 +147,7 @@ impl QueryTerm {
 }
 
 impl QueryPhrase {
-    /// Where the terms stand side by side; `occurrences` are those of each term, by position.
+    /// Returns where the terms are adjacent; `occurrences` are those of each term, by position.
     fn find_ranges(&self, occurrences: &[Vec<MatchRange>]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         let Some((first, others)) = occurrences.split_first() else {
@@ -174,7 +174,7 @@ impl QueryPhrase {
     }
 }
 
-/// By place; what overlaps becomes one.
+/// Sorts ranges and merges overlapping ones.
 fn merge_ranges(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| (place.start, place.end));
     let mut out: Vec<Range<usize>> = Vec::with_capacity(places.len());

@@ -29,4 +29,4 @@ pub(crate) use match_text::phrases_with_all_terms;
 pub use match_text::{TextMatch, match_all};
 pub use query::{IndexCondition, Query};
 pub use rank::{Ranking, SearchCandidate, check_search};
-pub use searchable_text::{SAID_BYTES, searchable_text};
+pub use searchable_text::{MAX_SEARCHED_BYTES, searchable_text};

@@ -1,34 +1,34 @@
 //! Parses the text of a query into phrases, and gives the conditions that an index can check.
 //!
-//! Text separated by white space is looked for piece by piece; each piece must be there, or any, as
-//! the request says. Within a piece, and within double quotes, the terms must stand side by side. A `*` at the end of a piece
-//! or behind a closing quote makes the last word a beginning. Nothing else means anything: there is
-//! no syntax to get wrong.
+//! White space separates phrases; a text must contain all of them or any, as the request says.
+//! Within a phrase, and within double quotes, the terms must be adjacent. A `*` at the end of a
+//! phrase or after a closing quote makes the last word a prefix. There is no other syntax and so no
+//! syntax error.
 //!
-//! Not here: looking ([`match_text`](super::match_text)).
+//! Not here: matching ([`match_text`](super::match_text)).
 
 use std::collections::BTreeSet;
 
 use contexture_text::search_terms::{Purpose, TermShape, visit_terms};
 
-/// The most conditions an index is asked; whatever else a long query says is checked on what these
-/// find.
+/// Largest number of conditions for an index; the rest of a long query is checked on the
+/// candidates.
 const INDEX_CONDITIONS: usize = 64;
 
-/// A parsed query: pieces, each a term or a phrase.
+/// A parsed query: phrases of one or more terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) pieces: Vec<QueryPhrase>,
 }
 
-/// A piece of a query: terms that stand side by side.
+/// A phrase of a query: terms that must be adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueryPhrase {
-    /// Terms of the piece; never empty, and the first has the offset 0.
+    /// Terms of the phrase; never empty, and the first has the offset 0.
     pub(super) terms: Vec<QueryTerm>,
 }
 
-/// A term of a piece, with its offset from the first term.
+/// A term of a phrase, with its offset from the first term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryTerm {
     pub(super) offset: u32,
@@ -62,8 +62,7 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         let mut query = Self::default();
         let mut rest = text;
-        // There is no syntax error: whatever people and models type is a query, and quotes left
-        // open end with the text.
+        // Every text is a valid query: an open quote ends with the text.
         while let Some((piece, prefix, after)) = next_phrase(rest) {
             query.add_phrase(piece, prefix);
             rest = after;
@@ -71,20 +70,20 @@ impl Query {
         query
     }
 
-    /// Whether there is nothing to look for: no text, or punctuation only. Then nothing is found.
+    /// Returns whether there is nothing to search for: no text, or punctuation only.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// What every text that is found has. A text that has it all is not found for sure: side by
-    /// side is not asked.
+    /// Returns necessary conditions for a match. They are not sufficient: adjacency is not part of
+    /// them.
     #[must_use]
     pub fn index_conditions(&self) -> Vec<IndexCondition<'_>> {
         collect_conditions(&self.pieces)
     }
 
-    /// The same of each piece: what every text has in which it stands.
+    /// Returns the same for each phrase separately.
     #[must_use]
     pub(crate) fn phrase_conditions(&self) -> Vec<Vec<IndexCondition<'_>>> {
         let pieces = self.pieces.iter();
@@ -108,15 +107,14 @@ impl Query {
                 },
             });
         });
-        // Only a word can be a beginning: pairs of characters overlap, so their prefix is another
-        // pair.
+        // Only a word can be a prefix: the prefix of a pair of characters is no term.
         if let Some(wanted) = piece.terms.last_mut()
             && prefix
             && last == TermShape::Word
         {
             wanted.extent = TermExtent::Beginning;
         }
-        // A repeated phrase would count twice in the score without saying more.
+        // A repeated phrase would count twice in the score.
         if !piece.terms.is_empty() && !self.pieces.contains(&piece) {
             self.pieces.push(piece);
         }
@@ -133,12 +131,11 @@ fn collect_conditions<'a>(
             prefix: wanted.extent != TermExtent::Whole,
         })
         .collect();
-    // Leaving conditions out only proposes more; the rules examine each proposal against the whole
-    // query.
+    // Leaving conditions out only proposes more; each candidate is matched against the whole query.
     all.into_iter().take(INDEX_CONDITIONS).collect()
 }
 
-/// The next piece, whether its last word is a beginning, and what follows it.
+/// Returns the next phrase, whether its last word is a prefix, and the rest of the text.
 fn next_phrase(text: &str) -> Option<(&str, bool, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;
@@ -160,7 +157,7 @@ fn split_or_end(text: &str, at: Option<usize>) -> (&str, &str) {
     text.split_at(at.unwrap_or(text.len()))
 }
 
-/// Straight or typographic: keyboards of phones write the latter.
+/// Straight or typographic, since phone keyboards insert the latter.
 fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\u{201C}' | '\u{201D}')
 }

@@ -1,9 +1,9 @@
 //! Ranking: takes candidates one by one and keeps the best as a page of hits.
 //!
-//! A backend offers what its index gave, newer nodes first ([`SearchCoverage::Newest`] says what that is);
-//! here is decided what is a hit, which are the best, and when enough was looked at.
+//! A backend offers what its index found, newer nodes first ([`SearchCoverage::Newest`] defines the
+//! order). The ranking decides which are hits, which are the best, and when to stop.
 //!
-//! Not here: whose conversations may be looked at.
+//! Not here: which conversations may be searched.
 
 use std::cmp::{Ordering, Reverse};
 use std::ops::ControlFlow;
@@ -29,8 +29,7 @@ pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<()
         request.query.len(),
     )?;
     if request.words == MatchMode::Any {
-        // Each phrase is counted in the index by a query of its own, so their number has a limit
-        // apart from the bytes.
+        // The backend counts each phrase by a query of its own, so their number has its own limit.
         let words = Query::parse(&request.query).phrase_conditions().len();
         check_limit("search_any_words", limits.any_words, words)?;
     }
@@ -69,15 +68,15 @@ impl<'a> SearchCandidate<'a> {
     }
 }
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug)]
 pub struct Ranking {
     request: SearchRequest,
     limits: SearchLimits,
     query: Query,
-    /// Weights of the query's pieces, with [`MatchMode::Any`] only.
+    /// Weights of the query's phrases, with [`MatchMode::Any`] only.
     weights: Vec<IdfWeight>,
-    /// Hits so far, best first, at most one more than the page has.
+    /// Hits so far, best first, at most one more than fits the page.
     hits: Vec<Hit>,
     nodes: usize,
     bytes: usize,
@@ -106,7 +105,7 @@ impl Ranking {
         &self.query
     }
 
-    /// Returns the pieces to count before candidates are offered: for each, the backend counts the
+    /// Returns the phrases to count before candidates are offered: for each, the backend counts the
     /// nodes of the scope that satisfy all its conditions. Empty with [`MatchMode::All`].
     #[must_use]
     pub fn terms_to_count(&self) -> Vec<Vec<IndexCondition<'_>>> {
@@ -116,25 +115,25 @@ impl Ranking {
         }
     }
 
-    /// Returns the number up to which to count; a piece with so many nodes is too frequent to select any.
+    /// Returns the number up to which to count; a phrase with so many nodes is too frequent to
+    /// select any.
     #[must_use]
     pub fn count_limit(&self) -> usize {
-        // One more than is ever examined: from there on a term is too frequent to be looked for,
-        // whatever the exact number.
+        // One more than the limit: above it a term is too frequent to select nodes, whatever the
+        // exact number.
         self.limits.any_nodes.saturating_add(1)
     }
 
-    /// Sets the counts of the pieces, in the order of [`Ranking::terms_to_count`].
+    /// Sets the counts of the phrases, in the order of [`Ranking::terms_to_count`].
     pub fn set_counts(&mut self, counts: &[usize]) {
         self.weights = idf_weights(counts, self.limits.any_nodes);
     }
 
-    /// Returns what an index is asked for: texts that satisfy all conditions of at least one of
+    /// Returns the conditions for an index: texts that satisfy all conditions of at least one of
     /// these lists. Empty if nothing can be found.
     #[must_use]
     pub fn index_alternatives(&self) -> Vec<Vec<IndexCondition<'_>>> {
-        // Nothing asked is nothing found; the other answer, everything, would be a list and no
-        // search.
+        // An empty query finds nothing; finding everything would be a list and not a search.
         if self.query.is_empty() {
             return Vec::new();
         }
@@ -146,20 +145,20 @@ impl Ranking {
                     .phrase_conditions()
                     .into_iter()
                     .zip(&self.weights);
-                // Frequent words are not looked for, only scored on what the rare ones find: else a
-                // stop word would fill the limit with the newest nodes.
-                let wanted = both.filter(|(_, weight)| weight.looked_for);
+                // Frequent words only add to the score of what the rare ones find; otherwise a stop
+                // word would fill the limit with the newest nodes.
+                let wanted = both.filter(|(_, weight)| weight.selects_nodes);
                 wanted.map(|(conditions, _)| conditions).collect()
             }
         }
     }
 
-    /// Returns whether to examine a text that has these pieces of [`Ranking::terms_to_count`]; for
+    /// Returns whether to examine a text that has these phrases of [`Ranking::terms_to_count`]; for
     /// backends without an index.
     #[must_use]
     pub(crate) fn should_examine(&self, has: &[bool]) -> bool {
         let mut both = has.iter().zip(&self.weights);
-        both.any(|(has, weight)| *has && weight.looked_for)
+        both.any(|(has, weight)| *has && weight.selects_nodes)
     }
 
     /// Returns the largest number of nodes to examine.
@@ -171,7 +170,7 @@ impl Ranking {
         }
     }
 
-    /// Returns whether a node passes the request's filters; only such nodes are to be offered.
+    /// Returns whether a node passes the request's filters; offer only such nodes.
     #[must_use]
     pub fn matches_filters(&self, kind: NodeKind, audience: Audience, created_ms: i64) -> bool {
         let SearchRequest {
@@ -187,18 +186,18 @@ impl Ranking {
             && before_ms.is_none_or(|before| created_ms < before)
     }
 
-    /// Examines a candidate; breaks off once a limit is reached.
+    /// Examines a candidate; breaks once a limit is reached.
     pub fn examine_candidate(&mut self, candidate: &SearchCandidate<'_>) -> ControlFlow<()> {
-        // Checked before the candidate is examined: reaching the limit exactly, with nothing left,
-        // is still a complete search.
+        // Checked before the candidate is examined: a search that reaches the limit exactly is
+        // still complete.
         if self.nodes >= self.node_limit() || self.bytes >= self.limits.bytes {
             self.coverage = SearchCoverage::Newest;
             return ControlFlow::Break(());
         }
         self.nodes += 1;
         self.bytes = self.bytes.saturating_add(candidate.json.len());
-        // Computed from the item on every search, not stored: changing the rule needs no rewriting
-        // of what is stored.
+        // Derived from the item on every search and not stored, so a change of the rule rewrites no
+        // data.
         let text = searchable_text(candidate.json);
         let found = match self.request.words {
             MatchMode::All => match_all(&self.query, &text),
@@ -210,7 +209,7 @@ impl Ranking {
         ControlFlow::Continue(())
     }
 
-    /// Inserts a hit if it belongs to the page.
+    /// Inserts a hit if it belongs on the page.
     fn insert_hit(&mut self, candidate: &SearchCandidate<'_>, text: &str, found: &TextMatch) {
         let mut hit = Hit {
             conversation: candidate.conversation.clone(),
@@ -221,8 +220,8 @@ impl Ranking {
             snippet: Default::default(),
             created_ms: candidate.created_ms,
         };
-        // A page is cut from the same ranking again, so a cursor is a position in the order and no
-        // state is kept between pages.
+        // Each page is cut from a new ranking, so a cursor is a position and no state is kept
+        // between pages.
         let before = self.request.after.as_ref();
         if before
             .is_some_and(|after| compare_cursors(&hit_cursor(&hit), after) != Ordering::Greater)
@@ -233,8 +232,7 @@ impl Ranking {
         let at = self
             .hits
             .partition_point(|other| compare_cursors(&hit_cursor(other), &place) == Ordering::Less);
-        // The hit beyond the page is kept, to know that there is a next page; what comes after it
-        // is not.
+        // One hit beyond the page is kept, to know that there is a next page.
         if at > self.request.limit {
             return;
         }
@@ -248,7 +246,7 @@ impl Ranking {
     #[must_use]
     pub fn into_page(self) -> SearchPage {
         let mut hits = self.hits;
-        // The one hit beyond the page exists only to answer this.
+        // The extra hit only tells that there is a next page.
         let more = hits.len() > self.request.limit;
         hits.truncate(self.request.limit);
         SearchPage {
@@ -274,7 +272,7 @@ fn compare_cursors(a: &SearchCursor, b: &SearchCursor) -> Ordering {
     key(a)
         .cmp(&key(b))
         .then_with(|| a.conversation.cmp(&b.conversation))
-        // Down to the id, so that the order is total: without it a page could repeat or skip nodes
-        // of equal score and time.
+        // The id makes the order total; otherwise a page could repeat or skip nodes of equal score
+        // and time.
         .then_with(|| a.node.cmp(&b.node))
 }

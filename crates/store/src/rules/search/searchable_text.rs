@@ -1,19 +1,19 @@
 //! Extracts from an item the text by which it is found.
 //!
-//! What somebody said, thought, called or got: texts of messages and reasoning, summaries of
-//! compactions, names and arguments of calls, outputs. Where arguments or an output are JSON, its
-//! names and values, or escapes would become parts of words. Not searched: ids, opaque fields,
-//! media, extensions.
+//! It consists of texts of messages and reasoning, summaries of compactions, names and arguments of
+//! calls, and outputs. If arguments or an output are JSON, only names and values are taken;
+//! otherwise escapes would become parts of words. Not searched: ids, opaque fields, media,
+//! extensions.
 //!
-//! Not here: cutting the text into terms.
+//! Not here: splitting the text into terms.
 
 use contexture_ir::{Item, Output, Raw};
 
-/// How many bytes of a text are searched. What follows is stored like everything else and not
-/// found: a constant, not a limit, since indexes are made of it.
-pub const SAID_BYTES: usize = 512 << 10;
+/// Number of bytes of a text that are searched; the rest is stored but not found. A constant and
+/// not a limit, since stored indexes depend on it.
+pub const MAX_SEARCHED_BYTES: usize = 512 << 10;
 
-/// The searched text of an item given as JSON; empty for what is no item.
+/// Returns the searchable text of an item given as JSON; empty if it is no item.
 #[must_use]
 pub fn searchable_text(json: &str) -> String {
     let item = Item::parse(json).or_else(|error| match without_lone_surrogates(json) {
@@ -34,11 +34,11 @@ pub fn searchable_text(json: &str) -> String {
         Ok(item) => item.text(),
         Err(_) => String::new(),
     };
-    text.truncate(text.floor_char_boundary(SAID_BYTES));
+    text.truncate(text.floor_char_boundary(MAX_SEARCHED_BYTES));
     text
 }
 
-/// Names and values of an object or array; anything else as it is.
+/// Returns names and values of an object or array; any other text as it is.
 fn json_leaves(text: String) -> String {
     if !text.trim_start().starts_with(['{', '[']) {
         return text;
@@ -49,7 +49,7 @@ fn json_leaves(text: String) -> String {
     }
 }
 
-/// The leaves of valid JSON: those of one object or array on a line each, names before values.
+/// Returns the leaves of valid JSON, one per line, names before values.
 fn scan_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -78,7 +78,7 @@ fn scan_json(json: &str) -> String {
     out
 }
 
-/// Reads a string's inside up to its closing quote and gives what follows.
+/// Reads a string up to its closing quote and returns the rest.
 fn read_string<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
     loop {
         let Some(at) = rest.find(['"', '\\']) else {
@@ -105,7 +105,7 @@ fn read_string<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
     }
 }
 
-/// Reads `\uXXXX`, or two of them that make one character.
+/// Reads `\uXXXX`, or a surrogate pair of two of them; returns the length and the character.
 fn decode_unicode_escape(text: &str) -> (usize, char) {
     match (
         parse_hex_escape(text),
@@ -120,15 +120,15 @@ fn decode_unicode_escape(text: &str) -> (usize, char) {
     }
 }
 
-/// The number of `\uXXXX` at the beginning.
+/// Parses the number of a leading `\uXXXX`.
 fn parse_hex_escape(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|_| hex)
 }
 
-/// JSON without halves of characters, if it has any: nothing but that keeps an item from being
-/// read.
+/// Replaces lone surrogates in JSON by U+FFFD; returns `None` if there are none. They are the only
+/// reason why valid JSON of an item cannot be parsed.
 fn without_lone_surrogates(json: &str) -> Option<String> {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        let text = format!("a{}", "é".repeat(SAID_BYTES / 2));
+        let text = format!("a{}", "é".repeat(MAX_SEARCHED_BYTES / 2));
         let json = format!(r#"{{"type":"message","role":"user","content":"{text}"}}"#);
-        assert_eq!(searchable_text(&json).len(), SAID_BYTES - 1);
+        assert_eq!(searchable_text(&json).len(), MAX_SEARCHED_BYTES - 1);
     }
 }

@@ -1,18 +1,18 @@
 //! Cuts the excerpt of a text that shows why it was found.
 //!
-//! Not here: marking the matches for a reader; the snippet is plain text with places.
+//! Not here: highlighting the matches; the snippet is plain text with ranges.
 
 use std::ops::Range;
 
 use crate::contract::Snippet;
 
-/// About how long a snippet is, in bytes, and how much of it stands before the first match.
+/// Approximate length of a snippet in bytes, and how much of it precedes the first match.
 const LENGTH: usize = 200;
 const BEFORE: usize = 50;
-/// How far a cut moves to fall between words.
+/// Largest distance that a cut moves to fall between words.
 const SLACK: usize = 20;
 
-/// The stretch around the most matches, the first such.
+/// Returns the excerpt with the most matches, the first such.
 #[must_use]
 pub(crate) fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
     let first = densest_match(places);
@@ -43,7 +43,7 @@ pub(crate) fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
     }
 }
 
-/// The match with the most others behind it within a snippet.
+/// Returns the match with the most others after it within the length of a snippet.
 fn densest_match(places: &[Range<usize>]) -> Range<usize> {
     let mut best = (0, 0..0);
     let mut last = 0;
@@ -62,8 +62,8 @@ fn densest_match(places: &[Range<usize>]) -> Range<usize> {
     best.1
 }
 
-/// A place to begin at, at or after `from` but not after `limit`: behind white space if there is
-/// some near.
+/// Returns the start of a snippet, at or after `from` but not after `limit`: after white space if
+/// there is some nearby.
 fn snippet_start(text: &str, from: usize, limit: usize) -> usize {
     if from == 0 {
         return 0;
@@ -77,8 +77,8 @@ fn snippet_start(text: &str, from: usize, limit: usize) -> usize {
     }
 }
 
-/// A place to end at, at or before `to`, before white space if there is some near; always behind
-/// `after`.
+/// Returns the end of a snippet, at or before `to` but after `after`: before white space if there
+/// is some nearby.
 fn snippet_end(text: &str, to: usize, after: usize) -> usize {
     if to >= text.len() {
         return text.len();
