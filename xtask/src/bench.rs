@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::metadata::{Metadata, MetadataScope, Package};
+use crate::metadata::{Metadata, Package};
 use crate::peers;
 use crate::postgres::{self, DiskSync, PostgresServer};
 use crate::shell;
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 /// If no benchmark has the name, or one fails.
 pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
     // Cargo lists the benchmarks, so a new one needs no entry here.
-    let metadata = Metadata::load(MetadataScope::Workspace)?;
+    let metadata = Metadata::load()?;
     let packages = metadata.packages;
     // Also checks the name: a misspelt one must not succeed without running anything.
     let commands = bench_commands(&packages, arguments);

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 
-use crate::metadata::{Metadata, MetadataScope};
+use crate::metadata::Metadata;
 use crate::shell;
 
 /// The package of the command.
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// If the build fails, or `tar` is missing.
 pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
-    let metadata = Metadata::load(MetadataScope::Workspace)?;
+    let metadata = Metadata::load()?;
     let directory = PathBuf::from(&metadata.target_directory);
     let mut build = shell::cargo_command();
     // A release uses the versions that were tested, so the lock file must not change here.

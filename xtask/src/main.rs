@@ -20,6 +20,7 @@ mod postgres;
 mod shell;
 mod testing;
 mod tidy;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ pub(crate) struct Metadata {
     pub(crate) target_directory: String,
 }
 
-/// One package, ours or a dependency.
+/// A package of this workspace.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -25,11 +25,6 @@ pub(crate) struct Package {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) description: Option<String>,
-    #[serde(default)]
-    pub(crate) license: Option<String>,
-    /// Source of the package; `None` for packages of this workspace.
-    #[serde(default)]
-    pub(crate) source: Option<String>,
     #[serde(default)]
     pub(crate) manifest_path: String,
     #[serde(default)]
@@ -55,27 +50,16 @@ pub(crate) struct CargoTarget {
     pub(crate) kind: Vec<String>,
 }
 
-/// Packages that `cargo metadata` lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MetadataScope {
-    /// Packages of this workspace; reads only the manifests.
-    Workspace,
-    /// Every package of the lock file; may fetch them.
-    Everything,
-}
-
 impl Metadata {
-    /// Runs `cargo metadata`.
+    /// Runs `cargo metadata` for the packages of this workspace.
     ///
     /// # Errors
     /// If cargo cannot be run, fails (with its own message), or prints output that cannot be parsed.
-    pub(crate) fn load(reach: MetadataScope) -> Result<Self> {
+    pub(crate) fn load() -> Result<Self> {
         let mut command = shell::cargo_command();
         command.args(["metadata", "--format-version", "1"]);
-        if reach == MetadataScope::Workspace {
-            // The workspace's own manifests need no network and no version resolution.
-            command.args(["--no-deps", "--offline"]);
-        }
+        // The workspace's own manifests need no network and no version resolution.
+        command.args(["--no-deps", "--offline"]);
         Self::from_command(command.current_dir(shell::workspace_root()))
     }
 
@@ -121,7 +105,7 @@ mod tests {
 
     #[test]
     fn cargo_lists_this_package() {
-        let metadata = Metadata::load(MetadataScope::Workspace).unwrap();
+        let metadata = Metadata::load().unwrap();
         let xtask = metadata
             .packages
             .iter()

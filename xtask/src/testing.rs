@@ -10,18 +10,15 @@
 //! code reads them.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
-use crate::metadata::{Metadata, MetadataScope, Package};
+use crate::metadata::{Metadata, Package};
+use crate::tools::NEXTEST;
 use crate::{clients, postgres, shell};
 
-const NEXTEST: &str = "0.9.143";
-/// Time after which building nextest is given up in favour of `cargo test`.
-const BUILD_TIMEOUT: Duration = Duration::from_secs(8 * 60);
 const SOAK_CASES: &str = "20000";
 
 /// Options of `test` and `soak`: all are passed on.
@@ -32,26 +29,16 @@ pub(crate) struct Arguments {
     pub(crate) rest: Vec<String>,
 }
 
-/// The program that runs the tests.
-enum TestRunner {
-    /// `cargo nextest`, as installed.
-    Installed,
-    /// The nextest program at this path.
-    Program(PathBuf),
-    /// Plain `cargo test`.
-    CargoTest,
-}
-
 /// Runs tests and documentation examples.
 ///
 /// # Errors
 /// If a test fails, or cargo cannot be run.
 pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
-    let metadata = Metadata::load(MetadataScope::Workspace)?;
+    let metadata = Metadata::load()?;
     // Before the server starts: building the runner can take minutes, during which the server would be idle.
     let runner = find_runner(&metadata.target_directory);
     let server = start_server_if_needed(rest)?;
-    let mut command = test_command(&runner, rest);
+    let mut command = test_command(runner, rest);
     set_server_address(&mut command, server.as_ref());
     set_clients_directory(&mut command, rest, &metadata.target_directory);
     // Tests first: if one fails, the documentation examples are not run.
@@ -70,18 +57,25 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
 /// # Errors
 /// As [`run_tests`].
 pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
-    let metadata = Metadata::load(MetadataScope::Workspace)?;
+    let metadata = Metadata::load()?;
     let runner = find_runner(&metadata.target_directory);
-    let mut command = test_command(&runner, rest);
-    match runner {
-        TestRunner::Installed | TestRunner::Program(_) => {
-            command.args(["--run-ignored", "all", "--profile", "soak"]);
-        }
-        TestRunner::CargoTest => {
-            // Arguments after `--` go to the test programs; the user's own arguments precede it.
-            command.args(["--", "--include-ignored"]);
-        }
-    }
+    let full_size = if runner.is_some() {
+        // Two profiles of this name: nextest's has longer time limits, cargo's is optimised.
+        [
+            "--run-ignored",
+            "all",
+            "--profile",
+            "soak",
+            "--cargo-profile",
+            "soak",
+        ]
+        .as_slice()
+    } else {
+        // What follows `--` is for the test programs. A user's own words stand before it.
+        &["--profile", "soak", "--", "--include-ignored"]
+    };
+    let mut command = test_command(runner, rest);
+    command.args(full_size);
     command
         .env("CONTEXTURE_SOAK", "1")
         .env("PROPTEST_CASES", SOAK_CASES);
@@ -126,82 +120,28 @@ fn set_clients_directory(command: &mut Command, rest: &[String], target_director
     }
 }
 
-fn find_runner(target_directory: &str) -> TestRunner {
-    let mut installed = shell::cargo_command();
-    installed.args(["nextest", "--version"]);
-    if shell::can_run(installed) {
-        return TestRunner::Installed;
-    }
-    let tools = Path::new(target_directory).join("tools");
-    let program = tools
-        .join("bin")
-        .join(format!("cargo-nextest{}", std::env::consts::EXE_SUFFIX));
-    if program.is_file() {
-        return TestRunner::Program(program);
-    }
-    println!(
-        "   cargo-nextest is not installed; building it into {}",
-        tools.display()
+/// Returns nextest's command; `None` if it cannot be built, so that `cargo test` has to run the tests.
+fn find_runner(target_directory: &str) -> Option<Command> {
+    NEXTEST
+        .find_or_build(target_directory)
+        .inspect_err(|error| println!("   {error:#}; going on with `cargo test`"))
+        .ok()
+}
+
+fn test_command(nextest: Option<Command>, rest: &[String]) -> Command {
+    let mut command = nextest.map_or_else(
+        || {
+            let mut command = shell::cargo_command();
+            // What nextest runs by default; documentation examples are a step of their own.
+            command.args(["test", "--tests"]);
+            command
+        },
+        |mut nextest| {
+            nextest.arg("run");
+            nextest
+        },
     );
-    match install_nextest(&tools) {
-        Ok(()) => TestRunner::Program(program),
-        Err(error) => {
-            println!("   {error:#}; going on with `cargo test`");
-            TestRunner::CargoTest
-        }
-    }
-}
-
-/// Builds nextest without optimisation, which takes a third of the time: nextest itself mostly waits for tests.
-fn install_nextest(tools: &Path) -> Result<()> {
-    let mut command = shell::cargo_command();
-    command.args([
-        "install",
-        "cargo-nextest",
-        "--version",
-        NEXTEST,
-        "--locked",
-        "--debug",
-        "--quiet",
-    ]);
-    command.arg("--root").arg(tools);
-    let start = Instant::now();
-    let mut child = command
-        .spawn()
-        .context("`cargo install` could not be started")?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            anyhow::ensure!(
-                status.success(),
-                "cargo-nextest could not be built ({status})"
-            );
-            return Ok(());
-        }
-        if start.elapsed() > BUILD_TIMEOUT {
-            // An error means that the process has already ended.
-            let _ = child.kill();
-            child.wait()?;
-            anyhow::bail!(
-                "cargo-nextest took more than {} s to build",
-                BUILD_TIMEOUT.as_secs()
-            );
-        }
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
-fn test_command(runner: &TestRunner, rest: &[String]) -> Command {
-    let mut command = match runner {
-        TestRunner::Program(program) => Command::new(program),
-        TestRunner::Installed | TestRunner::CargoTest => shell::cargo_command(),
-    };
-    match runner {
-        TestRunner::Installed | TestRunner::Program(_) => {
-            command.args(["nextest", "run", "--no-fail-fast"])
-        }
-        // What nextest runs by default; documentation examples are a step of their own.
-        TestRunner::CargoTest => command.args(["test", "--no-fail-fast", "--tests"]),
-    };
+    command.arg("--no-fail-fast");
     // `--workspace` would override a selection.
     if package_selection(rest).is_empty() {
         command.arg("--workspace");
@@ -286,9 +226,8 @@ mod tests {
 
     #[test]
     fn without_a_selection_the_whole_workspace_is_tested() {
-        let typed =
-            |rest: &str| shell::command_line(&test_command(&TestRunner::Installed, &words(rest)));
-        assert!(typed("").ends_with("nextest run --no-fail-fast --workspace"));
+        let typed = |rest: &str| shell::command_line(&test_command(None, &words(rest)));
+        assert!(typed("").ends_with("test --tests --no-fail-fast --workspace"));
         assert!(typed("some_test").ends_with("--workspace some_test"));
         assert!(typed("-p contexture-ir").ends_with("--no-fail-fast -p contexture-ir"));
     }

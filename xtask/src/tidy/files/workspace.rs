@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::metadata::{Metadata, MetadataScope, Package};
+use crate::metadata::{Metadata, Package};
 use crate::shell;
 use crate::tidy::files::source::LexedSource;
 
@@ -101,7 +101,7 @@ impl Workspace {
     /// # Errors
     /// If cargo cannot describe the workspace, or a file cannot be read.
     pub(crate) fn load() -> Result<Self> {
-        let packages = Metadata::load(MetadataScope::Workspace)?.packages;
+        let packages = Metadata::load()?.packages;
         let root = shell::workspace_root();
         let mut paths = match list_git_files(&root) {
             Some(paths) => paths,
