@@ -118,9 +118,11 @@ fn draw_log(
 ) -> Outcome<String> {
     // One time for all lines: ages are compared with one another.
     let now = now_ms();
+    // Compares all ids, so it is asked once and not for each line.
+    let digits = tree.id_digits();
     let mut lines = Vec::new();
     for row in rows {
-        lines.extend(row_line(row, (tree, entries, covered), now)?);
+        lines.extend(row_line(row, (digits, entries, covered), now)?);
     }
     let mut out = String::new();
     push_empty_branches(tree, &mut out);
@@ -143,10 +145,9 @@ fn push_empty_branches(tree: &ConversationTree, out: &mut String) {
 /// The line of a row; `None` where its entry is not among those that were read.
 fn row_line(
     row: &TreeRow,
-    (tree, entries, covered): (&ConversationTree, &TreeEntries, &CoveredEntries),
+    (digits, entries, covered): (usize, &TreeEntries, &CoveredEntries),
     now: i64,
 ) -> Outcome<Option<LogLine>> {
-    let digits = tree.id_digits();
     let folded = |lane: &usize| format!("{}⋮", "│ ".repeat(*lane));
     Ok(Some(match row {
         TreeRow::Entry { lane, entry } => {
