@@ -13,7 +13,6 @@ mod catalogue;
 mod ci;
 mod clients;
 mod dist;
-mod licences;
 mod metadata;
 mod peers;
 mod postgres;
@@ -82,7 +81,7 @@ fn run_task(task: XtaskCommand) -> Result<()> {
         XtaskCommand::Api => tidy::write_api_files(),
         XtaskCommand::Bench(arguments) => bench::run_benchmarks(&arguments),
         XtaskCommand::Soak(arguments) => testing::run_soak_tests(&arguments.rest),
-        XtaskCommand::Licences => licences::check_licences(),
+        XtaskCommand::Licences => ci::check_licences(),
         XtaskCommand::Dist(arguments) => dist::build_release(&arguments),
         XtaskCommand::Catalogue {
             source: Some(source),
