@@ -348,6 +348,12 @@ impl StreamedBlock {
         };
         let mut block = JsonBuilder::default();
         let is_call = matches!(self.kind(), PieceKind::Call { .. });
+        // If the event that names a call was lost, the input is kept all the same, as a call that can be read.
+        for name in ["toolUseId", "name"] {
+            if is_call && !inner.contains_key(name) {
+                inner.set_string(name, "");
+            }
+        }
         if let Some(mark) = mark.clone().filter(|_| is_call) {
             inner.set_raw(MARK, mark);
         }

@@ -392,6 +392,20 @@ fn citations_redactions_and_pictures_are_streamed() {
 }
 
 #[test]
+fn input_of_a_call_without_its_start_is_kept() {
+    let (answer, _) = stream(&[
+        json!({"messageStart": {"role": "assistant"}}),
+        delta(0, json!({"toolUse": {"input": "{\"a\":1}"}})),
+    ]);
+    let body = answer.finish_incomplete();
+    let lifted = lift(FORMAT, &body).unwrap().transcript;
+    assert!(
+        matches!(&lifted.items[..], [Item::FunctionCall(call)] if call.arguments == "{\"a\":1}"),
+        "{body}"
+    );
+}
+
+#[test]
 fn exceptions_and_errors_are_failures() {
     let start = json!({"messageStart": {"role": "assistant"}});
     for (event, kind) in [
