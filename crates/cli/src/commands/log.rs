@@ -122,7 +122,7 @@ fn draw_log(
     let digits = tree.id_digits();
     let mut lines = Vec::new();
     for row in rows {
-        lines.extend(row_line(row, (digits, entries, covered), now)?);
+        lines.extend(row_line(row, (tree, entries, covered), digits, now)?);
     }
     let mut out = String::new();
     push_empty_branches(tree, &mut out);
@@ -145,7 +145,8 @@ fn push_empty_branches(tree: &ConversationTree, out: &mut String) {
 /// The line of a row; `None` where its entry is not among those that were read.
 fn row_line(
     row: &TreeRow,
-    (digits, entries, covered): (usize, &TreeEntries, &CoveredEntries),
+    (tree, entries, covered): (&ConversationTree, &TreeEntries, &CoveredEntries),
+    digits: usize,
     now: i64,
 ) -> Outcome<Option<LogLine>> {
     let folded = |lane: &usize| format!("{}⋮", "│ ".repeat(*lane));
