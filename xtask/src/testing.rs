@@ -59,23 +59,14 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
 pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load()?;
     let runner = find_runner(&metadata.target_directory);
-    let full_size = if runner.is_some() {
+    let full_size = match &runner {
         // Two profiles of this name: nextest's has longer time limits, cargo's is optimised.
-        [
-            "--run-ignored",
-            "all",
-            "--profile",
-            "soak",
-            "--cargo-profile",
-            "soak",
-        ]
-        .as_slice()
-    } else {
+        Some(_) => "--run-ignored all --profile soak --cargo-profile soak",
         // What follows `--` is for the test programs. A user's own words stand before it.
-        &["--profile", "soak", "--", "--include-ignored"]
+        None => "--profile soak -- --include-ignored",
     };
     let mut command = test_command(runner, rest);
-    command.args(full_size);
+    command.args(full_size.split(' '));
     command
         .env("CONTEXTURE_SOAK", "1")
         .env("PROPTEST_CASES", SOAK_CASES);
@@ -129,19 +120,13 @@ fn find_runner(target_directory: &str) -> Option<Command> {
 }
 
 fn test_command(nextest: Option<Command>, rest: &[String]) -> Command {
-    let mut command = nextest.map_or_else(
-        || {
-            let mut command = shell::cargo_command();
-            // What nextest runs by default; documentation examples are a step of their own.
-            command.args(["test", "--tests"]);
-            command
-        },
-        |mut nextest| {
-            nextest.arg("run");
-            nextest
-        },
-    );
-    command.arg("--no-fail-fast");
+    let words: &[&str] = match &nextest {
+        Some(_) => &["run", "--no-fail-fast"],
+        // What nextest runs by default; documentation examples are a step of their own.
+        None => &["test", "--no-fail-fast", "--tests"],
+    };
+    let mut command = nextest.unwrap_or_else(shell::cargo_command);
+    command.args(words);
     // `--workspace` would override a selection.
     if package_selection(rest).is_empty() {
         command.arg("--workspace");
@@ -226,8 +211,12 @@ mod tests {
 
     #[test]
     fn without_a_selection_the_whole_workspace_is_tested() {
-        let typed = |rest: &str| shell::command_line(&test_command(None, &words(rest)));
-        assert!(typed("").ends_with("test --tests --no-fail-fast --workspace"));
+        let typed = |rest: &str| {
+            let mut nextest = shell::cargo_command();
+            nextest.arg("nextest");
+            shell::command_line(&test_command(Some(nextest), &words(rest)))
+        };
+        assert!(typed("").ends_with("nextest run --no-fail-fast --workspace"));
         assert!(typed("some_test").ends_with("--workspace some_test"));
         assert!(typed("-p contexture-ir").ends_with("--no-fail-fast -p contexture-ir"));
     }

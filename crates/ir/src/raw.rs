@@ -133,14 +133,14 @@ impl<'a> Fields<'a> {
     }
 
     /// Removes and returns the first of `names` that is present. A field written twice, or under two
-    /// of the names, is an error: its meaning would depend on the reader. After an error all members are still
-    /// there, as they are after one of the other methods that take.
+    /// of the names, is an error: its meaning would depend on the reader. After an error
+    /// no member is removed; the same holds for the other `take_` methods.
     pub fn take_field(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
         let found = self.find_once(names)?;
         Ok(found.map(|(index, _)| self.0.remove(index).1))
     }
 
-    /// Where the only member of one of the names is, and its value.
+    /// Finds the only member with one of the names; returns its index and value.
     fn find_once(&self, names: &[&str]) -> Result<Option<(usize, &'a RawValue)>, Error> {
         // A scan and not a map. Objects have few members, and order and repetition must be kept.
         let mut members = self.0.iter().enumerate();
@@ -159,11 +159,17 @@ impl<'a> Fields<'a> {
     /// As [`Fields::take_field`], but `null` counts as absent and stays among the rest, so that it is
     /// written again as it came.
     pub fn take_present(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
-        // `null` stays, because a provider that writes `"id": null` must get it back.
-        if self.get(names).is_some_and(is_null) {
+        let found = self.find_present(names)?;
+        Ok(found.map(|(index, _)| self.0.remove(index).1))
+    }
+
+    /// As [`Fields::find_once`]; `None` for `null`, which stays because a provider that writes `"id": null` must get it
+    /// back.
+    fn find_present(&self, names: &[&str]) -> Result<Option<(usize, &'a RawValue)>, Error> {
+        if self.get(names).is_some_and(|value| value.get() == "null") {
             return Ok(None);
         }
-        self.take_field(names)
+        self.find_once(names)
     }
 
     /// The first of `names` that is present, left where it is.
@@ -194,10 +200,7 @@ impl<'a> Fields<'a> {
         names: &[&'static str],
         expected: &'static str,
     ) -> Result<Option<T>, Error> {
-        if self.get(names).is_none_or(is_null) {
-            return Ok(None);
-        }
-        let Some((index, value)) = self.find_once(names)? else {
+        let Some((index, value)) = self.find_present(names)? else {
             return Ok(None);
         };
         let parsed = serde_json::from_str(value.get()).map_err(|_| {
@@ -229,10 +232,6 @@ impl<'a> Fields<'a> {
                 .collect(),
         )
     }
-}
-
-fn is_null(value: &RawValue) -> bool {
-    value.get() == "null"
 }
 
 fn first_name(names: &[&'static str]) -> &'static str {

@@ -118,7 +118,7 @@ fn draw_log(
 ) -> Outcome<String> {
     // One time for all lines: ages are compared with one another.
     let now = now_ms();
-    // Compares all ids, so it is asked once and not for each line.
+    // Sorts all ids of the tree: once for the log, not once for each line.
     let digits = tree.id_digits();
     let mut lines = Vec::new();
     for row in rows {

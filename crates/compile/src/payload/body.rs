@@ -330,7 +330,7 @@ impl Payload {
 
     /// The JSON text in pieces, in order, without copying.
     pub fn json_chunks(&self) -> impl Iterator<Item = &str> {
-        // What an adapter wrote stands for all the rest. Decided once and not for each piece, of which there are thousands.
+        // An adapter's text replaces the whole payload. Checked once: a check for each of thousands of pieces shows.
         let (before, elements, after) = match self.adapted.as_deref() {
             Some(text) => (text, &NO_ELEMENTS, ""),
             None => (&*self.before, &self.elements, &*self.after),

@@ -164,9 +164,9 @@ impl Channels {
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        let closing_slot = inner.close_callbacks();
+        let callbacks = inner.close_callbacks();
         drop(inner);
-        for close in closing_slot {
+        for close in callbacks {
             close();
         }
     }

@@ -211,7 +211,7 @@ fn apply_exemptions(named: NamedFindings, exemptions: &[Exemption]) -> Vec<Findi
             Finding::on_file("xtask/src/tidy/exempt.rs", what, "remove the entry")
         });
     let stale: Vec<Finding> = stale.collect();
-    let is_excused = |name: &str| exemptions.iter().any(|excuse| excuse.what == name);
+    let is_excused = |name: &str| exemptions.iter().any(|one| one.what == name);
     let left = named
         .into_iter()
         .filter(|(name, _)| !is_excused(name))
