@@ -41,8 +41,8 @@ pub use contexture_prompt_cache::{
 };
 pub use contexture_report::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
-    Rewriting, Rewritten, Segment, SegmentVerdict, TargetReport, TokenRange, Totals, Width,
-    number_format, render_html, render_table,
+    Rewriting, Rewritten, Segment, SegmentVerdict, SettingChange, TargetReport, TokenRange, Totals,
+    Width, number_format, render_html, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use error::{Cancel, CompileError, Refusal, RequiredSegment};

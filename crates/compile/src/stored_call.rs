@@ -97,7 +97,7 @@ struct StoredRequest {
     model: String,
     window: u64,
     reserve: u64,
-    /// Options and tools, as a document of items.
+    /// Options, tools and fields of the request, as a document of items.
     asked: Raw,
     params: Vec<(String, Raw)>,
     prefill: bool,
@@ -118,6 +118,7 @@ impl StoredRequest {
             window,
             reserve,
             options,
+            fields,
             params,
             tools,
             // Decides nothing about the payload.
@@ -138,6 +139,7 @@ impl StoredRequest {
         let asked = Transcript {
             options,
             tools,
+            extra: fields,
             ..Transcript::default()
         };
         // Options and tools go through the format of items, which is lossless and has a stable shape
@@ -182,6 +184,7 @@ impl StoredRequest {
             window: self.window,
             reserve: self.reserve,
             options: asked.transcript.options,
+            fields: asked.transcript.extra,
             params: self.params,
             tools: asked.transcript.tools,
             offer: None,

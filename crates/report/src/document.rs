@@ -38,6 +38,8 @@ pub struct Report {
     /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
     #[cfg_attr(test, schemars(with = "Vec<crate::schema::Loss>"))]
     pub losses: Vec<Loss>,
+    /// Settings of the payload that are not as the caller's request has them.
+    pub settings: Vec<SettingChange>,
     /// Whether the cached prefix of the previous request still holds.
     pub epoch: EpochReport,
     /// What the provider's cache is asked to keep, and what it is expected to bill.
@@ -45,6 +47,16 @@ pub struct Report {
     pub cache: CacheReport,
     /// The payload itself.
     pub payload: PayloadReport,
+}
+
+/// A setting of the payload that is not as the caller's request has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SettingChange {
+    /// The member, or the option: `tools`, `options.max_output_tokens`.
+    pub field: String,
+    /// Why it differs, in a sentence fragment without a full stop.
+    pub why: &'static str,
 }
 
 /// A registered tool that is not offered.

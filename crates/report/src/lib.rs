@@ -24,7 +24,7 @@ mod tests;
 
 pub use document::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
-    Rewriting, Rewritten, Segment, SegmentVerdict, TargetReport, TokenRange, Totals,
+    Rewriting, Rewritten, Segment, SegmentVerdict, SettingChange, TargetReport, TokenRange, Totals,
 };
 pub use html::render_html;
 pub use table::{Width, render_table};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{Audience, ContentHash, Item, Message, Origin, Raw, Role, Transcript};
 use contexture_text::one_line_title;
+use contexture_wire::{Format, lift};
 
 use crate::format::SessionFormat;
 
@@ -128,6 +129,19 @@ impl Session {
         }
         path.reverse();
         path
+    }
+
+    /// Returns what a request asks beside its messages: model, tools, options and the members of its own format. `None`
+    /// for a session that was not read from a request.
+    #[must_use]
+    pub fn request_settings(&self) -> Option<Transcript> {
+        if !matches!(self.format, SessionFormat::Wire(_)) {
+            return None;
+        }
+        let fields = self.metadata.fields()?;
+        let is_request = fields.get(&["kind"])?.get() == r#""request""#;
+        let frame = fields.get(&["frame"]).filter(|_| is_request)?;
+        Some(lift(Format::Items, frame.get()).ok()?.transcript)
     }
 
     /// Returns the path to a head as a transcript, without items that models may not see.

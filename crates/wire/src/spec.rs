@@ -300,6 +300,8 @@ pub struct RequestMembers {
     pub usage: &'static str,
     /// The members that ask for a stream, with their values as JSON; empty where the address asks for it.
     pub stream: &'static [(&'static str, &'static str)],
+    /// The members that name a history which the provider keeps, or a part of one, in all spellings.
+    pub provider_history: &'static [&'static str],
 }
 
 /// An error of a proxy itself, which is answered in the shape of the provider's errors.

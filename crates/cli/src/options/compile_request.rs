@@ -7,7 +7,7 @@ use contexture::catalogue::{Encoding, ModelSpec};
 use contexture::compile::{
     Band, CompileError, Compiled, Compiler, Content, Contribution, HistoryPolicy, Target,
 };
-use contexture::ir::{Fragment, Raw, RequestOptions, Transcript};
+use contexture::ir::{Fragment, Raw, Transcript};
 use contexture::render::Renderer;
 use contexture::{Catalogue, Format};
 
@@ -37,6 +37,27 @@ pub(crate) struct CompileSettings {
 }
 
 impl CompileSettings {
+    /// The same for a document: for the model that a request of the target's own format names, even if nobody here knows it.
+    /// The window of such a model is taken to be that of the provider's general one, unless it was said.
+    pub(crate) fn for_document(
+        &self,
+        request: &Transcript,
+        written_in: Option<Format>,
+    ) -> Cow<'_, Self> {
+        let known = Catalogue::builtin();
+        let is_unknown = |name: &&String| known.resolve(name).is_err();
+        let own = request.model.as_ref().filter(is_unknown);
+        let Some(own) = own.filter(|_| self.model.is_none() && written_in == Some(self.to)) else {
+            return Cow::Borrowed(self);
+        };
+        let general = known.resolve(default_model::default_model(self.to));
+        Cow::Owned(Self {
+            model: Some(own.clone()),
+            window: self.window.or(general.ok().map(|spec| spec.context_window)),
+            ..self.clone()
+        })
+    }
+
     /// The models there are; with the one that is named, if its window is said and nobody knows it.
     pub(crate) fn catalogue(&self) -> Cow<'static, Catalogue> {
         let known = Catalogue::builtin();
@@ -122,17 +143,21 @@ impl CompileSettings {
         transcript: &Transcript,
         written_in: Option<Format>,
     ) -> Outcome<Compiled> {
-        let target = self
+        let mut target = self
             .resolve_target(transcript.model.as_deref(), written_in)?
-            // The document's own options and tools go along, as it is the same request, made to
-            // fit.
-            .options(self.request_options(&transcript.options))
-            .tools(transcript.tools.clone())
+            // It is the same request, made to fit.
+            .request_settings(transcript)
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
             .history(
                 self.view
                     .history_policy(HistoryPolicy::for_one_call(), self.to),
             );
+        // A snapshot or a route that the request names is part of what it asks for.
+        if written_in == Some(target.format())
+            && transcript.model.as_deref() == Some(target.model())
+        {
+            target = target.keep_model_name();
+        }
         let catalogue = self.catalogue();
         let mut compiler = Compiler::new(&catalogue);
         if self.view.should_compact() {
@@ -150,19 +175,6 @@ impl CompileSettings {
             compiler = compiler.with_contribution(said);
         }
         Ok(compiler.compile(&transcript.items, &target)?)
-    }
-
-    /// The document's options, its output limit within what this order keeps free for the answer.
-    fn request_options(&self, own: &RequestOptions) -> RequestOptions {
-        let mut options = own.clone();
-        options.max_output_tokens = match (own.max_output_tokens, self.reserve, self.window) {
-            // The answer cannot be longer than what is kept free for it.
-            (Some(limit), Some(reserve), _) => Some(limit.min(reserve)),
-            // A limit made for a larger window would leave nothing of this one.
-            (Some(limit), None, Some(window)) if limit > window / 2 => None,
-            (limit, ..) => limit,
-        };
-        options
     }
 }
 

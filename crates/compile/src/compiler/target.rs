@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use contexture_catalogue::{Catalogue, CatalogueError, Encoding, ModelSpec};
-use contexture_ir::{Raw, RequestOptions, ToolDefinition};
+use contexture_ir::{Extra, Raw, RequestOptions, ToolDefinition, Transcript};
 use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_tokens::media::rules_of;
 use contexture_wire::{Dialect, Format, OptionMembers};
@@ -18,9 +18,11 @@ pub struct Target {
     pub(super) format: Format,
     adapter: Option<SharedAdapter>,
     model: String,
+    keeps_model_name: bool,
     window: Option<u64>,
     reserve: Option<u64>,
     options: RequestOptions,
+    fields: Extra,
     params: Vec<(String, Raw)>,
     tools: Vec<ToolDefinition>,
     history: HistoryPolicy,
@@ -44,9 +46,11 @@ impl Target {
             format,
             adapter: None,
             model: model.into(),
+            keeps_model_name: false,
             window: None,
             reserve: None,
             options: RequestOptions::default(),
+            fields: Extra::new(),
             params: Vec::new(),
             tools: Vec::new(),
             history: HistoryPolicy::default(),
@@ -187,6 +191,87 @@ impl Target {
     pub fn options(mut self, options: RequestOptions) -> Self {
         self.options = options;
         self
+    }
+
+    /// Takes over what a request says beside its messages: its options, its tools, and the members that only its own
+    /// format has. What this target has been given already wins: each option, and the tools as a whole, with the choice
+    /// among them. In the request's format the members are written as they came; in another one the report lists them
+    /// as losses.
+    ///
+    /// An output limit is lowered to the stated reserve. One above half of the stated window was made for a larger
+    /// window and is not taken over.
+    ///
+    /// ```
+    /// use contexture_compile::Compiler;
+    /// use contexture_wire::{Format, lift};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    ///
+    /// let body = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}],
+    ///                "temperature": 0.3, "service_tier": "flex"}"#;
+    /// let request = lift(Format::OpenAiChat, body)?.transcript;
+    /// let target = Target::openai_chat("gpt-4o").request_settings(&request);
+    /// let compiled = Compiler::new(Catalogue::builtin()).compile(&request.items, &target)?;
+    /// assert!(compiled.payload.to_json().contains(r#""service_tier":"flex""#));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn request_settings(mut self, request: &Transcript) -> Self {
+        let limit = self.inherited_output_limit(request.options.max_output_tokens);
+        let theirs = request.options.clone();
+        let own = self.options;
+        self.options = RequestOptions {
+            max_output_tokens: own.max_output_tokens.or(limit),
+            temperature: own.temperature.or(theirs.temperature),
+            top_p: own.top_p.or(theirs.top_p),
+            stop: match own.stop.is_empty() {
+                true => theirs.stop,
+                false => own.stop,
+            },
+            tool_choice: own.tool_choice,
+            parallel_tool_calls: own.parallel_tool_calls,
+            response_format: own.response_format.or(theirs.response_format),
+            reasoning: own.reasoning.or(theirs.reasoning),
+            stream: own.stream.or(theirs.stream),
+        };
+        // A choice among tools means nothing without them.
+        if self.tools.is_empty() {
+            self.tools.clone_from(&request.tools);
+            let options = &mut self.options;
+            options.tool_choice = options.tool_choice.take().or(theirs.tool_choice);
+            options.parallel_tool_calls =
+                options.parallel_tool_calls.or(theirs.parallel_tool_calls);
+        }
+        self.fields = request.extra.clone();
+        self
+    }
+
+    /// Sends the model's name as it was given. Default: the name that the catalogue has for it, without a route, a tag or
+    /// a date that it does not know.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let target = Target::openai_chat("openai/gpt-4o");
+    /// let catalogue = Catalogue::builtin();
+    /// assert_eq!(target.build_request(catalogue)?.model, "gpt-4o");
+    /// assert_eq!(target.keep_model_name().build_request(catalogue)?.model, "openai/gpt-4o");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn keep_model_name(mut self) -> Self {
+        self.keeps_model_name = true;
+        self
+    }
+
+    /// The output limit of a request that was made for another window, or for none in particular.
+    fn inherited_output_limit(&self, limit: Option<u64>) -> Option<u64> {
+        match (limit?, self.reserve, self.window) {
+            // The answer cannot be longer than what is kept free for it.
+            (limit, Some(reserve), _) => Some(limit.min(reserve)),
+            (limit, None, Some(window)) if limit > window / 2 => None,
+            (limit, ..) => Some(limit),
+        }
     }
 
     /// A top-level field of the payload, verbatim. It wins over what the payload says there; where
@@ -458,10 +543,14 @@ impl Target {
         Ok(CompileRequest {
             dialect,
             adapter: self.adapter.clone(),
-            model: spec.id.clone(),
+            model: match self.keeps_model_name {
+                true => self.model.clone(),
+                false => spec.id.clone(),
+            },
             window: window.min(most.saturating_add(reserve)),
             reserve,
             options,
+            fields: self.fields.clone(),
             params,
             tools: self.tools.clone(),
             offer: None,

@@ -10,6 +10,7 @@ use contexture_wire::{Envelope, lower_envelope};
 use crate::blocks::{Lowerer, Memo};
 use crate::contributions::params::overlay_params;
 use crate::contributions::place::{PayloadSlot, PlacedContribution};
+use crate::contributions::request_fields::{carried_fields, fields_weight};
 use crate::error::Refusal;
 use crate::input::{Band, CompileRequest};
 
@@ -31,7 +32,7 @@ impl RequestOverhead {
         memo: &mut Memo,
     ) -> Self {
         let framing = lowerer.framing();
-        let mut around = framing.request;
+        let mut around = framing.request + fields_weight(request, lowerer, memo);
         if slots.iter().any(|slot| slot.band == Band::System) {
             around += framing.system;
         }
@@ -88,6 +89,7 @@ impl RequestOverhead {
                 max_output_tokens,
                 ..request.options.clone()
             },
+            extra: carried_fields(request),
             ..Transcript::default()
         };
         let envelope = lower_envelope(&request.dialect, &transcript);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use contexture_catalogue::{MediaRules, ToolPrompt};
-use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
+use contexture_ir::{
+    Audience, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition,
+};
 use contexture_tokens::TokenCounter;
 use contexture_tools::Offer;
 use contexture_wire::{Dialect, Overhead, RepairRules};
@@ -104,6 +106,9 @@ pub struct CompileRequest {
     pub reserve: u64,
     /// How to answer. An absent output limit becomes the reserve.
     pub options: RequestOptions,
+    /// The members of the request this one is made from that no option stands for, as
+    /// [`Transcript::extra`](contexture_ir::Transcript::extra) has them. Written as they came in the format they came in; losses in any other.
+    pub fields: Extra,
     /// Top-level fields of the payload, verbatim. They win over fields of the same name; where both
     /// are objects they are merged member by member, unless they are of different `type`s.
     pub params: Vec<(String, Raw)>,
@@ -178,8 +183,11 @@ impl CompileRequest {
             return self;
         };
         let mut params = self.params.iter();
-        // A key that the caller set as a parameter wins.
-        if !params.any(|(name, _)| name == routing_key.member) {
+        let fields = self.fields.wire_fields(self.dialect.format.as_str());
+        // A key of the caller's wins, whether it is a parameter or came with the request.
+        if fields.get(routing_key.member).is_none()
+            && !params.any(|(name, _)| name == routing_key.member)
+        {
             let value = Raw::from_value(&key.to_string()).unwrap_or_else(|_| Raw::null());
             self.params.push((routing_key.member.to_owned(), value));
         }

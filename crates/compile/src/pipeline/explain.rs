@@ -7,7 +7,9 @@ use contexture_prompt_cache::CacheReport;
 use contexture_tokens::TokenBounds;
 use contexture_tools::ExcludedTool;
 
-use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead, unit_count};
+use crate::contributions::{
+    PayloadSlot, PlacedContribution, RequestOverhead, setting_changes, unit_count,
+};
 use crate::error::RequiredSegment;
 use crate::history::{ActiveCompaction, History, RequiredMessage};
 use crate::input::{Band, CompileRequest, Contribution};
@@ -146,6 +148,7 @@ pub(crate) fn build_report(
         readable: has_read_tool(&outcome.input.request.tools),
         repairs: all_repairs(outcome),
         losses: outcome.all_losses(),
+        settings: setting_changes(outcome.input.request),
         epoch,
         cache,
         payload: PayloadReport {

@@ -6,7 +6,7 @@ use contexture_compile::{
     Plan, Refusal, Scratch, TokenCounter, compile,
 };
 use contexture_ir::{
-    FunctionCall, FunctionCallOutput, Item, Message, Output, RequestOptions, Role,
+    Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, RequestOptions, Role,
 };
 use contexture_tokens::{Encoding, TokenCount, counter_for};
 use contexture_wire::{Dialect, Format, lift};
@@ -51,6 +51,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
         window: limit + 500,
         reserve: 500,
         options: RequestOptions::default(),
+        fields: Extra::new(),
         params: Vec::new(),
         tools: Vec::new(),
         offer: None,

@@ -29,6 +29,7 @@ mod regressions;
 mod report;
 mod retention;
 mod schema;
+mod settings;
 mod stability;
 mod table;
 mod usage;

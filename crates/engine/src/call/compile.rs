@@ -2,6 +2,7 @@
 //!
 //! Not here: what the compiler decides (`contexture-compile`), compacting before a call (`compaction`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use contexture_catalogue::Capabilities;
@@ -9,7 +10,7 @@ use contexture_compile::{
     Advice, Band, CalibratedRange, Cancel, CompileError, CompileRequest, Compiled, Compiler,
     Content, Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
-use contexture_ir::{BranchName, ContentHash, NodeId, Transcript};
+use contexture_ir::{BranchName, ContentHash, NodeId, ToolDefinition, Transcript};
 use contexture_layers::{HookOutcome, LayerEvent};
 use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::{NodeState, PathEnd};
@@ -20,14 +21,14 @@ use tracing::Instrument;
 use super::calibration::compile_calibrated;
 use super::inputs::{CallInputs, TreeInputs};
 use super::layer_contributions::recall_layers;
-use super::options::CompileOptions;
+use super::options::{CompileOptions, SettingsSource};
 use crate::error::EngineError;
 use crate::handle::{
     Conversation, EngineEventKind, TargetChoice, compile_span, instructions_from_state, load_state,
     read_full_path, resolve_target,
 };
 use crate::hooks::{SessionPosition, load_session};
-use crate::state::Instructions;
+use crate::state::{Instructions, stored_settings};
 
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
 #[derive(Clone, Debug)]
@@ -108,9 +109,7 @@ pub(crate) async fn compile_call(
     options: CompileOptions<'_>,
 ) -> Result<CompiledCall, EngineError> {
     let target = resolve_target(chat.engine(), target)?;
-    let mut request = target.build_request(chat.engine().catalogue())?;
-    request = request.with_cache_key(cache_key(chat));
-    // Resolved once: capabilities and encoding must be those the request was built for.
+    // Resolved once: capabilities and encoding must be those the request is built for.
     let model = target.model_spec(chat.engine().catalogue())?;
     let branch = chat.branch();
     let path = read_full_path(chat, PathEnd::Branch(branch.clone())).await?;
@@ -119,6 +118,13 @@ pub(crate) async fn compile_call(
         .head
         .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
     let state = load_state(chat, at, "").await?;
+    let (target, mut client_tools) = inherit_settings(target, &state, &options)?;
+    let mut request = target.build_request(chat.engine().catalogue())?;
+    // A target with tools is of a program that runs its own.
+    if !request.tools.is_empty() {
+        client_tools.clear();
+    }
+    request = request.with_cache_key(cache_key(chat));
     let mut contributions = own_contributions(chat, &state, &options, &model.capabilities)?;
     // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
     let plan_key = format!("@plan/{}/{}", target.name(), target.model());
@@ -138,6 +144,7 @@ pub(crate) async fn compile_call(
     // Layers are asked last, as they may add tools to the request and look at the capabilities.
     let recalled = recall_layers(chat, session, &tree_inputs, &mut request, &model).await?;
     contributions.extend(recalled.contributions);
+    insert_client_tools(&mut request.tools, client_tools);
     let mut inputs = CallInputs {
         request,
         contributions,
@@ -150,6 +157,38 @@ pub(crate) async fn compile_call(
         layer_events: session.drain_events(),
         ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
     })
+}
+
+/// Adds what the stored request says and neither the target nor the call does. The request's tools are returned.
+fn inherit_settings<'t>(
+    target: Cow<'t, Target>,
+    state: &NodeState,
+    options: &CompileOptions<'_>,
+) -> Result<(Cow<'t, Target>, Vec<ToolDefinition>), EngineError> {
+    let stored = match options.settings {
+        SettingsSource::StoredRequest => stored_settings(state)?,
+        SettingsSource::Target => None,
+    };
+    let Some(mut settings) = stored else {
+        return Ok((target, Vec::new()));
+    };
+    let mut tools = std::mem::take(&mut settings.tools);
+    // A program that brings a registry runs those tools, and could not run a client's.
+    if options.tools.is_some() {
+        tools.clear();
+        settings.options.tool_choice = None;
+        settings.options.parallel_tool_calls = None;
+    }
+    let target = target.into_owned().request_settings(&settings);
+    Ok((Cow::Owned(target), tools))
+}
+
+/// Puts a client's tools before those of layers. Where both have one of a name it is the layer's that will be run.
+fn insert_client_tools(tools: &mut Vec<ToolDefinition>, client: Vec<ToolDefinition>) {
+    let own = std::mem::take(tools);
+    let is_free = |tool: &ToolDefinition| !own.iter().any(|one| one.name() == tool.name());
+    tools.extend(client.into_iter().filter(is_free));
+    tools.extend(own);
 }
 
 /// Returns what is said beside the history, except by layers.

@@ -32,9 +32,23 @@ pub struct CompileOptions<'a> {
     pub tools: Option<RegistryTools<'a>>,
     /// The layers of a run, in the states the run has them in. Default: the handle's, in those stored.
     pub layers: Option<&'a LayerSession>,
+    /// Where tools and options come from that the target does not say. Default: the stored request.
+    pub settings: SettingsSource,
     /// What may call the compile off from another thread; it is looked at between the passes. Default:
     /// nothing.
     pub cancel: Option<&'a Cancel>,
+}
+
+/// Where a compile takes settings from that its target does not say: tools, options, members that only one format has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SettingsSource {
+    /// From the request that the history was imported or ingested with, if there is one: each option that the target
+    /// leaves open, and its tools if neither the target nor the call has any. Whether the answer is streamed, and names of
+    /// histories that a provider keeps, are not among them.
+    #[default]
+    StoredRequest,
+    /// From nowhere else: what the target does not say is not said.
+    Target,
 }
 
 /// Which tools of a registry a call offers. Their order and what a task was judged by hold from call to call

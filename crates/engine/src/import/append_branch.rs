@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, Item, MessageId, NodeId, meaning_hash};
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, BranchLabel, Error as StoreError, NewBranch, NewItem,
-    NodeQuery, OnMoved, PathEnd, StateChange, StatePatch, StateRequest,
+    NodeQuery, NodeState, OnMoved, PathEnd, StateChange, StatePatch, StateRequest,
 };
 use contexture_wire::partner_indices;
 
@@ -15,7 +15,7 @@ use super::names::branch_name;
 use super::options::DivergedSession;
 use crate::append::{append, split_by_limits, state_node};
 use crate::error::EngineError;
-use crate::state::{INSTRUCTIONS_PREFIX, Instructions, messages_change};
+use crate::state::{INSTRUCTIONS_PREFIX, messages_change, settings_change};
 
 /// The part of a branch that is not stored.
 pub(super) struct UnstoredBranch<'a> {
@@ -106,41 +106,48 @@ impl ImportJob<'_> {
         }
     }
 
-    /// The change of what stands before the history, if there is one.
-    pub(super) async fn instructions_change(
+    /// The changes of what stands before the history and of the request's settings, where there are any.
+    pub(super) async fn head_changes(
         &self,
         chain: &UnstoredBranch<'_>,
-    ) -> Result<Option<StateChange>, EngineError> {
+    ) -> Result<Vec<StateChange>, EngineError> {
         let said = &self.session.instructions;
+        let settings = self.session.request_settings();
         let begins = chain.base.is_none() && !chain.nodes.is_empty();
-        if said.is_empty() || !(begins || chain.order == 0) {
-            return Ok(None);
+        let is_bare = said.is_empty() && settings.is_none();
+        if is_bare || !(begins || chain.order == 0) {
+            return Ok(Vec::new());
         }
-        if let Some(base) = chain.base
-            && self.stored_instructions(base).await?.messages == *said
-        {
-            return Ok(None);
+        let mut changes = Vec::new();
+        if !said.is_empty() {
+            changes.push(messages_change(said)?);
         }
+        if let Some(settings) = settings {
+            let max_bytes = self.engine.store().limits().state_value_bytes;
+            changes.push(settings_change(&settings, max_bytes)?);
+        }
+        let stored = match chain.base {
+            Some(base) => self.load_head_state(base).await?,
+            None => NodeState::default(),
+        };
+        changes.retain(|change| change.alters(&stored));
         // Where nothing else is new they are so at the end of a branch only: elsewhere the
         // conversation has gone on.
         let ends = self.branches.iter().any(|(_, head)| *head == chain.base);
         if chain.nodes.is_empty() && !ends {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        messages_change(said).map(Some)
+        Ok(changes)
     }
 
     /// Reads what stands before the history at a node.
-    async fn stored_instructions(&self, base: NodeId) -> Result<Instructions, EngineError> {
+    async fn load_head_state(&self, base: NodeId) -> Result<NodeState, EngineError> {
         let request = StateRequest {
             prefix: INSTRUCTIONS_PREFIX.to_owned(),
             ..StateRequest::all_entries(PathEnd::Node(base))
         };
-        let state = self
-            .engine
-            .store()
-            .read_state(self.owner, &self.id, request);
-        Instructions::from_state(&state.await?)
+        let store = self.engine.store();
+        Ok(store.read_state(self.owner, &self.id, request).await?)
     }
 
     pub(super) fn build_items(
@@ -164,12 +171,12 @@ impl ImportJob<'_> {
         &mut self,
         chain: &UnstoredBranch<'_>,
         items: Vec<NewItem>,
-        change: Option<StateChange>,
+        changes: Vec<StateChange>,
         blob: Option<&Arc<[u8]>>,
     ) -> Result<(), EngineError> {
         // Each part continues at the head of the one before; the first may open a branch.
         let mut at = self.append_position(chain)?;
-        let mut change = change;
+        let mut changes = changes;
         let parts = split_by_limits(items, self.engine.store().limits());
         for (number, part) in parts.into_iter().enumerate() {
             let opens = matches!(at, AppendPoint::New(_));
@@ -177,7 +184,7 @@ impl ImportJob<'_> {
             // Somebody may write to the conversation during an import: the session is kept beside it then.
             request.on_moved = OnMoved::Sibling;
             request.patch = StatePatch {
-                changes: change.take().into_iter().collect(),
+                changes: std::mem::take(&mut changes),
                 from: 0,
             };
             request.blobs = blob

@@ -128,13 +128,13 @@ impl ImportJob<'_> {
             continues: self.existed && (earlier > known || order == 0),
             nodes: fresh,
         };
-        let change = self.instructions_change(&chain).await?;
+        let changes = self.head_changes(&chain).await?;
         // Importing the same session again comes through here for every head and stores nothing.
-        if fresh.is_empty() && change.is_none() {
+        if fresh.is_empty() && changes.is_empty() {
             return Ok(0);
         }
         let items = self.build_items(&path, &chain)?;
-        self.append_branch(&chain, items, change, blob).await?;
+        self.append_branch(&chain, items, changes, blob).await?;
         Ok(fresh.len())
     }
 }

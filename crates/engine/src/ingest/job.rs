@@ -10,7 +10,7 @@ use contexture_store::{
     Error as StoreError, NewBranch, NewConversation, NewItem, PathMark, PathMatch, RefChange,
     RefChanged, StatePatch,
 };
-use contexture_wire::{Dialect, DocumentKind, Format, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 
 use super::candidates::CandidateFinder;
 use super::compare_tail::PathTails;
@@ -24,7 +24,7 @@ use crate::append::{split_by_limits, state_node};
 use crate::error::EngineError;
 use crate::handle::{Conversation, Engine, RecordLevel, delete_conversation};
 use crate::hooks::{append_with_hooks, open_session_for_append};
-use crate::state::messages_change;
+use crate::state::{messages_change, settings_change};
 
 /// How often it is looked anew because somebody else wrote meanwhile. Each time somebody got through.
 const TRIES: usize = 32;
@@ -288,7 +288,7 @@ impl IngestJob<'_> {
         observed: &[Item],
         ingested: &mut Ingested,
     ) -> Result<(), EngineError> {
-        let change = self.instructions_change()?;
+        let changes = [self.instructions_change()?, self.settings_change()?];
         // State needs a node to hang off.
         let silent = nodes.is_empty() && landed.target.base.is_none();
         if silent && !self.incoming.transcript.instructions.is_empty() {
@@ -307,7 +307,7 @@ impl IngestJob<'_> {
             false => Some(open_session_for_append(chat, &at).await?),
         };
         // Taken by the first append only: instructions are the same for all parts.
-        let mut change = Some(change);
+        let mut changes = Vec::from(changes);
         let mut observed = observed.iter();
         for part in split_by_limits(nodes, self.engine.store().limits()) {
             let opens = matches!(at, AppendPoint::New(_));
@@ -315,7 +315,7 @@ impl IngestJob<'_> {
             let items: Vec<Item> = observed.by_ref().take(ids.len()).cloned().collect();
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
             request.patch = StatePatch {
-                changes: change.take().into_iter().collect(),
+                changes: std::mem::take(&mut changes),
                 from: 0,
             };
             let (own, later) = marks.into_iter().partition(|mark| ids.contains(&mark.node));
@@ -420,6 +420,16 @@ impl IngestJob<'_> {
             _ => message.clone(),
         };
         messages_change(&messages.iter().map(without).collect::<Vec<_>>())
+    }
+
+    /// What else the request asks, as state, so that a later compile can ask the same.
+    fn settings_change(&self) -> Result<contexture_store::StateChange, EngineError> {
+        let max_bytes = self.engine.store().limits().state_value_bytes;
+        let document = self.request_document();
+        // Taken from the document: at its level, and without secrets.
+        let kept = document.and_then(|json| lift(Format::Items, json.get()).ok());
+        let kept = kept.map(|lifted| lifted.transcript).unwrap_or_default();
+        settings_change(&kept, max_bytes)
     }
 
     /// Model, tools and options, without what is stored as nodes and state.

@@ -95,15 +95,15 @@ pub(crate) fn require_data_fragments(fragments: &[Fragment]) -> Result<(), Engin
     }
 }
 
-fn encode_json(value: &impl serde::Serialize) -> Result<Vec<u8>, EngineError> {
+pub(super) fn encode_json(value: &impl serde::Serialize) -> Result<Vec<u8>, EngineError> {
     Ok(Raw::from_value(value)?.get().as_bytes().to_vec())
 }
 
-fn state_key(name: &'static str) -> Result<StateKey, EngineError> {
+pub(super) fn state_key(name: &'static str) -> Result<StateKey, EngineError> {
     Ok(StateKey::new(name)?)
 }
 
-fn stored_state_error(key: &str, why: &str) -> EngineError {
+pub(super) fn stored_state_error(key: &str, why: &str) -> EngineError {
     EngineError::StoredState {
         key: key.to_owned(),
         reason: why.to_owned(),

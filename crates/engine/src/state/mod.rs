@@ -7,6 +7,7 @@
 //! * `covers` (`@cover`): compactions in effect, and how each was made;
 //! * `pins` (`@pins`): pinned nodes;
 //! * `instructions` (`path/instructions/…`): what stands before the history;
+//! * `request_settings` (`path/instructions/request`): tools and options of an imported or ingested request;
 //! * `import_origin`: where an imported conversation came from, which is metadata and not state of a node.
 //!
 //! Keys that begin with `@` decide about calls (plans, covers, pins) and are read together for a replay; keys below
@@ -29,6 +30,7 @@ mod import_origin;
 mod instructions;
 mod list;
 mod pins;
+mod request_settings;
 
 pub use covers::CoverEntry;
 pub(crate) use covers::{Covers, encode_provenance, parse_provenance};
@@ -39,3 +41,4 @@ pub(crate) use instructions::{
 };
 pub(crate) use list::{StateList, StateListEntry};
 pub(crate) use pins::Pins;
+pub(crate) use request_settings::{settings_change, stored_settings};

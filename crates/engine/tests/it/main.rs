@@ -27,6 +27,7 @@ mod pins;
 mod recalling;
 mod regressions;
 mod replay;
+mod request_settings;
 mod retrieval;
 mod secrets;
 mod spans;

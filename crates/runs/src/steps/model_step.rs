@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use contexture_engine::{
     CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
+    SettingsSource,
 };
 use contexture_ir::{
     Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
@@ -158,6 +159,8 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
             choice: &run.agent.tool_choice,
             loaded: &run.loaded,
         }),
+        // An agent asks in its own way, whatever a request that the conversation was imported from asked.
+        settings: SettingsSource::Target,
         ..CompileOptions::default()
     };
     let mut prepare = run.agent.prepare_options.clone();

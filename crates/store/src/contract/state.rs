@@ -90,6 +90,15 @@ impl StateChange {
         }
     }
 
+    /// Returns whether the change would leave another value than the one in `state`, whose values are loaded.
+    #[must_use]
+    pub fn alters(&self, state: &NodeState) -> bool {
+        match &self.op {
+            StateOp::Put { value, .. } => state.loaded_value(&self.key) != Some(value),
+            StateOp::Remove => state.root.contains_key(&self.key),
+        }
+    }
+
     /// Returns the same change with a condition.
     #[must_use]
     pub fn with_condition(mut self, expect: StateExpectation) -> Self {

@@ -66,6 +66,7 @@ pub(super) const MEMBERS: RequestMembers = RequestMembers {
     tool_choice: &["tool_choice"],
     usage: "usage",
     stream: &[("stream", "true")],
+    provider_history: &[],
 };
 
 const HTTP: HttpProfile = HttpProfile {

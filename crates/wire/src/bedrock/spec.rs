@@ -73,6 +73,7 @@ pub(super) const MEMBERS: RequestMembers = RequestMembers {
     usage: "usage",
     // A stream is asked for in the address.
     stream: &[],
+    provider_history: &[],
 };
 
 const OPTIONS: OptionMembers = OptionMembers {

@@ -72,6 +72,7 @@ pub(super) const MEMBERS: RequestMembers = RequestMembers {
     usage: "usageMetadata",
     // A stream is asked for in the address.
     stream: &[],
+    provider_history: &["cachedContent", "cached_content"],
 };
 
 const OPTIONS: OptionMembers = OptionMembers {

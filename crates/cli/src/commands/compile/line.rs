@@ -65,6 +65,7 @@ pub(crate) fn compile_line(line: &str, defaults: &LineDefaults) -> Outcome<Strin
             ..SessionHints::default()
         },
     )?;
+    let order = order.for_document(&opened.transcript, opened.written_in);
     let CompileOutput { payload, report } =
         compile_document(&order, &opened.transcript, opened.written_in)?;
     let report = serde_json::to_string(&report).map_err(|error| {

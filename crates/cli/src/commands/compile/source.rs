@@ -98,14 +98,9 @@ impl SourceArguments {
         items: IncludeItems,
         globals: &Globals,
     ) -> Outcome<CompiledSource> {
-        if let Some((model, window)) = order.unknown_model().filter(|_| !globals.quiet) {
-            write::print_warning(&format!(
-                "{model:?} is not in the catalogue: a window of {} tokens, tokens are estimates, no price is known",
-                group_thousands(window)
-            ));
-        }
         // Files go first: a name with a file of that name means the file.
         let Some(source) = self.find_file(name)? else {
+            warn_of_unknown_model(order, globals);
             return self.compile_stored(globals, name, order, items);
         };
         if !self.layers.is_empty() {
@@ -114,7 +109,9 @@ impl SourceArguments {
                 .with_hint("`contexture import FILE` keeps it as a conversation"));
         }
         let opened = session::read_session(&source, self.from.as_deref(), self.session)?;
-        let product = compile_document(order, &opened.transcript, opened.written_in)?;
+        let order = order.for_document(&opened.transcript, opened.written_in);
+        warn_of_unknown_model(&order, globals);
+        let product = compile_document(&order, &opened.transcript, opened.written_in)?;
         Ok(CompiledSource {
             title: source
                 .file_stem()
@@ -201,5 +198,15 @@ impl SourceArguments {
                 path,
             })
         })
+    }
+}
+
+/// Tells that a model is compiled for of which only the window is known.
+fn warn_of_unknown_model(order: &CompileSettings, globals: &Globals) {
+    if let Some((model, window)) = order.unknown_model().filter(|_| !globals.quiet) {
+        write::print_warning(&format!(
+            "{model:?} is not in the catalogue: a window of {} tokens, tokens are estimates, no price is known",
+            group_thousands(window)
+        ));
     }
 }

@@ -7,7 +7,7 @@ use contexture::engine::{IngestRequest, Ingested};
 use contexture::ir::{ConversationId, Transcript};
 use contexture::layers::builtin::Skills;
 use contexture::wire::DocumentKind;
-use contexture::{Engine, Owner, lift};
+use contexture::{Engine, Format, Owner, lift};
 use serde_json::value::RawValue;
 
 use crate::proxy::control_headers::ControlHeaders;
@@ -103,13 +103,9 @@ impl CaptureRequest {
 
 impl ParsedRequest {
     /// Whether it continues a history that the provider holds.
-    pub(crate) fn has_provider_history(&self) -> bool {
-        let names = [
-            "previous_response_id",
-            "conversation",
-            "cachedContent",
-            "cached_content",
-        ];
+    pub(crate) fn has_provider_history(&self, format: Format) -> bool {
+        let members = format.spec().members();
+        let names = members.map_or(&[][..], |members| members.provider_history);
         names.iter().any(|name| self.body_field(name).is_some())
     }
 

@@ -10,8 +10,8 @@ use contexture::compile::{
     CacheUsage, CalibratedRange, Clear, ClearPolicy, CompileError, Compiled, CountedRequest,
     HistoryPolicy, MarkerPolicy, Outline, PreviewPolicy, Previewing, Target, TextSize, Window,
 };
-use contexture::engine::{Ingested, PrepareOptions, Trigger};
-use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
+use contexture::engine::{Ingested, PrepareOptions, SettingsSource, Trigger};
+use contexture::ir::{Item, ToolDefinition, Transcript};
 use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
 
 use crate::config::{CostCondition, PolicyConfig, WindowConfig};
@@ -132,7 +132,7 @@ pub(crate) async fn rewrite_request(
     stored: &mut IngestedRequest,
     parsed: ParsedRequest,
 ) -> Result<Option<PricedRequest>, ProxyFailure> {
-    if parsed.has_provider_history() {
+    if parsed.has_provider_history(format) {
         return Ok(None);
     }
     // Before the plan is made: it reads from the conversation which tools its layers offer.
@@ -407,6 +407,7 @@ impl RewritePlan {
         let options = CompileOptions {
             // This request's own: the stored ones may be of a retry with other instructions.
             instructions: Some(&self.request.transcript.instructions),
+            settings: SettingsSource::Target,
             ..CompileOptions::default()
         };
         // A refusal is no error for the client: its own request is sent, or its answer ends with the
@@ -473,27 +474,16 @@ impl RewritePlan {
             request: read,
             ..
         } = self;
-        let mut options = read.transcript.options.clone();
-        let window = policy.limit_tokens;
-        // Clients size their output limit for the model's window: in a smaller one it would leave no room for input.
-        options.max_output_tokens = options
-            .max_output_tokens
-            .filter(|limit| window.is_none_or(|window| *limit <= window / 2));
-        let target = Target::new(self.format, self.model.as_str())
-            .options(options)
+        let mut target = Target::new(self.format, self.model.as_str());
+        if let Some(window) = policy.limit_tokens {
+            target = target.window(window);
+        }
+        target
             .tools(self.changes.client_tools.clone())
+            .request_settings(&read.transcript)
             .add_tools(self.server_tools.definitions())
             .marker_policy(self.changes.marks)
-            .history(self.changes.history.clone());
-        // The client's own marker counts against the few that a provider allows per request.
-        let target = match read.body_field("cache_control") {
-            Some(mark) => target.param("cache_control", Raw::from(mark)),
-            None => target,
-        };
-        match window {
-            Some(window) => target.window(window),
-            None => target,
-        }
+            .history(self.changes.history.clone())
     }
 }
 

@@ -70,6 +70,7 @@ pub(super) const MEMBERS: RequestMembers = RequestMembers {
         ("stream", "true"),
         ("stream_options", r#"{"include_usage":true}"#),
     ],
+    provider_history: &[],
 };
 
 const OPTIONS: OptionMembers = OptionMembers {

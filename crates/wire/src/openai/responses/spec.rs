@@ -73,6 +73,7 @@ pub(super) const MEMBERS: RequestMembers = RequestMembers {
     tool_choice: &["tool_choice", "function_call"],
     usage: "usage",
     stream: &[("stream", "true")],
+    provider_history: &["previous_response_id", "conversation"],
 };
 
 const OPTIONS: OptionMembers = OptionMembers {
