@@ -73,6 +73,7 @@ fn the_report_is_data_with_stable_names() {
         "readable",
         "repairs",
         "losses",
+        "settings",
         "epoch",
         "cache",
         "payload",
