@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use unicode_segmentation::GraphemeCursor;
 
+/// The length of a regional indicator, half of a flag, in UTF-8.
+const REGIONAL_INDICATOR_BYTES: usize = 4;
+
 /// Returns the end, in bytes, of at most `characters` characters from the start of a text. Cuts after a line that ends
 /// in the last quarter, otherwise inside a line.
 pub(crate) fn head_end(text: &str, characters: usize) -> usize {
@@ -84,30 +87,54 @@ pub(crate) fn open_lines(text: &str) -> u64 {
 }
 
 fn previous_grapheme_boundary(text: &str, at: usize) -> usize {
-    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    let start = flag_start(text, at);
+    let text = text.get(start..).unwrap_or_default();
+    let mut cursor = GraphemeCursor::new(at - start, text.len(), true);
     if cursor.is_boundary(text, 0) == Ok(true) {
         return at;
     }
     match cursor.prev_boundary(text, 0) {
-        Ok(Some(before)) if before >= at / 2 => before,
+        Ok(Some(before)) if start + before >= at / 2 => start + before,
         // A grapheme cluster as long as half of the text shown is abuse of combining marks, so it is cut.
         _ => at,
     }
 }
 
 fn next_grapheme_boundary(text: &str, at: usize) -> usize {
-    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    let start = flag_start(text, at);
+    let text = text.get(start..).unwrap_or_default();
+    let at_here = at - start;
+    let mut cursor = GraphemeCursor::new(at_here, text.len(), true);
     if cursor.is_boundary(text, 0) == Ok(true) {
         return at;
     }
     match cursor.next_boundary(text, 0) {
-        Ok(Some(after)) if after - at <= (text.len() - at) / 2 => after,
+        Ok(Some(after)) if after - at_here <= (text.len() - at_here) / 2 => start + after,
         _ => at,
+    }
+}
+
+/// Returns where the flag before `at` begins if other flags stand before it without a gap, otherwise 0.
+///
+/// A flag is two regional indicators, so only their number tells where one begins. [`GraphemeCursor`] counts them by
+/// characters to the start of the run; by bytes, a text of nothing else takes a third of the time.
+fn flag_start(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let run = before
+        .rchunks_exact(REGIONAL_INDICATOR_BYTES)
+        .take_while(|bytes| matches!(bytes, [0xF0, 0x9F, 0x87, 0xA6..=0xBF]))
+        .count();
+    match run {
+        // What stands before the first flag may belong to it.
+        0..=2 => 0,
+        run => at - REGIONAL_INDICATOR_BYTES * (2 - run % 2),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use unicode_segmentation::UnicodeSegmentation as _;
+
     use super::*;
 
     #[test]
@@ -138,6 +165,39 @@ mod tests {
         assert_eq!(head_end("ab\r\ncd", 3), 2);
         let marks = format!("a{}", "\u{301}".repeat(100));
         assert_eq!(head_end(&marks, 50), 99);
+    }
+
+    #[test]
+    fn flags_are_cut_where_the_unicode_rules_say() {
+        // Marks and a prepended sign join a flag; an odd indicator stands alone.
+        for (before, after) in [
+            ("", ""),
+            ("a", "b"),
+            ("\u{600}", "\u{301}"),
+            ("🇦", "\u{200d}x"),
+        ] {
+            for indicators in 0..9 {
+                let text = format!("{before}{}{after}", "🇩".repeat(indicators));
+                let clusters = text.grapheme_indices(true).map(|(at, _)| at);
+                let clusters: Vec<usize> = clusters.chain([text.len()]).collect();
+                for (at, _) in text.char_indices().filter(|&(at, _)| at >= text.len() / 2) {
+                    let last = clusters.iter().rev().find(|&&cluster| cluster <= at);
+                    let found = previous_grapheme_boundary(&text, at);
+                    assert!(
+                        found == *last.unwrap() || *last.unwrap() < at / 2,
+                        "{text} {at}"
+                    );
+                }
+                for (at, _) in text.char_indices().filter(|&(at, _)| at <= text.len() / 2) {
+                    let next = *clusters.iter().find(|&&cluster| cluster >= at).unwrap();
+                    let found = next_grapheme_boundary(&text, at);
+                    assert!(
+                        found == next || next - at > (text.len() - at) / 2,
+                        "{text} {at}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]
