@@ -121,6 +121,9 @@ pub struct Capabilities {
     pub structured_output: bool,
     /// Searches tools whose definitions are deferred, by the provider's own tool for that.
     pub tool_search: bool,
+    /// Refuses thinking in the history that stands behind another system prompt, other tools or other messages than
+    /// those it was answered to.
+    pub bound_thinking: bool,
 }
 
 /// How a model caches prompts.

@@ -112,6 +112,27 @@ fn capabilities_follow_the_documentation() {
     }
 }
 
+/// platform.claude.com/docs/en/build-with-claude/preserved-thinking
+#[test]
+fn thinking_is_bound_where_the_documentation_says_so() {
+    let catalogue = Catalogue::builtin();
+    for (name, bound) in [
+        ("claude-fable-5-1", true),
+        ("claude-opus-5-5", true),
+        ("claude-sonnet-5-5", true),
+        ("claude-haiku-5-5", true),
+        ("claude-fable-5", false),
+        ("claude-mythos-5-1", false),
+        ("claude-opus-5", false),
+        ("claude-sonnet-5", false),
+        ("gpt-5.6", false),
+        ("gemini-3.1-pro-preview", false),
+    ] {
+        let model = catalogue.resolve(name).unwrap();
+        assert_eq!(model.capabilities.bound_thinking, bound, "{name}");
+    }
+}
+
 #[test]
 fn the_large_providers_are_there() {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
