@@ -65,7 +65,8 @@ pub mod compaction {
         read_summary, summary_lines, summary_task,
     };
 
-    pub use crate::compiler::NativeCompaction;
+    pub use contexture_wire::NativeCompaction;
+
     pub use crate::history::{ActiveCovers, COVERS};
 }
 

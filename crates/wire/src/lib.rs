@@ -24,6 +24,7 @@ mod http_profile;
 mod items;
 mod markers;
 mod model;
+mod native_compaction;
 mod openai;
 mod outline;
 pub mod proxy;
@@ -66,6 +67,7 @@ pub use model::repair_rules::{
     BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered,
 };
 pub use model::structure::Structure;
+pub use native_compaction::NativeCompaction;
 pub use outline::find_member;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
 pub use spec::{

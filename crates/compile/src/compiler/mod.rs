@@ -4,7 +4,6 @@
 //! * `inline_manifests` puts manifests in the place of what does not fit, where no tree keeps the originals.
 //! * `converter` writes documents of one format in another ([`Converter`]) and lists what the other cannot say.
 //! * `item_verdicts` tells of each item of a path what became of it, from a finished report.
-//! * `native_compaction` is the parameter by which a provider is asked to compact by itself.
 //!
 //! Each call here is compiled for itself: there is no plan of a call before, so a history that no longer fits is cut anew each
 //! time, and nothing is cleared for the sake of later calls.
@@ -15,12 +14,10 @@
 mod converter;
 mod inline_manifests;
 mod item_verdicts;
-mod native_compaction;
 mod standalone;
 mod target;
 
 pub use converter::{Converted, Converter};
 pub use item_verdicts::{ItemVerdict, explain_items};
-pub use native_compaction::NativeCompaction;
 pub use standalone::Compiler;
 pub use target::Target;

@@ -1,8 +1,7 @@
 //! Compaction by the provider itself, asked for in a request.
 //!
-//! The parameter goes into the payload as it is ([`Target::param`](crate::Target::param)). What comes back is
-//! a compaction item of the answer, opaque or not. Sent to a compiler without a store it is an item like any other,
-//! beside the items it is about; a store makes it stand for them.
+//! The parameter goes into the request as it is. What comes back is a compaction item of the answer, opaque or not. A store
+//! makes it stand for the items it is about; without one it is an item like any other, beside them.
 //!
 //! Not here: the endpoints that compact on demand, and the headers (a client's business; [`NativeCompaction::beta_header`]
 //! says which).
