@@ -34,10 +34,11 @@ pub use contexture_condense::{
 pub use contexture_prompt_cache::{
     CacheAdvice, CacheDiff, CacheMarker, CacheReport, CacheRules, CacheSimulator, CacheState,
     CacheUsage, CachedContent, CachedPrefix, CallTokens, ContentIgnored, ContentReport, DiffError,
-    DiffTarget, Difference, Framing, MarkerPlan, MarkerPolicy, MarkerReason, MarkerReport, Outline,
-    OutlineError, OutlineSegment, Rates, RebilledCost, RequestPart, Rewrite, RewriteValue,
-    SegmentStability, TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers,
-    predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
+    DiffTarget, Difference, EditedThinking, Framing, MarkerPlan, MarkerPolicy, MarkerReason,
+    MarkerReport, Outline, OutlineError, OutlineSegment, Prefix, Rates, RebilledCost, RequestPart,
+    Rewrite, RewriteValue, SegmentStability, SentHistory, ThinkingFrontier, TracedCall,
+    active_markers, cache_diff, invalidated_tokens, place_markers, predict_usage, rewrite_value,
+    simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
@@ -50,8 +51,8 @@ pub use input::{
     AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
     ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,
     Cover, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass, PassPoint, PathItem,
-    Placement, Plan, Prefix, SentHistory, SharedAdapter, Stability, StateError, TargetAdapter,
-    ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
+    Placement, Plan, SharedAdapter, Stability, StateError, TargetAdapter, ToolOffer, TrimFrontier,
+    TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};

@@ -101,6 +101,8 @@ struct StoredRequest {
     asked: Raw,
     params: Vec<(String, Raw)>,
     prefill: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    bound_thinking: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     narrowing: Option<CalibratedRange>,
     media: MediaRules,
@@ -124,6 +126,7 @@ impl StoredRequest {
             // Decides nothing about the payload.
             offer: _,
             prefill,
+            bound_thinking,
             calibrated_range: narrowing,
             media,
             tool_prompt,
@@ -157,6 +160,7 @@ impl StoredRequest {
             asked: Raw::parse(asked.as_str()).unwrap_or_else(|_| Raw::null()),
             params,
             prefill,
+            bound_thinking,
             narrowing,
             media,
             tool_prompt,
@@ -189,6 +193,7 @@ impl StoredRequest {
             tools: asked.transcript.tools,
             offer: None,
             prefill: self.prefill,
+            bound_thinking: self.bound_thinking,
             calibrated_range: self.narrowing,
             media: self.media,
             tool_prompt: self.tool_prompt,

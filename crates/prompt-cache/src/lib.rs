@@ -7,6 +7,7 @@
 //! * [`place_markers`] decides where cache markers go (a provider may call them breakpoints).
 //! * [`predict_usage`] gives what the next call reads and writes; [`CacheSimulator`] does so for a whole series of calls.
 //! * [`rewrite_value`] weighs what a shorter history saves against the cached prefix that it throws away.
+//! * [`AnsweredHistory`] tells which thinking a model would refuse that binds it to its prefix.
 //! * [`cache_diff`] shows where two requests part, in the provider's own words for the reason.
 //!
 //! Everything here is a function of its arguments; time is a parameter. Facts of models come from the catalogue, facts of
@@ -16,6 +17,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod bound_thinking;
 mod cost;
 mod diff;
 mod framing;
@@ -25,7 +27,9 @@ mod outline;
 mod predict;
 mod report;
 mod rules;
+mod sent_history;
 
+pub use bound_thinking::{AnsweredHistory, EditedThinking, PathBlock, ThinkingFrontier};
 pub use contexture_wire::RequestPart;
 pub use cost::{
     CacheState, CacheUsage, CallTokens, Rates, Rewrite, RewriteValue, invalidated_tokens,
@@ -48,3 +52,4 @@ pub use predict::{
 };
 pub use report::{CacheReport, MarkerReport};
 pub use rules::CacheRules;
+pub use sent_history::{Prefix, SentHistory};

@@ -134,7 +134,7 @@ pub enum SegmentVerdict {
     Cleared,
     /// History that no longer fits.
     Trimmed,
-    /// A contribution for which there was no room.
+    /// A contribution for which there was no room, or thinking that may not be sent any more.
     Dropped,
 }
 
@@ -241,6 +241,8 @@ pub enum Rewriting {
     Repeated,
     /// A long output, as its beginning, its errors, its end and a link.
     Previewed,
+    /// Thinking that may not be sent any more, as a text of the model's.
+    ThinkingText,
 }
 
 impl Rewriting {
@@ -251,6 +253,7 @@ impl Rewriting {
             Self::Cleared => "cleared",
             Self::Repeated => "repeated",
             Self::Previewed => "previewed",
+            Self::ThinkingText => "thinking_text",
         }
     }
 
@@ -261,6 +264,7 @@ impl Rewriting {
             Self::Cleared => "an old output, shown as a placeholder",
             Self::Repeated => "its call was made again later; shown as a placeholder",
             Self::Previewed => "longer than the threshold of previews",
+            Self::ThinkingText => "bound to a history that was edited; shown as text",
         }
     }
 }
@@ -288,6 +292,8 @@ pub enum OmitReason {
     Cleared,
     /// A pass of the host's left it out.
     Host,
+    /// Thinking that its model binds to a history that was edited since.
+    BoundThinking,
 }
 
 impl OmitReason {
@@ -303,6 +309,7 @@ impl OmitReason {
             Self::Uncovered => "uncovered",
             Self::Cleared => "cleared",
             Self::Host => "host",
+            Self::BoundThinking => "bound_thinking",
         }
     }
 
@@ -318,6 +325,7 @@ impl OmitReason {
             Self::Uncovered => "a compaction that is not in effect",
             Self::Cleared => "an old thought",
             Self::Host => "a pass of the host's left it out",
+            Self::BoundThinking => "thinking bound to a history that was edited",
         }
     }
 }

@@ -245,7 +245,7 @@ fn omitted_note(report: &Report) -> Option<String> {
 /// What the model can no longer see, and whether it can still read it.
 fn unreachable_note(report: &Report) -> Option<String> {
     let hidden = |why| match why {
-        OmitReason::Trimmed | OmitReason::Cleared => true,
+        OmitReason::Trimmed | OmitReason::Cleared | OmitReason::BoundThinking => true,
         // What stands for it says what it was; only its own words are gone, and those can be read.
         OmitReason::Covered => report.readable,
         _ => false,
@@ -253,7 +253,9 @@ fn unreachable_note(report: &Report) -> Option<String> {
     // What no model was meant to see is not missed.
     let spans = report.omitted.iter().filter(|span| hidden(span.reason));
     let items: usize = spans.map(|span| span.items).sum();
-    let outputs = report.rewritten.len();
+    let rewritten = report.rewritten.iter();
+    let outputs = rewritten.filter(|one| one.rewriting != Rewriting::ThinkingText);
+    let outputs = outputs.count();
     let mut what = Vec::new();
     if items > 0 {
         what.push(count_with_noun(items as u64, "item"));

@@ -67,6 +67,7 @@ pub use model::repair_rules::{
     BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered,
 };
 pub use model::structure::Structure;
+pub use model::text_fallback::thinking_as_text;
 pub use native_compaction::NativeCompaction;
 pub use outline::find_member;
 pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};

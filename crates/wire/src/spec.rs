@@ -9,7 +9,7 @@
 //! about a provider (its names, addresses and members). Facts do no I/O. `Ui` and `Items` are nobody's wire format:
 //! they return `None`, or the defaults, wherever only a provider has an answer.
 
-use contexture_ir::{Fields, Transcript, Usage};
+use contexture_ir::{Fields, Item, Transcript, Usage};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -189,6 +189,12 @@ pub trait FormatSpec: Sync {
         Box::new(SseReader::default())
     }
 
+    /// Reports whether a request asks the provider to drop thinking that stands behind another history than the one it
+    /// was answered to, instead of refusing it.
+    fn drops_edited_thinking(&self, _request: &Fields<'_>) -> bool {
+        false
+    }
+
     /// Returns an error of a proxy in the shape of the provider's errors, as JSON.
     fn error_body(&self, error: &ProxyError<'_>) -> String {
         json!({"error": {"code": error.code, "message": error.message}}).to_string()
@@ -245,6 +251,16 @@ impl Identity {
             return false;
         };
         format.is_none_or(|format| format.starts_with(maker))
+    }
+
+    /// Reports whether an item is thinking that the provider has signed or sealed, and reads back.
+    #[must_use]
+    pub fn is_signed_thinking(&self, item: &Item) -> bool {
+        let Item::Reasoning(thinking) = item else {
+            return false;
+        };
+        let sealed = thinking.signature.is_some() || thinking.encrypted_content.is_some();
+        sealed && self.reads_opaque(thinking.format.as_deref())
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct VerifyInput<'a> {
     /// Whether the history is known to be in order, each call with an id of its own, and so is each part
     /// that is kept of what was cut.
     pub(crate) sound: bool,
+    /// Whether it holds thinking that the plan leaves out.
+    pub(crate) edited_thinking: bool,
     /// Texts that must stand in it unchanged.
     pub(crate) pinned: &'a [String],
 }
@@ -48,6 +50,9 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
     if sealed.tokens > sealed.limit {
         let (tokens, limit) = (sealed.tokens, sealed.limit);
         return unsound(format!("{tokens} tokens where {limit} are allowed"));
+    }
+    if sealed.edited_thinking {
+        return unsound("thinking stands behind an edit of what it was answered to".to_owned());
     }
     if !sealed.blocks.iter().any(|piece| piece.element_count() > 0) {
         let target = sealed.request.target_name().to_owned();

@@ -37,6 +37,8 @@ pub(crate) enum ShownAs {
     Repeated,
     /// Its output as a preview.
     Previewed,
+    /// Thinking as a text of the model's.
+    ThinkingText,
     /// Where what it stands for stood, without the note of what that is.
     Compaction,
 }

@@ -558,6 +558,8 @@ impl Target {
             calibrated_range: None,
             tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
+            // What an adapter sends of thinking is its own business.
+            bound_thinking: spec.capabilities.bound_thinking && self.adapter.is_none(),
             history: self.history.clone(),
             cache: self.cache_policy(spec),
         })

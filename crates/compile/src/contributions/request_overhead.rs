@@ -1,9 +1,10 @@
 //! What stands around the history: model, options, tools, system prompt.
 
 use contexture_ir::{
-    ContentHash, Message, Raw, RequestOptions, ResponseFormat, Role, ToolChoice, ToolDefinition,
-    Transcript, finish_content_hash,
+    ContentHash, Fields, Message, Raw, RequestOptions, ResponseFormat, Role, ToolChoice,
+    ToolDefinition, Transcript, finish_content_hash,
 };
+use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, lower_envelope};
 
@@ -73,7 +74,6 @@ impl RequestOverhead {
 
     /// The payload without its history.
     pub(crate) fn build_envelope(
-        &self,
         request: &CompileRequest,
         slots: &[PayloadSlot<'_>],
         placed: &[PlacedContribution],
@@ -94,6 +94,20 @@ impl RequestOverhead {
         };
         let envelope = lower_envelope(&request.dialect, &transcript);
         overlay_params(envelope, request.dialect.format, &request.params)
+    }
+
+    /// What becomes of thinking behind an edit; nothing where the model takes it there, or the request has the
+    /// provider drop it.
+    pub(crate) fn edited_thinking(request: &CompileRequest) -> Option<EditedThinking> {
+        if !request.bound_thinking {
+            return None;
+        }
+        // Read where the provider would: wherever the caller has said it, it ends up in the envelope.
+        let envelope = Self::build_envelope(request, &[], &[]).ok()?;
+        let around = format!("{}{}", envelope.before, envelope.after);
+        let fields = Fields::parse(&around).ok()?;
+        let dropped = request.dialect.format.spec().drops_edited_thinking(&fields);
+        (!dropped).then_some(request.history.edited_thinking)
     }
 
     /// The identity of the system prompt.

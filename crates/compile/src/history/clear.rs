@@ -117,19 +117,21 @@ impl HistorySize {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrontierMove {
     pub(crate) frontier: ClearFrontier,
-    /// The tokens it saves.
+    /// The tokens it saves, with those of thinking that it takes along.
     pub(crate) saved: u64,
     /// The first entry that it changes.
     pub(crate) first: usize,
 }
 
 /// How far the frontier would have to move to save `excess` tokens, and what that saves: less if
-/// there is not so much to clear, `None` if there is nothing.
+/// there is not so much to clear, `None` if there is nothing. `is_lost` tells thinking that does not survive an edit
+/// before it.
 pub(crate) fn advance_frontier(
     history: &History,
     current: &ClearFrontier,
     policy: &ClearPolicy,
     excess: u64,
+    is_lost: impl Fn(&ViewEntry) -> bool,
     mut weigh: impl FnMut(&ViewEntry) -> u64,
 ) -> Option<FrontierMove> {
     let entries = &history.entries;
@@ -157,6 +159,7 @@ pub(crate) fn advance_frontier(
     let mut saved: u64 = 0;
     let mut changed = entries.len();
     let mut candidates = Vec::new();
+    let mut thinking: Vec<(usize, u64)> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         let Some(index) = entry.source.filter(|_| !entry.pinned) else {
             continue;
@@ -166,6 +169,7 @@ pub(crate) fn advance_frontier(
                 saved += weigh(entry);
                 changed = changed.min(at);
             }
+            Item::Reasoning(_) if is_lost(entry) => thinking.push((at, weigh(entry))),
             Item::FunctionCallOutput(_) if entry.shown_as == ShownAs::Repeated => {}
             Item::FunctionCallOutput(_) if repeated.contains(&at) => {
                 saved += saved_by_placeholder(weigh(entry));
@@ -183,19 +187,27 @@ pub(crate) fn advance_frontier(
     // The newest outputs are what the model works with. All outputs count for that, those that cannot
     // be cleared too, so `keep_recent` means what it says.
     let old = candidates.len().saturating_sub(policy.keep_recent);
+    let lost_from = |first: usize| -> u64 {
+        let behind = thinking.iter().filter(|(at, _)| *at >= first);
+        behind.map(|(_, tokens)| *tokens).sum()
+    };
+    let mut lost = lost_from(changed);
     for (at, index, entry) in candidates.into_iter().take(old).flatten() {
         // Oldest first, and no more than needed: each placeholder may cost the model a call to read
         // the output again.
-        if saved >= excess {
+        if saved.saturating_add(lost) >= excess {
             break;
         }
         saved += saved_by_placeholder(weigh(entry));
         next.outputs = next.outputs.max(index + 1);
-        changed = changed.min(at);
+        if at < changed {
+            changed = at;
+            lost = lost_from(at);
+        }
     }
     (saved > 0).then_some(FrontierMove {
         frontier: next,
-        saved,
+        saved: saved.saturating_add(lost),
         first: changed,
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! The order is fixed:
 //! 1. `view_policy` builds the view: passes of the host (`host_pass`), compactions in the place of what they stand for
-//!    (`covers`), placeholders (`clear`), previews (`preview`), passes of the host once more.
+//!    (`covers`), placeholders (`clear`), thinking that may not be sent any more (`thinking`), previews (`preview`), passes
+//!    of the host once more.
 //! 2. `prepared` repairs and lowers it into `rounds`, and extends an earlier result where the path only grew.
 //! 3. `trim` says with which round it begins, and which messages are kept of the rounds before.
 //!
@@ -16,6 +17,7 @@ mod host_pass;
 mod prepared;
 mod preview;
 mod rounds;
+mod thinking;
 mod trim;
 mod view_policy;
 
@@ -24,5 +26,6 @@ pub use covers::{ActiveCovers, COVERS};
 pub(crate) use prepared::{ActiveCompaction, PreparedHistory};
 pub(crate) use preview::output_previews;
 pub(crate) use rounds::{History, RequiredMessage};
+pub(crate) use thinking::LostThinking;
 pub(crate) use trim::TrimPoint;
 pub(crate) use view_policy::ViewPolicy;

@@ -35,6 +35,8 @@ pub(crate) struct PreparedHistory {
     pub(crate) rewritten: Vec<(usize, Rewritten)>,
     /// What compactions stand for.
     pub(crate) compactions: Vec<ActiveCompaction>,
+    /// What thinking takes that may not be sent any more.
+    pub(crate) left_out_thinking: TokenBounds,
     /// Whether it is in order, each call with an id of its own.
     pub(crate) sound: bool,
     lowering_key: LoweringKey,
@@ -75,6 +77,13 @@ impl PreparedHistory {
             settled: 0,
             scanned: 0,
             compactions: active_compactions(path, view_policy, &hidden, lowerer, memo),
+            left_out_thinking: hidden
+                .iter()
+                .filter(|(_, why)| *why == OmitReason::BoundThinking)
+                .filter_map(|(at, _)| path.get(*at))
+                .map(|one| ViewEntry::new(Arc::clone(&one.item), one.hash, 0))
+                .map(|entry| lowerer.count_item(&entry, memo))
+                .sum(),
             hidden,
             dropped: repaired.dropped,
             repairs: repaired.repairs,
@@ -220,6 +229,7 @@ fn rewritten_entry(
         ShownAs::Cleared => Rewriting::Cleared,
         ShownAs::Repeated => Rewriting::Repeated,
         ShownAs::Previewed => Rewriting::Previewed,
+        ShownAs::ThinkingText => Rewriting::ThinkingText,
     };
     let index = entry.source?;
     let before = path.get(index)?;

@@ -5,7 +5,7 @@
 
 use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_ir::{ContentHash, Item};
-use contexture_prompt_cache::Rates;
+use contexture_prompt_cache::{EditedThinking, Rates, ThinkingFrontier};
 
 use crate::blocks::{Lowerer, Memo, ViewEntry, select_for_model};
 use crate::error::{Cancel, Refusal};
@@ -13,6 +13,7 @@ use crate::history::clear::clear_entries;
 use crate::history::covers::{ActiveCovers, apply_covers};
 use crate::history::host_pass::run_host_passes;
 use crate::history::preview::preview_outputs;
+use crate::history::thinking::leave_out_thinking;
 use crate::input::{ClearFrontier, ClearPolicy, CompileInput, Pass, PassPoint, PathItem};
 use contexture_report::OmitReason;
 
@@ -25,6 +26,10 @@ pub(crate) struct ViewPolicy {
     preview: Option<PreviewPolicy>,
     /// A policy for previews that is not in effect yet.
     pending_previews: Option<PreviewPolicy>,
+    /// What thinking is left out, where the model binds thinking.
+    pub(crate) thinking_from: Option<ThinkingFrontier>,
+    /// What becomes of it; nothing where the provider drops it by itself.
+    pub(crate) edited_thinking: Option<EditedThinking>,
 }
 
 /// What the host has in it: passes of its own, and a way to call it off.
@@ -47,8 +52,12 @@ impl<'a> ViewRequest<'a> {
 pub(crate) type ViewWithOmissions = (Vec<ViewEntry>, Vec<(usize, OmitReason)>);
 
 impl ViewPolicy {
-    /// The plan's, if it is for this target and this path.
-    pub(crate) fn from_plan(input: &CompileInput<'_>, target: &str) -> Self {
+    /// The plan's, if it is for this target and this path. Thinking behind an edit stays where nothing becomes of it.
+    pub(crate) fn from_plan(
+        input: &CompileInput<'_>,
+        target: &str,
+        edited_thinking: Option<EditedThinking>,
+    ) -> Self {
         let plan = input.plan;
         let same_target = plan
             .prefix
@@ -81,6 +90,11 @@ impl ViewPolicy {
             preview,
             pending_previews: pending,
             frontier: frontier.unwrap_or(ClearFrontier::NONE),
+            thinking_from: plan.thinking_from.filter(|own| {
+                let last = own.index.checked_sub(1).and_then(|at| input.path.get(at));
+                input.request.bound_thinking && last.map(|item| item.hash) == Some(own.hash)
+            }),
+            edited_thinking,
         }
     }
 
@@ -113,6 +127,12 @@ impl ViewPolicy {
             hidden.extend(cleared);
             entries = kept;
         }
+        if let (Some(frontier), Some(policy)) = (&self.thinking_from, self.edited_thinking) {
+            let format = lowerer.dialect().format;
+            let (kept, left_out) = leave_out_thinking(entries, frontier, policy, format);
+            hidden.extend(left_out);
+            entries = kept;
+        }
         Cancel::ensure_not_cancelled(asked.cancel)?;
         // Previews last, on what neither was left out nor cleared.
         if let Some(policy) = &self.preview {
@@ -127,7 +147,18 @@ impl ViewPolicy {
 
     /// Whether items at or behind an index are shown as they would be without it.
     pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
-        self.active_covers.affects_nothing_after(index) && self.frontier.repeats <= index
+        let thinking = self.thinking_from.as_ref();
+        self.active_covers.affects_nothing_after(index)
+            && self.frontier.repeats <= index
+            && thinking.is_none_or(|frontier| frontier.index <= index)
+    }
+
+    /// Leaves out all thinking on the path behind an edit, and what was left out before.
+    pub(crate) fn leave_out_thinking(&mut self, edit: usize, path: &[PathItem]) {
+        let before = self.thinking_from;
+        self.thinking_from = path
+            .last()
+            .map(|last| ThinkingFrontier::behind_edit(edit, path.len(), last.hash, before));
     }
 
     /// The policy for previews that is not in effect yet.
@@ -153,6 +184,17 @@ impl ViewPolicy {
     /// The frontier as the plan keeps it.
     pub(crate) fn clear_frontier(&self) -> Option<ClearFrontier> {
         (self.frontier != ClearFrontier::NONE).then_some(self.frontier)
+    }
+
+    /// The index behind the newest compaction in effect, if a provider has made it since the plan.
+    pub(crate) fn new_provider_compaction(&self, input: &CompileInput<'_>) -> Option<usize> {
+        let covers = self.active_covers.covers().iter();
+        let newest = covers.map(|cover| cover.compaction).max()?;
+        let is_new = self.covers_hash() != input.plan.covers;
+        match &*input.path.get(newest)?.item {
+            Item::Compaction(made) if is_new && made.format.is_some() => Some(newest + 1),
+            _ => None,
+        }
     }
 
     /// The identity of the covers in effect.

@@ -31,7 +31,7 @@ pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use guardrails::{GuardrailError, Guardrails};
 pub use pass::{Pass, PassPoint, ViewItem};
 pub(crate) use plan::PlanDecisions;
-pub use plan::{Advice, ClearFrontier, CompactAdvice, Plan, Prefix, SentHistory, TrimFrontier};
+pub use plan::{Advice, ClearFrontier, CompactAdvice, Plan, TrimFrontier};
 pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};
 pub use state::{Placement, StateError};

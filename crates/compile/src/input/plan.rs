@@ -5,8 +5,8 @@
 //! rewinds with it. A plan that does not belong to the path it is given with is noticed and replaced,
 //! never obeyed.
 
-use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
-use contexture_prompt_cache::{CacheAdvice, CachedPrefix};
+use contexture_ir::ContentHash;
+use contexture_prompt_cache::{CacheAdvice, CachedPrefix, Prefix, SentHistory, ThinkingFrontier};
 use contexture_report::{EpochReason, EpochReport};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,9 @@ pub struct Plan {
     /// Where the history begins, if its older part is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimFrontier>,
+    /// From where on thinking is sent, if an edit has taken some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_from: Option<ThinkingFrontier>,
     /// How ranges of counts were narrowed, if they were. A request says it anew
     /// ([`CompileRequest::calibrated_range`](crate::CompileRequest::calibrated_range)); hosts hold it through an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,32 +68,6 @@ pub struct Plan {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 const fn is_zero(calls: &u64) -> bool {
     *calls == 0
-}
-
-/// The identity of what stands before the history.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prefix {
-    /// Format, model and token limit: `anthropic/claude-sonnet-5/14000`.
-    pub target: String,
-    /// The tools offered.
-    #[serde(with = "contexture_ir::hex")]
-    pub tools: ContentHash,
-    /// The system prompt.
-    #[serde(with = "contexture_ir::hex")]
-    pub system: ContentHash,
-    /// The anchor band.
-    #[serde(with = "contexture_ir::hex")]
-    pub anchor: ContentHash,
-}
-
-/// The history as it was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentHistory {
-    /// How many blocks, the newest excepted: it may still grow.
-    pub blocks: usize,
-    /// The hash over those blocks.
-    #[serde(with = "contexture_ir::hex")]
-    pub hash: ContentHash,
 }
 
 /// The oldest item of the history that is still sent, the user messages apart that always are.
@@ -142,11 +119,7 @@ impl Plan {
     ) -> (Self, EpochReport) {
         // One pass over the hashes gives both: whether the history extends the one sent before, and
         // what the next call compares with.
-        let (earlier, now) = history_digests(sent, self.sent.map(|sent| sent.blocks));
-        let extends = match (self.sent, earlier) {
-            (None, _) => true,
-            (Some(before), earlier) => earlier == Some(before.hash),
-        };
+        let (extends, now) = SentHistory::of_blocks(sent, self.sent.as_ref(), view.newest);
         // In the order in which a payload is read: the first part that changed is why the cached
         // prefix ends, whatever changed after it.
         let reason = match &self.prefix {
@@ -181,6 +154,7 @@ impl Plan {
             covers: view.covers,
             clear: view.clear,
             trim: view.trim,
+            thinking_from: view.thinking_from,
             calibrated_range: view.narrowing,
             tools: view.tools,
             previews: view.previews,
@@ -205,35 +179,13 @@ pub(crate) struct PlanDecisions {
     pub(crate) trim: Option<TrimFrontier>,
     /// Whether this compile moved that one.
     pub(crate) trimmed: bool,
+    pub(crate) thinking_from: Option<ThinkingFrontier>,
+    /// The newest block of the history, if thinking is bound to it.
+    pub(crate) newest: Option<ContentHash>,
     pub(crate) narrowing: Option<CalibratedRange>,
     pub(crate) tools: Option<OfferedTools>,
     pub(crate) previews: bool,
     pub(crate) payback_calls: u64,
-}
-
-/// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.
-fn history_digests<'h>(
-    sent: impl ExactSizeIterator<Item = &'h ContentHash>,
-    blocks: Option<usize>,
-) -> (Option<ContentHash>, SentHistory) {
-    // The newest block is left out, as the next items may still join it.
-    let settled = sent.len().saturating_sub(1);
-    let bytes = concat_hashes(sent.take(settled));
-    // 16 bytes a hash. The count comes from a stored plan and may be any number.
-    let end = blocks.and_then(|blocks| blocks.checked_mul(16));
-    let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
-    let (known, new) = known.unwrap_or((&[], &bytes));
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(known);
-    let earlier = end
-        .filter(|end| *end == known.len())
-        .map(|_| finish_content_hash(&hasher));
-    hasher.update(new);
-    let now = SentHistory {
-        blocks: settled,
-        hash: finish_content_hash(&hasher),
-    };
-    (earlier, now)
 }
 
 /// What the host may want to do before the next call. Data: compile performs nothing.

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 
 use contexture_catalogue::Prices;
 use contexture_condense::PreviewPolicy;
-use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
+use contexture_prompt_cache::{
+    CacheRules, CacheState, CachedContent, EditedThinking, MarkerPolicy,
+};
 use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,10 @@ pub struct HistoryPolicy {
     pub preview: Option<PreviewPolicy>,
     /// How far the history is cut when it does not fit, or no longer is within its window.
     pub trim: TrimPolicy,
+    /// What becomes of thinking behind an edit, for models that refuse it there
+    /// ([`CompileRequest::bound_thinking`](crate::CompileRequest::bound_thinking)). Default: it is left out.
+    #[serde(default, skip_serializing_if = "EditedThinking::is_omit")]
+    pub edited_thinking: EditedThinking,
 }
 
 impl HistoryPolicy {

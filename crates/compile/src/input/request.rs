@@ -6,6 +6,7 @@ use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{
     Audience, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition,
 };
+use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenCounter;
 use contexture_tools::Offer;
 use contexture_wire::{Dialect, Overhead, RepairRules};
@@ -119,6 +120,9 @@ pub struct CompileRequest {
     /// Whether the model may be given the beginning of its answer, that is whether a history may end
     /// with the model speaking.
     pub prefill: bool,
+    /// Whether the model refuses thinking that stands behind another system prompt, other tools or other messages than
+    /// those it was answered to.
+    pub bound_thinking: bool,
     /// How the model counts pictures, files and sound.
     pub media: MediaRules,
     /// What reports of usage have left of the ranges of counts. `None`: all.
@@ -148,6 +152,13 @@ impl CompileRequest {
             Some(adapter) => adapter.overhead(),
             None => *self.dialect.format.spec().overhead(),
         }
+    }
+
+    /// Whether an edit before an item takes it away: thinking that is bound to what stands before it.
+    pub(crate) fn loses_thinking(&self, item: &Item) -> bool {
+        let identity = self.dialect.format.spec().identity();
+        let goes = self.history.edited_thinking == EditedThinking::Omit;
+        self.bound_thinking && goes && identity.is_signed_thinking(item)
     }
 
     /// What the provider demands of a history.

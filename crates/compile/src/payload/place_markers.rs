@@ -2,10 +2,11 @@
 
 use contexture_prompt_cache::{
     CacheAdvice, CacheReport, CacheRules, CachedContent, CachedPrefix, CallHorizon, ContentIgnored,
-    ContentReport, MarkerPlan, Outline, Rates, advise_cache_object, place_markers, predict_usage,
+    ContentReport, MarkerPlan, Outline, Prefix, Rates, advise_cache_object, place_markers,
+    predict_usage,
 };
 
-use crate::input::{CompileInput, Prefix};
+use crate::input::CompileInput;
 use crate::payload::body::Payload;
 
 /// What the cache has to do with a payload.

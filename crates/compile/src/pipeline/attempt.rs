@@ -3,7 +3,7 @@
 //! Not here: what a further attempt changes (`compile`), and who gets how many tokens (`fit`).
 
 use contexture_ir::{ContentHash, concat_hashes};
-use contexture_prompt_cache::CachedPrefix;
+use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
 use contexture_wire::ToolNameMap;
 
@@ -14,9 +14,7 @@ use crate::contributions::{
 };
 use crate::error::{Cancel, Refusal};
 use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
-use crate::input::{
-    Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions, Prefix,
-};
+use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions};
 use crate::payload::{apply_caching, assemble_payload, payload_head};
 use crate::pipeline::compile::Compiled;
 use crate::pipeline::explain::build_report;
@@ -35,6 +33,10 @@ pub(crate) struct AssemblyInput<'a> {
     pub(crate) attempt: Attempt,
     /// Previews, if they begin with this compile.
     pub(crate) preview_decision: Option<PreviewDecision>,
+    /// What thinking was answered to, where the model binds it to that.
+    pub(crate) answered: Option<&'a AnsweredHistory>,
+    /// Whether the history was cut, and cutting it has taken thinking.
+    pub(crate) trims_to_low_water: bool,
     pub(crate) lowerer: &'a Lowerer<'a>,
 }
 
@@ -60,6 +62,42 @@ impl AssemblyInput<'_> {
             .unwrap_or(self.remaining_payback_calls())
             .saturating_sub(1)
     }
+
+    /// The edit behind which thinking would be sent, if there is one: of the history, or of what stands before it.
+    fn find_thinking_edit(
+        &self,
+        trim: &TrimPoint,
+        prefix: Option<&Prefix>,
+    ) -> Option<AssemblyOutcome> {
+        let answered = self.answered?;
+        let before = self.input.plan.prefix.as_ref();
+        let heads = before.zip(prefix);
+        let edited = heads.is_some_and(|(before, now)| answered.is_head_edited(before, now));
+        let shown = self.prepared.path_blocks(trim);
+        let index = match edited || trim.is_new {
+            true => 0,
+            false => answered.first_edit(&shown, self.prepared.changes(trim))?,
+        };
+        let frontier = self.view_policy.thinking_from;
+        let kept_out = |at| frontier.is_some_and(|frontier| frontier.leaves_out(at));
+        let mut sent = self.thinking_indexes();
+        let is_behind = sent.any(|at| at >= index && !kept_out(at));
+        is_behind.then_some(AssemblyOutcome::Edited(index, trim.is_new))
+    }
+
+    /// The indexes on the path of the thinking that is shown.
+    fn thinking_indexes(&self) -> impl Iterator<Item = usize> {
+        let format = self.lowerer.dialect().format;
+        let thinking = self.prepared.history.signed_thinking(format);
+        thinking.filter_map(|(_, entry)| entry.source)
+    }
+
+    /// Whether thinking is shown that the plan leaves out.
+    fn shows_edited_thinking(&self) -> bool {
+        let frontier = self.view_policy.thinking_from;
+        let frontier = frontier.filter(|_| self.view_policy.edited_thinking.is_some());
+        frontier.is_some_and(|frontier| self.thinking_indexes().any(|at| frontier.leaves_out(at)))
+    }
 }
 
 /// The result of one attempt: a request, or a rewriting of the history that has to come first.
@@ -69,6 +107,8 @@ pub(crate) enum AssemblyOutcome {
     Preview(PreviewDecision),
     /// The history is too large, and old content can be cleared up to here.
     Clear(ClearDecision),
+    /// Thinking behind an edit has to be left out: its index on the path, and whether the history was cut.
+    Edited(usize, bool),
 }
 
 /// Whether this compile has moved the frontier of what is cleared.
@@ -104,6 +144,9 @@ pub(crate) fn assemble_request(
     Cancel::ensure_not_cancelled(input.cancel)?;
 
     let planned = TrimPoint::from_plan(input, call.target, history, lowerer, memo);
+    if let Some(edited) = call.find_thinking_edit(&planned, None) {
+        return Ok(edited);
+    }
     // Kept for the report: how much of each contribution was left out.
     let natural: Vec<u64> = full.iter().map(|placed| placed.text.high).collect();
     let (placed, trim, value) = match fit_to_budget(call, &slots, &overhead, full, planned, memo)? {
@@ -116,7 +159,11 @@ pub(crate) fn assemble_request(
     let (before, owners_before) = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
     let (after, owners_after) = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
     let sent = trim.sent_blocks(history);
-    let envelope = overhead.build_envelope(request, &slots, &placed)?;
+    let prefix = sent_prefix(call.target, &overhead, &placed, &before);
+    if let Some(edited) = call.find_thinking_edit(&trim, Some(&prefix)) {
+        return Ok(edited);
+    }
+    let envelope = RequestOverhead::build_envelope(request, &slots, &placed)?;
     let head = payload_head(request, &overhead, &slots, &placed);
     let mut payload = assemble_payload(head, &envelope, &before, (&trim, history), &after);
     // Markers go on the finished payload; what is shared with other payloads stays without them.
@@ -126,8 +173,10 @@ pub(crate) fn assemble_request(
         payload.rewrite_with(adapter)?;
     }
 
-    let prefix = sent_prefix(call.target, &overhead, &placed, &before);
-    let decisions = plan_decisions(call, &trim, marked.kept);
+    // Words behind the history are gone in the next call: the thinking of their answer is bound to more than the newest block.
+    let is_last = after.iter().all(|block| block.element_count() == 0);
+    let newest = sent.last().filter(|_| request.bound_thinking && is_last);
+    let decisions = plan_decisions(call, &trim, marked.kept, newest.map(|block| block.key));
     Cancel::ensure_not_cancelled(input.cancel)?;
     let sent_keys = sent.iter().map(|block| &block.key);
     let (plan, epoch) = input.plan.next_plan(prefix, sent_keys, decisions);
@@ -150,7 +199,7 @@ pub(crate) fn assemble_request(
     ensure_something_said(&outcome, &report, &bridges)?;
     let owners = [owners_before, vec![None; sent.len()], owners_after].concat();
     let blocks = [before, sent.clone(), after].concat();
-    verify_outcome(&outcome, &report, &blocks, &owners)?;
+    verify_outcome(call, &outcome, &report, &blocks, &owners)?;
     Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
         payload,
         advice: Advice {
@@ -214,6 +263,7 @@ fn ensure_something_said(
 
 /// Checks the post-condition on what will be sent.
 fn verify_outcome(
+    call: &AssemblyInput<'_>,
     outcome: &CompileOutcome<'_>,
     report: &Report,
     blocks: &[&LoweredBlock],
@@ -228,6 +278,7 @@ fn verify_outcome(
         blocks,
         owners,
         sound: outcome.prepared.sound && required.iter().all(|kept| is_sound(&kept.blocks)),
+        edited_thinking: call.shows_edited_thinking(),
         pinned: &outcome.pinned_texts(),
     })
 }
@@ -237,9 +288,12 @@ fn plan_decisions(
     call: &AssemblyInput<'_>,
     trim: &TrimPoint,
     kept: Vec<CachedPrefix>,
+    newest: Option<ContentHash>,
 ) -> PlanDecisions {
     PlanDecisions {
         kept,
+        newest,
+        thinking_from: call.view_policy.thinking_from,
         covers: call.view_policy.covers_hash(),
         clear: call.view_policy.clear_frontier(),
         // Tells the plan why the cached prefix ends here.

@@ -1,7 +1,7 @@
 //! The passes in their order.
 //!
 //! `select` (what models may read) · `host` (passes of the host's, here and before repair) · `cover` (compactions in the place of what they stand for) ·
-//! `clear` (old content as placeholders) · `repair` (what providers accept) · `lower` (blocks in the
+//! `clear` (old content as placeholders) · `thinking` (what may not be sent any more left out) · `repair` (what providers accept) · `lower` (blocks in the
 //! target's format, weighed) · `budget` (who gets how much) · `place` (bands in order) · `verify` (the
 //! post-condition).
 //!
@@ -9,11 +9,13 @@
 //! bytes do not depend on where the history is cut. What is cleared is the plan's; only where the
 //! history has grown too large is the frontier moved, and then the passes begin again, once.
 
+use contexture_prompt_cache::AnsweredHistory;
 use contexture_wire::{Format, ToolNameMap};
 
 use crate::blocks::Lowerer;
+use crate::contributions::RequestOverhead;
 use crate::error::{Cancel, Refusal};
-use crate::history::{PreparedHistory, ViewPolicy};
+use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
 use crate::input::{Advice, CompileInput, CompileRequest, Plan};
 use crate::payload::Payload;
 use crate::pipeline::attempt::{AssemblyInput, AssemblyOutcome, Attempt, assemble_request};
@@ -46,13 +48,24 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     // The limit is part of the target: frontiers that were found for one budget say nothing about
     // another.
     let target = format!("{}/{}/{limit}", request.target_name(), request.model);
-    let mut view_policy = ViewPolicy::from_plan(input, &target);
+    let edited_thinking = RequestOverhead::edited_thinking(request);
+    let mut view_policy = ViewPolicy::from_plan(input, &target, edited_thinking);
     let mut attempt = Attempt::First;
     let mut preview_decision = None;
-    // Ends: previews begin at most once, and the frontier moves at most once, as only a first attempt may move it.
+    let (mut answered, mut trims_to_low_water) = (None, false);
+    // Ends: previews begin at most once, and the frontier moves at most once, as only a first attempt may move it. What
+    // thinking is left out moves to the end of the path, and then only to an earlier edit.
     loop {
         Cancel::ensure_not_cancelled(input.cancel)?;
         let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
+        if request.bound_thinking && answered.is_none() {
+            let (history, memo) = (&prepared.history, &mut scratch.memo);
+            let planned = TrimPoint::from_plan(input, &target, history, &lowerer, memo);
+            let blocks = prepared.path_blocks(&planned);
+            let compacted = view_policy.new_provider_compaction(input);
+            let sent = input.plan.sent.as_ref();
+            answered = Some(AnsweredHistory::compare(sent, &blocks, compacted));
+        }
         let call = AssemblyInput {
             input,
             limit,
@@ -61,6 +74,8 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             view_policy: &view_policy,
             attempt,
             preview_decision,
+            answered: answered.as_ref(),
+            trims_to_low_water,
             lowerer: &lowerer,
         };
         let outcome = assemble_request(&call, &mut scratch.memo);
@@ -78,6 +93,10 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
                 let before = view_policy.frontier;
                 view_policy.frontier = clearing.frontier.unwrap_or(before);
                 attempt = Attempt::Cleared(clearing, before);
+            }
+            Ok(AssemblyOutcome::Edited(edit, is_cut)) => {
+                view_policy.leave_out_thinking(edit, input.path);
+                trims_to_low_water |= is_cut;
             }
             Err(refusal) => attempt = attempt_after_refusal(refusal, attempt, &mut view_policy)?,
         }

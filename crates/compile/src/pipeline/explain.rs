@@ -17,8 +17,8 @@ use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
 use contexture_report::number_format::count_with_noun;
 use contexture_report::{
-    EpochReport, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
-    SegmentVerdict, TargetReport, TokenRange, Totals,
+    EpochReport, OmitReason, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten,
+    Segment, SegmentVerdict, TargetReport, TokenRange, Totals,
 };
 
 /// What must be sent, for a refusal.
@@ -295,6 +295,7 @@ impl SegmentRows<'_> {
                 ..self.blank_segment("history", "rounds", TokenBounds::ZERO)
             });
         }
+        self.add_left_out_thinking(outcome);
         let mut apart: Vec<&RequiredMessage> =
             history.task.iter().chain(&history.compactions).collect();
         // Those of rounds that were cut have their rows above.
@@ -311,7 +312,7 @@ impl SegmentRows<'_> {
         let (rule, saved) = rewrite_summary(&changed, outcome);
         let cleared = changed
             .iter()
-            .any(|one| one.rewriting != Rewriting::Previewed);
+            .any(|one| matches!(one.rewriting, Rewriting::Cleared | Rewriting::Repeated));
         let verdict = if cleared {
             SegmentVerdict::Cleared
         } else {
@@ -337,6 +338,22 @@ impl SegmentRows<'_> {
             &apart,
             (SegmentVerdict::Required, &rule, saved),
         );
+    }
+
+    /// Thinking that may not be sent any more.
+    fn add_left_out_thinking(&mut self, outcome: &CompileOutcome<'_>) {
+        let hidden = outcome.prepared.hidden.iter();
+        let bound = hidden.filter(|(_, why)| *why == OmitReason::BoundThinking);
+        let count = bound.count();
+        if count > 0 {
+            self.push(Segment {
+                label: count_with_noun(count as u64, "thought"),
+                omitted_tokens: outcome.prepared.left_out_thinking.high,
+                verdict: SegmentVerdict::Dropped,
+                rule: "bound to a history that was edited".to_owned(),
+                ..self.blank_segment("history", "thinking", TokenBounds::ZERO)
+            });
+        }
     }
 
     /// A message that has a row of its own, or a pinned round.
@@ -430,19 +447,15 @@ fn rewrite_summary(changed: &[&Rewritten], outcome: &CompileOutcome<'_>) -> (Str
         let outputs = count_with_noun(cleared as u64, "output");
         words.push(format!("{outputs} cleared (newest {newest} kept)"));
     }
-    let repeated = of(Rewriting::Repeated);
-    if repeated > 0 {
-        words.push(format!(
-            "{} cleared",
-            count_with_noun(repeated as u64, "repeated output")
-        ));
-    }
-    let previewed = of(Rewriting::Previewed);
-    if previewed > 0 {
-        words.push(format!(
-            "{} previewed",
-            count_with_noun(previewed as u64, "output")
-        ));
+    for (how, noun, verb) in [
+        (Rewriting::Repeated, "repeated output", "cleared"),
+        (Rewriting::ThinkingText, "thought", "as text"),
+        (Rewriting::Previewed, "output", "previewed"),
+    ] {
+        let count = of(how) as u64;
+        if count > 0 {
+            words.push(format!("{} {verb}", count_with_noun(count, noun)));
+        }
     }
     (words.join("; "), changed.iter().map(saved).sum())
 }

@@ -5,7 +5,7 @@
 use contexture_condense::{has_read_tool, read_tool};
 use contexture_prompt_cache::RewriteValue;
 
-use crate::blocks::Memo;
+use crate::blocks::{Memo, ViewEntry};
 use crate::budget::{
     BudgetRequest, HistoryBudgetRequest, allocate_budget, required_history_weight,
 };
@@ -80,8 +80,8 @@ pub(crate) fn fit_to_budget(
     };
     // Where clearing was needed and did not suffice, the history is cut in the same step, down to the
     // mark: else each of the next calls would clear a little more.
-    claim.trims_to_low_water =
-        matches!(call.attempt, Attempt::Cleared(clearing, _) if clearing.forced);
+    claim.trims_to_low_water = call.trims_to_low_water
+        || matches!(call.attempt, Attempt::Cleared(clearing, _) if clearing.forced);
     let trim = planned.fit_to_room(room, &claim, history);
     Ok(FittedParts::Cut(placed, trim, value))
 }
@@ -202,8 +202,8 @@ impl AssemblyInput<'_> {
         memo: &mut Memo,
     ) -> Option<PreviewDecision> {
         let policy = self.view_policy.pending_previews()?;
-        let mut change =
-            preview_savings(policy, &self.prepared.history, planned, self.lowerer, memo)?;
+        let history = &self.prepared.history;
+        let mut change = preview_savings(policy, history, planned, self.lowerer, memo)?;
         let request = self.input.request;
         if !has_read_tool(&request.tools) {
             let mut request = request.clone();
@@ -213,6 +213,14 @@ impl AssemblyInput<'_> {
             // the prefix.
             change.tools = Some(with.tools + with.framing - overhead.tools - overhead.framing);
         }
+        // New tools stand before all thinking.
+        let edited = if change.tools.is_some() {
+            0
+        } else {
+            change.first
+        };
+        let weigh = |entry: &ViewEntry| self.lowerer.count_item(entry, memo).high;
+        change.thinking = history.lost_thinking(edited, self.input.request, weigh);
         Some(PreviewDecision::decide(policy, size, cost, change))
     }
 }

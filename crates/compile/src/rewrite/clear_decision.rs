@@ -40,7 +40,8 @@ pub(crate) fn decide_clearing(
     // Nothing is considered before the trigger fires, so the history is not looked at in most calls.
     let further = size.excess_tokens(policy).and_then(|excess| {
         let weigh = |entry: &ViewEntry| lowerer.count_item(entry, memo).high;
-        advance_frontier(history, current, policy, excess, weigh)
+        let is_lost = |entry: &ViewEntry| input.request.loses_thinking(&entry.item);
+        advance_frontier(history, current, policy, excess, is_lost, weigh)
     });
     let Some(further) = further else {
         return clearing;
@@ -55,6 +56,9 @@ pub(crate) fn decide_clearing(
             first: further.first,
             saved: further.saved,
             tools: None,
+            thinking: history.lost_thinking(further.first, input.request, |entry| {
+                lowerer.count_item(entry, memo).high
+            }),
         };
         // It still fits: clearing is a matter of money alone.
         let worth = stakes.value_of(change, policy.calls);

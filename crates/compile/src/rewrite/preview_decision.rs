@@ -10,7 +10,7 @@ use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_prompt_cache::RewriteValue;
 
 use crate::blocks::{Lowerer, Memo, ViewEntry};
-use crate::history::{History, HistorySize, TrimPoint, output_previews};
+use crate::history::{History, HistorySize, LostThinking, TrimPoint, output_previews};
 use crate::rewrite::rewrite_cost::{HistoryChange, RewriteCost};
 
 /// What previews would change of the history that is sent; `None` if nothing.
@@ -35,6 +35,7 @@ pub(crate) fn preview_savings(
         first,
         saved: saved.sum(),
         tools: None,
+        thinking: LostThinking::default(),
     })
 }
 

@@ -6,6 +6,7 @@
 //! Not here: what a rewriting would change ([`crate::rewrite::clear_decision`], [`crate::rewrite::preview_decision`]), and the formula
 //! ([`contexture_prompt_cache`]).
 
+use contexture_catalogue::{Meter, Price};
 use contexture_prompt_cache::{
     CacheState, CallTokens, Rates, Rewrite, RewriteValue, rewrite_value,
 };
@@ -13,6 +14,7 @@ use contexture_tokens::TokenBounds;
 
 use crate::blocks::LoweredBlock;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
+use crate::history::LostThinking;
 use crate::input::{Band, CompileInput};
 
 /// What stands around the history.
@@ -76,6 +78,8 @@ pub(crate) struct HistoryChange {
     pub(crate) saved: u64,
     /// The tools that come with it, before everything.
     pub(crate) tools: Option<TokenBounds>,
+    /// The thinking that goes with it.
+    pub(crate) thinking: LostThinking,
 }
 
 impl<'a> RewriteCost<'a> {
@@ -125,10 +129,18 @@ impl<'a> RewriteCost<'a> {
             minimum: cache.rules.minimum,
         };
         let worth = rewrite_value(&rewrite, self.input_rates().as_ref());
+        // The model has to think again what it no longer reads.
+        let price = cache.prices.get(Meter::Output, tokens);
+        let price = price.map_or(u64::MAX, Price::micro_dollars_per_million);
+        let thinking = u128::from(change.thinking.tokens).saturating_mul(u128::from(price));
+        let cost = worth.cost.saturating_add(thinking);
+        // An open turn keeps its thinking for money's sake: providers want it until the turn is over.
+        let waits = change.thinking.in_open_turn || self.previous.payback_calls > 0;
         RewriteValue {
             // One rewriting at a time: the figures assume that the new history is sent unchanged for
             // the calls to come.
-            rewrite: worth.rewrite && self.previous.payback_calls == 0,
+            rewrite: worth.saving > cost && !waits,
+            cost,
             ..worth
         }
     }

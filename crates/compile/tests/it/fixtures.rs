@@ -70,6 +70,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
             audio_second: None,
         },
         prefill: false,
+        bound_thinking: false,
         calibrated_range: None,
         tool_prompt: None,
         history: HistoryPolicy::default(),

@@ -139,6 +139,7 @@ fn policy() -> impl Strategy<Value = HistoryPolicy> {
             clear,
             preview,
             trim: TrimPolicy { low_water },
+            ..HistoryPolicy::default()
         }
     })
 }

@@ -32,5 +32,6 @@ mod schema;
 mod settings;
 mod stability;
 mod table;
+mod thinking;
 mod usage;
 mod views;

@@ -20,7 +20,7 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
-use crate::outline::visit_request;
+use crate::outline::{member_at, visit_request};
 use crate::proxy::ProxyEdits;
 use crate::spec::{CacheMarkers, FormatHosts, FormatSpec, Identity, ProxyError, RequestMembers};
 use crate::stream::StreamParser;
@@ -48,6 +48,11 @@ pub(super) const STRUCTURE: Structure = Structure {
     head_markers: true,
     lead_markers: false,
 };
+
+/// Where a request says what becomes of thinking behind another history than the one it was answered to. Clients send it
+/// with the header `anthropic-beta: thinking-binding-controls-2026-08-01`; without that the provider refuses the member
+/// (Wei-Shaw/sub2api#6677).
+const BLOCK_BINDING: [&str; 3] = ["thinking", "block_binding", "prefix_mismatch_behavior"];
 
 const IDENTITY: Identity = Identity {
     catalogue_provider: Some("anthropic"),
@@ -198,6 +203,11 @@ impl FormatSpec for Anthropic {
 
     fn http(&self) -> Option<&'static HttpProfile> {
         Some(&HTTP)
+    }
+
+    fn drops_edited_thinking(&self, request: &Fields<'_>) -> bool {
+        let behavior = member_at(request, &BLOCK_BINDING);
+        behavior.is_some_and(|behavior| behavior.get() == r#""drop_block""#)
     }
 
     fn error_body(&self, error: &ProxyError<'_>) -> String {

@@ -19,7 +19,7 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{CallIds, Charset, RepairRules};
 use crate::model::structure::Structure;
-use crate::outline::visit_request;
+use crate::outline::{member_at, visit_request};
 use crate::proxy::ProxyEdits;
 use crate::spec::{
     CacheMarkers, FormatHosts, FormatSpec, Identity, OptionMembers, ProxyError, RequestMembers,
@@ -53,6 +53,14 @@ pub(super) const STRUCTURE: Structure = Structure {
     head_markers: true,
     lead_markers: false,
 };
+
+/// Where a request says what becomes of thinking behind another history than the one it was answered to.
+const BLOCK_BINDING: [&str; 4] = [
+    "additionalModelRequestFields",
+    "thinking",
+    "block_binding",
+    "prefix_mismatch_behavior",
+];
 
 const IDENTITY: Identity = Identity {
     catalogue_provider: Some("amazon-bedrock"),
@@ -224,6 +232,11 @@ impl FormatSpec for Bedrock {
 
     fn frame_reader(&self) -> Box<dyn FrameReader> {
         Box::new(EventStreamReader::default())
+    }
+
+    fn drops_edited_thinking(&self, request: &Fields<'_>) -> bool {
+        let behavior = member_at(request, &BLOCK_BINDING);
+        behavior.is_some_and(|behavior| behavior.get() == r#""drop_block""#)
     }
 
     fn error_body(&self, error: &ProxyError<'_>) -> String {

@@ -1,11 +1,11 @@
-//! Items written as plain text, for targets that have no place for them: compactions of another provider, and system
-//! messages inside a history.
+//! Items written as plain text, for targets that have no place for them: compactions of another provider, system
+//! messages inside a history, and thinking that may not be sent any more.
 //!
 //! A compaction becomes a message to the model with its summary. A system message becomes user text between `<system>`
-//! tags. Whatever in that text looks like such a tag has its angle bracket escaped, so that the text can neither close
-//! nor imitate the tag.
+//! tags, thinking a text of the model's between `<thinking>` tags. Whatever in that text looks like such a tag has its
+//! angle bracket escaped, so that the text can neither close nor imitate the tag.
 
-use contexture_ir::{Compaction, Part};
+use contexture_ir::{Compaction, Part, Reasoning};
 
 use crate::model::loss::{LossKind, Losses};
 
@@ -40,12 +40,25 @@ pub(crate) fn compaction_as_text(
     Some(text)
 }
 
-/// `text` between `<system>` tags.
-pub(crate) fn system_tag(text: &str) -> String {
-    format!("<system>\n{}\n</system>", escape_system_tags(text))
+/// Returns what thinking says, between `<thinking>` tags; `None` if only its maker can read it.
+#[must_use]
+pub fn thinking_as_text(thinking: &Reasoning) -> Option<String> {
+    let content = thinking.content.iter().flatten().chain(&thinking.summary);
+    let texts: Vec<&str> = content.filter_map(Part::as_text).collect();
+    let text = texts.join("\n");
+    (!text.trim().is_empty()).then(|| wrap_in_tag("thinking", &text))
 }
 
-fn escape_system_tags(text: &str) -> String {
+/// `text` between `<system>` tags.
+pub(crate) fn system_tag(text: &str) -> String {
+    wrap_in_tag("system", text)
+}
+
+fn wrap_in_tag(tag: &str, text: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>", escape_tags(tag, text))
+}
+
+fn escape_tags(tag: &str, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -55,8 +68,8 @@ fn escape_system_tags(text: &str) -> String {
         // Models read `< / SYSTEM >` as a tag as well, so spaces and case are ignored here.
         let name = inner.trim_start().trim_start_matches('/').trim_start();
         let imitates = name
-            .get(..6)
-            .is_some_and(|word| word.eq_ignore_ascii_case("system"));
+            .get(..tag.len())
+            .is_some_and(|word| word.eq_ignore_ascii_case(tag));
         // Only imitations are escaped: markup and comparisons in the text stay readable.
         out.push_str(if imitates { "&lt;" } else { "<" });
         rest = inner;
@@ -67,6 +80,8 @@ fn escape_system_tags(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use contexture_ir::TextPart;
+
     use super::*;
 
     #[test]
@@ -79,6 +94,17 @@ mod tests {
             ("1 < 2 <b>é", "<system>\n1 < 2 <b>é\n</system>"),
         ] {
             assert_eq!(system_tag(text), expected);
+            let thinking = Reasoning {
+                content: Some(vec![Part::ReasoningText(TextPart::new(
+                    text.replace("system", "thinking")
+                        .replace("SYSTEM", "Thinking"),
+                ))]),
+                ..Reasoning::default()
+            };
+            let expected = expected
+                .replace("system", "thinking")
+                .replace("SYSTEM", "Thinking");
+            assert_eq!(thinking_as_text(&thinking), Some(expected));
         }
     }
 }

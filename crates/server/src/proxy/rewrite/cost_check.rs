@@ -76,7 +76,10 @@ fn is_history_complete(report: &Report) -> bool {
     let gone = |why| {
         matches!(
             why,
-            OmitReason::Trimmed | OmitReason::Covered | OmitReason::Cleared
+            OmitReason::Trimmed
+                | OmitReason::Covered
+                | OmitReason::Cleared
+                | OmitReason::BoundThinking
         )
     };
     report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.reason))
