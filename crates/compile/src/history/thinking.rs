@@ -18,10 +18,12 @@ use crate::input::CompileRequest;
 /// Leaves out the thinking that the frontier does, or shows what it says as text.
 pub(crate) fn leave_out_thinking(
     entries: Vec<ViewEntry>,
-    frontier: &ThinkingFrontier,
-    policy: EditedThinking,
+    edited: Option<(ThinkingFrontier, EditedThinking)>,
     format: Format,
 ) -> ViewWithOmissions {
+    let Some((frontier, policy)) = edited else {
+        return (entries, Vec::new());
+    };
     let identity = format.spec().identity();
     let mut hidden = Vec::new();
     let mut kept = Vec::with_capacity(entries.len());

@@ -52,12 +52,8 @@ impl<'a> ViewRequest<'a> {
 pub(crate) type ViewWithOmissions = (Vec<ViewEntry>, Vec<(usize, OmitReason)>);
 
 impl ViewPolicy {
-    /// The plan's, if it is for this target and this path. Thinking behind an edit stays where nothing becomes of it.
-    pub(crate) fn from_plan(
-        input: &CompileInput<'_>,
-        target: &str,
-        edited_thinking: Option<EditedThinking>,
-    ) -> Self {
+    /// The plan's, if it is for this target and this path. Thinking behind an edit stays.
+    pub(crate) fn from_plan(input: &CompileInput<'_>, target: &str) -> Self {
         let plan = input.plan;
         let same_target = plan
             .prefix
@@ -94,7 +90,7 @@ impl ViewPolicy {
                 let last = own.index.checked_sub(1).and_then(|at| input.path.get(at));
                 input.request.bound_thinking && last.map(|item| item.hash) == Some(own.hash)
             }),
-            edited_thinking,
+            edited_thinking: None,
         }
     }
 
@@ -127,12 +123,9 @@ impl ViewPolicy {
             hidden.extend(cleared);
             entries = kept;
         }
-        if let (Some(frontier), Some(policy)) = (&self.thinking_from, self.edited_thinking) {
-            let format = lowerer.dialect().format;
-            let (kept, left_out) = leave_out_thinking(entries, frontier, policy, format);
-            hidden.extend(left_out);
-            entries = kept;
-        }
+        let edited = self.thinking_from.zip(self.edited_thinking);
+        let (mut entries, bound) = leave_out_thinking(entries, edited, lowerer.dialect().format);
+        hidden.extend(bound);
         Cancel::ensure_not_cancelled(asked.cancel)?;
         // Previews last, on what neither was left out nor cleared.
         if let Some(policy) = &self.preview {

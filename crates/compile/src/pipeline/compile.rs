@@ -48,8 +48,8 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     // The limit is part of the target: frontiers that were found for one budget say nothing about
     // another.
     let target = format!("{}/{}/{limit}", request.target_name(), request.model);
-    let edited_thinking = RequestOverhead::edited_thinking(request);
-    let mut view_policy = ViewPolicy::from_plan(input, &target, edited_thinking);
+    let mut view_policy = ViewPolicy::from_plan(input, &target);
+    view_policy.edited_thinking = RequestOverhead::edited_thinking(request);
     let mut attempt = Attempt::First;
     let mut preview_decision = None;
     let (mut answered, mut trims_to_low_water) = (None, false);
