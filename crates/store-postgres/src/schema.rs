@@ -19,7 +19,7 @@ use crate::connection::pool::ConnectionPool;
 use crate::options::PostgresOptions;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// A migration from one format to the next.
 struct Migration {
@@ -53,6 +53,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../migrations/0006_live_values.sql"),
         needs: 5,
+    },
+    Migration {
+        sql: include_str!("../migrations/0007_moved_branches.sql"),
+        needs: 7,
     },
 ];
 

@@ -54,6 +54,15 @@ pub(crate) enum Op {
     },
     /// Redacts a node.
     Redact(usize),
+    /// Moves a branch to a node (0: to none), mostly from its true head.
+    Move {
+        /// Number of the branch to move.
+        branch: usize,
+        /// Number of nodes between the tip and the expected head.
+        back: usize,
+        /// Number of the node to move to, from 1; 0 stands for none.
+        to: usize,
+    },
     /// Claims a branch.
     Claim(usize),
     /// Points a checkpoint at a node.
@@ -147,6 +156,8 @@ pub(crate) fn any_op() -> impl Strategy<Value = Op> {
         1 => any::<usize>().prop_map(Op::Delete),
         1 => (any::<usize>(), 0_usize..3).prop_map(|(branch, to)| Op::Rename { branch, to }),
         1 => any::<usize>().prop_map(Op::Redact),
+        2 => (any::<usize>(), prop_oneof![4 => Just(0_usize), 1 => 1_usize..4], any::<usize>())
+            .prop_map(|(branch, back, to)| Op::Move { branch, back, to }),
         1 => any::<usize>().prop_map(Op::Claim),
         1 => (0_usize..4, any::<usize>()).prop_map(|(checkpoint, node)| Op::Set { checkpoint, node }),
         1 => (0_usize..4).prop_map(Op::Unset),
@@ -397,6 +408,11 @@ impl Model {
                 let n = branch % self.branches.len();
                 self.apply_rename(chat, n, format!("other-v{to}")).await
             }
+            Op::Move { branch, back, to } => {
+                let n = branch % self.branches.len();
+                let to = (to % (self.nodes.len() + 1)).checked_sub(1);
+                self.apply_move(chat, n, *back, to).await
+            }
             Op::Claim(n) => self.apply_claim(chat, n % self.branches.len()).await,
             Op::Unset(c) => self.apply_unset(chat, checkpoint_name(*c)).await,
             // Operations that name a node do nothing while there is none.
@@ -452,6 +468,31 @@ impl Model {
         if self.active == from {
             self.active = to;
         }
+        self.events += 1;
+        expect_outcome(&changed, "ok")
+    }
+
+    async fn apply_move(
+        &mut self,
+        chat: &Chat,
+        n: usize,
+        back: usize,
+        to: Option<usize>,
+    ) -> Result<(), String> {
+        let path = &self.branches[n].path;
+        let expected = path.len().saturating_sub(back);
+        let moved = expected != path.len();
+        let expect = path[..expected].last().map(|node| self.nodes[*node].id);
+        let change = RefChange::Move {
+            branch: parse_branch_name(&self.branches[n].name),
+            expect,
+            to: to.map(|node| self.nodes[node].id),
+        };
+        let changed = chat.change_ref(change).await;
+        if moved {
+            return expect_outcome(&changed, "head_moved");
+        }
+        self.branches[n].path = to.map_or_else(Vec::new, |node| self.nodes[node].path.clone());
         self.events += 1;
         expect_outcome(&changed, "ok")
     }

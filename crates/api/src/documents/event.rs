@@ -14,8 +14,8 @@ pub struct EventDocument {
     /// Time of the change (RFC 3339), as the writer gave it.
     pub at: String,
     /// Kind of the change: `created`, `updated`, `appended`, `branch_created`, `branch_activated`, `branch_renamed`,
-    /// `branch_deleted`, `branch_claimed`, `checkpoint_set`, `checkpoint_deleted`, `node_redacted`, `bytes_redacted`,
-    /// or `other` if this version does not know it.
+    /// `branch_deleted`, `branch_moved`, `branch_claimed`, `checkpoint_set`, `checkpoint_deleted`, `node_redacted`,
+    /// `bytes_redacted`, or `other` if this version does not know it.
     pub kind: &'static str,
     /// Name of the branch that changed; its new name if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +74,10 @@ impl From<&Event> for EventDocument {
                 ..on("branch_renamed", to)
             },
             EventKind::BranchDeleted { branch } => on("branch_deleted", branch),
+            EventKind::BranchMoved { branch, head } => Self {
+                node: head.map(|head| head.to_string()),
+                ..on("branch_moved", branch)
+            },
             // The fence is left out: it orders writers of the store and means nothing to readers.
             EventKind::BranchClaimed { branch, .. } => on("branch_claimed", branch),
             EventKind::CheckpointSet { checkpoint, node } => Self {

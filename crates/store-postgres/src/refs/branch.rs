@@ -340,6 +340,9 @@ pub(crate) async fn change_ref(
         }
         RefChange::RenameBranch { from, to } => rename_branch(tx, conv, from, to, at_ms).await?,
         RefChange::DeleteBranch(branch) => delete_branch(tx, conv, branch, at_ms).await?,
+        RefChange::Move { branch, expect, to } => {
+            move_branch(tx, conv, branch, *expect, *to, at_ms).await?
+        }
         RefChange::Claim(branch) => claim_branch(tx, conv, branch, at_ms).await?,
         RefChange::SetCheckpoint { name, node } => {
             set_checkpoint(tx, conv, name, *node, at_ms).await?
@@ -403,6 +406,38 @@ async fn delete_branch(
     let branch = branch.clone();
     event::record_event(tx, conv, at_ms, &EventKind::BranchDeleted { branch });
     Ok(RefChanged::Deleted)
+}
+
+/// Moves a branch whose head is the expected one.
+async fn move_branch(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    branch: &BranchName,
+    expect: Option<NodeId>,
+    to: Option<NodeId>,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    let row = get_branch(tx, conv.key, branch).await?;
+    rules::check_head(branch, expect, row.tip.node)?;
+    let moved = BranchRow {
+        tip: match to {
+            Some(node) => node_row::load_tip(tx, conv.key, node).await?,
+            None => Tip::default(),
+        },
+        // The nodes behind the new head keep their places in the old segment: what follows gets
+        // another one, as behind a fork.
+        segment: 0,
+        ..row
+    };
+    save_head(tx, conv.key, &moved);
+    let branch = branch.clone();
+    event::record_event(
+        tx,
+        conv,
+        at_ms,
+        &EventKind::BranchMoved { branch, head: to },
+    );
+    Ok(RefChanged::Branch(branch_record(&moved, conv)))
 }
 
 async fn claim_branch(

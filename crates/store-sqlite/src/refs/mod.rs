@@ -24,7 +24,8 @@ use crate::rows::path::{Tip, packed_key};
 pub(crate) mod branch;
 
 use branch::{
-    base_tip, branch_record, create_branch, get_branch, list_branches, name_of, resolve_label,
+    BranchRow, base_tip, branch_record, create_branch, get_branch, list_branches, name_of,
+    resolve_label, save_head,
 };
 
 /// Resolves the end of a path to the position after its last node, with its state.
@@ -103,6 +104,9 @@ pub(crate) fn change_ref(
         }
         RefChange::RenameBranch { from, to } => rename_branch(conn, conv, from, to, at_ms)?,
         RefChange::DeleteBranch(branch) => delete_branch(conn, conv, branch, at_ms)?,
+        RefChange::Move { branch, expect, to } => {
+            move_branch(conn, conv, branch, expect, to, at_ms)?
+        }
         RefChange::Claim(branch) => claim_branch(conn, conv, branch, at_ms)?,
         RefChange::SetCheckpoint { name, node } => set_checkpoint(conn, conv, name, node, at_ms)?,
         RefChange::DeleteCheckpoint(checkpoint) => {
@@ -174,6 +178,39 @@ fn delete_branch(
     conv.branches = conv.branches.saturating_sub(1);
     event::record_event(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
     Ok(RefChanged::Deleted)
+}
+
+/// Moves a branch whose head is the expected one.
+fn move_branch(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    branch: BranchName,
+    expect: Option<NodeId>,
+    to: Option<NodeId>,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    let row = get_branch(conn, conv.no, &branch)?;
+    rules::check_head(&branch, expect, row.tip.node)?;
+    let moved = BranchRow {
+        tip: match to {
+            Some(node) => node_row::load_tip(conn, conv.no, node)?,
+            None => Tip::default(),
+        },
+        // The nodes behind the new head keep their places in the old segment: what follows gets
+        // another one, as behind a fork.
+        segment: 0,
+        next_seq: 0,
+        end_seq: 0,
+        ..row
+    };
+    save_head(conn, conv.no, &moved)?;
+    event::record_event(
+        conn,
+        conv,
+        at_ms,
+        &EventKind::BranchMoved { branch, head: to },
+    )?;
+    Ok(RefChanged::Branch(branch_record(&moved, conv)))
 }
 
 /// Gives a branch a new writer; older fences are refused from now on.

@@ -23,7 +23,7 @@ use crate::rows::node_columns::repack_rows;
 mod tests;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 11;
+pub const FORMAT: u32 = 12;
 
 /// The `application_id` of a database file: `CTXR` in ASCII.
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -78,6 +78,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../../migrations/0011_live_values.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0012_moved_branches.sql"),
         fill: |_| Ok(()),
     },
 ];

@@ -103,6 +103,9 @@ static TABLE: &[Behaviour] = table! {
         rewinds_in_a_row_nest
         names_never_outgrow_their_rule
         a_renamed_branch_is_the_same_branch
+        a_moved_branch_goes_on_from_its_new_head
+        a_branch_is_moved_from_the_expected_head_only
+        of_concurrent_moves_one_succeeds
         both_sides_of_a_fork_grow
         a_fork_at_a_fork
         alternating_growth_reads_back

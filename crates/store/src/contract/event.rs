@@ -56,6 +56,13 @@ pub enum EventKind {
         /// Name of the deleted branch.
         branch: BranchName,
     },
+    /// A branch was moved to another node, without an append.
+    BranchMoved {
+        /// Name of the branch.
+        branch: BranchName,
+        /// New head of the branch; `None` if it is empty now.
+        head: Option<NodeId>,
+    },
     /// A branch was claimed by a writer.
     BranchClaimed {
         /// Name of the claimed branch.

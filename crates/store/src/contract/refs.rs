@@ -119,6 +119,19 @@ pub enum RefChange {
     },
     /// Delete a branch's name; its nodes stay. The active branch cannot be deleted.
     DeleteBranch(BranchName),
+    /// Move a branch to another node, if its head still is the expected one.
+    ///
+    /// For taking back what was appended to it last; whoever appended behind that meanwhile keeps the
+    /// branch. The nodes that it leaves stay. What is appended next continues from the new head.
+    Move {
+        /// Name of the branch.
+        branch: BranchName,
+        /// Head of the branch as the caller knows it; [`Error::HeadMoved`](crate::Error::HeadMoved) if
+        /// it is another.
+        expect: Option<NodeId>,
+        /// New head of the branch; `None` for an empty branch.
+        to: Option<NodeId>,
+    },
     /// Become the branch's writer: earlier fences are refused from now on.
     Claim(BranchName),
     /// Make or move a checkpoint.

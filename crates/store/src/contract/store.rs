@@ -51,7 +51,8 @@ use crate::wake::StreamSignal;
 /// * an update, or a value written with an expected version, is [`Error::VersionConflict`];
 /// * creating a conversation or a branch is [`Error::AlreadyExists`];
 /// * deleting or renaming is [`Error::NotFound`];
-/// * a redaction, a step of erasing and storing a blob find nothing left to do.
+/// * a redaction, a step of erasing and storing a blob find nothing left to do;
+/// * moving a branch is [`Error::HeadMoved`], with the new head as the actual one.
 ///
 /// An update or a write of a value without an expected version, and a change of the active branch
 /// or of a checkpoint, are applied again, with the same result but a new version or another event.

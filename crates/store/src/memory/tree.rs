@@ -353,6 +353,16 @@ impl NodeTree {
                 self.record_event(at_ms, EventKind::BranchDeleted { branch: name });
                 Ok(RefChanged::Deleted)
             }
+            RefChange::Move { branch, expect, to } => {
+                let actual = self.resolve_end(&PathEnd::Branch(branch.clone()))?;
+                let actual = self.stored_node(actual).map(|stored| stored.node.id);
+                rules::check_head(&branch, expect, actual)?;
+                let index = to.map(|id| self.node_index(id)).transpose()?;
+                self.branch_mut(&branch)?.head = index;
+                let result = self.branch_result(&branch);
+                self.record_event(at_ms, EventKind::BranchMoved { branch, head: to });
+                result
+            }
             RefChange::Claim(name) => {
                 let branch = self.branch_mut(&name)?;
                 // The fence only grows, so writers with an older one are refused.

@@ -1,6 +1,6 @@
 //! Decides where an append goes: after a head, on a new branch, or on a sibling of a head that moved.
 
-use contexture_ir::NodeId;
+use contexture_ir::{BranchName, NodeId};
 
 use crate::contract::{
     Activation, AppendPoint, AppendRequest, BranchLabel, EntityKind, Error, Fence, NewBranch,
@@ -54,11 +54,9 @@ pub fn append_target(
         });
     }
     match (expected, request.on_moved) {
-        (Some(head), OnMoved::Refuse) if head != facts.head => Err(Error::HeadMoved {
-            branch: name.clone(),
-            expected: head,
-            actual: facts.head,
-        }),
+        (Some(head), OnMoved::Refuse) => {
+            check_head(name, head, facts.head).map(|()| AppendTarget::Extend)
+        }
         (Some(head), OnMoved::Sibling) if head != facts.head => {
             Ok(AppendTarget::Sibling(NewBranch {
                 // The sibling starts at the head that the caller expected, so its items follow what
@@ -70,5 +68,25 @@ pub fn append_target(
             }))
         }
         _ => Ok(AppendTarget::Extend),
+    }
+}
+
+/// Checks that a branch's head is the expected one.
+///
+/// # Errors
+///
+/// [`Error::HeadMoved`] if it is not.
+pub fn check_head(
+    branch: &BranchName,
+    expected: Option<NodeId>,
+    actual: Option<NodeId>,
+) -> Result<(), Error> {
+    match expected == actual {
+        true => Ok(()),
+        false => Err(Error::HeadMoved {
+            branch: branch.clone(),
+            expected,
+            actual,
+        }),
     }
 }

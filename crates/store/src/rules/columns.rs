@@ -68,6 +68,10 @@ impl<'a> EventColumns<'a> {
                 number: number(*count),
                 ..Self::plain(11)
             },
+            EventKind::BranchMoved { branch, head } => Self {
+                node: *head,
+                ..Self::named(12, branch.as_str())
+            },
         }
     }
 
@@ -122,6 +126,10 @@ impl<'a> EventColumns<'a> {
             },
             10 => EventKind::NodeRedacted { node: self.node? },
             11 => EventKind::BytesRedacted { count: number },
+            12 => EventKind::BranchMoved {
+                branch: branch()?,
+                head: self.node,
+            },
             _ => return None,
         })
     }
@@ -217,11 +225,12 @@ mod tests {
             },
             EventKind::CheckpointDeleted { checkpoint },
             EventKind::BranchRenamed {
-                from: branch,
+                from: branch.clone(),
                 to: BranchName::main(),
             },
             EventKind::NodeRedacted { node },
             EventKind::BytesRedacted { count: 2 },
+            EventKind::BranchMoved { branch, head: None },
         ]
     }
 
@@ -237,7 +246,7 @@ mod tests {
     #[test]
     fn incomplete_event_columns_are_refused() {
         let check = |columns: EventColumns<'_>| assert_eq!(columns.to_kind(), None, "{columns:?}");
-        check(EventColumns::plain(12));
+        check(EventColumns::plain(13));
         check(EventColumns::plain(2));
         check(EventColumns::named(7, "before"));
         check(EventColumns::named(9, "draft"));

@@ -16,7 +16,7 @@ mod root_record;
 mod search;
 mod streams;
 
-pub use append_target::{AppendTarget, BranchFacts, append_target};
+pub use append_target::{AppendTarget, BranchFacts, append_target, check_head};
 pub use automatic_name::automatic_name;
 pub use check::{
     check_append, check_blob, check_delete_branch, check_new_conversation, check_path_hashes,

@@ -210,6 +210,7 @@ pub(in crate::behaviours) async fn unknown_names_are_not_found(store: Tested) {
         RefChange::Activate(branch("never")),
         RefChange::DeleteBranch(branch("never")),
         RefChange::Claim(branch("never")),
+        move_to("never", None, None),
         RefChange::DeleteCheckpoint(never.clone()),
         RefChange::SetCheckpoint {
             name: never,
@@ -316,4 +317,92 @@ pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Te
     let new = new_branch(Some("a"), label, Activation::Keep);
     chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
     chat.change_ref(rename("main", "main-v2x")).await.unwrap();
+}
+
+fn move_to(name: &str, expect: Option<&str>, to: Option<&str>) -> RefChange {
+    RefChange::Move {
+        branch: branch(name),
+        expect: expect.map(node),
+        to: to.map(node),
+    }
+}
+
+pub(in crate::behaviours) async fn a_moved_branch_goes_on_from_its_new_head(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    let before = chat.branch_record("main").await;
+    chat.append_messages("main", &["c", "d"]).await;
+    // Back to an earlier node: all that is known of the branch is as it was then.
+    let back = move_to("main", Some("d"), Some("b"));
+    let changed = chat.change_ref(back).await.unwrap();
+    assert_eq!(changed, RefChanged::Branch(before.clone()));
+    assert_eq!(chat.branch_record("main").await, before);
+    chat.expect_path("main", &["a", "b"]).await;
+    // What it left is still there, on no branch.
+    assert_eq!(chat.path_nodes(PathEnd::Node(node("d"))).await.len(), 4);
+    let replayed = chat.append_messages("main", &["c", "d"]).await;
+    assert_eq!((replayed.replayed, replayed.branch), (true, None));
+    chat.expect_path("main", &["a", "b"]).await;
+    // What follows stands behind the new head.
+    chat.append_messages("main", &["x", "y"]).await;
+    chat.expect_path("main", &["a", "b", "x", "y"]).await;
+    // To what it had left, to the beginning, and on from there.
+    chat.change_ref(move_to("main", Some("y"), Some("d")))
+        .await
+        .unwrap();
+    chat.append_messages("main", &["e"]).await;
+    chat.expect_path("main", &["a", "b", "c", "d", "e"]).await;
+    chat.change_ref(move_to("main", Some("e"), None))
+        .await
+        .unwrap();
+    assert_eq!(chat.branch_record("main").await.head, None);
+    chat.append_messages("main", &["z"]).await;
+    chat.expect_path("main", &["z"]).await;
+    let told = EventKind::BranchMoved {
+        branch: branch("main"),
+        head: None,
+    };
+    assert!(chat.event_kinds().await.contains(&told));
+    let record = chat.store.load_conversation(&chat.owner, &chat.id).await;
+    let record = record.unwrap();
+    assert_eq!((record.nodes, record.messages), (8, 1));
+}
+
+pub(in crate::behaviours) async fn a_branch_is_moved_from_the_expected_head_only(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    chat.rewind("main", "a", Activation::Keep).await;
+    let seen = chat.snapshot_text().await;
+    for (change, kind) in [
+        (move_to("main", Some("a"), None), "head_moved"),
+        (move_to("main", None, Some("a")), "head_moved"),
+        (move_to("never", Some("b"), Some("a")), "not_found"),
+        (move_to("main", Some("b"), Some("never")), "not_found"),
+    ] {
+        let refused = chat.change_ref(change.clone()).await.unwrap_err();
+        assert_eq!(refused.kind(), kind, "{change:?}");
+    }
+    assert_eq!(chat.snapshot_text().await, seen);
+    // A claim and other branches at the same nodes are not touched by it.
+    chat.change_ref(RefChange::Claim(branch("main")))
+        .await
+        .unwrap();
+    chat.change_ref(move_to("main", Some("b"), Some("a")))
+        .await
+        .unwrap();
+    let main = chat.branch_record("main").await;
+    assert_eq!((main.fence.0, main.active), (1, true));
+    chat.append_messages("main-v2", &["x"]).await;
+    chat.expect_path("main", &["a"]).await;
+    chat.expect_path("main-v2", &["a", "x"]).await;
+}
+
+pub(in crate::behaviours) async fn of_concurrent_moves_one_succeeds(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    let moves = (0..8).map(|_| chat.change_ref(move_to("main", Some("b"), Some("a"))));
+    let moved = futures_util::future::join_all(moves).await;
+    let moved = moved.iter().filter(|moved| moved.is_ok());
+    assert_eq!(moved.count(), 1);
+    chat.expect_path("main", &["a"]).await;
 }
