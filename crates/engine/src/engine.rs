@@ -19,6 +19,7 @@ use contexture_store::{
 
 use crate::builder::ConversationBuilder;
 use crate::error::EngineError;
+use crate::exchange::{Exchange, Exchanges};
 use crate::handle::{
     Clock, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies, RandomIds,
     RecordLevel, Secrets, SystemClock, TargetChoice, delete_conversation, list_conversations,
@@ -81,6 +82,7 @@ impl Engine {
             layers: Layers::new(),
             layer_model: None,
             handle_caches: None,
+            exchanges: Exchanges::default(),
         }
     }
 
@@ -474,6 +476,46 @@ impl Engine {
         options: &ImportOptions,
     ) -> Result<Imported, EngineError> {
         import_session(self, session, options).await
+    }
+
+    /// Registers an exchange with a provider, as soon as its request arrives. Requests of the owner that come later, and
+    /// hold its answer, are matched once that is recorded.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{Engine, IngestRequest, MatchKind};
+    /// use contexture_ir::{Message, Owner, Role, Transcript};
+    ///
+    /// let (engine, owner) = (Engine::in_memory(), Owner::local());
+    /// let message = |role, text| Message::text(role, text).into();
+    /// let question = Transcript { items: vec![message(Role::User, "The capital of Mali?")], ..Transcript::default() };
+    /// let answer = Transcript { items: vec![message(Role::Assistant, "Bamako.")], ..Transcript::default() };
+    ///
+    /// let exchange = engine.begin_exchange(&owner);
+    /// let asked = IngestRequest { exchange: Some(&exchange), ..IngestRequest::new(&question) };
+    /// let first = engine.ingest(&owner, asked).await?;
+    /// // The client has the answer, and asks on before it is recorded.
+    /// drop(exchange.delivery());
+    /// let mut history = Transcript::default();
+    /// history.items.extend([question.items, answer.items.clone()].concat());
+    /// history.items.push(message(Role::User, "And of Niger?"));
+    /// let next = engine.begin_exchange(&owner);
+    /// let asked = IngestRequest { exchange: Some(&next), ..IngestRequest::new(&history) };
+    /// let record = async {
+    ///     first.record(&answer).await?;
+    ///     drop(exchange);
+    ///     Ok::<(), contexture_engine::EngineError>(())
+    /// };
+    /// let (second, recorded) = futures_util::future::join(engine.ingest(&owner, asked), record).await;
+    /// recorded?;
+    /// assert_eq!(second?.matched, MatchKind::Prefix);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn begin_exchange(&self, owner: &Owner) -> Exchange {
+        self.exchanges.begin_exchange(owner)
     }
 
     /// Finds the conversation of a request whose client keeps no state, and stores what is new of it.

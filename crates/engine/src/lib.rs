@@ -4,10 +4,10 @@
 //! fragments on one, put messages into a [`Draft`] and commit it, resolve or compile what the model shall see, record its
 //! answer, move to another branch.
 //!
-//! The modules, from the bottom up: `error`, `path` (nodes read from a store), `state` (typed entries of state), `handle`
-//! (what engine and conversation hold), `refs` and `search`, `append` (the one way into the store), `hooks` (layers around
-//! an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`, `tree`; on top `conversation`, `engine`
-//! and `builder`, which only delegate. A module uses those below it and none above.
+//! The modules, from the bottom up: `error`, `exchange` (requests under way), `path` (nodes read from a store), `state`
+//! (typed entries of state), `handle` (what engine and conversation hold), `refs` and `search`, `append` (the one way into
+//! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`,
+//! `tree`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
 //!
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
 
@@ -19,6 +19,7 @@ mod conversation;
 mod draft;
 mod engine;
 mod error;
+mod exchange;
 mod handle;
 mod hooks;
 mod import;
@@ -41,6 +42,7 @@ pub use compaction::{
 };
 pub use draft::{Committed, Draft};
 pub use error::{EngineError, Unreplayable};
+pub use exchange::{AnswerDelivery, Exchange};
 pub use handle::{
     COMPACTION, CircuitBreakerPolicy, Clock, Conversation, CopyReport, Engine, EngineEvent,
     EngineEventKind, Events, IdSource, RandomIds, RecordLevel, SecretPattern, Secrets,
@@ -48,7 +50,7 @@ pub use handle::{
 };
 pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
-pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind};
+pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
 pub use path::parse_node_item;
 pub use record::{RecordOptions, Recorded};
 pub use state::{CoverEntry, Instructions};

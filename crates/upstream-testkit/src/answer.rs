@@ -1,6 +1,7 @@
 //! Answers of an upstream: content, pace and ending.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,6 +18,7 @@ pub struct UpstreamResponse {
     pub(crate) framing: Framing,
     pub(crate) pace: Pace,
     pub(crate) end: BodyEnding,
+    pub(crate) delay: Duration,
 }
 
 /// How the end of the body is announced.
@@ -103,6 +105,7 @@ impl UpstreamResponse {
             framing: Framing::Length,
             pace: Pace::AtOnce,
             end: BodyEnding::Whole,
+            delay: Duration::ZERO,
         }
     }
 
@@ -135,6 +138,12 @@ impl UpstreamResponse {
             pace: Pace::Through(gate.clone()),
             ..self
         }
+    }
+
+    /// Returns the same answer, begun so much later.
+    #[must_use]
+    pub fn delayed_by(self, delay: Duration) -> Self {
+        Self { delay, ..self }
     }
 
     /// Returns the same answer, with the connection lost after so many bytes of the body.

@@ -51,6 +51,7 @@ impl Connection {
         }
         let (input, output) = (&mut self.input, &mut self.output);
         let sent = async {
+            tokio::time::sleep(answer.delay).await;
             write_response(output, answer).await?;
             match answer.end {
                 BodyEnding::Whole => io::Result::Ok(ConnectionState::Open),

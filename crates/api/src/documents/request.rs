@@ -1,7 +1,7 @@
 //! Proxied requests: what was forwarded to a provider, and what became of it here.
 
 use contexture::catalogue::Cost;
-use contexture::engine::{Ingested, Recorded};
+use contexture::engine::{Ingested, Recorded, Withdrawal};
 use contexture::ir::ConversationId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub struct RequestDocument {
     pub upstream: String,
     /// Id of its conversation; `null` if it has none or none is known yet.
     pub conversation: Option<String>,
-    /// Name of the branch that it is on; `null` unless it is stored.
+    /// Name of the branch that it is on; `null` unless it is stored, or if it was taken back because no model answered.
     pub branch: Option<String>,
     /// How its conversation was found: `explicit`, `prefix`, `retry` or `new`; `null` unless it was stored.
     pub matched: Option<String>,
@@ -25,6 +25,11 @@ pub struct RequestDocument {
     pub node: Option<String>,
     /// Number of its items that were not stored before.
     pub appended: usize,
+    /// Milliseconds that it waited, before it was matched, for earlier answers to be stored; `null` until it was matched.
+    pub waited_ms: Option<u64>,
+    /// Whether it was matched before an answer that it may hold was stored, because that took too long: it may be on a
+    /// branch or in a conversation of its own.
+    pub raced: bool,
     /// Name of the policy that applied; `null` if none did.
     pub policy: Option<String>,
     /// Tokens that the rewrite saved, negative if it added some; `null` if the request was not rewritten.
@@ -106,13 +111,26 @@ impl RequestDocument {
         self.appended = ingested.appended.len();
     }
 
-    /// Records that the conversation it began was deleted again, because no model answered.
-    pub fn clear_conversation(&mut self) {
+    /// Records how long it waited for earlier answers.
+    pub fn set_wait(&mut self, ingested: &Ingested) {
+        self.waited_ms = u64::try_from(ingested.waited.as_millis()).ok();
+        self.raced = ingested.raced;
+    }
+
+    /// Records what is left of it, because no model answered.
+    pub fn set_withdrawal(&mut self, withdrawal: Withdrawal) {
         // `matched` stays: it says how the request was recognised, and that waiting for it is over.
-        self.conversation = None;
-        self.branch = None;
-        self.node = None;
-        self.appended = 0;
+        match withdrawal {
+            Withdrawal::ConversationDeleted => {
+                self.conversation = None;
+                self.branch = None;
+                self.node = None;
+                self.appended = 0;
+            }
+            // Its nodes are stored, on no branch.
+            Withdrawal::BranchRestored => self.branch = None,
+            _ => {}
+        }
     }
 
     /// Records the stored answer and what it cost, as far as prices are known.

@@ -15,6 +15,7 @@ use super::output_copies::OutputCopies;
 use super::secrets::Secrets;
 use super::side_calls::LayerModel;
 use super::targets::Targets;
+use crate::exchange::Exchanges;
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -33,6 +34,7 @@ pub struct Engine {
     pub(crate) layers: Layers,
     pub(crate) layer_model: Option<Arc<LayerModel>>,
     pub(crate) handle_caches: Option<Arc<HandleCaches>>,
+    pub(crate) exchanges: Exchanges,
 }
 
 impl Engine {

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{BranchName, ConversationId, HistoryHasher, Item, NodeId, Owner, Role, Status};
+use contexture_ir::{BranchName, ConversationId, HistoryHasher, Item, NodeId, Owner, Status};
 use contexture_store::{Node, PathEnd, PathMatch, ReadRequest, Span};
 
 use super::candidates::PathCandidate;
-use super::request_history::{RequestHistory, is_model_item};
+use super::request_history::{RequestHistory, is_model_item, is_user_side};
 use crate::error::EngineError;
 use crate::handle::{Conversation, Engine, load_path};
 use crate::path::StoredPath;
@@ -18,6 +18,9 @@ const LAST: u64 = 64;
 
 /// Nodes behind a place that may be nobody's.
 const SILENT: u64 = 16;
+
+/// Branches that are searched for a place.
+const MAX_BRANCHES: usize = 64;
 
 /// Reads the ends of an owner's paths.
 #[derive(Clone, Copy)]
@@ -115,6 +118,39 @@ impl PathTails<'_> {
         Ok(None)
     }
 
+    /// Whether a place is on the path of a branch. What a withdrawn request stored is on none.
+    pub(super) async fn is_on_branch(&self, place: &PathMatch) -> Result<bool, EngineError> {
+        let chat = self.open_handle(&place.conversation, BranchName::main());
+        let branches = list_refs(&chat).await?.branches;
+        let longer = branches.into_iter().filter(|one| one.nodes >= place.depth);
+        // Beyond so many branches it is taken for one: that costs the choice of the active branch, nothing else.
+        for (count, branch) in longer.enumerate() {
+            let request = ReadRequest {
+                at: PathEnd::Branch(branch.name),
+                span: Span::From(place.depth),
+                limit: Some(1),
+            };
+            let page = chat.store().read_path(chat.owner(), chat.id(), request);
+            let page = page.await?;
+            let is_there = page.nodes.first().is_some_and(|node| node.id == place.node);
+            if is_there || count >= MAX_BRANCHES {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a branch has no nodes.
+    pub(super) async fn is_empty_branch(
+        &self,
+        id: &ConversationId,
+        branch: &BranchName,
+    ) -> Result<bool, EngineError> {
+        let refs = list_refs(&self.open_handle(id, branch.clone())).await?;
+        let found = refs.find_branch(branch);
+        Ok(found.is_some_and(|branch| branch.head.is_none()))
+    }
+
     fn without_secrets(&self, item: &Item) -> Item {
         match self.engine.secrets() {
             Some(secrets) => secrets.redact_item(item),
@@ -144,14 +180,6 @@ fn is_silent(path: &StoredPath) -> bool {
     following.clone().all(|(_, item)| !is_incomplete(item)) && {
         following.for_each(|(_, item)| chain.push_item(item));
         chain.current_hash() == before
-    }
-}
-
-const fn is_user_side(item: &Item) -> bool {
-    match item {
-        Item::Message(message) => !matches!(message.role, Role::Assistant),
-        Item::FunctionCallOutput(_) => true,
-        _ => false,
     }
 }
 

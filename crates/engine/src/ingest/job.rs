@@ -6,7 +6,7 @@ use contexture_ir::{
 };
 use contexture_layers::ObservedItems;
 use contexture_store::{
-    Activation, AppendPoint, AppendRequest, BranchLabel, Conversation as Record,
+    Activation, AppendPoint, AppendRequest, BranchLabel, Conversation as Record, EntityKind,
     Error as StoreError, NewBranch, NewConversation, NewItem, PathMark, PathMatch, RefChange,
     RefChanged, StatePatch,
 };
@@ -18,10 +18,12 @@ use super::keys::{AnswerStatus, PathKeys};
 use super::new_nodes::NewNodes;
 use super::passthrough::RelayedCall;
 use super::request_history::RequestHistory;
-use super::resolve_match::MatchTarget;
+use super::resolve_match::{MatchTarget, NamedConversation};
 use super::types::{AnswerContext, IngestRequest, Ingested, MatchKind};
+use super::withdraw::restore_branch;
 use crate::append::{split_by_limits, state_node};
 use crate::error::EngineError;
+use crate::exchange::{AnswerWait, Exchange, ExchangeState, Question};
 use crate::handle::{Conversation, Engine, RecordLevel, delete_conversation};
 use crate::hooks::{append_with_hooks, open_session_for_append};
 use crate::state::{messages_change, settings_change};
@@ -37,11 +39,12 @@ pub(crate) async fn ingest_request(
 ) -> Result<Ingested, EngineError> {
     // Chosen once: a retry after an unknown outcome must meet the conversation that it may have made.
     let fresh = ConversationId::new(NodeId::from_bytes(engine.new_key()).to_string())?;
-    let job = IngestJob {
+    let mut job = IngestJob {
         engine,
         owner,
         incoming,
         fresh,
+        wait: AnswerWait::new(incoming.exchange),
     };
     let mut tries = TRIES;
     loop {
@@ -60,11 +63,14 @@ pub(crate) async fn ingest_request(
 
 /// Whether somebody else wrote meanwhile, or nobody knows.
 fn is_write_conflict(error: &EngineError) -> bool {
-    use StoreError::{HeadMoved, OutcomeUnknown};
-    let moved = matches!(
-        error,
-        EngineError::Store(HeadMoved { .. } | OutcomeUnknown { .. })
-    );
+    use StoreError::{HeadMoved, NotFound, OutcomeUnknown};
+    // A branch that is gone was taken back with a request that got no answer.
+    let what = EntityKind::Branch;
+    let moved = match error {
+        EngineError::Store(HeadMoved { .. } | OutcomeUnknown { .. }) => true,
+        EngineError::Store(NotFound { what: missing, .. }) => *missing == what,
+        _ => false,
+    };
     moved || error.is_stale_state()
 }
 
@@ -74,6 +80,7 @@ struct IngestJob<'a> {
     incoming: IngestRequest<'a>,
     /// The id of a new conversation, the same in every attempt.
     fresh: ConversationId,
+    wait: AnswerWait<'a>,
 }
 
 /// The target of an ingest, with the hashes that led to it.
@@ -86,7 +93,7 @@ struct IngestTarget {
 }
 
 impl IngestJob<'_> {
-    async fn try_ingest(&self) -> Result<Ingested, EngineError> {
+    async fn try_ingest(&mut self) -> Result<Ingested, EngineError> {
         let landed = self.choose_target().await?;
         let branch = landed.target.branch.clone();
         let chat = Conversation::new(
@@ -109,16 +116,24 @@ impl IngestJob<'_> {
             appended: Vec::new(),
             head: landed.target.base,
             opened_branch: None,
+            waited: self.wait.waited,
+            raced: self.wait.raced,
             trail: AnswerContext {
                 keys: landed.keys.clone(),
                 chain: landed.chain.clone(),
                 sent_hash: landed.chain.current_hash(),
                 has_answer: landed.target.has_answer,
                 request: self.request_document(),
+                base: landed.target.base,
+                active: landed.active.clone(),
+                exchange: self.incoming.exchange.map(Exchange::handle),
             },
         };
         self.store_nodes(&landed, nodes, &observed, &mut ingested)
             .await?;
+        let id = ingested.chat.id();
+        self.wait
+            .update_exchange(|exchange| exchange.conversation = Some(id.clone()));
         Ok(ingested)
     }
 
@@ -133,10 +148,9 @@ impl IngestJob<'_> {
     }
 
     /// Where the request goes on.
-    async fn choose_target(&self) -> Result<IngestTarget, EngineError> {
+    async fn choose_target(&mut self) -> Result<IngestTarget, EngineError> {
         let IngestRequest {
             conversation,
-            previous_response,
             partition,
             ..
         } = self.incoming;
@@ -150,13 +164,7 @@ impl IngestJob<'_> {
             // another partition.
             keys = PathKeys::for_conversation(record);
         }
-        let mut start = None;
-        if let Some(id) = previous_response {
-            start = self
-                .candidate_finder(&keys, conversation)
-                .find_response(id)
-                .await?;
-        }
+        let start = self.find_named_answer(&keys).await?;
         if let (Some(start), None) = (&start, &record) {
             let store = self.engine.store();
             record = Some(
@@ -171,12 +179,15 @@ impl IngestJob<'_> {
             None => HistoryHasher::default(),
         };
         let items = &self.incoming.transcript.items;
+        let start_hash = chain.current_hash();
         let links = chain.hash_items(items);
         let sent = RequestHistory {
             items,
             links: &links,
+            start_hash,
             full_hash: chain.current_hash(),
         };
+        self.wait_for_answers(&sent, &keys, record.as_ref()).await;
         let tails = PathTails {
             engine: self.engine,
             owner: self.owner,
@@ -184,8 +195,12 @@ impl IngestJob<'_> {
         let (target, active) = match record {
             Some(record) => {
                 let finder = self.candidate_finder(&keys, Some(&record.id));
-                let wanted = self.incoming.branch;
-                let target = sent.match_by_name(&finder, &tails, &record, wanted, start.as_ref());
+                let named = NamedConversation {
+                    tails: &tails,
+                    record: &record,
+                    wanted: self.incoming.branch,
+                };
+                let target = sent.match_by_name(&finder, &named, start.as_ref());
                 (target.await?, record.active)
             }
             None => match sent
@@ -223,6 +238,60 @@ impl IngestJob<'_> {
             links,
             active,
         })
+    }
+
+    /// The place of the answer that the request names. One that is not recorded yet is waited for.
+    async fn find_named_answer(
+        &mut self,
+        keys: &PathKeys,
+    ) -> Result<Option<PathMatch>, EngineError> {
+        let Some(id) = self.incoming.previous_response else {
+            return Ok(None);
+        };
+        let conversation = self.incoming.conversation;
+        let found = self.candidate_finder(keys, conversation);
+        let found = found.find_response(id).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let name = keys.response_key(id);
+        let may_be_named = |earlier: &ExchangeState| earlier.answer.is_none_or(|key| key == name);
+        match self.wait.wait_for_answers(may_be_named).await {
+            true => {
+                let finder = self.candidate_finder(keys, conversation);
+                finder.find_response(id).await
+            }
+            false => Ok(None),
+        }
+    }
+
+    /// Says what the request asks, and waits for the answers that its client holds.
+    async fn wait_for_answers(
+        &mut self,
+        sent: &RequestHistory<'_>,
+        keys: &PathKeys,
+        record: Option<&Record>,
+    ) {
+        let partition = keys.partition_key();
+        let conversation = record.map(|record| record.id.clone());
+        // Said before waiting: who waits for what this request asks must not wait for what it waits for.
+        self.wait.update_exchange(|exchange| {
+            exchange.question = Some(Question {
+                partition,
+                history: sent.question_hash(),
+            });
+            exchange.conversation.clone_from(&conversation);
+        });
+        // A client that names its conversation may send the end of its history only, which has no hash in common.
+        let is_named = conversation.is_some();
+        let is_awaited = |earlier: &ExchangeState| match earlier.question {
+            None => is_named || sent.has_answer(),
+            Some(question) => {
+                is_named && earlier.conversation == conversation
+                    || question.partition == partition && sent.has_answer_to(question.history)
+            }
+        };
+        self.wait.wait_for_answers(is_awaited).await;
     }
 
     fn candidate_finder<'f>(
@@ -311,6 +380,7 @@ impl IngestJob<'_> {
         let mut observed = observed.iter();
         for part in split_by_limits(nodes, self.engine.store().limits()) {
             let opens = matches!(at, AppendPoint::New(_));
+            let place = at.clone();
             let ids: Vec<NodeId> = part.iter().map(|node| node.id).collect();
             let items: Vec<Item> = observed.by_ref().take(ids.len()).cloned().collect();
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
@@ -328,7 +398,8 @@ impl IngestJob<'_> {
                 usage: None,
             };
             let appended = append_with_hooks(chat, request, seen, session.as_mut()).await?;
-            let branch = appended.branch.unwrap_or_else(|| chat.branch());
+            let branch = restore_branch(chat, place, &appended).await?;
+            let branch = branch.unwrap_or_else(|| chat.branch());
             if opens {
                 ingested.opened_branch = Some(branch.clone());
             }

@@ -83,6 +83,11 @@ impl PathKeys {
         self.derive_key("response", id.as_bytes())
     }
 
+    /// The key of the partition itself.
+    pub(super) fn partition_key(&self) -> PathHash {
+        self.derive_key("exchange", &[])
+    }
+
     fn derive_key(&self, kind: &str, of: &[u8]) -> PathHash {
         let partition = match &self.partition {
             Some(hash) => ["partition", hash.as_str()],

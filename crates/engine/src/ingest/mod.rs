@@ -12,7 +12,8 @@
 //! 4. `resolve_match`, with `compare_tail` and `window`: the place the request continues from;
 //! 5. `new_nodes`, with `renamed_calls`: the items that are new, as nodes;
 //! 6. `job`: the transaction, and retries;
-//! 7. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later.
+//! 7. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later; or
+//! 8. `withdraw`: there is none.
 //!
 //! Hashes cover what a client was shown, so nodes for the model alone never prevent a match.
 //! `rebuild` makes the index again from the stored nodes.
@@ -33,8 +34,10 @@ mod request_history;
 mod resolve_match;
 mod types;
 mod window;
+mod withdraw;
 
 pub use answer::{AnswerOptions, InterceptedCall};
 pub(crate) use job::ingest_request;
 pub(crate) use rebuild::rebuild_path_index;
 pub use types::{IngestRequest, Ingested, MatchKind};
+pub use withdraw::Withdrawal;

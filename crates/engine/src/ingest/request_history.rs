@@ -7,6 +7,8 @@ use contexture_ir::{HistoryHash, Item, PathHash, Role};
 pub(super) struct RequestHistory<'a> {
     pub(super) items: &'a [Item],
     pub(super) links: &'a [HistoryHash],
+    /// The hash of what stands before it: of nothing, or of the history up to the answer that the request names.
+    pub(super) start_hash: PathHash,
     /// The hash of all of it.
     pub(super) full_hash: PathHash,
 }
@@ -30,9 +32,40 @@ impl<'a> RequestHistory<'a> {
         !self.items_after(link).iter().any(is_model_item)
     }
 
+    /// The hash of what its answer follows: of all that the user's side said. What a client puts into the model's mouth
+    /// behind that, the answer continues.
+    pub(super) fn question_hash(&self) -> PathHash {
+        let said = self.items.iter().rposition(is_user_side);
+        let link = said.and_then(|last| self.links.iter().find(|link| link.items > last));
+        link.map_or(self.start_hash, |link| link.hash)
+    }
+
+    /// Whether a step of the model is in it: its client has an answer to something.
+    pub(super) fn has_answer(&self) -> bool {
+        self.items.iter().any(is_model_item)
+    }
+
+    /// Whether a step of the model stands behind a history: its client has an answer to it.
+    pub(super) fn has_answer_to(&self, history: PathHash) -> bool {
+        let Some(last) = self.items.iter().rposition(is_model_item) else {
+            return false;
+        };
+        let mut before = self.links.iter().take_while(|link| link.items <= last);
+        self.start_hash == history || before.any(|link| link.hash == history)
+    }
+
     /// How many items a beginning has.
     pub(super) fn prefix_length(&self, link: &HistoryHash) -> usize {
         self.items.len() - self.items_after(link).len()
+    }
+}
+
+/// Whether the user's side said it.
+pub(super) const fn is_user_side(item: &Item) -> bool {
+    match item {
+        Item::Message(message) => !matches!(message.role, Role::Assistant),
+        Item::FunctionCallOutput(_) => true,
+        _ => false,
     }
 }
 

@@ -37,6 +37,41 @@ pub(super) struct MatchTarget {
     pub(super) matched: MatchKind,
 }
 
+/// The conversation that a request names.
+#[derive(Clone, Copy)]
+pub(super) struct NamedConversation<'a> {
+    pub(super) tails: &'a PathTails<'a>,
+    pub(super) record: &'a Record,
+    /// The branch that it names too.
+    pub(super) wanted: Option<&'a BranchName>,
+}
+
+impl NamedConversation<'_> {
+    /// Returns the branch that the client goes on with, if its history does not say otherwise.
+    fn branch(&self) -> &BranchName {
+        self.wanted.unwrap_or(&self.record.active)
+    }
+
+    /// Returns the target on a new branch at the beginning of the tree.
+    fn new_target(&self) -> MatchTarget {
+        MatchTarget {
+            conversation: self.record.id.clone(),
+            known: 0,
+            base: None,
+            branch: None,
+            has_answer: false,
+            matched: MatchKind::Explicit,
+        }
+    }
+}
+
+/// Returns the candidates of the longest beginning.
+fn longest_candidates(all: &[PathCandidate]) -> Vec<PathCandidate> {
+    let longest = all.first().map(|found| found.link);
+    let found = all.iter().filter(|found| Some(found.link) == longest);
+    found.cloned().collect()
+}
+
 impl RequestHistory<'_> {
     /// Returns the target right after a candidate.
     fn match_target(
@@ -124,46 +159,57 @@ impl RequestHistory<'_> {
     pub(super) async fn match_by_name(
         &self,
         finder: &CandidateFinder<'_>,
-        tails: &PathTails<'_>,
-        record: &Record,
-        wanted: Option<&BranchName>,
+        named: &NamedConversation<'_>,
         start: Option<&PathMatch>,
     ) -> Result<MatchTarget, EngineError> {
         let enough = |found: &[PathCandidate]| !found.is_empty();
         let found = finder
             .find_candidates(self.links, &AnswerStatus::ALL, enough)
             .await?;
-        let mut found = self.deduplicate_candidates(found);
-        let longest = found.first().map(|found| found.link);
-        found.retain(|found| Some(found.link) == longest);
+        let mut all = self.deduplicate_candidates(found);
+        let full = longest_candidates(&all);
+        if full
+            .first()
+            .is_some_and(|one| self.is_full_history(&one.link))
+            && full.iter().all(|one| one.place.heads.is_empty())
+        {
+            if let Some(target) = self.match_repetition(&all, &full, named).await? {
+                return Ok(target);
+            }
+            // It was taken back: it goes where it would go if it had never been stored.
+            all.retain(|one| !self.is_full_history(&one.link));
+        }
+        self.match_places(&all, named, start).await
+    }
+
+    /// Chooses among the stored places of a named conversation.
+    async fn match_places(
+        &self,
+        all: &[PathCandidate],
+        named: &NamedConversation<'_>,
+        start: Option<&PathMatch>,
+    ) -> Result<MatchTarget, EngineError> {
+        let mut found = longest_candidates(all);
         let own = |found: &PathCandidate| {
             let heads = &found.place.heads;
-            let wanted = wanted.and_then(|wanted| heads.iter().find(|head| *head == wanted));
+            let wanted = named
+                .wanted
+                .and_then(|wanted| heads.iter().find(|head| *head == wanted));
             wanted.or(heads.first()).cloned()
         };
         // First the end of the branch that the client names, then ends of other branches: the stable sort keeps the
         // rest in order.
         found.sort_by_key(|found| {
             let heads = &found.place.heads;
-            let is_wanted = wanted.is_some_and(|wanted| heads.contains(wanted));
+            let is_wanted = named.wanted.is_some_and(|wanted| heads.contains(wanted));
             (!is_wanted, heads.is_empty())
         });
-        if longest.is_some_and(|link| self.is_full_history(&link))
-            && let Some(first) = found.first()
-        {
-            let continuation = match first.place.heads.is_empty() {
-                true => {
-                    self.skip_silent_nodes(&found, tails, MatchKind::Retry)
-                        .await?
-                }
-                false => None,
-            };
-            return Ok(continuation
-                .unwrap_or_else(|| self.match_target(first, own(first), MatchKind::Retry)));
+        if let Some(first) = found.first().filter(|one| self.is_full_history(&one.link)) {
+            return Ok(self.match_target(first, own(first), MatchKind::Retry));
         }
         for found in found.iter().filter(|found| !found.place.heads.is_empty()) {
             let target = self.match_target(found, own(found), MatchKind::Explicit);
-            match tails.compare_copy(self, found).await? {
+            match named.tails.compare_copy(self, found).await? {
                 CopyMatch::NotCut => return Ok(target),
                 CopyMatch::Items(items) => {
                     let known = target.known + items;
@@ -173,33 +219,76 @@ impl RequestHistory<'_> {
             }
         }
         if let Some(target) = self
-            .skip_silent_nodes(&found, tails, MatchKind::Explicit)
+            .skip_silent_nodes(&found, named.tails, MatchKind::Explicit)
             .await?
         {
             return Ok(target);
         }
-        self.match_left_path(tails, record, wanted, start, &found)
-            .await
+        if !found.is_empty()
+            && let Some(target) = self.match_branch_end(all, named).await?
+        {
+            return Ok(target);
+        }
+        self.match_left_path(named, start, &found).await
+    }
+
+    /// Finds where a request continues that is stored completely, but ends no branch; `None` if it was taken back. `found`
+    /// are the places where it ends.
+    async fn match_repetition(
+        &self,
+        all: &[PathCandidate],
+        found: &[PathCandidate],
+        named: &NamedConversation<'_>,
+    ) -> Result<Option<MatchTarget>, EngineError> {
+        let tails = named.tails;
+        let silent = self.skip_silent_nodes(found, tails, MatchKind::Retry);
+        if let Some(target) = silent.await? {
+            return Ok(Some(target));
+        }
+        if let Some(target) = self.match_branch_end(all, named).await? {
+            return Ok(Some(target));
+        }
+        for found in found {
+            if tails.is_on_branch(&found.place).await? {
+                return Ok(Some(self.match_target(found, None, MatchKind::Retry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds whether the branch that the client goes on with ends at a beginning of its history, and nothing of the model's
+    /// follows there. What is stored beyond was taken back with a request that got no answer, or is another branch's.
+    async fn match_branch_end(
+        &self,
+        all: &[PathCandidate],
+        named: &NamedConversation<'_>,
+    ) -> Result<Option<MatchTarget>, EngineError> {
+        let branch = named.branch();
+        let is_end = |found: &&PathCandidate| {
+            found.place.heads.contains(branch) && self.is_continuation(&found.link)
+        };
+        if let Some(found) = all.iter().find(is_end) {
+            let target = self.match_target(found, Some(branch.clone()), MatchKind::Explicit);
+            return Ok(Some(target));
+        }
+        // The beginning of the tree is no place in the index.
+        let id = &named.record.id;
+        let is_empty = !self.has_answer() && named.tails.is_empty_branch(id, branch).await?;
+        Ok(is_empty.then(|| MatchTarget {
+            branch: Some(branch.clone()),
+            ..named.new_target()
+        }))
     }
 
     /// Chooses where a request continues in a named conversation if it matched no end of a branch: after the answer
     /// that it names, at the end of a path of which it sent only the last part, or on a new branch.
     async fn match_left_path(
         &self,
-        tails: &PathTails<'_>,
-        record: &Record,
-        wanted: Option<&BranchName>,
+        named: &NamedConversation<'_>,
         start: Option<&PathMatch>,
         found: &[PathCandidate],
     ) -> Result<MatchTarget, EngineError> {
-        let nothing = MatchTarget {
-            conversation: record.id.clone(),
-            known: 0,
-            base: None,
-            branch: None,
-            has_answer: false,
-            matched: MatchKind::Explicit,
-        };
+        let (tails, record) = (named.tails, named.record);
         // Known only by the id of the answer: its history was not hashed, so no beginning of it can be found.
         if let Some(start) = start.filter(|_| found.is_empty()) {
             let end = match start.heads.first() {
@@ -210,15 +299,17 @@ impl RequestHistory<'_> {
                 base: Some(end.as_ref().map_or(start.node, |(_, head)| *head)),
                 branch: end.map(|(branch, _)| branch),
                 has_answer: true,
-                ..nothing
+                ..named.new_target()
             });
         }
-        let branch = wanted.unwrap_or(&record.active);
         // An empty conversation is continued on its active branch, whatever is sent.
         if record.nodes == 0 {
-            let branch = Some(record.active.clone());
-            return Ok(MatchTarget { branch, ..nothing });
+            return Ok(MatchTarget {
+                branch: Some(record.active.clone()),
+                ..named.new_target()
+            });
         }
+        let branch = named.branch();
         let prefix = found
             .first()
             .map_or(0, |found| self.prefix_length(&found.link));
@@ -229,15 +320,16 @@ impl RequestHistory<'_> {
                 base: Some(aligned.head),
                 branch: Some(branch.clone()),
                 has_answer: aligned.answered,
-                ..nothing
+                ..named.new_target()
             });
         }
         // Here the request departs from the stored path.
         let inside = found.iter().find(|found| found.place.heads.is_empty());
         let left = inside.or(found.first());
-        Ok(left.map_or(nothing, |found| {
-            self.match_target(found, None, MatchKind::Explicit)
-        }))
+        Ok(left.map_or_else(
+            || named.new_target(),
+            |found| self.match_target(found, None, MatchKind::Explicit),
+        ))
     }
 
     /// Of the places that match the full history, keeps only the shallowest in each conversation: the deeper ones come

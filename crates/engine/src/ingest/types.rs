@@ -1,8 +1,11 @@
 //! The request to ingest, and its result.
 
+use std::time::Duration;
+
 use contexture_ir::{BranchName, ConversationId, HistoryHasher, NodeId, PathHash, Raw, Transcript};
 
 use super::keys::PathKeys;
+use crate::exchange::{Exchange, ExchangeHandle};
 use crate::handle::Conversation;
 
 /// A request of a client that keeps no state, or little.
@@ -22,6 +25,9 @@ pub struct IngestRequest<'a> {
     pub partition: Option<&'a str>,
     /// What a conversation is about that is made for it: the end user, say. One that is there keeps its own.
     pub resource: Option<&'a str>,
+    /// The exchange that it belongs to: it is matched once the answers are recorded that its client holds. Without one
+    /// nothing is waited for.
+    pub exchange: Option<&'a Exchange>,
 }
 
 impl<'a> IngestRequest<'a> {
@@ -35,6 +41,7 @@ impl<'a> IngestRequest<'a> {
             previous_response: None,
             partition: None,
             resource: None,
+            exchange: None,
         }
     }
 }
@@ -79,6 +86,10 @@ pub struct Ingested {
     pub head: Option<NodeId>,
     /// The branch that was opened for it, because the client left the others.
     pub opened_branch: Option<BranchName>,
+    /// Time that it waited for earlier answers to be recorded.
+    pub waited: Duration,
+    /// Whether it went on before an answer was recorded that it may hold: it may be stored in the wrong place.
+    pub raced: bool,
     pub(super) trail: AnswerContext,
 }
 
@@ -94,4 +105,10 @@ pub(super) struct AnswerContext {
     pub(super) has_answer: bool,
     /// Model, tools and options of the request, as a document of our own items.
     pub(super) request: Option<Raw>,
+    /// Where its branch ended before it.
+    pub(super) base: Option<NodeId>,
+    /// The branch that was active before it, where it opened one.
+    pub(super) active: BranchName,
+    /// The exchange that it belongs to.
+    pub(super) exchange: Option<ExchangeHandle>,
 }

@@ -1,5 +1,9 @@
 //! Failures beside a request, which the client's answer does not show: logged, counted, and recorded in the outcome.
 
+use std::time::Duration;
+
+use contexture::engine::Ingested;
+
 use crate::http::panics::PANIC_DETAIL;
 use crate::problem::error_chain;
 use crate::state::request_outcomes::OutcomeRecorder;
@@ -51,6 +55,28 @@ pub(crate) fn count_not_booked(outcome: &OutcomeRecorder, failure: &ProxyFailure
     );
     metrics::counter!("contexture_proxy_unbooked_total").increment(1);
     outcome.update_outcome(|document| document.set_failure(failure.what, &failure.why));
+}
+
+/// Records how long a request waited for earlier answers, and whether it went on without one.
+pub(crate) fn count_wait(outcome: &OutcomeRecorder, ingested: &Ingested) {
+    metrics::histogram!("contexture_proxy_wait_seconds").record(ingested.waited.as_secs_f64());
+    if ingested.raced {
+        tracing::warn!(
+            waited = ?ingested.waited,
+            "a request was matched before the answer that it may hold was recorded"
+        );
+        metrics::counter!("contexture_proxy_raced_total").increment(1);
+    }
+    outcome.update_outcome(|document| document.set_wait(ingested));
+}
+
+/// Records that a client got a provider's error before its request was taken back.
+pub(crate) fn count_released_early(delay: Duration) {
+    tracing::warn!(
+        ?delay,
+        "an error was passed on before its request was taken back"
+    );
+    metrics::counter!("contexture_proxy_released_early_total").increment(1);
 }
 
 /// Records that a request, or its answer, is not stored.

@@ -3,13 +3,13 @@
 //! Tools and secrets that the policy of a request forbids are removed before it is sent. A rewritten request to send in
 //! its place comes from the capture task, within a timeout; if none comes, the request is sent as it came.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use contexture::engine::Secrets;
@@ -20,24 +20,24 @@ use crate::http::panics::catch_panic;
 use crate::problem::{Code, Problem};
 use crate::proxy::auth::{OutgoingHead, authorize_request};
 use crate::proxy::capture::ingest::CaptureRequest;
-use crate::proxy::capture::task::{AnswerSender, AnswerStart, RewriteReceiver, capture};
+use crate::proxy::capture::task::capture;
 use crate::proxy::capture::tee::Tee;
 use crate::proxy::control_headers::ControlHeaders;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::count_failed_open;
-use crate::proxy::headers::{self, forwarded_response_headers};
+use crate::proxy::headers;
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::request_body::RequestBody;
+use crate::proxy::respond::{CaptureHandle, build_response};
 use crate::proxy::rewrite::injected_layers::has_user_memory;
 use crate::proxy::rewrite::redact::{redact_request, with_added_secrets};
 use crate::proxy::rewrite::{RewrittenRequest, rewrite_timeout};
 use crate::proxy::route::model_call::ModelEndpoint;
 use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
-use crate::proxy::server_tools::{ClientReply, ToolLoopStart, client_channel};
 use crate::proxy::signature::RequestSignature;
 use crate::state::App;
-use crate::state::request_outcomes::{OutcomeRecorder, RequestId};
+use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
 
 /// Statuses with which a provider rejects a request that it cannot read or that is too long. If it was a rewritten
@@ -231,6 +231,9 @@ impl CaptureContext<'_> {
             secrets,
             ..
         } = body;
+        // Before anything is awaited: requests are in order by their arrival.
+        let exchange = Arc::new(app.engine().begin_exchange(&principal.owner));
+        let delivery = exchange.delivery();
         // Awaited before the request is forwarded: a full queue slows clients down instead of growing without bound.
         let queue_permit = app.store_queue().acquire_permit(body.known_length()).await;
         let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
@@ -263,6 +266,7 @@ impl CaptureContext<'_> {
             by_user: policy.as_ref().is_some_and(has_user_memory),
             skills,
             queue_permit,
+            exchange,
         };
         // Taken before `capture` consumes the policy. Without a policy nothing is waited for.
         let timeout = policy.as_ref().map(rewrite_timeout);
@@ -271,6 +275,7 @@ impl CaptureContext<'_> {
             id,
             outcome,
             answer_sender,
+            delivery,
             rewriting: timeout.map(|timeout| (rewrite, timeout)),
             should_wait_for_store,
         }
@@ -289,9 +294,19 @@ async fn send_and_respond(
         return Ok(build_response(answer.status, &answer.headers, tee));
     };
     let rewritten = capture.wait_for_rewrite().await;
-    match send_with_fallback(host, &request, rewritten, &capture.outcome).await? {
+    let sent = send_with_fallback(host, &request, rewritten, &capture.outcome).await;
+    let sent = match sent {
+        Ok(sent) => sent,
+        Err(refusal) => {
+            capture.end_without_answer().await;
+            return Err(refusal);
+        }
+    };
+    match sent {
         // The request offers server tools, whose calls the client must not see: the capture task answers the client.
         (answer, Some(sent)) if sent.plan.is_some() && answer.status.is_success() => {
+            // Each round of the loop sets a body of its own, so the client's need not stay in memory until it ends.
+            let request = replace_body(&request, Bytes::new());
             let host = host.clone();
             capture
                 .respond_with_tool_loop(answer, sent, host, request)
@@ -361,135 +376,4 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, ProxyRefusal> 
                 ),
             }
         })
-}
-
-/// What the request handler holds of the capture task.
-struct CaptureHandle {
-    id: RequestId,
-    outcome: OutcomeRecorder,
-    answer_sender: AnswerSender,
-    /// Where the rewritten request comes from, and how long to wait for it; `None` without a policy.
-    rewriting: Option<(RewriteReceiver, Duration)>,
-    /// Whether the answer's head waits until the request is stored.
-    should_wait_for_store: bool,
-}
-
-impl CaptureHandle {
-    /// Waits for the rewritten request; `None`: the request is sent as it came.
-    async fn wait_for_rewrite(&mut self) -> Option<Box<RewrittenRequest>> {
-        let (rewrite, timeout) = self.rewriting.take()?;
-        match tokio::time::timeout(timeout, rewrite).await {
-            // A dropped sender means that the task failed; it has recorded why.
-            Ok(rewritten) => rewritten.ok().flatten(),
-            Err(_) => {
-                let why = format!("it took longer than {} ms", timeout.as_millis());
-                count_failed_open(&self.outcome, &ProxyFailure::new("timeout", why));
-                None
-            }
-        }
-    }
-
-    /// Passes the answer on as it comes, with a copy of its bytes for the capture task.
-    async fn respond_with_capture(
-        self,
-        answer: PassthroughResponse,
-        sent: Option<Box<RewrittenRequest>>,
-    ) -> Response {
-        let length = headers::content_length(&answer.headers);
-        let (tee, captured) = Tee::body_with_capture(answer.body, length);
-        let start = AnswerStart::Passthrough {
-            status: answer.status,
-            headers: answer.headers.clone(),
-            captured,
-            sent,
-        };
-        // If the capture task has failed, it has recorded why; the client gets its answer all the same.
-        let _ = self.answer_sender.send(start);
-        // The body is not read here: the client's reading drives the provider's stream.
-        let mut response = build_response(answer.status, &answer.headers, tee);
-        let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
-        add_response_headers(response.headers_mut(), self.id, &known);
-        response
-    }
-
-    /// Lets the capture task answer the client, because calls of server tools must be kept from the client.
-    async fn respond_with_tool_loop(
-        self,
-        answer: PassthroughResponse,
-        sent: Box<RewrittenRequest>,
-        host: Upstream,
-        request: PassthroughRequest,
-    ) -> Result<Response, ProxyRefusal> {
-        let (client, reply) = client_channel();
-        let exchange = ToolLoopStart {
-            response: answer,
-            upstream: host,
-            // Each round of the loop sets a body of its own, so the client's need not stay in memory
-            // until it ends.
-            request: replace_body(&request, Bytes::new()),
-            client,
-        };
-        let start = AnswerStart::ToolLoop {
-            exchange: Box::new(exchange),
-            sent,
-        };
-        // If the task is gone, the reply's sender is dropped with it, and the wait below ends.
-        let _ = self.answer_sender.send(start);
-        let ClientReply {
-            status,
-            headers,
-            body,
-        } = reply.await.map_err(|_| lost_answer())??;
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
-        add_response_headers(response.headers_mut(), self.id, &known);
-        Ok(response)
-    }
-}
-
-/// Returns what is known of a request when its response headers are sent. Waits until it is stored if the client asked
-/// for that.
-async fn outcome_for_headers(outcome: &OutcomeRecorder, wait: bool) -> RequestDocument {
-    match wait {
-        true => outcome.wait_until_stored().await,
-        false => outcome.current_outcome(),
-    }
-}
-
-fn lost_answer() -> ProxyRefusal {
-    let message = "the answer was lost on its way: what the server's log says of it is why";
-    ProxyRefusal::new(StatusCode::BAD_GATEWAY, "fault", message)
-}
-
-fn build_response(status: StatusCode, headers: &HeaderMap, body: Tee) -> Response {
-    let mut response = Response::new(Body::from_stream(body));
-    *response.status_mut() = status;
-    *response.headers_mut() = forwarded_response_headers(headers);
-    response
-}
-
-/// Adds the `x-contexture-` headers of what is known by now.
-fn add_response_headers(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
-    let members = [
-        ("x-contexture-request", Some(id.to_string())),
-        ("x-contexture-conversation", known.conversation.clone()),
-        ("x-contexture-node", known.node.clone()),
-        ("x-contexture-match", known.matched.clone()),
-        ("x-contexture-policy", known.policy.clone()),
-        (
-            "x-contexture-tokens-saved",
-            known.tokens_saved.map(|saved| saved.to_string()),
-        ),
-        ("x-contexture-cache", known.cache_prediction()),
-        ("x-contexture-failed", known.failed.clone()),
-    ];
-    for (name, value) in members {
-        // A value that is not a legal header value is left out; the answer does not fail because of it.
-        let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
-        if let Some(value) = value {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
 }

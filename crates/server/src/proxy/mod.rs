@@ -1,7 +1,7 @@
 //! The proxy: requests of providers' own clients, forwarded to the provider and captured into conversations.
 //!
 //! A request finds its upstream by its path (`route`), its caller by the keys (`auth`), and goes out as it came (`forward`,
-//! `headers`): the same bytes, and the answer's bytes back, as they come. A call of a model is captured beside that
+//! `headers`): the same bytes, and the answer's bytes back (`respond`), as they come. A call of a model is captured beside that
 //! (`capture`): the request is stored in its conversation, the answer behind it with its entry in the `ledger`, and the
 //! outcome of both is known by the request's id (`state::request_outcomes`). Whatever fails there fails beside the request,
 //! never in it.
@@ -22,6 +22,7 @@ mod headers;
 pub(crate) mod ledger;
 mod refusal;
 mod request_body;
+mod respond;
 mod rewrite;
 mod route;
 mod server_tools;

@@ -101,6 +101,13 @@ impl OutcomeRecorder {
         self.0.borrow().clone()
     }
 
+    /// Waits until the outcome is final.
+    pub(crate) async fn wait_until_done(&self) {
+        let mut receiver = self.0.subscribe();
+        // This handle is a sender, so the channel stays open.
+        let _ = receiver.wait_for(|document| document.done).await;
+    }
+
     /// Waits until the request is stored, or will not be.
     pub(crate) async fn wait_until_stored(&self) -> RequestDocument {
         let mut receiver = self.0.subscribe();

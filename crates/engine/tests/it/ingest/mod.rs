@@ -2,7 +2,9 @@
 
 mod client;
 mod conversations;
+mod exchanges;
 mod formats;
 mod kept;
 mod own;
 mod sessions;
+mod withdrawals;

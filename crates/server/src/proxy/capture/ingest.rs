@@ -1,9 +1,10 @@
 //! Ingest: a request to a model, matched to its conversation and stored there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use contexture::engine::{IngestRequest, Ingested};
+use contexture::engine::{Exchange, IngestRequest, Ingested};
 use contexture::ir::{ConversationId, Transcript};
 use contexture::layers::builtin::Skills;
 use contexture::wire::DocumentKind;
@@ -40,6 +41,8 @@ pub(crate) struct CaptureRequest {
     pub(crate) skills: Option<Skills>,
     /// Its room in the store queue; without room it is not stored.
     pub(crate) queue_permit: Option<QueuePermit>,
+    /// Over when the answer is stored, or will not be.
+    pub(crate) exchange: Arc<Exchange>,
 }
 
 /// A request that is stored.
@@ -94,6 +97,7 @@ impl CaptureRequest {
             previous_response: previous.as_deref(),
             partition: partition.as_deref(),
             resource,
+            exchange: Some(&self.exchange),
             ..IngestRequest::new(&parsed.transcript)
         };
         let ingested = self.engine.ingest(&self.owner, incoming).await;

@@ -2,10 +2,8 @@
 //!
 //! There is one task per request. The server waits for all of them when it shuts down.
 
-use std::time::Duration;
-
 use axum::http::{HeaderMap, StatusCode};
-use contexture::engine::{Ingested, MatchKind};
+use contexture::engine::Ingested;
 use contexture::ir::Transcript;
 use contexture::{Format, Owner};
 use tokio::sync::oneshot;
@@ -16,7 +14,7 @@ use crate::proxy::capture::parse_answer;
 use crate::proxy::capture::store_answer::{PendingAnswer, store_answer};
 use crate::proxy::capture::tee::CapturedBody;
 use crate::proxy::failure::ProxyFailure;
-use crate::proxy::failure::{count_failed_open, count_not_stored};
+use crate::proxy::failure::{count_failed_open, count_not_stored, count_wait};
 use crate::proxy::rewrite::{self, PricedRequest, RewrittenRequest, ToolRound};
 use crate::proxy::server_tools::{ToolLoop, ToolLoopStart};
 use crate::state::App;
@@ -100,6 +98,8 @@ impl CaptureTask {
     ) {
         let Self { app, outcome } = &self;
         let (format, owner) = (request.endpoint.format, request.owner.clone());
+        // Kept until everything is stored: requests that hold the answer wait for that.
+        let _exchange = request.exchange.clone();
         // Boxed: what is done, or never begins, takes no memory while the answer comes.
         let stored = Box::pin(ingest_request(
             app,
@@ -182,9 +182,6 @@ struct CapturedRequest {
     priced: Option<PricedRequest>,
 }
 
-/// Time before a forwarded request is parsed, so that sending it has the CPU for itself: the client waits for that only.
-const HEAD_START: Duration = Duration::from_millis(3);
-
 /// Stores a request, and sends back what to use in its place. Its body and its room in the queue are released at the end.
 async fn ingest_request(
     app: &App,
@@ -193,10 +190,6 @@ async fn ingest_request(
     outcome: &OutcomeRecorder,
     rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
 ) -> Option<Box<CapturedRequest>> {
-    // Under a policy the request waits for the rewrite, so any delay here would be added to its latency.
-    if policy.is_none() {
-        tokio::time::sleep(HEAD_START).await;
-    }
     let (mut stored, parsed) = match ingest::store_request(&mut request).await {
         Ok(stored) => stored,
         Err(failure) => {
@@ -204,6 +197,7 @@ async fn ingest_request(
             return None;
         }
     };
+    count_wait(outcome, &stored.ingested);
     let mut priced = None;
     if let Some(policy) = policy {
         let format = request.endpoint.format;
@@ -280,21 +274,13 @@ async fn run_tool_loop(
     }
 }
 
-/// Deletes a conversation that began with this request, unless the client named it: the client retries, and each try would
-/// leave one behind. A request in a conversation that existed before stays.
+/// Takes back a request that no model answered. Otherwise the client's retries would each leave something behind.
 async fn withdraw_unanswered(outcome: &OutcomeRecorder, unanswered: &Ingested) {
-    let chat = &unanswered.chat;
-    if unanswered.matched == MatchKind::New {
-        match chat
-            .engine()
-            .delete_conversation(chat.owner(), chat.id())
-            .await
-        {
-            Ok(()) => outcome.update_outcome(RequestDocument::clear_conversation),
-            Err(error) => {
-                return count_not_stored(outcome, &ProxyFailure::from_error("store", &error));
-            }
-        }
+    match unanswered.withdraw().await {
+        Ok(withdrawal) => outcome.update_outcome(|document| {
+            document.set_withdrawal(withdrawal);
+            document.done = true;
+        }),
+        Err(error) => count_not_stored(outcome, &ProxyFailure::from_error("store", &error)),
     }
-    outcome.update_outcome(|document| document.done = true);
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use contexture::engine::AnswerDelivery;
 use contexture::models_http::{BodyStream, PassthroughBody, UpstreamError};
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
@@ -37,6 +38,8 @@ struct BodyCapture {
     pieces: mpsc::UnboundedSender<Bytes>,
     pending_bytes: Arc<AtomicUsize>,
     ended: Arc<OnceLock<BodyEnd>>,
+    /// Dropped with the capture, before the client gets the last piece.
+    _delivery: AnswerDelivery,
     /// Bytes still to come, where the head has the length: the client stops reading there, and no end is ever polled.
     remaining_bytes: Option<u64>,
 }
@@ -57,10 +60,11 @@ impl Tee {
         }
     }
 
-    /// Wraps a body of this length, if that is known, and returns its copy.
+    /// Wraps a body of this length, if that is known, and returns its copy. Its delivery ends with it.
     pub(crate) fn body_with_capture(
         body: PassthroughBody,
         length: Option<u64>,
+        delivery: AnswerDelivery,
     ) -> (Self, CapturedBody) {
         let (sender, pieces) = mpsc::unbounded_channel();
         let captured = CapturedBody {
@@ -72,6 +76,7 @@ impl Tee {
             pieces: sender,
             pending_bytes: captured.pending_bytes.clone(),
             ended: captured.ended.clone(),
+            _delivery: delivery,
             remaining_bytes: length,
         };
         let tee = Self {

@@ -9,6 +9,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use axum::http::{HeaderMap, StatusCode};
 use bytes::{Bytes, BytesMut};
 use contexture::Format;
+use contexture::engine::AnswerDelivery;
 use contexture::models_http::{
     PassthroughBody, PassthroughResponse, decompress_stream, decompress_to_end,
 };
@@ -37,15 +38,25 @@ pub(crate) struct ClientReply {
 
 /// Sends the client its answer.
 #[derive(Debug)]
-pub(crate) struct ClientChannel(oneshot::Sender<Result<ClientReply, ProxyRefusal>>);
+pub(crate) struct ClientChannel {
+    reply: oneshot::Sender<Result<ClientReply, ProxyRefusal>>,
+    /// Dropped before the client gets the last of the answer.
+    delivery: AnswerDelivery,
+}
 
 /// Creates the channel on which the client waits. If the sender is dropped, there is no answer.
-pub(crate) fn client_channel() -> (
+pub(crate) fn client_channel(
+    delivery: AnswerDelivery,
+) -> (
     ClientChannel,
     oneshot::Receiver<Result<ClientReply, ProxyRefusal>>,
 ) {
     let (sender, reply) = oneshot::channel();
-    (ClientChannel(sender), reply)
+    let channel = ClientChannel {
+        reply: sender,
+        delivery,
+    };
+    (channel, reply)
 }
 
 /// A round as it was captured.
@@ -97,10 +108,12 @@ impl ClientResponse {
                 last: None,
             };
         };
+        let ClientChannel { reply, delivery } = back;
         let (out, pieces) = mpsc::channel(CHANNEL_CAPACITY);
-        let pieces = stream::unfold(pieces, |mut pieces| async move {
+        // The delivery is part of the stream's state, so it is over before the client sees the stream's end.
+        let pieces = stream::unfold((pieces, delivery), |(mut pieces, delivery)| async move {
             let piece: io::Result<Bytes> = pieces.recv().await?;
-            Some((piece, pieces))
+            Some((piece, (pieces, delivery)))
         });
         let shown = ClientReply {
             status: first.status,
@@ -108,7 +121,7 @@ impl ClientResponse {
             body: Body::from_stream(pieces),
         };
         // A client that has gone is noticed by its stream, which is read next.
-        let _ = back.0.send(Ok(shown));
+        let _ = reply.send(Ok(shown));
         Self::Stream {
             out: Some(out),
             editor: Box::new(editor),
@@ -118,7 +131,7 @@ impl ClientResponse {
     /// Whether the client has disconnected.
     pub(crate) fn is_client_gone(&self) -> bool {
         match self {
-            Self::Whole { back, .. } => back.as_ref().is_none_or(|back| back.0.is_closed()),
+            Self::Whole { back, .. } => back.as_ref().is_none_or(|back| back.reply.is_closed()),
             Self::Stream { out, .. } => out.as_ref().is_none_or(mpsc::Sender::is_closed),
         }
     }
@@ -128,7 +141,7 @@ impl ClientResponse {
         match self {
             Self::Whole {
                 back: Some(back), ..
-            } => back.0.closed().await,
+            } => back.reply.closed().await,
             Self::Stream { out: Some(out), .. } => out.closed().await,
             _ => {}
         }
@@ -163,7 +176,7 @@ impl ClientResponse {
                 };
                 let (bytes, ended) = tokio::select! {
                     collected = collect_body(body) => collected,
-                    () = back.0.closed() => return Ok(RoundResponse::empty()),
+                    () = back.reply.closed() => return Ok(RoundResponse::empty()),
                 };
                 // Kept as it came, still compressed: an answer that needs no merging goes out byte
                 // for byte.
@@ -272,8 +285,9 @@ impl ClientResponse {
         if let Self::Whole { back, .. } = self
             && let Some(back) = back.take()
         {
+            drop(back.delivery);
             // A client that has gone needs no answer.
-            let _ = back.0.send(reply);
+            let _ = back.reply.send(reply);
         }
     }
 

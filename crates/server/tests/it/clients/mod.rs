@@ -10,6 +10,7 @@ mod pages;
 mod reading;
 mod script;
 mod sent;
+mod tool_loop;
 
 use contexture_upstream_testkit::{ScriptedProvider, Tap, Upstream};
 

@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Proxied, chat, configuration, said, says};
-use crate::test_support::Stand;
+use crate::test_support::{Answer, Stand};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -237,4 +237,107 @@ async fn limits_are_told_in_the_providers_shape() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}");
         assert!(answer.text.contains(name), "{}", answer.text);
     }
+}
+
+/// A history as it is sent, and nothing is waited for but the answer.
+async fn ask_at_once(proxied: &Proxied, history: &[Value], name: Option<&str>) -> Answer {
+    let mut request = proxied.stand.request(Method::POST, CHAT);
+    if let Some(name) = name {
+        request = request.header("x-contexture-conversation", name);
+    }
+    let request = request.header("content-type", "application/json");
+    proxied
+        .stand
+        .send(request.body(chat(history).to_string()))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_request_moves_no_branch() {
+    let refuse = "upstream: status 404";
+    let once = "upstream: status 429 once";
+    for name in [None, Some("fail")] {
+        let proxied = Proxied::new().await;
+        let mut history = vec![says("one")];
+        let answer = ask_at_once(&proxied, &history, name).await;
+        let id = proxied.outcome(&answer).await["conversation"].clone();
+        let path = format!("/api/v1/conversations/{}", id.as_str().unwrap());
+        history.push(said(&answer));
+        let before = proxied.stand.get(&path).await.ok();
+        let is_as_before = async || {
+            let now = proxied.stand.get(&path).await.ok();
+            for member in ["active", "branches", "messages"] {
+                assert_eq!(now[member], before[member], "{now}");
+            }
+            let log = proxied.stand.get(&format!("{path}/log")).await.ok();
+            assert!(!log.to_string().contains("upstream: status"), "{log}");
+        };
+        // Behind the branch, twice; beside it; with the words of before edited.
+        let behind = [&history[..], &[says(refuse)]].concat();
+        let beside = vec![says(refuse)];
+        let edited = vec![says("zero"), history[1].clone(), says(refuse)];
+        for refused in [&behind, &behind, &beside, &beside, &edited] {
+            let answer = ask_at_once(&proxied, refused, name).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND);
+            // At once: what the client sends next must find it so.
+            is_as_before().await;
+        }
+        // Sent again it is answered, and is on the branch that it would have been on.
+        history.push(says(once));
+        let refused = ask_at_once(&proxied, &history, name).await;
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        is_as_before().await;
+        for turn in 0..3 {
+            let answer = ask_at_once(&proxied, &history, name).await;
+            let outcome = proxied.outcome(&answer).await;
+            assert_eq!(outcome["conversation"], id, "{outcome}");
+            assert_eq!(outcome["branch"], "main", "{outcome}");
+            history.extend([said(&answer), says(&format!("turn {turn}"))]);
+        }
+        let now = proxied.stand.get(&path).await.ok();
+        assert_eq!(
+            (&now["active"], &now["branches"]),
+            (&before["active"], &before["branches"])
+        );
+        assert_eq!(now["messages"], history.len() - 1, "{now}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeated_request_is_active_where_it_would_have_been() {
+    let name = Some("fail");
+    let proxied = Proxied::new().await;
+    let answer = ask_at_once(&proxied, &[says("one")], name).await;
+    proxied.outcome(&answer).await;
+    let beside = [says("another\nupstream: status 429 once")];
+    let refused = ask_at_once(&proxied, &beside, name).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    let answer = ask_at_once(&proxied, &beside, name).await;
+    let outcome = proxied.outcome(&answer).await;
+    assert_eq!(outcome["branch"], "main-v2", "{outcome}");
+    let conversation = proxied.stand.get("/api/v1/conversations/fail").await.ok();
+    assert_eq!(conversation["active"], "main-v2", "{conversation}");
+    assert_eq!(conversation["branches"], 2, "{conversation}");
+    assert_eq!(conversation["messages"], 2, "{conversation}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_request_of_a_name_may_be_refused() {
+    let proxied = Proxied::new().await;
+    let history = [says("hello\nupstream: status 429 once")];
+    let refused = ask_at_once(&proxied, &history, Some("fail")).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    let conversation = proxied.stand.get("/api/v1/conversations/fail").await.ok();
+    assert_eq!(
+        (&conversation["branches"], &conversation["messages"]),
+        (&json!(1), &json!(0))
+    );
+    let answer = ask_at_once(&proxied, &history, Some("fail")).await;
+    proxied.outcome(&answer).await;
+    let conversation = proxied.stand.get("/api/v1/conversations/fail").await.ok();
+    assert_eq!(
+        (&conversation["branches"], &conversation["messages"]),
+        (&json!(1), &json!(2))
+    );
+    assert_eq!(conversation["items"], 2, "{conversation}");
 }

@@ -7,6 +7,7 @@ mod compacting;
 mod credentials;
 mod denying;
 mod failing;
+mod full_speed;
 mod injecting;
 mod keeping;
 mod never_worse;

@@ -93,7 +93,7 @@ pub(crate) fn output(id: &str, text: &str) -> Item {
     item(&json!({"type": "function_call_output", "call_id": id, "output": text}))
 }
 
-fn tool(name: &str) -> ToolDefinition {
+pub(crate) fn tool(name: &str) -> ToolDefinition {
     let function = json!({"name": name, "parameters": {"type": "object", "properties": {}}});
     let tool = json!({"type": "function", "function": function});
     let request = json!({"messages": [], "tools": [tool]}).to_string();
@@ -102,7 +102,7 @@ fn tool(name: &str) -> ToolDefinition {
 }
 
 /// An output of which a preview shows neither needle nor the lines around it.
-fn long() -> String {
+pub(crate) fn long() -> String {
     let line = |number: usize| match number {
         60 => "line 60 has the needle-7431 in it\n".to_owned(),
         number => format!("line {number} of a listing that nobody reads to its end\n"),
@@ -116,6 +116,37 @@ fn model(format: Format) -> &'static str {
         Format::Gemini => "gemini-2.5-flash",
         _ => "gpt-4.1",
     }
+}
+
+/// Where a format's clients ask.
+pub(crate) fn path_of(format: Format, mode: Mode) -> String {
+    match (format, mode) {
+        (Format::OpenAiChat, _) => "/v1/chat/completions".to_owned(),
+        (Format::OpenAiResponses, _) => "/v1/responses".to_owned(),
+        (Format::Anthropic, _) => "/v1/messages".to_owned(),
+        (_, Mode::Whole) => format!("/v1beta/models/{}:generateContent", model(format)),
+        (_, Mode::Streamed) => format!(
+            "/v1beta/models/{}:streamGenerateContent?alt=sse",
+            model(format)
+        ),
+    }
+}
+
+/// A request as a format's client writes it.
+pub(crate) fn body_of(format: Format, mode: Mode, request: Transcript) -> Value {
+    let request = Transcript {
+        model: (format != Format::Gemini).then(|| model(format).to_owned()),
+        ..request
+    };
+    let body = lower(&Dialect::of(format), DocumentKind::Request, &request).json;
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    if mode == Mode::Streamed && format != Format::Gemini {
+        body["stream"] = true.into();
+        if format == Format::OpenAiChat {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+    }
+    body
 }
 
 impl Talk {
@@ -168,35 +199,14 @@ impl Talk {
         self.tools.push(tool(name));
     }
 
-    fn path(&self) -> String {
-        match (self.format, self.mode) {
-            (Format::OpenAiChat, _) => "/v1/chat/completions".to_owned(),
-            (Format::OpenAiResponses, _) => "/v1/responses".to_owned(),
-            (Format::Anthropic, _) => "/v1/messages".to_owned(),
-            (_, Mode::Whole) => format!("/v1beta/models/{}:generateContent", model(self.format)),
-            (_, Mode::Streamed) => format!(
-                "/v1beta/models/{}:streamGenerateContent?alt=sse",
-                model(self.format)
-            ),
-        }
-    }
-
     fn body(&self) -> Value {
         let request = Transcript {
-            model: (self.format != Format::Gemini).then(|| model(self.format).to_owned()),
             items: self.items.clone(),
             tools: self.tools.clone(),
             options: self.options.clone(),
             ..Transcript::default()
         };
-        let body = lower(&Dialect::of(self.format), DocumentKind::Request, &request).json;
-        let mut body: Value = serde_json::from_str(&body).unwrap();
-        if self.mode == Mode::Streamed && self.format != Format::Gemini {
-            body["stream"] = true.into();
-            if self.format == Format::OpenAiChat {
-                body["stream_options"] = json!({"include_usage": true});
-            }
-        }
+        let mut body = body_of(self.format, self.mode, request);
         for (name, value) in self.more.as_object().unwrap() {
             body[name] = value.clone();
         }
@@ -204,7 +214,8 @@ impl Talk {
     }
 
     pub(crate) fn request(&self) -> reqwest::RequestBuilder {
-        let request = self.proxied.stand.request(Method::POST, &self.path());
+        let path = path_of(self.format, self.mode);
+        let request = self.proxied.stand.request(Method::POST, &path);
         request
             .header("content-type", "application/json")
             .header("x-contexture-wait", "ingest")
@@ -303,7 +314,8 @@ fn data(text: &str) -> Vec<&str> {
         .collect()
 }
 
-fn accumulated(format: Format, text: &str) -> String {
+/// The document that a stream comes to.
+pub(crate) fn accumulated(format: Format, text: &str) -> String {
     let mut accumulator = Accumulator::new(format).unwrap();
     for data in data(text) {
         accumulator.push(data).unwrap();

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use contexture::Engine;
 use contexture::store_sqlite::SqliteStore;
@@ -12,7 +13,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::policies::{all, sent};
-use super::{Proxied, chat, says};
+use super::{Proxied, chat, said, says};
+use crate::test_support::Answer;
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -145,4 +147,73 @@ async fn a_packed_request_takes_the_room_of_what_is_in_it() {
     let third = ask("three of").await;
     let outcome = proxied.outcome(&third).await;
     assert_eq!(outcome["failed"], serde_json::Value::Null, "{outcome}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn next_request_waits_until_the_answer_before_it_is_stored() {
+    let named = [("x-contexture-conversation", "mine")];
+    for headers in [&[][..], &named] {
+        let (proxied, slow) = behind("").await;
+        let mut history = Vec::new();
+        let mut answers = Vec::new();
+        // Nothing can be stored, and the client goes on.
+        for turn in 0..3 {
+            history.push(says(&format!("question {turn}")));
+            let answer = ask_at_once(&proxied, &history, headers).await;
+            history.push(said(&answer));
+            answers.push(answer);
+        }
+        slow.end();
+        for answer in &answers {
+            let outcome = proxied.outcome(answer).await;
+            assert_eq!(outcome["raced"], false, "{outcome}");
+            assert_eq!(outcome["appended"], 1, "{outcome}");
+        }
+        let conversations = proxied.conversations().await;
+        assert_eq!(conversations.len(), 1, "{conversations:?}");
+        assert_eq!(conversations[0]["items"], 6, "{conversations:?}");
+        assert_eq!(conversations[0]["branches"], 1, "{conversations:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wait_for_an_answer_is_bounded_and_counted() {
+    let (proxied, slow) = behind("").await;
+    let mut history = vec![says("question")];
+    let first = ask_at_once(&proxied, &history, &[]).await;
+    history.extend([said(&first), says("and?")]);
+    let second = ask_at_once(&proxied, &history, &[]).await;
+    let outcome = async |answer| {
+        let outcome = proxied.outcome(answer).await;
+        (outcome["raced"].clone(), outcome["waited_ms"].as_u64())
+    };
+    // Longer than anybody waits.
+    tokio::time::sleep(Duration::from_millis(2_200)).await;
+    slow.end();
+    assert_eq!(outcome(&first).await, (false.into(), Some(0)));
+    let (raced, waited) = outcome(&second).await;
+    assert_eq!(raced, true);
+    assert!(waited >= Some(2_000), "{waited:?}");
+    let figures = proxied.stand.get("/metrics").await.text;
+    for name in [
+        "contexture_proxy_raced_total 1",
+        "contexture_proxy_wait_seconds",
+    ] {
+        assert!(figures.contains(name), "{figures}");
+    }
+}
+
+/// Asks, and waits for the answer only.
+async fn ask_at_once(
+    proxied: &Proxied,
+    history: &[serde_json::Value],
+    headers: &[(&str, &str)],
+) -> Answer {
+    let mut request = proxied.stand.request(reqwest::Method::POST, CHAT);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.header("content-type", "application/json");
+    let body = chat(history).to_string();
+    proxied.stand.send(request.body(body)).await
 }

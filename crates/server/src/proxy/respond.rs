@@ -1,0 +1,173 @@
+//! Responses: an answer on its way to the client, with a copy for the capture task.
+//!
+//! An answer is passed on as it comes. Only an error waits, until the request that got it is taken back.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use contexture::engine::AnswerDelivery;
+use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
+
+use crate::proxy::capture::task::{AnswerSender, AnswerStart, RewriteReceiver};
+use crate::proxy::capture::tee::Tee;
+use crate::proxy::failure::ProxyFailure;
+use crate::proxy::failure::{count_failed_open, count_released_early};
+use crate::proxy::headers::{self, forwarded_response_headers};
+use crate::proxy::refusal::ProxyRefusal;
+use crate::proxy::rewrite::RewrittenRequest;
+use crate::proxy::server_tools::{ClientReply, ToolLoopStart, client_channel};
+use crate::state::request_outcomes::{OutcomeRecorder, RequestId};
+use contexture_api::RequestDocument;
+
+/// Longest time that an error waits until its request is taken back.
+const MAX_ERROR_DELAY: Duration = Duration::from_secs(2);
+
+/// What the request handler holds of the capture task.
+pub(super) struct CaptureHandle {
+    pub(super) id: RequestId,
+    pub(super) outcome: OutcomeRecorder,
+    pub(super) answer_sender: AnswerSender,
+    /// Of the answer, to be dropped before the client has all of it.
+    pub(super) delivery: AnswerDelivery,
+    /// Where the rewritten request comes from, and how long to wait for it; `None` without a policy.
+    pub(super) rewriting: Option<(RewriteReceiver, Duration)>,
+    /// Whether the answer's head waits until the request is stored.
+    pub(super) should_wait_for_store: bool,
+}
+
+impl CaptureHandle {
+    /// Waits for the rewritten request; `None`: the request is sent as it came.
+    pub(super) async fn wait_for_rewrite(&mut self) -> Option<Box<RewrittenRequest>> {
+        let (rewrite, timeout) = self.rewriting.take()?;
+        match tokio::time::timeout(timeout, rewrite).await {
+            // A dropped sender means that the task failed; it has recorded why.
+            Ok(rewritten) => rewritten.ok().flatten(),
+            Err(_) => {
+                let why = format!("it took longer than {} ms", timeout.as_millis());
+                count_failed_open(&self.outcome, &ProxyFailure::new("timeout", why));
+                None
+            }
+        }
+    }
+
+    /// Passes the answer on as it comes, with a copy of its bytes for the capture task.
+    pub(super) async fn respond_with_capture(
+        self,
+        answer: PassthroughResponse,
+        sent: Option<Box<RewrittenRequest>>,
+    ) -> Response {
+        let length = headers::content_length(&answer.headers);
+        let (tee, captured) = Tee::body_with_capture(answer.body, length, self.delivery);
+        let start = AnswerStart::Passthrough {
+            status: answer.status,
+            headers: answer.headers.clone(),
+            captured,
+            sent,
+        };
+        // If the capture task has failed, it has recorded why; the client gets its answer all the same.
+        let _ = self.answer_sender.send(start);
+        if !answer.status.is_success() {
+            wait_for_withdrawal(&self.outcome).await;
+        }
+        // The body is not read here: the client's reading drives the provider's stream.
+        let mut response = build_response(answer.status, &answer.headers, tee);
+        let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
+        add_response_headers(response.headers_mut(), self.id, &known);
+        response
+    }
+
+    /// Ends the capture of a request that the provider could not be asked.
+    pub(super) async fn end_without_answer(self) {
+        drop(self.answer_sender);
+        wait_for_withdrawal(&self.outcome).await;
+    }
+
+    /// Lets the capture task answer the client, because calls of server tools must be kept from the client.
+    pub(super) async fn respond_with_tool_loop(
+        self,
+        answer: PassthroughResponse,
+        sent: Box<RewrittenRequest>,
+        host: Upstream,
+        request: PassthroughRequest,
+    ) -> Result<Response, ProxyRefusal> {
+        let (client, reply) = client_channel(self.delivery);
+        let exchange = ToolLoopStart {
+            response: answer,
+            upstream: host,
+            request,
+            client,
+        };
+        let start = AnswerStart::ToolLoop {
+            exchange: Box::new(exchange),
+            sent,
+        };
+        // If the task is gone, the reply's sender is dropped with it, and the wait below ends.
+        let _ = self.answer_sender.send(start);
+        let ClientReply {
+            status,
+            headers,
+            body,
+        } = reply.await.map_err(|_| lost_answer())??;
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
+        add_response_headers(response.headers_mut(), self.id, &known);
+        Ok(response)
+    }
+}
+
+/// Waits until a request without an answer is taken back: the client's next one must find its branch as it was before.
+async fn wait_for_withdrawal(outcome: &OutcomeRecorder) {
+    let withdrawn = tokio::time::timeout(MAX_ERROR_DELAY, outcome.wait_until_done());
+    if withdrawn.await.is_err() {
+        count_released_early(MAX_ERROR_DELAY);
+    }
+}
+
+/// Returns what is known of a request when its response headers are sent. Waits until it is stored if the client asked
+/// for that.
+async fn outcome_for_headers(outcome: &OutcomeRecorder, wait: bool) -> RequestDocument {
+    match wait {
+        true => outcome.wait_until_stored().await,
+        false => outcome.current_outcome(),
+    }
+}
+
+fn lost_answer() -> ProxyRefusal {
+    let message = "the answer was lost on its way: what the server's log says of it is why";
+    ProxyRefusal::new(StatusCode::BAD_GATEWAY, "fault", message)
+}
+
+pub(super) fn build_response(status: StatusCode, headers: &HeaderMap, body: Tee) -> Response {
+    let mut response = Response::new(Body::from_stream(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = forwarded_response_headers(headers);
+    response
+}
+
+/// Adds the `x-contexture-` headers of what is known by now.
+fn add_response_headers(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
+    let members = [
+        ("x-contexture-request", Some(id.to_string())),
+        ("x-contexture-conversation", known.conversation.clone()),
+        ("x-contexture-node", known.node.clone()),
+        ("x-contexture-match", known.matched.clone()),
+        ("x-contexture-policy", known.policy.clone()),
+        (
+            "x-contexture-tokens-saved",
+            known.tokens_saved.map(|saved| saved.to_string()),
+        ),
+        ("x-contexture-cache", known.cache_prediction()),
+        ("x-contexture-failed", known.failed.clone()),
+    ];
+    for (name, value) in members {
+        // A value that is not a legal header value is left out; the answer does not fail because of it.
+        let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
+        if let Some(value) = value {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+}
