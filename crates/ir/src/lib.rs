@@ -17,6 +17,7 @@ mod id;
 mod item;
 mod origin;
 mod raw;
+mod surrogates;
 mod tombstone;
 mod tool;
 mod transcript;
@@ -46,7 +47,8 @@ pub use item::{
     Item, Message, Output, Part, Reasoning, Role, Status, TextPart,
 };
 pub use origin::{Audience, Origin};
-pub use raw::{Extra, Fields, Raw, quote_json};
+pub use raw::{DAMAGED, Extra, Fields, REPEATED, Raw, is_beyond_f64, quote_json};
+pub use surrogates::replace_lone_surrogates;
 pub use tombstone::{REDACTED, tombstone_json};
 pub use tool::{FunctionTool, ProviderTool, ToolChoice, ToolDefinition};
 pub use transcript::{

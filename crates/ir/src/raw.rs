@@ -117,8 +117,25 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 /// An object cut into its members, in order, repeated keys included; the values stay text.
+///
+/// Of a member that is written twice the last one counts, as for most readers of JSON; what was written before stays data
+/// ([`REPEATED`]). One member in two spellings is an error, because readers differ in which of them they know.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a> {
+    members: Vec<Member<'a>>,
+    /// Earlier members of the names that were taken.
+    repeated: Vec<Member<'a>>,
+}
+
+type Member<'a> = (Cow<'a, str>, &'a RawValue);
+
+/// A member that was found by one of its names.
+struct FoundMember<'a> {
+    index: usize,
+    value: &'a RawValue,
+    /// Whether no other member has one of the names.
+    is_only: bool,
+}
 
 impl<'a> Fields<'a> {
     /// Cuts `text`; fails if it is not a JSON object.
@@ -132,53 +149,86 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Removes and returns the first of `names` that is present. A field written twice, or under two
-    /// of the names, is an error: its meaning would depend on the reader. After an error
-    /// no member is removed; the same holds for the other `take_` methods.
+    /// Removes and returns the member that has one of `names`. A member under two of the names is an error: its meaning
+    /// would depend on the reader. After an error no member is removed; the same holds for the other `take_` methods.
     pub fn take_field(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
-        let found = self.find_once(names)?;
-        Ok(found.map(|(index, _)| self.0.remove(index).1))
+        let found = self.find_member(names)?;
+        Ok(found.map(|found| self.remove_member(&found, names)))
     }
 
-    /// Finds the only member with one of the names; returns its index and value.
-    fn find_once(&self, names: &[&str]) -> Result<Option<(usize, &'a RawValue)>, Error> {
+    /// Finds the member with one of the names: the last one of its spelling. `null` in one spelling gives way to a value
+    /// in another.
+    fn find_member(&self, names: &[&str]) -> Result<Option<FoundMember<'a>>, Error> {
         // A scan and not a map. Objects have few members, and order and repetition must be kept.
-        let mut members = self.0.iter().enumerate();
-        // The camelCase and snake_case spellings of one field count as the same field here.
-        let is_named = |(_, (key, _)): &(usize, &(Cow<'a, str>, _))| names.contains(&key.as_ref());
-        let found = members.find(is_named);
-        if let Some((_, (key, _))) = members.find(is_named) {
-            return Err(Error::Duplicate {
-                path: String::new(),
-                field: key.to_string(),
-            });
+        let members = self.members.iter().enumerate();
+        let mut members = members.filter(|(_, (key, _))| names.contains(&key.as_ref()));
+        let Some(mut last) = members.next() else {
+            return Ok(None);
+        };
+        let mut is_only = true;
+        for member in members {
+            is_only = false;
+            let ((_, (before, old)), (_, (key, value))) = (last, member);
+            if before == key || is_null(old) {
+                last = member;
+            } else if !is_null(value) {
+                return Err(Error::Duplicate {
+                    path: String::new(),
+                    field: key.to_string(),
+                });
+            }
         }
-        Ok(found.map(|(index, (_, value))| (index, *value)))
+        let (index, (_, value)) = last;
+        Ok(Some(FoundMember {
+            index,
+            value,
+            is_only,
+        }))
+    }
+
+    /// Removes a member with all others of its names, which are kept apart. A `null` in another spelling says nothing.
+    fn remove_member(&mut self, found: &FoundMember<'a>, names: &[&str]) -> &'a RawValue {
+        let (name, value) = self.members.remove(found.index);
+        if !found.is_only {
+            let others = self
+                .members
+                .extract_if(.., |(key, _)| names.contains(&key.as_ref()));
+            let data = others.filter(|(key, value)| *key == name || !is_null(value));
+            self.repeated.extend(data);
+        }
+        value
     }
 
     /// As [`Fields::take_field`], but `null` counts as absent and stays among the rest, so that it is
     /// written again as it came.
     pub fn take_present(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
         let found = self.find_present(names)?;
-        Ok(found.map(|(index, _)| self.0.remove(index).1))
+        Ok(found.map(|found| self.remove_member(&found, names)))
     }
 
-    /// As [`Fields::find_once`]; `None` for `null`, which stays because a provider that writes `"id": null` must get it
-    /// back.
-    fn find_present(&self, names: &[&str]) -> Result<Option<(usize, &'a RawValue)>, Error> {
-        if self.get(names).is_some_and(|value| value.get() == "null") {
-            return Ok(None);
+    /// As [`Fields::find_member`]; `None` for `null`, which stays because a provider that writes `"id": null` must get it
+    /// back. In another spelling than the first it goes: no provider knows that name.
+    fn find_present(&mut self, names: &[&str]) -> Result<Option<FoundMember<'a>>, Error> {
+        let found = self.find_member(names)?;
+        if !found.as_ref().is_some_and(|found| is_null(found.value)) {
+            return Ok(found);
         }
-        self.find_once(names)
+        if let [_, others @ ..] = names
+            && !others.is_empty()
+        {
+            self.members
+                .retain(|(key, _)| !others.contains(&key.as_ref()));
+        }
+        Ok(None)
     }
 
-    /// The first of `names` that is present, left where it is.
+    /// The first of `names` that is present, left where it is; of a repeated one the last.
     #[must_use]
     pub fn get(&self, names: &[&str]) -> Option<&'a RawValue> {
-        self.0
-            .iter()
-            .find(|(key, _)| names.contains(&key.as_ref()))
-            .map(|(_, value)| *value)
+        let mut members = self.members.iter();
+        let (name, _) = members.find(|(key, _)| names.contains(&key.as_ref()))?;
+        let mut same = self.members.iter().rev();
+        same.find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 
     /// A string field; absent and `null` give `None`.
@@ -200,38 +250,57 @@ impl<'a> Fields<'a> {
         names: &[&'static str],
         expected: &'static str,
     ) -> Result<Option<T>, Error> {
-        let Some((index, value)) = self.find_present(names)? else {
+        let Some(found) = self.find_present(names)? else {
             return Ok(None);
         };
-        let parsed = serde_json::from_str(value.get()).map_err(|_| {
-            Error::unexpected_value(expected, value.get()).at_segment(first_name(names))
-        })?;
-        // Only now: callers that go on without a value they cannot read write the rest as it came.
-        self.0.remove(index);
-        Ok(Some(parsed))
+        let text = found.value.get();
+        match serde_json::from_str(text) {
+            Ok(parsed) => {
+                // Only now: callers that go on without a value they cannot read write the rest as it came.
+                self.remove_member(&found, names);
+                Ok(Some(parsed))
+            }
+            // Legal JSON that no number type holds is data, not a fault.
+            Err(_) if is_beyond_f64(text) => Ok(None),
+            Err(_) => Err(Error::unexpected_value(expected, text).at_segment(first_name(names))),
+        }
     }
 
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
-        self.0.iter().map(|(key, value)| (key.as_ref(), *value))
+        self.members
+            .iter()
+            .map(|(key, value)| (key.as_ref(), *value))
     }
 
     /// Whether no member is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.members.is_empty() && self.repeated.is_empty()
     }
 
-    /// The members that were not taken, kept.
+    /// The members that were not taken, kept; earlier ones of those that were, under [`REPEATED`].
     #[must_use]
     pub fn into_extra(self) -> Extra {
-        Extra(
-            self.0
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect(),
-        )
+        let mut extra = Extra::from_members(self.members);
+        if !self.repeated.is_empty()
+            && let Ok(repeated) = Raw::from_value(&Extra::from_members(self.repeated))
+        {
+            extra.0.push((REPEATED.into(), repeated));
+        }
+        extra
     }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+/// Whether a JSON text is a number that is too large for any number type.
+#[must_use]
+pub fn is_beyond_f64(text: &str) -> bool {
+    text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && serde_json::from_str::<f64>(text).is_err()
 }
 
 fn first_name(names: &[&'static str]) -> &'static str {
@@ -242,7 +311,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+            type Value = Vec<Member<'de>>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -257,7 +326,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 Ok(members)
             }
         }
-        deserializer.deserialize_map(Members).map(Self)
+        let members = deserializer.deserialize_map(Members)?;
+        Ok(Self {
+            members,
+            repeated: Vec::new(),
+        })
     }
 }
 
@@ -291,6 +364,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
 // Named like an extension type, so that it cannot collide with a field of the specification.
 const WIRE: &str = "ctx:wire";
 
+/// The key under which [`Extra`] keeps the earlier values of members that were written twice: the last one counts, and no
+/// provider is sent the others.
+pub const REPEATED: &str = "ctx:repeated";
+
+/// The key under which an item keeps the bytes of an answer that are not UTF-8, as `{"base64": "…"}`: in its texts U+FFFD
+/// stands for them. No provider is sent it.
+pub const DAMAGED: &str = "ctx:damaged";
+
 /// Members that no typed field claimed, verbatim and in order.
 ///
 /// One member is ours: `ctx:wire` holds, by format name, the fields of one wire format that have no
@@ -323,24 +404,25 @@ impl Extra {
         self.iter().filter(|(key, _)| *key != WIRE)
     }
 
-    /// The first member of that name.
+    /// The member of that name; of several the last.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Raw> {
-        self.iter()
-            .find(|(name, _)| *name == key)
+        let mut members = self.0.iter().rev();
+        members
+            .find(|(name, _)| &**name == key)
             .map(|(_, value)| value)
     }
 
     /// Sets a member, replacing one of that name.
     pub fn set(&mut self, key: &str, value: Raw) {
         // Replaced in place: the order of members is what a reader saw, and what hashes of the text depend on.
-        match self.0.iter_mut().find(|(name, _)| &**name == key) {
+        match self.0.iter_mut().rev().find(|(name, _)| &**name == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.into(), value)),
         }
     }
 
-    /// Removes every member of that name and returns the first.
+    /// Removes every member of that name and returns the last.
     pub fn remove(&mut self, key: &str) -> Option<Raw> {
         let found = self.get(key).cloned();
         self.0.retain(|(name, _)| &**name != key);
@@ -399,6 +481,15 @@ impl Extra {
         } else if let Ok(raw) = Raw::from_value(&all) {
             self.set(WIRE, raw);
         }
+    }
+
+    fn from_members(members: Vec<Member<'_>>) -> Self {
+        let members = members.into_iter();
+        Self(
+            members
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        )
     }
 
     pub(crate) fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {

@@ -4,7 +4,7 @@
 //! Not here: cutting bytes into events (a client's work), what each format's events mean
 //! (`<format>/stream.rs`).
 
-use contexture_ir::Fields;
+use contexture_ir::{Fields, replace_lone_surrogates};
 
 use crate::model::format::Format;
 use crate::stream::{ParsedEvent, StreamError, StreamEvent, StreamFailure, StreamParser};
@@ -101,7 +101,9 @@ impl Accumulator {
             ParsedEvent::Recognized
         } else {
             self.check_object(data)?;
-            self.stream.push_event(data, &mut events)
+            // Some hosts cut a text between the halves of a pair: no string can hold one of them.
+            let data = replace_lone_surrogates(data);
+            self.stream.push_event(&data, &mut events)
         };
         if understood == ParsedEvent::Ignored {
             self.ignored += 1;

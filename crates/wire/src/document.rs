@@ -6,16 +6,20 @@
 //!
 //! Which format a document is of is told by its formats: all are asked, and the most certain evidence wins.
 
-use contexture_ir::{Fields, Transcript};
+use std::borrow::Cow;
 
+use contexture_ir::{Fields, Transcript, replace_lone_surrogates};
+
+use crate::custom_calls::with_functions;
 use crate::markers::markers;
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
 use crate::model::evidence::Evidence;
 use crate::model::format::Format;
-use crate::model::loss::{Loss, LossKind};
+use crate::model::loss::{Loss, LossKind, Losses};
 use crate::model::paired_item::{RoleRun, paired_items};
+use crate::surrogates::keep_replaced_strings;
 use crate::truncation;
 use crate::turns::role_runs;
 
@@ -28,7 +32,10 @@ pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
     // Checked once for all formats: their readers cut the text into slices and would report a
     // syntax error as a wrong shape.
     check_json(text)?;
-    let mut lifted = format.spec().parse(text)?;
+    let mut lifted = match format.spec().parse(text) {
+        Ok(lifted) => lifted,
+        Err(error) => parse_with_replacements(format, text).ok_or(error)?,
+    };
     // Only an accumulator writes truncation marks, and it only writes responses.
     if lifted.kind == DocumentKind::Response {
         truncation::take_truncation_marks(format, &mut lifted.transcript);
@@ -36,11 +43,30 @@ pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
     Ok(lifted)
 }
 
+/// Reads a document in which halves of surrogate pairs stand where text must be; `None` if that is not what is wrong.
+fn parse_with_replacements(format: Format, text: &str) -> Option<Lifted> {
+    let Cow::Owned(readable) = replace_lone_surrogates(text) else {
+        return None;
+    };
+    let mut lifted = format.spec().parse(&readable).ok()?;
+    keep_replaced_strings(text, &mut lifted.transcript);
+    lifted.losses.push(Loss {
+        path: String::new(),
+        what: LossKind::Value,
+        why: "halves of surrogate pairs are read as U+FFFD".to_owned(),
+    });
+    Some(lifted)
+}
+
 /// Writes a document of the given kind.
 #[must_use]
 pub fn lower(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) -> Lowered {
-    let whole = dialect.format.spec().encode_document(kind, transcript);
-    whole.unwrap_or_else(|| lower_runs(dialect, kind, transcript))
+    let mut losses = Losses::default();
+    let transcript = with_functions(transcript, dialect.format, &mut losses);
+    let whole = dialect.format.spec().encode_document(kind, &transcript);
+    let mut lowered = whole.unwrap_or_else(|| lower_runs(dialect, kind, &transcript));
+    lowered.losses.extend(losses.into_vec());
+    lowered
 }
 
 /// Puts a document together from an envelope and one chunk per run.

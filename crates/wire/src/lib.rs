@@ -16,6 +16,7 @@
 mod accumulator;
 mod anthropic;
 mod bedrock;
+mod custom_calls;
 mod document;
 mod formats;
 mod framing;
@@ -31,6 +32,7 @@ pub mod proxy;
 mod repair;
 mod spec;
 mod stream;
+mod surrogates;
 mod tool_names;
 mod truncation;
 mod turns;

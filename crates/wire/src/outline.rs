@@ -52,7 +52,11 @@ impl<'a> BlockReader<'a, '_> {
             return;
         };
         let name = path.join(".");
-        let tools = parse_array(tools).unwrap_or_default();
+        // Gemini takes one tool without a list around it.
+        let tools = match tools.get().starts_with('{') {
+            true => vec![tools],
+            false => parse_array(tools).unwrap_or_default(),
+        };
         for (index, json, marker) in self.without_marker_blocks(tools) {
             self.visitor.visit_block(OutlineBlock {
                 marker,

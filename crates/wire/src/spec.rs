@@ -103,6 +103,12 @@ pub trait FormatSpec: Sync {
         RepairRules::pairs_only(self.format())
     }
 
+    /// Returns an item without the `null`s that a document of this format had where its schema wants a value; `None` if
+    /// the item has none. Such a `null` says nothing, so leaving it out is not reported.
+    fn without_refused_nulls(&self, _item: &Item) -> Option<Item> {
+        None
+    }
+
     /// Returns the rule for names of functions; `None` if any name is accepted.
     fn name_rule(&self) -> Option<&'static NameRule> {
         None

@@ -45,6 +45,9 @@ impl Item {
             }
             "reasoning" => Reasoning::from_fields(fields).map(Self::Reasoning),
             "compaction" => Compaction::from_fields(fields).map(Self::Compaction),
+            _ if kind.split(':').any(str::is_empty) => {
+                Err(Error::unexpected_value("a type or `slug:type`", &kind).at_segment("type"))
+            }
             _ => {
                 // An id of another type stays in the raw object only. An extension is never refused for its
                 // fields.

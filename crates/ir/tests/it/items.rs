@@ -68,6 +68,92 @@ fn input_may_be_shorthand_or_camel_case() {
     );
 }
 
+/// No provider knows our second spellings, so none may come back, whatever stands there: `null` says nothing.
+#[test]
+fn second_spellings_are_never_written() {
+    let image = |fields: &str| {
+        format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_image",{fields}}}]}}"#
+        )
+    };
+    let file = |fields: &str| {
+        format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_file",{fields}}}]}}"#
+        )
+    };
+    let output = |fields: &str| {
+        format!(r#"{{"type":"function_call_output","call_id":"c","output":"",{fields}}}"#)
+    };
+    let thought = |fields: &str| format!(r#"{{"type":"reasoning","summary":[],{fields}}}"#);
+    let summary = |fields: &str| format!(r#"{{"type":"compaction",{fields}}}"#);
+    type Around<'a> = &'a dyn Fn(&str) -> String;
+    let cases: [(Around<'_>, &str, &str, &str); 10] = [
+        (&image, "image_url", "imageUrl", "\"u\""),
+        (&image, "file_id", "fileId", "\"u\""),
+        (&image, "media_type", "mediaType", "\"u\""),
+        (&file, "file_data", "fileData", "\"u\""),
+        (&file, "file_id", "fileId", "\"u\""),
+        (&file, "file_url", "fileUrl", "\"u\""),
+        (&file, "media_type", "mediaType", "\"u\""),
+        (&output, "is_error", "isError", "true"),
+        (&thought, "encrypted_content", "encryptedContent", "\"u\""),
+        (&summary, "encrypted_content", "encryptedContent", "\"u\""),
+    ];
+    for (around, name, alias, value) in cases {
+        let written = |fields: String| Item::parse(&around(&fields)).unwrap().to_json();
+        let plain = written(format!("\"{name}\":{value}"));
+        for fields in [
+            format!("\"{alias}\":{value}"),
+            format!("\"{alias}\":null,\"{name}\":{value}"),
+            format!("\"{name}\":null,\"{alias}\":{value}"),
+        ] {
+            assert_eq!(written(fields), plain);
+        }
+        let null = written(format!("\"{alias}\":null,\"other\":1"));
+        assert_eq!(null, written("\"other\":1".to_owned()));
+        let both = format!("\"{name}\":{value},\"{alias}\":{value}");
+        assert!(Item::parse(&around(&both)).is_err(), "{both}");
+    }
+}
+
+/// Of a member that is written twice the last one counts; what stood before it stays as data, however often the item is
+/// written and read.
+#[test]
+fn the_last_of_repeated_members_counts() {
+    let call = r#"{"type":"function_call","call_id":"a","call_id":"c","name":"f","arguments":"1","arguments":"{}","n":1,"n":2}"#;
+    let item = Item::parse(call).unwrap();
+    let Item::FunctionCall(read) = &item else {
+        panic!("a call")
+    };
+    assert_eq!((&*read.call_id, &*read.arguments), ("c", "{}"));
+    let kept = read.extra.get(contexture_ir::REPEATED).unwrap();
+    assert_eq!(kept.get(), r#"{"call_id":"a","arguments":"1"}"#);
+    assert_eq!(read.extra.get("n").map(Raw::get), Some("2"));
+    let json = item.to_json();
+    assert!(json.contains(r#""n":1,"n":2"#), "{json}");
+    assert_eq!(Item::parse(&json).unwrap(), item);
+    let message = r#"{"type":"message","role":"user","role":"assistant","content":[]}"#;
+    assert_eq!(Item::parse(message).unwrap().role(), Some(Role::Assistant));
+    // `null` behind a value says that there is none.
+    let fields = Fields::parse(r#"{"a":1,"a":null}"#)
+        .unwrap()
+        .take_present(&["a"]);
+    assert!(fields.unwrap().is_none());
+}
+
+#[test]
+fn a_type_has_a_name_on_both_sides() {
+    for kind in ["", ":x", "x:", ":"] {
+        refused(
+            &format!(r#"{{"type":"{kind}","id":"i"}}"#),
+            &format!("`type`: expected a type or `slug:type`, found {kind}"),
+        );
+    }
+    // Words of a newer version of the specification are kept.
+    same(r#"{"type":"acme:note","x":1}"#);
+    same(r#"{"type":"message","role":"user","content":[],"status":"done"}"#);
+}
+
 #[test]
 fn the_unknown_is_kept_verbatim() {
     let odd = r#"{"type":"acme:note", "n":12345678901234567890123, "n":1.0, "deep":{"a":[1e400]}}"#;
@@ -191,15 +277,15 @@ fn items() -> impl Strategy<Value = Item> {
 
 #[test]
 fn a_member_that_cannot_be_read_stays() {
-    let text = r#"{"a": 1, "b": "x", "b": "y", "c": null}"#;
+    let text = r#"{"a": 1, "b_b": "x", "bB": "y", "c": null}"#;
     let mut fields = Fields::parse(text).unwrap();
     assert!(fields.take_string(&["a"]).is_err());
     assert!(fields.take_as::<bool>(&["a"], "a boolean").is_err());
-    assert!(fields.take_field(&["b"]).is_err());
-    assert!(fields.take_string(&["b"]).is_err());
+    assert!(fields.take_field(&["b_b", "bB"]).is_err());
+    assert!(fields.take_string(&["b_b", "bB"]).is_err());
     assert_eq!(fields.take_string(&["c"]).unwrap(), None);
     let names: Vec<&str> = fields.iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["a", "b", "b", "c"]);
+    assert_eq!(names, ["a", "b_b", "bB", "c"]);
     assert_eq!(fields.take_as(&["a"], "a number").unwrap(), Some(1_u8));
     assert!(fields.get(&["a"]).is_none());
 }

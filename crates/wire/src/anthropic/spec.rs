@@ -43,6 +43,7 @@ pub(super) const NAME_RULE: NameRule = NameRule {
 pub(super) const STRUCTURE: Structure = Structure {
     user_compactions: false,
     chat_calls: false,
+    custom_calls: false,
     merged_parts: Some("content"),
     model_markers: true,
     head_markers: true,

@@ -7,6 +7,7 @@ use contexture_ir::{
 
 use super::message_builder::ContentBuilder;
 use super::names::SnakeCaseFields;
+use super::parse::{EMPTY, ID};
 use super::part::{encode_call_id, finish_media_part, own_part, without_content_fields, wrap_part};
 use super::spec::NAME_RULE;
 use super::spec::{CONTENT, FORMAT, MAKER, STRUCTURE};
@@ -283,7 +284,7 @@ impl ContentEncoder {
         };
         let mut inner = ObjectWriter::new();
         inner
-            .raw_if_some("id", encode_call_id(id))
+            .raw_if_some("id", encode_call_id(id).or_else(|| empty_id(&wire)))
             .string("name", &name);
         // The document's call had no `args`; they stay absent while they are still empty.
         if !(wire.get("~args").is_some() && args == "{}") {
@@ -327,9 +328,8 @@ impl ContentEncoder {
         let (response, parts) = self.encode_response(item, &wire, path);
         let mut inner = ObjectWriter::new();
         // The document's response had no id, so none is made up for it.
-        if wire.get("~id").is_none() {
-            inner.raw_if_some("id", encode_call_id(id));
-        }
+        let own_id = wire.get(ID).is_none().then(|| encode_call_id(id)).flatten();
+        inner.raw_if_some("id", own_id.or_else(|| empty_id(&wire)));
         inner
             .string("name", &name)
             .raw_if_some("response", response);
@@ -472,4 +472,9 @@ impl ContentEncoder {
             }
         }
     }
+}
+
+/// The id of a call or a response whose id came empty.
+fn empty_id(wire: &Extra) -> Option<String> {
+    (hint(wire, ID).as_deref() == Some(EMPTY)).then(|| quote_json(""))
 }

@@ -11,6 +11,11 @@ use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::model::media::DataUrl;
 
+/// The hint of a media type that is not written as the item has it.
+const MEDIA_TYPE: &str = "~mimeType";
+/// Its word for a media type that came empty.
+const EMPTY: &str = "empty";
+
 /// Reads `inlineData`; `None` if there is no data, or the media type cannot stand in a data URL.
 pub(super) fn parse_inline_data(
     value: &RawValue,
@@ -24,9 +29,7 @@ pub(super) fn parse_inline_data(
         return Ok(None);
     };
     let name = names.take_string(&mut fields, "displayName")?;
-    if media_type.is_none() {
-        set_hint(wire, "~mimeType", "absent");
-    }
+    let media_type = record_media_type(media_type, wire);
     let media_type = media_type.unwrap_or_default();
     let base64 = to_standard_base64(data, wire);
     let url = DataUrl::build(&media_type, &base64);
@@ -66,9 +69,7 @@ pub(super) fn parse_file_data(
         return Ok(None);
     };
     let name = names.take_string(&mut fields, "displayName")?;
-    if media_type.is_none() {
-        set_hint(wire, "~mimeType", "absent");
-    }
+    let media_type = record_media_type(media_type, wire);
     store_nested(wire, "fileData", fields)?;
     let is_image = media_type
         .as_deref()
@@ -88,6 +89,16 @@ pub(super) fn parse_file_data(
             ..FilePart::default()
         })
     }))
+}
+
+/// Notes that a document states no media type, or an empty one, which says as little.
+fn record_media_type(stated: Option<String>, wire: &mut Extra) -> Option<String> {
+    match stated.as_deref() {
+        None => set_hint(wire, MEDIA_TYPE, "absent"),
+        Some("") => set_hint(wire, MEDIA_TYPE, EMPTY),
+        Some(_) => {}
+    }
+    stated.filter(|kind| !kind.is_empty())
 }
 
 /// Stores what is left of a nested object under its name.
@@ -232,8 +243,12 @@ fn encode_media(
 ) -> Option<ObjectWriter> {
     let names = SnakeCaseFields::from_wire(wire);
     // The document stated no type there, so none is added.
-    let untyped = wire.get("~mimeType").is_some();
+    let came = hint(wire, MEDIA_TYPE);
+    let untyped = came.is_some();
     let mut inner = ObjectWriter::new();
+    if came.as_deref() == Some(EMPTY) {
+        write_spelled(&mut inner, &names, "mimeType", "");
+    }
     let key = if let Some(data) = medium.data {
         let Some(data) = DataUrl::parse(data) else {
             losses.push(path, LossKind::Part, "the bytes are not a base64 data URL");

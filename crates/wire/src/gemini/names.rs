@@ -2,7 +2,7 @@
 //!
 //! The provider accepts both. Which fields came in snake_case is a hint, kept per part.
 
-use contexture_ir::{Error, Extra, Fields, Raw};
+use contexture_ir::{Error, Extra, Fields, Raw, is_beyond_f64};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -66,6 +66,10 @@ impl SnakeCaseFields {
         name: &'static str,
         expected: &'static str,
     ) -> Result<Option<T>, Error> {
+        // As in [`Fields::take_as`]: legal JSON that no number type holds is data, not a fault.
+        if peek_field(fields, name).is_some_and(|value| is_beyond_f64(value.get())) {
+            return Ok(None);
+        }
         let Some(value) = self.take_field(fields, name)? else {
             return Ok(None);
         };

@@ -26,6 +26,11 @@ const DATA: [&str; 9] = [
     "toolResponse",
 ];
 
+/// The hint of a call or a response whose id is not the one that it came with.
+pub(super) const ID: &str = "~id";
+/// The word of [`ID`] for an id that came empty: calls and responses are given one, by which they find each other.
+pub(super) const EMPTY: &str = "empty";
+
 /// Reads the array of a request's contents.
 pub(super) fn parse_contents(array: &RawValue) -> Result<Vec<Item>, Error> {
     let contents: Vec<&RawValue> =
@@ -263,6 +268,9 @@ impl<'i> ContentParser<'i> {
         if args.is_none() {
             set_hint(&mut wire, "~args", "absent");
         }
+        if id.as_deref() == Some("") {
+            set_hint(&mut wire, ID, EMPTY);
+        }
         media::store_nested(&mut wire, "functionCall", inner)?;
         names.save_to(&mut wire);
         wire.extend(to_extras(fields.into_extra()));
@@ -300,8 +308,10 @@ impl<'i> ContentParser<'i> {
         names.save_to(&mut wire);
         wire.extend(to_extras(fields.into_extra()));
         set_hint(&mut wire, "~name", &name);
-        if id.is_none() {
-            set_hint(&mut wire, "~id", "absent");
+        match id.as_deref() {
+            None => set_hint(&mut wire, ID, "absent"),
+            Some("") => set_hint(&mut wire, ID, EMPTY),
+            Some(_) => {}
         }
         if self.has_non_response {
             set_hint(&mut wire, "~place", "here");
@@ -325,8 +335,11 @@ impl<'i> ContentParser<'i> {
                 Output::Parts(all)
             }
         };
-        let mut item =
-            FunctionCallOutput::new(self.ids.answered_call_id(&name, id.as_deref()), output);
+        let mut item = FunctionCallOutput::new(
+            self.ids
+                .answered_call_id(&name, id.as_deref().filter(|id| !id.is_empty())),
+            output,
+        );
         item.is_error = is_error;
         item.extra.set_wire_fields(FORMAT, wire);
         Ok(item.into())

@@ -38,7 +38,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
         .is_some_and(|tools| tools.get() != "[]")
         && let Some(value) = fields.take_present(&["tools"])?
     {
-        transcript.tools = tools::parse_tools(value).map_err(|error| error.at_segment("tools"))?;
+        transcript.tools =
+            tools::parse_tools(value, &mut kept).map_err(|error| error.at_segment("tools"))?;
     }
     let options = &mut transcript.options;
     if let Some(value) = names.take_field(&mut fields, "toolConfig")? {
@@ -67,7 +68,7 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     {
         before.string("model", model);
     }
-    let tools = tools::encode_tools(&request.tools, &mut losses);
+    let tools = tools::encode_tools(&request.tools, &kept, &mut losses);
     before.raw_if_some("tools", tools.as_ref());
     if let Some(system) = encode::encode_system_instruction(&request.instructions, &mut losses) {
         let key = "systemInstruction";

@@ -11,7 +11,7 @@ use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
 use crate::model::chunk::{Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
-use crate::model::evidence::Evidence;
+use crate::model::evidence::{Evidence, member_objects};
 use crate::model::format::Format;
 use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
@@ -44,6 +44,7 @@ pub(super) const NAME_RULE: NameRule = NameRule {
 pub(super) const STRUCTURE: Structure = Structure {
     user_compactions: true,
     chat_calls: false,
+    custom_calls: false,
     merged_parts: Some("parts"),
     model_markers: false,
     head_markers: false,
@@ -206,9 +207,12 @@ impl FormatSpec for Gemini {
     }
 
     fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
-        // UI messages have parts as well, but theirs have a `type`, which weighs more.
-        let has_parts = messages.first()?.get(&["parts"]).is_some();
-        has_parts.then_some(Evidence::new(
+        let first = messages.first()?;
+        first.get(&["parts"])?;
+        // Messages of user interfaces have parts as well, but theirs have a `type`.
+        let parts = member_objects(first, "parts");
+        let is_untyped = |part: &Fields<'_>| part.get(&["type"]).is_none();
+        parts.iter().all(is_untyped).then_some(Evidence::new(
             Evidence::SHARED_MEMBER + 1,
             "contents with `parts` that have no `type`",
         ))

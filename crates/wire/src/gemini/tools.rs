@@ -12,10 +12,20 @@ use crate::model::format_extras::{START, report_foreign_fields, set_hint, to_ext
 use crate::model::json::{ObjectWriter, json_array};
 use crate::model::loss::{LossKind, Losses};
 
+/// The hint of a request whose `tools` are one object, which the provider reads as a list of one.
+const TOOLS: &str = "~tools";
+
 /// Reads the array `tools`; the provider's own tools are stored as JSON.
-pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
-    let groups: Vec<&RawValue> =
-        serde_json::from_str(value.get()).map_err(|_| unexpected_value("an array", value.get()))?;
+pub(super) fn parse_tools(
+    value: &RawValue,
+    kept: &mut Extra,
+) -> Result<Vec<ToolDefinition>, Error> {
+    let groups: Vec<&RawValue> = if value.get().starts_with('{') {
+        set_hint(kept, TOOLS, "object");
+        vec![value]
+    } else {
+        serde_json::from_str(value.get()).map_err(|_| unexpected_value("an array", value.get()))?
+    };
     let mut tools = Vec::new();
     for (index, group) in groups.into_iter().enumerate() {
         parse_tool_group(group, &mut tools).map_err(|error| error.at_index(index))?;
@@ -89,8 +99,22 @@ fn parse_function(function: &RawValue) -> Result<FunctionTool, Error> {
     Ok(tool)
 }
 
-/// Writes `tools`; `None` if there are none.
-pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Option<String> {
+/// Writes `tools`, a single one as an object if it came so; `None` if there are none.
+pub(super) fn encode_tools(
+    tools: &[ToolDefinition],
+    kept: &Extra,
+    losses: &mut Losses,
+) -> Option<String> {
+    let written = encode_tool_groups(tools, losses);
+    match written.as_slice() {
+        [] => None,
+        [one] if kept.get(TOOLS).is_some() => Some(one.clone()),
+        many => Some(json_array(many)),
+    }
+}
+
+/// Writes the elements of `tools`.
+fn encode_tool_groups(tools: &[ToolDefinition], losses: &mut Losses) -> Vec<String> {
     let mut written: Vec<String> = Vec::new();
     let mut group: Option<FunctionGroup> = None;
     for (index, tool) in tools.iter().enumerate() {
@@ -122,7 +146,7 @@ pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Opt
         }
     }
     written.extend(group.map(FunctionGroup::finish));
-    (!written.is_empty()).then(|| json_array(written))
+    written
 }
 
 /// One element of functions being made.

@@ -117,7 +117,9 @@ pub(crate) fn report_foreign_fields_as(
             format!("{format} has no place for this field of {whose}"),
         );
     };
-    for (key, value) in extra.own_members() {
+    // Members of ours are sent to nobody; leaving them out is no loss.
+    let is_ours = |key: &str| key.starts_with("ctx:");
+    for (key, value) in extra.own_members().filter(|(key, _)| !is_ours(key)) {
         tell(key, value, "the item");
     }
     for (whose, fields) in extra.wire_fields_by_format() {
@@ -125,7 +127,7 @@ pub(crate) fn report_foreign_fields_as(
             continue;
         }
         for (key, value) in fields.iter() {
-            let Some(key) = original_key(key) else {
+            let Some(key) = original_key(key).filter(|key| !is_ours(key)) else {
                 continue;
             };
             // Options nested in one object are lost one by one, so that a report names each of

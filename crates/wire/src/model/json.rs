@@ -4,7 +4,7 @@
 //! here and nowhere else. Values that are already JSON text are copied, never parsed. A member that
 //! is written twice keeps its first value: typed members come first, carried ones after them.
 
-use contexture_ir::{Extra, Fields, quote_json};
+use contexture_ir::{Extra, Fields, REPEATED, quote_json};
 use serde_json::value::RawValue;
 
 use crate::model::format_extras::original_key;
@@ -86,9 +86,10 @@ impl ObjectWriter {
         self.raw(key, &json_array(values))
     }
 
-    /// Adds the members carried for this format; hints, and members already written, are left out.
+    /// Adds the members carried for this format; hints, members already written and values that a later one of the same
+    /// name replaced are left out.
     pub(crate) fn extra_fields(&mut self, fields: &Extra) -> &mut Self {
-        for (key, value) in fields.iter() {
+        for (key, value) in fields.iter().filter(|(key, _)| *key != REPEATED) {
             if let Some(name) = original_key(key)
                 // A typed member wins over a carried one of the same name: the item may have been
                 // edited since.

@@ -17,6 +17,8 @@ pub struct Structure {
     pub user_compactions: bool,
     /// Whether the format can write the calls that only Chat Completions knows, so that their outputs answer something.
     pub chat_calls: bool,
+    /// Whether the format can write calls of custom tools; where it cannot, they are written as functions'.
+    pub custom_calls: bool,
     /// The member that holds the parts of a message, for formats that want one message for a whole run of one side;
     /// `None` where messages are listed one by one.
     pub merged_parts: Option<&'static str>,
@@ -33,6 +35,7 @@ impl Structure {
     pub(crate) const AS_STORED: Self = Self {
         user_compactions: false,
         chat_calls: true,
+        custom_calls: true,
         merged_parts: None,
         model_markers: false,
         head_markers: false,

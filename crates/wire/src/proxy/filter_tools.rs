@@ -97,6 +97,8 @@ fn restrict_member<'v>(
     restrict_tool: RestrictTool,
 ) -> Result<RestrictedMember<'v>, ToolFilterError> {
     let tools: Option<Vec<&RawValue>> = match TOOL_LISTS.contains(&name) {
+        // Gemini takes one tool without a list around it.
+        true if value.get().starts_with('{') => Some(vec![value]),
         true => serde_json::from_str(value.get()).map_err(|_| ToolFilterError::Unreadable)?,
         false => None,
     };
@@ -291,6 +293,22 @@ mod tests {
             Format::Gemini,
             r#"{"tools":[{"functionDeclarations":[{"name":"rm"},{"name":"ls"}]},{"googleSearch":{}}]}"#,
             Some(r#"{"tools":[{"functionDeclarations":[{"name":"ls"}]}]}"#),
+        );
+        check(
+            Format::Gemini,
+            r#"{"tools":{"functionDeclarations":[{"name":"rm"},{"name":"ls"}]}}"#,
+            Some(r#"{"tools":[{"functionDeclarations":[{"name":"ls"}]}]}"#),
+        );
+        check(
+            Format::Gemini,
+            r#"{"tools":{"functionDeclarations":[{"name":"ls"}]}}"#,
+            None,
+        );
+        // A tool without a type is known by its name.
+        check(
+            Format::OpenAiChat,
+            r#"{"tools":[{"function":{"name":"rm"}},{"function":{"name":"ls"}}]}"#,
+            Some(r#"{"tools":[{"function":{"name":"ls"}}]}"#),
         );
     }
 

@@ -198,6 +198,9 @@ impl RepairDecisions {
                 }
                 _ => {}
             }
+            if let Some(item) = rules.target.spec().without_refused_nulls(item) {
+                self.replaced.entry(index).or_insert(item);
+            }
             // The first item keeps the id; items that were dropped above never claim it.
             if rules.unique_item_ids && item.id().is_some_and(|id| !seen.insert(id)) {
                 self.resolve_repeated_id(index, item, issues);

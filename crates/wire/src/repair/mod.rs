@@ -9,6 +9,7 @@
 //! * every call has exactly one output, directly behind the model's step, in the order of the calls;
 //! * a call nobody answered has the output [`NO_RESULT`](crate::NO_RESULT), or is gone ([`Unanswered`](crate::Unanswered));
 //! * an output without a call is gone, a second output of one call is a user message in its place;
+//! * a custom tool's call and output are a function's where the target knows functions only;
 //! * call ids, those of providers' own calls among them, are unique and fit the target; ids of items are unique where the target wants that;
 //! * no message is empty, or empty once the target's writer has left out what it has no words for; no
 //!   call is half written, no thought stands without the item it led to;
@@ -23,8 +24,11 @@ mod ids;
 mod reorder;
 mod repaired;
 
+use std::borrow::Cow;
+
 use contexture_ir::{Item, Message, Role};
 
+use crate::custom_calls::{AS_FUNCTION, as_function};
 use crate::model::format::Format;
 use crate::model::paired_item::Side;
 use crate::model::repair_rules::{BEGINNING, CONTINUE, RepairRules};
@@ -37,7 +41,44 @@ pub use repaired::{Issue, IssueKind, Repaired, RepairedItem};
 /// Makes a history one that a provider accepts; O(n log n) in the number of items.
 #[must_use]
 pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
-    let mut issues = Vec::new();
+    let functions = items.iter().map(|item| as_function(item, rules.target));
+    let functions: Vec<Option<Item>> = functions.collect();
+    if functions.iter().all(Option::is_none) {
+        return repair_functions(items, rules, Vec::new());
+    }
+    // First of all, so that a function's rules hold for them, and a call that nobody answered can be answered.
+    let calls = functions.iter().enumerate();
+    let calls = calls.filter(|(_, item)| matches!(item, Some(Item::FunctionCall(_))));
+    let issues = calls.map(|(index, _)| Issue {
+        kind: IssueKind::CustomCall,
+        index,
+        what: AS_FUNCTION.to_owned(),
+    });
+    let list = items.iter().zip(&functions);
+    let list: Vec<&Item> = list
+        .map(|(item, own)| own.as_ref().unwrap_or(item))
+        .collect();
+    let repaired = repair_functions(&list, rules, issues.collect());
+    let borrow_from_input = |entry: RepairedItem<'_>| RepairedItem {
+        item: match (entry.source.and_then(|at| items.get(at)), entry.item) {
+            (Some(item), Cow::Borrowed(own)) if std::ptr::eq(*item, own) => Cow::Borrowed(*item),
+            (_, own) => Cow::Owned(own.into_owned()),
+        },
+        source: entry.source,
+        call_id: entry.call_id,
+    };
+    Repaired {
+        items: repaired.items.into_iter().map(borrow_from_input).collect(),
+        issues: repaired.issues,
+    }
+}
+
+/// Repairs a history whose calls the target knows; `issues` are what was done to it already.
+fn repair_functions<'a>(
+    items: &[&'a Item],
+    rules: &RepairRules,
+    mut issues: Vec<Issue>,
+) -> Repaired<'a> {
     // Order matters: ids are made unique only among the items that stay, in their final order, and
     // the ends are judged last.
     let mut settled = reorder::decide_and_order(items, rules, &mut issues);

@@ -51,6 +51,8 @@ pub enum IssueKind {
     LateOutput,
     /// An output that did not stand behind its call.
     MisplacedOutput,
+    /// A custom tool's call for a target that knows functions only.
+    CustomCall,
     /// A call id that is used twice, or that the target refuses.
     CallId,
     /// An item's id that is used twice.
@@ -76,6 +78,7 @@ impl IssueKind {
             Self::OrphanOutput => "orphan_output",
             Self::LateOutput => "late_output",
             Self::MisplacedOutput => "misplaced_output",
+            Self::CustomCall => "custom_call",
             Self::CallId => "call_id",
             Self::ItemId => "item_id",
             Self::DanglingReasoning => "dangling_reasoning",

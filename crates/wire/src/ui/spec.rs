@@ -56,6 +56,7 @@ impl FormatSpec for Ui {
 
     fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
         let first = messages.first()?;
+        first.get(&["role"])?;
         first.get(&["parts"])?;
         // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
         (first.get(&["id"]).is_some() || messages.iter().any(has_typed_parts)).then_some(

@@ -10,7 +10,7 @@ use contexture_ir::{Fields, Raw, UiMessage, UiRole};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::validate_part::{CheckedPart, Problem, check_part, decode_string};
+use super::validate_part::{CheckedPart, Problem, check_part, decode_string, take_field};
 use crate::model::error::WireError;
 
 /// A message that passed, with the paths of the keys that were dropped.
@@ -102,13 +102,9 @@ fn invalid_ui(problem: Problem) -> WireError {
 }
 
 fn check_message(mut fields: Fields<'_>) -> Result<ValidatedMessage, Problem> {
-    let mut take = |name: &'static str| {
-        fields
-            .take_field(&[name])
-            .map_err(|_| Problem::new("stands twice").at_segment(name))
-    };
-    let (id, role) = (take("id")?, take("role")?);
-    let (metadata, parts) = (take("metadata")?, take("parts")?);
+    let mut take = |name: &'static str| take_field(&mut fields, name);
+    let (id, role) = (take("id"), take("role"));
+    let (metadata, parts) = (take("metadata"), take("parts"));
     let id = match id.map(RawValue::get) {
         Some(text) if text.starts_with('"') => decode_string(text).0.into_owned(),
         other => return Err(missing_or_wrong(other, "a string").at_segment("id")),

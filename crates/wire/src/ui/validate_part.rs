@@ -3,10 +3,8 @@
 //! Values are looked at, not parsed: what a field holds below the checked level stays text.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use contexture_ir::{Fields, Raw};
-use serde::de::{Deserialize, Deserializer, Visitor};
+use contexture_ir::{Fields, Raw, replace_lone_surrogates};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
@@ -129,7 +127,7 @@ const STATES: &str = "`input-streaming`, `input-available`, `approval-requested`
 pub(super) fn check_part(mut fields: Fields<'_>) -> Result<CheckedPart<'_>, Problem> {
     // Asked first, because taking the member out loses its place.
     let leads = fields.iter().next().is_some_and(|(key, _)| key == "type");
-    let type_name = match take_field(&mut fields, "type")? {
+    let type_name = match take_field(&mut fields, "type") {
         Some(raw) if raw.get().starts_with('"') => decode_string(raw.get()).0,
         Some(raw) => return Err(Problem::wrong_value(PART_TYPES, raw.get()).at_segment("type")),
         None => {
@@ -166,13 +164,9 @@ fn tool_kind(type_name: &str, fields: &Fields<'_>) -> Result<(PartKind, FieldTab
     }
 }
 
-fn take_field<'a>(
-    fields: &mut Fields<'a>,
-    name: &'static str,
-) -> Result<Option<&'a RawValue>, Problem> {
-    fields
-        .take_field(&[name])
-        .map_err(|_| Problem::new("stands twice").at_segment(name))
+/// Takes the field of one name, which cannot be ambiguous.
+pub(super) fn take_field<'a>(fields: &mut Fields<'a>, name: &'static str) -> Option<&'a RawValue> {
+    fields.take_field(&[name]).ok().flatten()
 }
 
 /// Checks an object's fields against a table.
@@ -186,7 +180,7 @@ pub(super) fn check_members<'a>(
         ..CheckedMembers::default()
     };
     for field in shape {
-        match take_field(&mut fields, field.name)? {
+        match take_field(&mut fields, field.name) {
             None if field.required => {
                 return Err(Problem::new("missing, a value is required").at_segment(field.name));
             }
@@ -313,7 +307,7 @@ pub(super) fn parse_object(value: &RawValue) -> Result<Fields<'_>, Problem> {
 fn check_steering(
     mut fields: Fields<'_>,
 ) -> Result<(Option<&'static str>, CheckedMembers<'_>), Problem> {
-    let (word, shape) = match take_field(&mut fields, "type")?.map(RawValue::get) {
+    let (word, shape) = match take_field(&mut fields, "type").map(RawValue::get) {
         Some("\"text\"") => ("text", schema::STEERING_TEXT),
         Some("\"file\"") => ("file", schema::FILE),
         other => {
@@ -352,7 +346,7 @@ fn check_citation(
 
 fn check_source(text: &str) -> Result<CheckedMembers<'_>, Problem> {
     let mut fields = Fields::parse(text).map_err(|_| Problem::wrong_value("an object", text))?;
-    match take_field(&mut fields, "type")?.map(RawValue::get) {
+    match take_field(&mut fields, "type").map(RawValue::get) {
         Some("\"source\"") => {}
         other => {
             let found = other.unwrap_or("nothing");
@@ -395,50 +389,10 @@ pub(super) fn decode_string(json: &str) -> (Cow<'_, str>, bool) {
         Some(plain) if !plain.contains('\\') => (Cow::Borrowed(plain), true),
         _ => match serde_json::from_str::<String>(json) {
             Ok(text) => (Cow::Owned(text), true),
-            Err(_) => (Cow::Owned(decode_lossy(json)), false),
+            Err(_) => {
+                let text = serde_json::from_str(&replace_lone_surrogates(json));
+                (Cow::Owned(text.unwrap_or_default()), false)
+            }
         },
-    }
-}
-
-fn decode_lossy(json: &str) -> String {
-    let wtf8 = serde_json::from_str::<JsonStringBytes>(json)
-        .unwrap_or_default()
-        .0;
-    let mut out = Vec::with_capacity(wtf8.len());
-    let mut rest = wtf8.as_slice();
-    while let Some((first, after)) = rest.split_first() {
-        // Half a pair is ED A0..BF xx: no valid text begins so.
-        if let ([0xed, 0xa0..=0xbf, _], Some(behind)) =
-            (rest.get(..3).unwrap_or_default(), rest.get(3..))
-        {
-            out.extend_from_slice("\u{fffd}".as_bytes());
-            rest = behind;
-        } else {
-            out.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The bytes of a JSON string: serde_json hands lone surrogates (as WTF-8) only to readers of bytes.
-#[derive(Default)]
-struct JsonStringBytes(Vec<u8>);
-
-impl<'de> Deserialize<'de> for JsonStringBytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct BytesVisitor;
-        impl Visitor<'_> for BytesVisitor {
-            type Value = JsonStringBytes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<JsonStringBytes, E> {
-                Ok(JsonStringBytes(bytes.to_vec()))
-            }
-        }
-        deserializer.deserialize_bytes(BytesVisitor)
     }
 }

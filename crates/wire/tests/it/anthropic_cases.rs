@@ -595,8 +595,8 @@ fn bad_documents_are_refused_by_path() {
             "`[0].content[0].source`: missing field `media_type`",
         ),
         (
-            r#"[{"role":"user","role":"user","content":""}]"#,
-            "stands twice",
+            r#"[{"role":"user","role":"tool","content":""}]"#,
+            "`[0].role`: expected `user`, `assistant` or `system`, found tool",
         ),
     ] {
         let error = lift(FORMAT, text).unwrap_err().to_string();

@@ -139,6 +139,50 @@ fn custom_tools_of_both_openai_formats_are_translated() {
     );
 }
 
+/// Codex edits files by a custom tool. Formats that know functions only have its calls as a function's, and the turns of both
+/// sides alternate.
+#[test]
+fn custom_calls_are_functions_where_only_those_are_known() {
+    let text = r#"{"model":"m","max_output_tokens":9,"input":[{"role":"user","content":"q"},{"role":"assistant","content":"first"},
+        {"type":"custom_tool_call","id":"ctc_1","status":"completed","call_id":"c1","name":"apply_patch","input":"*** \"x\"\n"},
+        {"type":"custom_tool_call_output","call_id":"c1","output":"Done"},
+        {"role":"assistant","content":"second"},
+        {"type":"function_call","call_id":"c2","name":"ls","arguments":"{}"},
+        {"type":"function_call_output","call_id":"c2","output":"a"}]}"#;
+    let arguments = r#"{"input":"*** \"x\"\n"}"#;
+    let cases = [
+        (ANTHROPIC, "/messages", "role"),
+        (GEMINI, "/contents", "role"),
+        (Format::Bedrock, "/messages", "role"),
+    ];
+    for (target, history, role) in cases {
+        let (json, losses) = convert(RESPONSES, target, text);
+        assert_eq!(losses, ["items[2]: value"], "{target}");
+        let messages = json.pointer(history).unwrap().as_array().unwrap();
+        let roles: Vec<&Value> = messages.iter().map(|message| &message[role]).collect();
+        assert!(roles.windows(2).all(|two| two[0] != two[1]), "{roles:?}");
+        let written = json.to_string();
+        assert!(written.contains(arguments), "{written}");
+        assert!(written.contains("apply_patch") && written.contains("Done"));
+        let findings = crate::recorded::findings(crate::recorded::validators(target), &written);
+        assert!(findings.is_empty(), "{target}: {findings:#?}");
+        // It is read again as the function's call it is now.
+        let again = lift(target, &written).unwrap().transcript;
+        let call = again.items.iter().find_map(|item| match item {
+            contexture_ir::Item::FunctionCall(call) => Some((&*call.name, &*call.arguments)),
+            _ => None,
+        });
+        assert_eq!(call, Some(("apply_patch", arguments)));
+    }
+    // Answers with such calls, too.
+    let answer = r#"{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[
+        {"type":"custom_tool_call","id":"ctc_1","status":"completed","call_id":"c1","name":"apply_patch","input":"x"}]}"#;
+    for (target, ..) in cases {
+        let (json, _) = convert(RESPONSES, target, answer);
+        assert!(json.to_string().contains(r#"{"input":"x"}"#), "{json}");
+    }
+}
+
 #[test]
 fn citations_of_both_openai_formats_are_translated() {
     let inner = r#""start_index":0,"end_index":3,"url":"https://e.org","title":"E""#;

@@ -311,6 +311,8 @@ fn requests_of_every_shape_come_back() {
         json!({"systemInstruction": "short"}),
         json!({"systemInstruction": {"parts": []}}),
         json!({"generationConfig": {}, "toolConfig": {}, "tools": []}),
+        json!({"tools": {"functionDeclarations": [{"name": "f"}, {"name": "g"}]}}),
+        json!({"tools": {"googleSearch": {}}}),
         json!({"generationConfig": {"temperature": 0.5, "topP": 1, "topK": 3, "maxOutputTokens": 10,
             "stopSequences": ["x"], "responseModalities": ["TEXT"]}}),
         json!({"generation_config": {"max_output_tokens": 10, "stop_sequences": [], "top_p": null}}),

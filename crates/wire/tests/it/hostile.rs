@@ -1,5 +1,6 @@
 //! Documents that nobody should send, and items that nobody should keep: no panic, nothing invalid.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use contexture_ir::{
@@ -11,7 +12,7 @@ use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::recorded::{difference, findings, validators, value};
+use crate::recorded::{dialect, difference, findings, validators, value};
 
 /// The formats these tests speak for.
 const FORMATS: [Format; 3] = [Format::Anthropic, Format::Gemini, Format::Bedrock];
@@ -235,6 +236,206 @@ fn step(value: &mut Value, place: &mut usize, with: &Value) {
     if *place != usize::MAX {
         replace(value, place, with);
     }
+}
+
+/// Every kind of place in the small recorded documents holds some plain values, each once: what can be read comes back.
+#[test]
+fn any_readable_value_comes_back() {
+    let values = [
+        json!(null),
+        json!(0),
+        json!("x"),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!(true),
+    ];
+    let mut changed = Vec::new();
+    for format in Format::PROVIDERS {
+        let mut seen = BTreeSet::new();
+        for document in small(format) {
+            let mut places = Vec::new();
+            list_places(&document, "", "", &mut places);
+            for (pointer, _) in places
+                .into_iter()
+                .filter(|(_, kind)| seen.insert(kind.clone()))
+            {
+                for value in &values {
+                    let mut other = document.clone();
+                    *other.pointer_mut(&pointer).unwrap() = value.clone();
+                    changed.extend(change(format, &pointer, &other));
+                }
+            }
+        }
+        assert!(seen.len() > 100, "{format}: {}", seen.len());
+    }
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+}
+
+/// JSON that is legal and that no parsed value holds (halves of surrogate pairs, numbers beyond the largest, members that stand
+/// twice) is data wherever a plain value is read: it never fails a document, and of repeated members the last one counts.
+#[test]
+fn json_that_no_value_holds_is_read() {
+    const MARK: &str = "mark of this test";
+    for format in Format::PROVIDERS {
+        let mut seen = BTreeSet::new();
+        for document in small(format) {
+            let plain = document.to_string();
+            let Ok(lifted) = lift(format, &plain) else {
+                continue;
+            };
+            let expected = value(&lower(&dialect(format), lifted.kind, &lifted.transcript).json);
+            let mut places = Vec::new();
+            list_places(&document, "", "", &mut places);
+            for (pointer, _) in places
+                .into_iter()
+                .filter(|(_, kind)| seen.insert(kind.clone()))
+            {
+                let old = document.pointer(&pointer).unwrap();
+                let with = |written: &str| {
+                    let mut changed = document.clone();
+                    *changed.pointer_mut(&pointer).unwrap() = MARK.into();
+                    changed
+                        .to_string()
+                        .replacen(&format!("\"{MARK}\""), written, 1)
+                };
+                let can_be = |plain: &str| lift(format, &with(plain)).is_ok();
+                if old.is_string() && can_be("\"a half\"") {
+                    let text = with(r#""a\ud800b""#);
+                    assert!(lift(format, &text).is_ok(), "{format} {pointer}: {text}");
+                }
+                if old.is_number() {
+                    let text = with("1e400");
+                    let lifted = lift(format, &text);
+                    let lifted =
+                        lifted.unwrap_or_else(|error| panic!("{format} {pointer}: {error}"));
+                    let lowered = lower(&dialect(format), lifted.kind, &lifted.transcript);
+                    let is_told = !lowered.losses.is_empty();
+                    assert!(
+                        is_told || lowered.json.contains("1e400"),
+                        "{format} {pointer}: {}",
+                        lowered.json
+                    );
+                }
+                let key = pointer.rsplit('/').next().unwrap();
+                if key.parse::<usize>().is_err() && !key.contains('~') {
+                    let text = with(&format!("[7],\"{key}\":{old}"));
+                    let lifted = lift(format, &text);
+                    let lifted =
+                        lifted.unwrap_or_else(|error| panic!("{format} {pointer}: {error}"));
+                    let again =
+                        value(&lower(&dialect(format), lifted.kind, &lifted.transcript).json);
+                    let changed = difference(&expected, &again, "$");
+                    assert!(again == expected, "{format} {pointer}: {changed}\n{text}");
+                }
+            }
+        }
+    }
+}
+
+/// The strings that no text holds stay with the items that show them, whatever the format; others see U+FFFD.
+#[test]
+fn strings_that_no_text_holds_are_kept() {
+    let half = r#"a\ud800b"#;
+    let cases = [
+        (
+            Format::OpenAiChat,
+            format!(
+                r#"{{"model":"m","messages":[{{"role":"system","content":"{half}"}},{{"role":"user","content":"{half}"}},{{"role":"user","content":[{{"type":"text","text":"{half}"}}]}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"c","content":"{half}"}}]}}"#
+            ),
+        ),
+        (
+            Format::OpenAiResponses,
+            format!(
+                r#"{{"model":"m","instructions":"{half}","input":[{{"role":"user","content":"{half}"}},{{"role":"user","content":[{{"type":"input_text","text":"{half}"}}]}},{{"type":"function_call","call_id":"c","name":"f","arguments":"{{}}"}},{{"type":"function_call_output","call_id":"c","output":"{half}"}}]}}"#
+            ),
+        ),
+        (
+            Format::Anthropic,
+            format!(
+                r#"{{"model":"m","max_tokens":9,"system":"{half}","messages":[{{"role":"user","content":"{half}"}},{{"role":"assistant","content":"x"}},{{"role":"user","content":[{{"type":"text","text":"{half}"}}]}},{{"role":"assistant","content":[{{"type":"tool_use","id":"c","name":"f","input":{{"x":"{half}"}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":"{half}"}}]}}]}}"#
+            ),
+        ),
+        (
+            Format::Gemini,
+            format!(
+                r#"{{"systemInstruction":{{"parts":[{{"text":"{half}"}}]}},"contents":[{{"role":"user","parts":[{{"text":"{half}"}}]}},{{"role":"model","parts":[{{"text":"{half}"}}]}}]}}"#
+            ),
+        ),
+        (
+            Format::Bedrock,
+            format!(
+                r#"{{"system":[{{"text":"{half}"}}],"messages":[{{"role":"user","content":[{{"text":"{half}"}}]}},{{"role":"assistant","content":[{{"toolUse":{{"toolUseId":"c","name":"f","input":{{}}}}}}]}},{{"role":"user","content":[{{"toolResult":{{"toolUseId":"c","content":[{{"text":"{half}"}}]}}}}]}}]}}"#
+            ),
+        ),
+    ];
+    for (format, text) in cases {
+        let halves = text.matches(half).count();
+        let lifted = lift(format, &text).unwrap();
+        assert_eq!(lifted.losses.len(), 1, "{format}");
+        let transcript = &lifted.transcript;
+        let instructions = transcript.instructions.iter().cloned().map(Item::from);
+        let items: Vec<Item> = instructions
+            .chain(transcript.items.iter().cloned())
+            .collect();
+        let kept = items
+            .iter()
+            .filter_map(|item| item.extra()?.get(contexture_ir::DAMAGED));
+        let kept: String = kept.map(|mark| mark.get()).collect();
+        let original = r#""\"a\\ud800b\"""#;
+        assert_eq!(kept.matches(original).count(), halves, "{format}: {kept}");
+        // No provider is sent the mark, and all of them are sent text.
+        for target in Format::PROVIDERS {
+            let sent = lower(&Dialect::of(target), lifted.kind, transcript).json;
+            assert!(!sent.contains("ctx:"), "{format} to {target}: {sent}");
+            assert!(
+                value(&sent).to_string().contains("a\u{fffd}b"),
+                "{format} to {target}: {sent}"
+            );
+        }
+        // Items are stored and read again with it.
+        for item in &items {
+            assert_eq!(Item::parse(&item.to_json()).unwrap(), *item);
+        }
+    }
+}
+
+/// The JSON pointers of all values within a value, each with its kind: the pointer without indices.
+fn list_places(value: &Value, pointer: &str, kind: &str, places: &mut Vec<(String, String)>) {
+    let inner: Vec<(String, &str, &Value)> = match value {
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), "*", value))
+            .collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| {
+                (
+                    key.replace('~', "~0").replace('/', "~1"),
+                    key.as_str(),
+                    value,
+                )
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (segment, kind_segment, value) in inner {
+        let pointer = format!("{pointer}/{segment}");
+        let kind = format!("{kind}/{kind_segment}");
+        places.push((pointer.clone(), kind.clone()));
+        list_places(value, &pointer, &kind, places);
+    }
+}
+
+/// How a document that can be read comes back changed without a loss that says so.
+fn change(format: Format, place: &str, document: &Value) -> Option<String> {
+    let lifted = lift(format, &document.to_string()).ok()?;
+    let lowered = lower(&dialect(format), lifted.kind, &lifted.transcript);
+    let again = value(&lowered.json);
+    let is_told = !lowered.losses.is_empty() || !lifted.losses.is_empty();
+    let difference = difference(document, &again, "$");
+    (!is_told && again != *document).then(|| format!("{format} {place}: {difference}"))
 }
 
 #[test]

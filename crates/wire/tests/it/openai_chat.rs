@@ -170,6 +170,51 @@ fn the_older_function_shape_pairs() {
     assert_eq!(items[2]["output"], "1");
 }
 
+/// Some hosts send the older shape empty beside calls, or repeat a call in it: there is one call, whatever it says.
+#[test]
+fn the_older_function_shape_beside_calls_is_no_call() {
+    let call =
+        json!({"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let olders = [
+        json!({"name": "", "arguments": ""}),
+        json!({"name": "f", "arguments": "{}"}),
+        json!({"name": null}),
+        json!({}),
+        json!(null),
+    ];
+    for older in olders {
+        for calls in [json!([call]), json!([]), json!(null)] {
+            let count = calls.as_array().map_or(0, Vec::len);
+            if count == 0 && older["arguments"] == "{}" {
+                continue;
+            }
+            let message = json!({"role": "assistant", "content": null, "function_call": older, "tool_calls": calls});
+            let answer = json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
+            let answer = answer.to_string();
+            check_exact(
+                CHAT,
+                DocumentKind::Response,
+                &answer,
+                &answer,
+                &mut Tally::new(),
+            );
+            let messages = json!([{"role": "user", "content": "hi"}, message]);
+            let items = items_of(messages.clone());
+            let calls = items.as_array().unwrap().iter();
+            let calls = calls.filter(|item| item["type"] == "function_call");
+            assert_eq!(calls.count(), count, "{items}");
+            let text = messages.to_string();
+            check_exact(
+                CHAT,
+                DocumentKind::Messages,
+                &text,
+                &text,
+                &mut Tally::new(),
+            );
+        }
+    }
+}
+
 /// Documents whose shape is not the usual one; each comes back as it was.
 #[test]
 fn unusual_shapes_come_back_exactly() {
@@ -238,6 +283,7 @@ fn unusual_requests_come_back_exactly() {
                "tool_choice": {"type": "allowed_tools", "allowed_tools": {}}, "parallel_tool_calls": false}),
         json!({"model": "m", "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": {"type": "function", "function": {"name": "f"}}}),
         json!({"model": "m", "functions": [{"name": "f", "parameters": {}}], "function_call": "auto"}),
+        json!({"model": "m", "tools": [{"function": {"name": "f", "parameters": {}}}, {"type": null, "function": {"name": "g"}}, {"x": 1}]}),
         json!({"model": "m", "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}}, "reasoning_effort": "default"}),
         json!({"model": "m", "response_format": {"type": "json_schema", "json_schema": {"schema_definition": {}}}, "reasoning_effort": "high"}),
         json!({"model": "m", "response_format": {"type": "json_object"}, "~odd": 1}),
@@ -261,6 +307,7 @@ fn unusual_responses_come_back_exactly() {
         json!({"object": "other", "choices": [{"index": 3, "message": {"role": "assistant", "content": null}, "finish_reason": null}], "usage": null}),
         json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}}, "finish_reason": "function_call"}]}),
         json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "a", "tool_calls": []}, "finish_reason": "error", "native_finish_reason": "X"}]}),
+        json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}], "usage": {}}),
         json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "audio": {"id": "a", "data": "D", "transcript": "t"}}, "finish_reason": "stop"}]}),
     ] {
         let text = response.to_string();

@@ -160,8 +160,8 @@ fn check(words: &str, expected: &str, issues: &[IssueKind]) {
 }
 
 use IssueKind::{
-    CallId, DanglingReasoning, EmptyMessage, ItemId, LateOutput, MisplacedOutput, NoBeginning,
-    NoEnd, OrphanOutput, UnansweredCall, Unfinished,
+    CallId, CustomCall, DanglingReasoning, EmptyMessage, ItemId, LateOutput, MisplacedOutput,
+    NoBeginning, NoEnd, OrphanOutput, UnansweredCall, Unfinished,
 };
 
 #[test]
@@ -281,7 +281,7 @@ fn providers_own_calls_share_the_ids() {
     check("t1 c1 T1 o1", "t1 c1_x T1 o1_x", &[CallId]);
     // What the target does not hear of takes nobody's id.
     let rules = RepairRules::for_format(Format::Anthropic);
-    check_with(&rules, "u t1 c1 T1 o1", "u t1 c1 T1 o1", &[]);
+    check_with(&rules, "u x c1 o1", "u x c1 o1", &[]);
     // What the provider called itself keeps its id, wherever it stands.
     let native = |json: &str| Item::parse(json).unwrap();
     for (format, own) in [
@@ -413,12 +413,79 @@ fn what_the_target_leaves_out_is_no_end() {
     check_with(&rules, "u a X", "u a X $", &[NoEnd]);
     check_with(&rules, "x u", "x u", &[]);
     check_with(&rules, "u x", "u x", &[]);
-    check_with(&rules, "u a t1 T1", "u a t1 T1 $", &[NoEnd]);
+    check_with(&rules, "u a t1 T1", "u a c1 o1", &[CustomCall]);
     check_with(&rules, "w", "^", &[EmptyMessage, NoBeginning]);
     // Gemini writes white space.
     let rules = RepairRules::for_format(Format::Gemini);
     check_with(&rules, "w a w", "u a u", &[]);
     check_with(&rules, "u a X", "u a X $", &[NoEnd]);
+}
+
+/// Where a target knows functions only, a custom tool's call is one, and what holds for functions holds for it.
+#[test]
+fn custom_calls_are_functions_where_only_those_are_known() {
+    for target in Format::PROVIDERS {
+        let rules = RepairRules {
+            user_last: false,
+            user_first: false,
+            ..RepairRules::for_format(target)
+        };
+        let is_known = matches!(target, Format::OpenAiChat | Format::OpenAiResponses);
+        if is_known {
+            check_with(&rules, "u a t1 T1 a", "u a t1 T1 a", &[]);
+            check_with(&rules, "u t1 u", "u u", &[UnansweredCall]);
+            continue;
+        }
+        check_with(&rules, "u a t1 T1 a", "u a c1 o1 a", &[CustomCall]);
+        check_with(&rules, "u t1 c2 T1 o2 a", "u c1 c2 o1 o2 a", &[CustomCall]);
+        let issues = [CustomCall, UnansweredCall];
+        check_with(&rules, "u t1 u", "u c1 p1 u", &issues);
+        check_with(&rules, "u T1", "u", &[OrphanOutput]);
+        // Items that were not changed are borrowed from the input.
+        let history = items("u t1 T1 a");
+        let mended = repair(&history.iter().collect::<Vec<_>>(), &rules);
+        let borrowed = mended.items.iter().map(|entry| match &entry.item {
+            std::borrow::Cow::Borrowed(item) => {
+                std::ptr::eq(*item, &history[entry.source.unwrap()])
+            }
+            std::borrow::Cow::Owned(_) => false,
+        });
+        assert_eq!(borrowed.collect::<Vec<_>>(), [true, false, false, true]);
+    }
+}
+
+/// What a document of the format may hold but its schema refuses is left out of what is sent, and only there.
+#[test]
+fn nulls_that_the_schema_refuses_are_not_sent() {
+    let document = r#"{"model":"m","input":[{"role":"user","content":"q"},
+        {"type":"reasoning","id":"rs_1","summary":null,"content":null,"encrypted_content":"E"},
+        {"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a","annotations":[]}]},
+        {"role":"user","content":"n"}]}"#;
+    let format = Format::OpenAiResponses;
+    let mut transcript = lift(format, document).unwrap().transcript;
+    let list: Vec<&Item> = transcript.items.iter().collect();
+    let mended = repair(&list, &RepairRules::for_format(format));
+    assert!(mended.issues.is_empty(), "{:?}", mended.issues);
+    transcript.items = mended.into_items();
+    let request = contexture_wire::DocumentKind::Request;
+    let json = contexture_wire::lower(&Dialect::of(format), request, &transcript).json;
+    let sent: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let findings = data::request_validator(format.as_str()).validation_errors(&sent);
+    assert!(findings.is_empty(), "{findings:#?}");
+    let thought = serde_json::json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"});
+    assert_eq!(sent["input"][1], thought);
+    // An item that did not come through the format is not sent with them either.
+    let item = Item::parse(
+        r#"{"type":"reasoning","id":"rs_1","summary":[],"content":null,"encrypted_content":"E"}"#,
+    );
+    let run = contexture_wire::RoleRun {
+        side: Side::Model,
+        start: 0,
+        entries: &[contexture_wire::PairedItem::new(item.as_ref().unwrap())],
+    };
+    let json = lower_run(&Dialect::of(format), &run).json;
+    let sent: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(sent, thought);
 }
 
 #[test]

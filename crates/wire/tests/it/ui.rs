@@ -185,8 +185,8 @@ fn errors_name_the_place() {
         "ui message: `[0].parts`: expected at least one part",
     );
     check_error(
-        r#"[{"id":"a","role":"user","role":"user","parts":[]}]"#,
-        "ui message: `[0].role`: stands twice",
+        r#"[{"id":"a","role":"user","role":"tool","parts":[]}]"#,
+        "ui message: `[0].role`: expected `system`, `user` or `assistant`, found \"tool\"",
     );
     check_error(
         r#"[{"id":"a","role":"assistant","parts":[{"type":"tool-x","toolCallId":"1","state":"input-available","input":1,"output":2}]}]"#,

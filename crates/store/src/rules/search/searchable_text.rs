@@ -7,7 +7,9 @@
 //!
 //! Not here: splitting the text into terms.
 
-use contexture_ir::{Item, Output, Raw};
+use std::borrow::Cow;
+
+use contexture_ir::{Item, Output, Raw, replace_lone_surrogates};
 
 /// Number of bytes of a text that are searched; the rest is stored but not found. A constant and
 /// not a limit, since stored indexes depend on it.
@@ -16,9 +18,9 @@ pub const MAX_SEARCHED_BYTES: usize = 512 << 10;
 /// Returns the searchable text of an item given as JSON; empty if it is no item.
 #[must_use]
 pub fn searchable_text(json: &str) -> String {
-    let item = Item::parse(json).or_else(|error| match without_lone_surrogates(json) {
-        Some(json) => Item::parse(&json),
-        None => Err(error),
+    let item = Item::parse(json).or_else(|error| match replace_lone_surrogates(json) {
+        Cow::Owned(json) => Item::parse(&json),
+        Cow::Borrowed(_) => Err(error),
     });
     let mut text = match item {
         Ok(Item::FunctionCall(call)) => {
@@ -125,33 +127,6 @@ fn parse_hex_escape(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|_| hex)
-}
-
-/// Replaces lone surrogates in JSON by U+FFFD; returns `None` if there are none. They are the only
-/// reason why valid JSON of an item cannot be parsed.
-fn without_lone_surrogates(json: &str) -> Option<String> {
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    let mut found = false;
-    while let Some(at) = rest.find('\\') {
-        let (plain, special) = rest.split_at(at);
-        out.push_str(plain);
-        let (read, c) = if special.starts_with("\\u") {
-            decode_unicode_escape(special)
-        } else {
-            (2, ' ')
-        };
-        let lone = read == 6 && c == '\u{FFFD}' && parse_hex_escape(special) != Some(0xFFFD);
-        found |= lone;
-        out.push_str(if lone {
-            "\\ufffd"
-        } else {
-            special.get(..read).unwrap_or(special)
-        });
-        rest = special.get(read..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    found.then_some(out)
 }
 
 #[cfg(test)]

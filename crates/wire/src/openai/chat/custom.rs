@@ -4,12 +4,11 @@
 use contexture_ir::{Error, Extension, Fields, Item, Part, Raw, quote_json};
 
 use super::content::SLUG;
+use crate::custom_calls::{CALL, OUTPUT};
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::OMITTED;
 
-const CALL: &str = "custom_tool_call";
-const OUTPUT: &str = "custom_tool_call_output";
 /// Fields of a custom tool's call that Chat has, or that say nothing beside them.
 const KNOWN: [&str; 6] = ["type", "id", "call_id", "name", "input", "status"];
 

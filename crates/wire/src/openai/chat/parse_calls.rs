@@ -38,7 +38,10 @@ impl CallParser {
         losses: &mut Losses,
     ) -> Result<Vec<Item>, Error> {
         let mut calls = self.parse_tool_calls(index, fields, losses)?;
-        calls.extend(self.parse_legacy_call(index, fields)?);
+        // Some hosts repeat a call in the older shape; a message has its calls in one of the two.
+        if calls.is_empty() {
+            calls.extend(self.parse_legacy_call(index, fields)?);
+        }
         Ok(calls)
     }
 
@@ -142,6 +145,11 @@ impl CallParser {
         index: usize,
         fields: &mut Fields<'_>,
     ) -> Result<Option<Item>, Error> {
+        // Some hosts send the older shape empty with every answer. It calls nothing and stays among the message's
+        // members.
+        if fields.get(&["function_call"]).is_none_or(is_empty_function) {
+            return Ok(None);
+        }
         let Some(function) = fields.take_present(&["function_call"])? else {
             return Ok(None);
         };
@@ -164,6 +172,16 @@ impl CallParser {
 pub(super) fn is_empty_array(value: &RawValue) -> bool {
     // An array of length zero can be read from an empty list only.
     serde_json::from_str::<[(); 0]>(value.get()).is_ok()
+}
+
+/// Whether a function has neither a name nor arguments.
+fn is_empty_function(function: &RawValue) -> bool {
+    let is_blank = |value: &RawValue| matches!(value.get(), "null" | "\"\"");
+    Fields::parse(function.get()).is_ok_and(|fields| {
+        ["name", "arguments"]
+            .into_iter()
+            .all(|name| fields.get(&[name]).is_none_or(is_blank))
+    })
 }
 
 /// Name and arguments; arguments that are not a string are kept as their text.

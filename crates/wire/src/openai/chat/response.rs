@@ -19,7 +19,8 @@ use crate::model::json::{ObjectWriter, json_array};
 use crate::model::loss::{LossKind, Losses};
 use crate::model::paired_item::{PairedItem, paired_items};
 use crate::openai::shared::{
-    UsageFields, strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+    UsageFields, strip_key_prefix, unexpected_value, usage_fields, with_key_prefix,
+    without_key_prefixes,
 };
 
 /// The prefix of the first choice's own fields.
@@ -148,7 +149,9 @@ pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
         reasoning_tokens: figures.get_nested("completion_tokens_details", "reasoning_tokens"),
         extra: Extra::new(),
     };
-    usage.extra.set_wire_fields(NAME, fields.into_extra());
+    usage
+        .extra
+        .set_wire_fields(NAME, usage_fields(fields.into_extra()));
     Ok(usage)
 }
 

@@ -41,6 +41,7 @@ pub(super) const NAME: &str = FORMAT.as_str();
 pub(super) const STRUCTURE: Structure = Structure {
     user_compactions: true,
     chat_calls: true,
+    custom_calls: true,
     merged_parts: None,
     model_markers: false,
     head_markers: false,
@@ -182,6 +183,12 @@ impl FormatSpec for Chat {
 
     fn detect_messages(&self, messages: &[Fields<'_>]) -> Option<Evidence> {
         messages.first()?.get(&["role"])?;
+        // Other programs have messages with a role too, and what is said under names of their own.
+        let says = |message: &Fields<'_>| {
+            let words = message.get(&["content", "tool_calls", "function_call"]);
+            words.is_some()
+        };
+        messages.iter().any(says).then_some(())?;
         // Anthropic's blocks stand between the two ranks of these words: they weigh more than a system role in the
         // middle, which newer Claude models accept, but less than a role that only tools have.
         if has_chat_words(messages) {

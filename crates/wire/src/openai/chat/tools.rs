@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::content::extra_from_wire;
 use super::spec::{FORMAT, NAME};
 use crate::model::format::Format;
-use crate::model::format_extras::{report_foreign_fields_as, to_extras};
+use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::NAME_RULE;
@@ -16,6 +16,10 @@ use crate::openai::shared::custom_tools::responses_custom_to_chat;
 use crate::openai::shared::options;
 use crate::openai::shared::{strip_key_prefix, with_key_prefix, without_key_prefixes};
 
+/// The type of a tool that is a function, and the member with its definition.
+const FUNCTION: &str = "function";
+/// The hint of a tool that came without a type.
+const TYPE: &str = "~type";
 /// The prefix of a tool's fields that stand beside its `function`.
 const TOOL: &str = "tool.";
 /// The name of a schema that has none; Chat demands one.
@@ -30,20 +34,25 @@ pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error
 
 fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     let mut fields = Fields::parse(text)?;
-    let kind = fields.need_string(&["type"])?;
-    let function = match fields.take_present(&["function"])? {
-        Some(function) if kind == "function" => function,
+    let kind = fields.take_string(&["type"])?;
+    // Hosts take a tool without a type for a function.
+    let is_function = kind.as_deref().is_none_or(|kind| kind == FUNCTION);
+    let function = match fields.take_present(&[FUNCTION])? {
+        Some(function) if is_function => function,
         // Also a function without its definition: what cannot be read is passed on as it came.
         _ => {
             return Ok(ToolDefinition::Provider(ProviderTool {
                 format: NAME.to_owned(),
-                kind,
+                kind: kind.unwrap_or_else(|| FUNCTION.to_owned()),
                 raw: Raw::parse(text)?,
             }));
         }
     };
-    let mut tool = parse_function(function.get()).map_err(|error| error.at_segment("function"))?;
+    let mut tool = parse_function(function.get()).map_err(|error| error.at_segment(FUNCTION))?;
     let mut wire = tool.extra.wire_fields(NAME);
+    if kind.is_none() {
+        set_hint(&mut wire, TYPE, "absent");
+    }
     // The prefix keeps members beside `function` apart from those inside it.
     wire.extend(with_key_prefix(TOOL, fields.into_extra()).collect());
     tool.extra = extra_from_wire(wire);
@@ -83,9 +92,13 @@ pub(super) fn encode_tool(
         }
         ToolDefinition::Function(tool) => {
             let function = encode_function(tool, path, losses);
+            let wire = tool.extra.wire_fields(NAME);
             let mut object = ObjectWriter::new();
-            object.string("type", "function").raw("function", &function);
-            object.extra_fields(&strip_key_prefix(TOOL, &tool.extra.wire_fields(NAME)));
+            if hint(&wire, TYPE).is_none() {
+                object.string("type", FUNCTION);
+            }
+            object.raw(FUNCTION, &function);
+            object.extra_fields(&strip_key_prefix(TOOL, &wire));
             Some(object.finish())
         }
     }

@@ -5,7 +5,7 @@ use contexture_ir::{
     Reasoning, Role, Status, quote_json,
 };
 
-use super::parse::id_prefix;
+use super::parse::{CONTENT, NULL, SUMMARY, id_prefix};
 use super::part::{self, EncodedPart, Voice, own_fields, report_foreign_wires};
 use super::spec::{ItemDirection, NAME};
 use crate::model::chunk::Dialect;
@@ -109,7 +109,7 @@ fn encode_message(
         let path = format!("{}.content[{at}]", site.path);
         natives.extend(part::encode_part(part, voice, &path, losses));
     }
-    let shape = hint(hints, "~content");
+    let shape = hint(hints, CONTENT);
     if natives.is_empty() && shape.is_none() {
         let lost = message.content.iter().any(|part| part.as_text().is_none());
         return (lost && message.role == Role::User)
@@ -156,8 +156,11 @@ fn encode_long_message(
         status = status.or(Some("completed"));
     }
     object.string_if_some("status", status);
-    match (hint(hints, "~content").as_deref(), natives) {
+    match (hint(hints, CONTENT).as_deref(), natives) {
         (Some("absent"), []) => {}
+        (Some(NULL), []) => {
+            object.raw("content", NULL);
+        }
         (Some("string"), [native]) if native.plain.is_some() => {
             object.string("content", native.plain.as_deref().unwrap_or_default());
         }
@@ -183,10 +186,11 @@ fn encode_short_message(
         object.string("type", "message");
     }
     object.string("role", encode_role(message.role, site, losses));
-    let shape = hint(hints, "~content");
+    let shape = hint(hints, CONTENT);
     // In the short form a model's content is one string; a user's may be a list of parts.
     let content = match (natives, shape.as_deref()) {
         ([], Some("absent")) => None,
+        ([], Some(NULL)) => Some(NULL.to_owned()),
         ([native], None) if native.plain.is_some() => native.plain.as_deref().map(quote_json),
         (natives, Some(_)) => Some(json_array(natives.iter().map(|native| &native.json))),
         (natives, None) if model => Some(quote_json(&model_text(message, natives, site, losses))),
@@ -348,21 +352,47 @@ fn encode_reasoning(
     let mut object = ObjectWriter::new();
     object.string("type", "reasoning");
     object.string_if_some("id", id.or(made_up.as_deref()));
-    if hint(hints, "~summary").is_none() {
-        object.array(
-            "summary",
+    let summary = match hint(hints, SUMMARY).as_deref() {
+        None => Some(json_array(
             reasoning.summary.iter().map(encode_reasoning_part),
-        );
-    }
-    object.raw_if_some("content", content);
+        )),
+        Some(NULL) => Some(NULL.to_owned()),
+        Some(_) => None,
+    };
+    object.raw_if_some("summary", summary);
+    let came_null = hint(hints, CONTENT).map(|_| NULL.to_owned());
+    object.raw_if_some("content", content.or(came_null));
     object.string_if_some("encrypted_content", encrypted);
     if format_came {
         object.string_if_some("signature", reasoning.signature.as_deref());
         object.string_if_some("format", reasoning.format.as_deref());
     }
     object.string_if_some("status", encode_status(reasoning.status, site, losses));
-    object.extra_fields(&own_fields(&reasoning.extra));
+    let mut own = own_fields(&reasoning.extra);
+    // A `null` of another source is not repeated, because the schema wants a list.
+    own.remove("content");
+    object.extra_fields(&own);
     Some(object.finish())
+}
+
+/// A thought without the `null`s that stand where the schema wants a list; `None` if it has none.
+///
+/// OpenAI itself takes them, since Codex sends `"content": null` with every thought; xAI and the SDK's schema refuse them.
+/// So a document that is converted to itself keeps them, and a history that is made ready to be sent loses them.
+pub(super) fn without_null_lists(reasoning: &Reasoning) -> Option<Reasoning> {
+    let mut hints = reasoning.extra.wire_fields(NAME);
+    let mut has_null = false;
+    for name in [CONTENT, SUMMARY] {
+        if hint(&hints, name).as_deref() == Some(NULL) {
+            hints.remove(name);
+            has_null = true;
+        }
+    }
+    has_null.then(|| {
+        let mut legal = reasoning.clone();
+        legal.extra.set_wire_fields(NAME, hints);
+        legal
+    })
 }
 
 /// Reports the loss of another provider's reasoning and returns whether its readable part is written.

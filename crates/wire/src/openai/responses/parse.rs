@@ -1,7 +1,8 @@
 //! Items, read with the hints of how they came.
 
 use contexture_ir::{
-    Error, Extension, Extra, Fields, Item, Message, Output, Part, Raw, Role, Status, Transcript,
+    Error, Extension, Extra, Fields, Item, Message, Output, Part, Raw, Reasoning, Role, Status,
+    Transcript,
 };
 use serde_json::value::RawValue;
 
@@ -12,6 +13,13 @@ use crate::openai::shared::unexpected_value;
 
 /// The hint of a system message that came among the items, not as `instructions`.
 pub(super) const LISTED: &str = "~input";
+
+/// The hint of how a content came that is not as it would be written.
+pub(super) const CONTENT: &str = "~content";
+/// The hint of a summary that did not come as a list.
+pub(super) const SUMMARY: &str = "~summary";
+/// The word of both hints for `null`.
+pub(super) const NULL: &str = "null";
 
 /// Reads an array of items: leading system and developer messages become instructions.
 pub(super) fn parse_input(text: &str, transcript: &mut Transcript) -> Result<(), Error> {
@@ -72,9 +80,7 @@ fn parse_item(text: &str, place: ItemDirection) -> Result<Item, Error> {
             if reasoning.format.is_some() {
                 set_hint(&mut hints, "~format", "kept");
             }
-            if !has("summary") {
-                set_hint(&mut hints, "~summary", "absent");
-            }
+            record_reasoning_nulls(reasoning, &fields, &mut hints);
             reasoning.format.get_or_insert_with(|| FAMILY.to_owned());
         }
         Item::Compaction(compaction) => {
@@ -112,6 +118,20 @@ fn record_id_hint(item: &Item, place: ItemDirection, hints: &mut Extra) {
     }
 }
 
+/// Notes which of the lists of a thought came as `null` or not at all.
+fn record_reasoning_nulls(reasoning: &mut Reasoning, fields: &Fields<'_>, hints: &mut Extra) {
+    let is_null = |name| fields.get(&[name]).is_some_and(|value| value.get() == NULL);
+    if is_null("summary") {
+        set_hint(hints, SUMMARY, NULL);
+    } else if fields.get(&["summary"]).is_none() {
+        set_hint(hints, SUMMARY, "absent");
+    }
+    if is_null("content") {
+        set_hint(hints, CONTENT, NULL);
+        reasoning.extra.remove("content");
+    }
+}
+
 fn record_message_hints(message: &mut Message, typed: bool, content: &str, hints: &mut Extra) {
     message.content.iter_mut().for_each(record_part_shape);
     let long = message.id.is_some();
@@ -125,15 +145,16 @@ fn record_message_hints(message: &mut Message, typed: bool, content: &str, hints
         if part.extra.own_members().next().is_none());
     let model = message.role == Role::Assistant;
     if message.content.is_empty() {
-        set_hint(
-            hints,
-            "~content",
-            if content == "[]" { "none" } else { "absent" },
-        );
+        let word = match content {
+            "[]" => "none",
+            "null" => NULL,
+            _ => "absent",
+        };
+        set_hint(hints, CONTENT, word);
     } else if long && is_string {
-        set_hint(hints, "~content", "string");
+        set_hint(hints, CONTENT, "string");
     } else if !long && !is_string && (plain || model) {
-        set_hint(hints, "~content", "array");
+        set_hint(hints, CONTENT, "array");
     }
     if !model {
         return;

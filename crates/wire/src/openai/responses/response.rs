@@ -19,7 +19,7 @@ use crate::model::format_extras::{hint, report_foreign_fields, set_hint, to_extr
 use crate::model::json::{ObjectWriter, json_array};
 use crate::model::loss::{LossKind, Losses};
 use crate::model::paired_item::{Side, paired_items};
-use crate::openai::shared::UsageFields;
+use crate::openai::shared::{UsageFields, usage_fields};
 
 /// The hint of the status as it came.
 const STATUS: &str = "~status";
@@ -118,7 +118,9 @@ pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
         reasoning_tokens: figures.get_nested("output_tokens_details", "reasoning_tokens"),
         extra: Extra::new(),
     };
-    usage.extra.set_wire_fields(NAME, fields.into_extra());
+    usage
+        .extra
+        .set_wire_fields(NAME, usage_fields(fields.into_extra()));
     Ok(usage)
 }
 

@@ -1,10 +1,10 @@
 //! What is special about OpenAI Responses, and the format's own names.
 
-use contexture_ir::{Fields, Transcript, quote_json};
+use contexture_ir::{Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ResponsesStream;
-use super::{encode_run, lift, request, response};
+use super::{encode, encode_run, lift, request, response};
 use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
@@ -49,6 +49,7 @@ pub(super) enum ItemDirection {
 pub(super) const STRUCTURE: Structure = Structure {
     user_compactions: true,
     chat_calls: false,
+    custom_calls: true,
     merged_parts: None,
     model_markers: false,
     head_markers: false,
@@ -175,6 +176,15 @@ impl FormatSpec for Responses {
             // A request in which an item's id stands twice is refused.
             unique_item_ids: true,
             ..RepairRules::pairs_only(FORMAT)
+        }
+    }
+
+    fn without_refused_nulls(&self, item: &Item) -> Option<Item> {
+        match item {
+            Item::Reasoning(reasoning) => {
+                encode::without_null_lists(reasoning).map(Item::Reasoning)
+            }
+            _ => None,
         }
     }
 

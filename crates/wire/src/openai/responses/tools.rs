@@ -15,6 +15,10 @@ use crate::openai::shared::NAME_RULE;
 use crate::openai::shared::custom_tools::chat_custom_to_responses;
 use crate::openai::shared::options;
 
+/// The type of a tool that is a function.
+const FUNCTION: &str = "function";
+/// The hint of a tool that came without a type.
+const TYPE: &str = "~type";
 /// Arguments of a function that states none; this format demands a schema.
 const NO_ARGUMENTS: &str = "{\"type\":\"object\",\"properties\":{}}";
 /// The name of an answer's schema that has none; this format demands one.
@@ -29,15 +33,19 @@ pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error
 
 fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     let mut fields = Fields::parse(text)?;
-    let kind = fields.need_string(&["type"])?;
-    if kind != "function" {
+    let kind = fields.take_string(&["type"])?;
+    if let Some(kind) = kind.as_deref().filter(|kind| *kind != FUNCTION) {
         return Ok(ToolDefinition::Provider(ProviderTool {
             format: NAME.to_owned(),
-            kind,
+            kind: kind.to_owned(),
             raw: Raw::parse(text)?,
         }));
     }
     let mut hints = Extra::new();
+    // Hosts take a tool without a type for a function.
+    if kind.is_none() {
+        set_hint(&mut hints, TYPE, "absent");
+    }
     // The writer adds both where they are missing; the hints say that the document did without.
     for (field, name) in [("parameters", "~parameters"), ("strict", "~strict")] {
         if fields.get(&[field]).is_none() {
@@ -83,7 +91,10 @@ pub(super) fn encode_tool(
     let unsaid = |field: &str, name: &str| wire.get(field).is_none() && hint(&wire, name).is_none();
     let mut object = ObjectWriter::new();
     let name = NAME_RULE.sanitize_name(&tool.name, path, losses);
-    object.string("type", "function").string("name", &name);
+    if hint(&wire, TYPE).is_none() {
+        object.string("type", FUNCTION);
+    }
+    object.string("name", &name);
     object.string_if_some("description", tool.description.as_deref());
     match &tool.parameters {
         Some(schema) => {

@@ -12,6 +12,7 @@ use contexture_ir::{Error, Extra, Fields, Raw};
 use crate::framing::StreamFraming;
 use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
 use crate::model::chunk::Envelope;
+use crate::model::format_extras::{set_hint, to_extras};
 use crate::model::json::{ObjectWriter, string_field};
 use crate::model::loss::Losses;
 use crate::model::name_rule::NameRule;
@@ -77,6 +78,16 @@ impl UsageFields<'_> {
         let inner = Fields::parse(self.0.get(&[group])?.get()).ok()?;
         UsageFields(&inner).get(name)
     }
+}
+
+/// The members of a response's usage as they are stored.
+pub(in crate::openai) fn usage_fields(fields: Extra) -> Extra {
+    let mut fields = to_extras(fields);
+    // Usage without members would be taken for another format's, whose figures are written out.
+    if fields.is_empty() {
+        set_hint(&mut fields, "~usage", "empty");
+    }
+    fields
 }
 
 /// An error about a value of the wrong type or an unknown word.
