@@ -2,11 +2,14 @@
 
 use contexture::Format;
 use contexture::ir::Transcript;
-use contexture::sessions::{ReadOptions, Session, SessionFormat, detect_format, read_sessions};
+use contexture::sessions::{
+    ReadOptions, Session, SessionFormat, Skipped, detect_format, read_sessions,
+};
 use contexture::wire::lift;
 
 use crate::input::InputSource;
 use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// A session, read.
 #[derive(Clone, Debug)]
@@ -69,6 +72,10 @@ pub(crate) fn parse_session(text: &str, said: &SessionHints<'_>) -> Outcome<Pars
         ..ReadOptions::default()
     };
     let session = choose_session(read_sessions(format, text, &options)?, said.number)?;
+    for skipped in &session.skipped {
+        let Skipped { number, what } = skipped;
+        write::print_warning(&format!("left out: record {number}: {what}"));
+    }
     // A session may have several ends; the first one is shown where none can be chosen.
     let transcript = session.heads.first().map(|head| session.transcript(head));
     Ok(ParsedSession {

@@ -56,24 +56,20 @@ fn detected_wire(found: Option<(Format, Evidence)>) -> Option<Detected> {
 
 /// Detects the format of a text with one record per line; `None` if none of its first lines is a JSON object.
 fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
     let several = lines.clone().nth(1).is_some();
     // Bounded, because a log may begin with megabytes of records that we do not know.
-    let records = lines.by_ref().take(MAX_SAMPLED_RECORDS);
-    let mut first = None;
-    for line in records {
-        // A broken line proves nothing: logs are cut off while they are written.
-        let Ok(fields) = Fields::parse(line) else {
-            continue;
-        };
-        if let Some(detected) = detect_record(&fields) {
-            return Ok(Some(detected));
-        }
-        first.get_or_insert(line);
+    let lines = lines.take(MAX_SAMPLED_RECORDS);
+    // A broken line proves nothing: logs are cut off while they are written.
+    let (lines, records): (Vec<&str>, Vec<Fields<'_>>) = lines
+        .filter_map(|line| Some((line, Fields::parse(line).ok()?)))
+        .unzip();
+    if let Some(detected) = detect_records(&records) {
+        return Ok(Some(detected));
     }
-    // The file name decides only if the lines are JSON objects of no known type.
-    match first {
-        Some(_) if file_name.starts_with("rollout-") => {
+    match lines.first() {
+        // Rollouts of the oldest versions have neither envelopes nor links; then their name must agree.
+        Some(_) if file_name.starts_with("rollout-") && records.iter().any(is_old_rollout) => {
             let evidence = "a file named `rollout-…` of JSON lines";
             Ok(Some(detected_as(SessionFormat::Codex, evidence)))
         }
@@ -82,6 +78,34 @@ fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, Session
         }),
         _ => Ok(None),
     }
+}
+
+/// Whether a line may be one of a rollout without envelopes: its head, its state or an item.
+fn is_old_rollout(fields: &Fields<'_>) -> bool {
+    let has = |name: &str| fields.get(&[name]).is_some();
+    let kind = text_of(fields, "type").unwrap_or_default();
+    has("record_type")
+        || (has("id") && has("timestamp"))
+        || matches!(kind.as_str(), "message" | "function_call")
+}
+
+/// Detects the format of a log by some of its records: the first evidence counts, unless another record contradicts it.
+fn detect_records(records: &[Fields<'_>]) -> Option<Detected> {
+    let detected = records.iter().find_map(detect_record)?;
+    // Forks of Gemini's command line link their records as Claude Code does.
+    let is_gemini = |message: Fields<'_>| {
+        message.get(&["parts"]).is_some() && message.get(&["content"]).is_none()
+    };
+    let is_foreign = detected.format == SessionFormat::ClaudeCode
+        && records
+            .iter()
+            .any(|fields| message_of(fields).is_some_and(is_gemini));
+    (!is_foreign).then_some(detected)
+}
+
+/// The members of the message that a record holds.
+fn message_of<'a>(fields: &Fields<'a>) -> Option<Fields<'a>> {
+    Fields::parse(fields.get(&["message"])?.get()).ok()
 }
 
 /// Detects the format of a log by one of its lines.
@@ -102,9 +126,11 @@ fn detect_record(fields: &Fields<'_>) -> Option<Detected> {
             return Some(detected_as(SessionFormat::Codex, &evidence));
         }
     }
-    // Older versions write only some of these fields.
-    let linked = has("parentUuid") || has("sessionId") || has("leafUuid");
-    if linked || (has("uuid") && has("message")) {
+    // Older versions write only some of these fields. Other programs have a `sessionId` too, so it counts only beside a
+    // message of Anthropic's.
+    let says = || message_of(fields).is_some_and(|message| message.get(&["content"]).is_some());
+    let is_linked = has("parentUuid") || has("leafUuid");
+    if is_linked || (has("uuid") && has("message")) || (has("sessionId") && says()) {
         let evidence = format!("a line of type `{kind}` with `uuid`, `sessionId` or `leafUuid`");
         return Some(detected_as(SessionFormat::ClaudeCode, &evidence));
     }
@@ -132,7 +158,7 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
         ));
     }
     // One record by itself is a log of one line.
-    if let Some(detected) = detect_record(&fields) {
+    if let Some(detected) = detect_records(std::slice::from_ref(&fields)) {
         return Ok(detected);
     }
     if ["chat", "messages", "branches", "checkpoints"]

@@ -79,6 +79,14 @@ pub enum SessionError {
         /// Number of records before it that were read.
         read: usize,
     },
+    /// A log without anything that was said: most likely another program's.
+    #[error(
+        "no item was found in it, read as {format}: if it is of another program, name its format, one of {FormatNames}"
+    )]
+    NoItems {
+        /// Name of the format that the text was read as.
+        format: &'static str,
+    },
     /// A document of a wire format is wrong.
     #[error(transparent)]
     Wire(#[from] WireError),

@@ -390,6 +390,9 @@ impl From<SessionError> for Failure {
             SessionError::Unknown { .. } => {
                 Self::bad_input("unknown_format", error_chain(&error)).with_hint(every)
             }
+            SessionError::NoItems { .. } => {
+                Self::bad_input("no_items", error_chain(&error)).with_hint(every)
+            }
             SessionError::WrongShape { .. } => Self::bad_input("wrong_format", error_chain(&error))
                 .with_hint("is it really that? Without a format it is detected"),
             SessionError::Record { .. } => {

@@ -18,7 +18,7 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, timestamp_of, with_member};
 use crate::kept_records::Records;
-use crate::lines::{Expected, each_line, join_lines, wrong_record};
+use crate::lines::{Expected, LineFault, each_line, join_lines, wrong_record};
 use crate::session::{
     ReadOptions, Session, SessionHead, SessionInfo, SessionNode, TITLE_CHARS, audience_of,
     leaf_nodes, origin_of, title_of,
@@ -92,7 +92,7 @@ struct ClaudeReader {
 }
 
 impl ClaudeReader {
-    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), LineFault> {
         let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let kind = text_of(&fields, "type").ok_or_else(|| wrong_record(raw.get()))?;
         // The first record that has one: later ones may be of a resumed session that was copied in.
@@ -109,9 +109,21 @@ impl ClaudeReader {
             // The last title wins: a person renames a session after the generated summary.
             self.title = Some(one_line_title(&title, TITLE_CHARS));
         }
-        let (items, form) = match kind.as_str() {
-            "user" | "assistant" => split_record(raw, &fields)?,
-            _ => (Vec::new(), None),
+        let split = match kind.as_str() {
+            "user" | "assistant" => split_record(raw, &fields),
+            // Bookkeeping of all versions; a newer one may have other records of what was said.
+            _ if fields.get(&["message"]).is_some_and(has_role) => {
+                Err(format!("a record of the unknown type `{kind}`"))
+            }
+            _ => Ok((Vec::new(), None)),
+        };
+        let (items, form) = match split {
+            Ok(split) => split,
+            Err(found) => {
+                // What follows hangs below what was above it.
+                self.link_items(&fields, &kind, Vec::new());
+                return Err(LineFault::NotUnderstood(found));
+            }
         };
         // Added also without items, for the record must be written back.
         records.add_record(raw, form, &items, fill_template);
@@ -179,6 +191,11 @@ fn message_id_of(fields: &Fields<'_>, kind: &str) -> Option<String> {
     }
     let message = Fields::parse(fields.get(&["message"])?.get()).ok()?;
     text_of(&message, "id")
+}
+
+/// Whether a value is a message of somebody.
+fn has_role(message: &RawValue) -> bool {
+    Fields::parse(message.get()).is_ok_and(|fields| fields.get(&["role"]).is_some())
 }
 
 /// A record's items, and the record without its content.

@@ -4,13 +4,15 @@
 //! the Responses API knows it; `session_meta` holds the session's id and base instructions; events,
 //! contexts and usage are kept but become no items. A `compacted` record becomes a compaction. Fields of
 //! Codex's own inside items (`internal_…`) stay with the record. Older rollouts hold items without an
-//! envelope.
+//! envelope; a rollout without any items has its messages in events, which are read then.
 //!
 //! An event `thread_rolled_back` takes the user's last turns back: what follows goes on before them, and
 //! what was taken back is a branch of its own, `rollback-1`, `rollback-2`, … in order. Events say which
 //! messages began a turn; in a rollout without such events every user message did.
 
-use contexture_ir::{Audience, Compaction, Fields, Item, Message, Part, Raw, Role, TextPart};
+use contexture_ir::{
+    Audience, Compaction, Fields, Item, Message, Part, Raw, Role, TextPart, quote_json,
+};
 use contexture_text::one_line_title;
 use serde_json::value::RawValue;
 
@@ -18,18 +20,29 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{text_of, timestamp_of, with_member, without_members};
 use crate::kept_records::Records;
-use crate::lines::{Expected, each_line, join_lines, wrong_record};
+use crate::lines::{Expected, LineFault, each_line, join_lines, wrong_record};
 use crate::session::{
     ReadOptions, Session, SessionHead, SessionInfo, SessionNode, TITLE_CHARS, audience_of,
     leaf_nodes, origin_of, title_of,
 };
+
+/// The items that stand without an envelope.
+const BARE: [&str; 4] = [
+    "message",
+    "reasoning",
+    "function_call",
+    "function_call_output",
+];
 
 const EXPECTED: Expected = Expected {
     what: "a Codex rollout record",
 };
 
 pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
-    let mut reader = CodexReader::default();
+    let mut reader = CodexReader {
+        reads_events: !text.lines().any(is_item_line),
+        ..CodexReader::default()
+    };
     let mut records = Records::default();
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
         reader.read_record(raw, records)
@@ -58,8 +71,17 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     })
 }
 
+/// Whether a line holds an item, in an envelope or without one.
+fn is_item_line(line: &str) -> bool {
+    let fields = Fields::parse(line).unwrap_or_default();
+    let kind = text_of(&fields, "type").unwrap_or_default();
+    kind == "response_item" || fields.get(&["payload"]).is_none() && BARE.contains(&kind.as_str())
+}
+
 #[derive(Default)]
 struct CodexReader {
+    /// Whether messages are those of events, because there are no items.
+    reads_events: bool,
     tree: Vec<SessionNode>,
     id: Option<String>,
     instructions: Vec<Message>,
@@ -85,7 +107,7 @@ struct Turn {
 }
 
 impl CodexReader {
-    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), LineFault> {
         let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let payload = fields.get(&["payload"]);
         let Some(kind) = text_of(&fields, "type") else {
@@ -98,7 +120,8 @@ impl CodexReader {
             }
             return Err(wrong_record(raw.get()));
         };
-        let (item, form) = self.split_record(raw, &kind, payload)?;
+        let split = self.split_record(raw, &kind, payload);
+        let (item, form) = split.map_err(LineFault::NotUnderstood)?;
         let mut items: Vec<Item> = item.into_iter().collect();
         // Later instructions are part of the history; those before the first node are not.
         if self.tree.is_empty() {
@@ -139,13 +162,17 @@ impl CodexReader {
             }
             ("event_msg", Some(payload)) => {
                 self.read_event(payload);
-                (None, None)
+                let message = self.reads_events.then(|| parse_message_event(payload));
+                (message.flatten(), None)
             }
             ("response_item", Some(payload)) => split_item(raw, payload)?,
             ("compacted", Some(payload)) => (parse_compaction(payload), None),
             (_, None) => split_bare_item(raw, kind)?,
-            // Known envelopes of newer versions with types that are new to us.
-            _ => (None, None),
+            // Bookkeeping of all versions; a newer one may have other records of what was said.
+            (_, Some(payload)) => {
+                refuse_words(kind, payload)?;
+                (None, None)
+            }
         })
     }
 
@@ -181,7 +208,8 @@ impl CodexReader {
             // The state before the turn, for a rollback to return to. Several items may follow before the
             // user's message.
             Some("task_started" | "turn_started") => self.began = Some(self.last),
-            Some("user_message") => self.start_turn(),
+            // Where messages are those of events, each of the user's is a turn.
+            Some("user_message") if !self.reads_events => self.start_turn(),
             Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => {
                 self.start_turn()
             }
@@ -295,7 +323,9 @@ fn is_internal(name: &str) -> bool {
 fn split_item(raw: &RawValue, payload: &RawValue) -> Result<SplitRecord, String> {
     let plain = without_members(payload.get(), is_internal).ok_or("a payload that is no object")?;
     let own = without_members(payload.get(), |name| !is_internal(name));
-    let item = Item::parse(&plain).map_err(|error| error.to_string())?;
+    let item = Item::parse(&plain)
+        .or_else(|error| parse_output_object(&plain).ok_or(error))
+        .map_err(|error| error.to_string())?;
     // Codex's own members go into the record, so that the item has only what the specification knows.
     let form = own
         .and_then(|own| with_member(raw.get(), "payload", &own))
@@ -303,15 +333,50 @@ fn split_item(raw: &RawValue, payload: &RawValue) -> Result<SplitRecord, String>
     Ok((Some(item), form))
 }
 
+/// An output that is one object with the text in `content`, as some versions wrote it.
+fn parse_output_object(payload: &str) -> Option<Item> {
+    let output = Fields::parse(payload).ok()?.get(&["output"])?;
+    let fields = Fields::parse(output.get()).ok()?;
+    let text = fields
+        .get(&["content"])
+        .filter(|text| text.get().starts_with('"'));
+    // An object of another shape is shown as it is written.
+    let text = text.map_or_else(|| quote_json(output.get()), |text| text.get().to_owned());
+    let mut payload = with_member(payload, "output", &text)?;
+    if fields
+        .get(&["success"])
+        .is_some_and(|success| success.get() == "false")
+    {
+        payload = with_member(&payload, "is_error", "true")?;
+    }
+    Item::parse(&payload).ok()
+}
+
+/// A message that an event reports.
+fn parse_message_event(payload: &RawValue) -> Option<Item> {
+    let fields = Fields::parse(payload.get()).ok()?;
+    let role = match text_of(&fields, "type")?.as_str() {
+        "user_message" => Role::User,
+        "agent_message" => Role::Assistant,
+        _ => return None,
+    };
+    let text = text_of(&fields, "message").filter(|text| !text.is_empty())?;
+    Some(Message::text(role, text).into())
+}
+
+/// Fails if a record of an unknown type seems to hold what somebody said: it would be missed.
+fn refuse_words(kind: &str, payload: &RawValue) -> Result<(), String> {
+    let fields = Fields::parse(payload.get()).unwrap_or_default();
+    match fields.get(&["role", "content"]) {
+        Some(_) => Err(format!("a record of the unknown type `{kind}`")),
+        None => Ok(()),
+    }
+}
+
 /// An item without an envelope, as older rollouts have them.
 fn split_bare_item(raw: &RawValue, kind: &str) -> Result<SplitRecord, String> {
-    let known = [
-        "message",
-        "reasoning",
-        "function_call",
-        "function_call_output",
-    ];
-    if !known.contains(&kind) {
+    if !BARE.contains(&kind) {
+        refuse_words(kind, raw)?;
         return Ok((None, None));
     }
     let item = Item::parse(raw.get()).map_err(|error| error.to_string())?;

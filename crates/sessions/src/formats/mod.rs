@@ -35,7 +35,7 @@ use crate::skip_bad_messages::skip_bad_messages;
 /// [`SessionError::NotJson`] and [`SessionError::WrongShape`] for a text that is no log of the format;
 /// [`SessionError::Record`] names the first record that cannot be read, unless
 /// [`ReadOptions::keep_going`]; [`SessionError::Wire`] for documents of wire formats, whose messages are
-/// their records.
+/// their records; [`SessionError::NoItems`] for a log in which nothing is said.
 ///
 /// ```
 /// use contexture_sessions::{ReadOptions, SessionFormat, detect_format, read_sessions, write_session};
@@ -53,19 +53,39 @@ pub fn read_sessions(
 ) -> Result<Vec<Session>, SessionError> {
     // Editors on Windows prepend a byte order mark, which no JSON parser takes.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // Logs of lines first: they are not one JSON document, so the check below would refuse them.
-    match format {
-        SessionFormat::ClaudeCode => return Ok(vec![claude::read_session(text, options)?]),
-        SessionFormat::Codex => return Ok(vec![codex::read_session(text, options)?]),
-        _ => check_json(text)?,
+    let sessions = match format {
+        // Logs of lines are not one JSON document.
+        SessionFormat::ClaudeCode => vec![claude::read_session(text, options)?],
+        SessionFormat::Codex => vec![codex::read_session(text, options)?],
+        document => {
+            check_json(text)?;
+            read_json_sessions(document, text, options)?
+        }
+    };
+    // A chat of `@deepagents/context` is one even before anything is said in it: it has an owner and branches.
+    let says_something =
+        |session: &Session| !session.tree.is_empty() || !session.instructions.is_empty();
+    match format == SessionFormat::DeepAgents || sessions.iter().any(says_something) {
+        true => Ok(sessions),
+        // Success would hide that the log was not understood.
+        false => Err(SessionError::NoItems {
+            format: format.as_str(),
+        }),
     }
-    match format {
-        SessionFormat::TauBench => tau::read_sessions(text, options),
-        SessionFormat::SweAgent => Ok(vec![swe::read_session(text, options)?]),
-        SessionFormat::DeepAgents => Ok(vec![deepagents::read_session(text, options)?]),
-        SessionFormat::Wire(format) => Ok(vec![read_document(format, text, options)?]),
-        SessionFormat::ClaudeCode | SessionFormat::Codex => Ok(Vec::new()),
-    }
+}
+
+fn read_json_sessions(
+    format: SessionFormat,
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Vec<Session>, SessionError> {
+    Ok(match format {
+        SessionFormat::TauBench => tau::read_sessions(text, options)?,
+        SessionFormat::SweAgent => vec![swe::read_session(text, options)?],
+        SessionFormat::DeepAgents => vec![deepagents::read_session(text, options)?],
+        SessionFormat::Wire(format) => vec![read_document(format, text, options)?],
+        SessionFormat::ClaudeCode | SessionFormat::Codex => Vec::new(),
+    })
 }
 
 fn read_document(

@@ -85,6 +85,70 @@ fn older_rollouts_have_bare_items() {
     );
 }
 
+/// Rollouts of some versions have no items: what was said stands in events, among others that say nothing of it.
+#[test]
+fn messages_of_events_are_read_where_there_are_no_items() {
+    let event = |payload: &str| {
+        format!(
+            r#"{{"timestamp":"2025-05-01T10:00:00Z","type":"event_msg","payload":{{{payload}}}}}"#
+        ) + "\n"
+    };
+    let meta = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n".to_owned();
+    let events = [
+        event(r#""type":"task_started""#),
+        event(r#""type":"user_message","message":"one","kind":"plain""#),
+        event(r#""type":"token_count","info":null"#),
+        event(r#""type":"agent_message","message":"two""#),
+        event(r#""type":"user_message","message":"three""#),
+    ]
+    .concat();
+    let texts = |text: &str| -> Vec<String> {
+        let (_, sessions) = open(text, "rollout-x.jsonl");
+        let nodes = sessions[0].tree.iter();
+        nodes.map(|node| node.item.text()).collect()
+    };
+    let text = meta.clone() + &events;
+    assert_eq!(texts(&text), ["one", "two", "three"]);
+    let (format, sessions) = open(&text, "rollout-x.jsonl");
+    assert_eq!(sessions[0].title.as_deref(), Some("one"));
+    same_lines(&write_session(format, &sessions[0]).unwrap(), &text);
+    // With a turn taken back, the user's messages are the turns.
+    let back = text.clone() + &event(r#""type":"thread_rolled_back","num_turns":1"#);
+    let (_, sessions) = open(&back, "rollout-x.jsonl");
+    assert_eq!(sessions[0].heads.len(), 2);
+    assert_eq!(sessions[0].heads[0].node, 1);
+    // Where an item says it, the event is only told of it.
+    let item = r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]}}"#;
+    assert_eq!(texts(&(text + item + "\n")), ["one"]);
+}
+
+/// Some versions wrote an output as an object.
+#[test]
+fn outputs_that_are_objects_are_read() {
+    let line = |output: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":{output}}}}}"#
+        ) + "\n"
+    };
+    let text = [
+        line(r#"{"content":"done","success":true}"#),
+        line(r#"{"content":"no","success":false}"#),
+        line(r#"{"stdout":"x"}"#),
+    ]
+    .concat();
+    let (format, sessions) = open(&text, "rollout-x.jsonl");
+    let outputs: Vec<String> = sessions[0]
+        .tree
+        .iter()
+        .map(|node| node.item.text())
+        .collect();
+    assert_eq!(outputs, ["done", "no", r#"{"stdout":"x"}"#]);
+    let failed = &sessions[0].tree[1].item;
+    assert!(matches!(failed, Item::FunctionCallOutput(output) if output.is_error == Some(true)));
+    assert!(sessions[0].skipped.is_empty());
+    same_lines(&write_session(format, &sessions[0]).unwrap(), &text);
+}
+
 #[test]
 fn compacted_history_is_a_compaction() {
     let text = concat!(

@@ -85,7 +85,16 @@ fn nothing_is_guessed() {
         "",
         "unknown: JSON lines such as {\"a\":1}",
     );
-    check("{\"a\":1}\n{\"a\":2}\n", "rollout-1.jsonl", "codex");
+    check(
+        "{\"a\":1}\n{\"a\":2}\n",
+        "rollout-1.jsonl",
+        "unknown: JSON lines such as {\"a\":1}",
+    );
+    check(
+        "{\"id\":\"a\",\"timestamp\":\"t\"}\n{\"type\":\"message\"}\n",
+        "rollout-1.jsonl",
+        "codex",
+    );
     check("hello", "", "not json: 1");
     check(r#"{"history": [{"role":"user""#, "x.traj", "not json: 1");
     let message = detect_format("[]", "").unwrap_err().to_string();

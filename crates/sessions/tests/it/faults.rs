@@ -17,8 +17,8 @@ fn the_first_bad_line_is_named() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         fault(SessionFormat::ClaudeCode, &text),
-        "line 10: expected a Claude Code record, found no `content` in `message`: \
-         {\"role\": \"user\", \"contenst\": [{\"type\": \"tool_result\", \"tool_…; 9 records were read"
+        // Records before it in which something is not understood are listed.
+        "line 13: expected a Claude Code record, found \"massive error\"; 10 records were read"
     );
     let cut = format!("{}\n{}", lines[0], &lines[1][..40]);
     assert_eq!(

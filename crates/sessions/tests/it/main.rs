@@ -13,3 +13,4 @@ mod deepagents;
 mod detected;
 mod exact;
 mod faults;
+mod foreign;
