@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use contexture::engine::Secrets;
@@ -75,6 +75,11 @@ async fn forward(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ProxyRefusal> {
+    // Before all else: Codex tries a WebSocket first, and goes on over HTTP at once only after this very status. Without the
+    // `upgrade`, which is not forwarded, a provider gives another answer, and each try costs the client seconds.
+    if parts.method == Method::GET && headers::is_websocket_upgrade(&parts.headers) {
+        return Err(ProxyRefusal::no_websocket());
+    }
     let mut head = OutgoingHead {
         headers: headers::forwarded_request_headers(&parts.headers),
         query: parts.uri.query().map(str::to_owned),

@@ -39,6 +39,15 @@ pub(crate) fn forwarded_response_headers(headers: &HeaderMap) -> HeaderMap {
     without_contexture_headers(passed)
 }
 
+/// Whether a request asks to go on as a WebSocket.
+pub(crate) fn is_websocket_upgrade(headers: &HeaderMap) -> bool {
+    let offers = headers.get_all(UPGRADE).iter();
+    let mut offers = offers
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    offers.any(|offer| offer.trim().eq_ignore_ascii_case("websocket"))
+}
+
 /// Whether a body is JSON, by its content type.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers
@@ -124,6 +133,20 @@ mod tests {
             ("x-unknown", "é"),
         ]);
         assert_eq!(gone, left);
+    }
+
+    #[test]
+    fn only_offers_of_a_websocket_are_websockets() {
+        for (value, expected) in [
+            ("websocket", true),
+            ("h2c, WebSocket", true),
+            ("h2c", false),
+            ("websockets", false),
+        ] {
+            let came = headers(&[("upgrade", value)]);
+            assert_eq!(is_websocket_upgrade(&came), expected, "{value}");
+        }
+        assert!(!is_websocket_upgrade(&headers(&[])));
     }
 
     #[test]

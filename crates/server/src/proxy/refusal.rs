@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::Format;
@@ -42,6 +42,11 @@ impl ProxyRefusal {
         Self::new(StatusCode::BAD_REQUEST, "bad_header", message)
     }
 
+    pub(crate) fn no_websocket() -> Self {
+        let message = "there are no WebSockets here; the same path answers over HTTP";
+        Self::new(StatusCode::UPGRADE_REQUIRED, "websocket", message)
+    }
+
     pub(crate) fn too_large(most: usize) -> Self {
         let message = format!("the body is larger than {most} bytes, the most this server takes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
@@ -69,6 +74,11 @@ impl ProxyRefusal {
         headers.insert(FAILED_HEADER, HeaderValue::from_static(code));
         if let Some((name, value)) = format.spec().error_header(&error) {
             headers.insert(name, HeaderValue::from_static(value));
+        }
+        if status == StatusCode::UPGRADE_REQUIRED {
+            // RFC 9110, 15.5.22: the answer names what to speak instead.
+            headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         }
         if let Some(wait) = wait {
             headers.insert(

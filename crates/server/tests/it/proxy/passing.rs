@@ -2,7 +2,7 @@
 
 use contexture::Engine;
 use contexture_upstream_testkit::{Gate, Received, ScriptedProvider, UpstreamResponse as Scripted};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::{Proxied, chat, says};
@@ -67,6 +67,29 @@ async fn a_request_goes_out_as_it_came() {
             "x-stainless-lang"
         ]
     );
+}
+
+/// Codex tries a WebSocket first and goes on over HTTP at once after a 426, but only after that.
+#[tokio::test]
+async fn a_websocket_is_refused_before_the_provider_is_asked() {
+    let proxied = Proxied::new().await;
+    for path in ["/v1/responses", "/anthropic/v1/messages", "/v1/models"] {
+        let request = proxied.stand.request(Method::GET, path);
+        let request = request
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let answer = proxied.stand.send(request).await;
+        assert_eq!(answer.status, StatusCode::UPGRADE_REQUIRED, "{path}");
+        assert_eq!(answer.headers["x-contexture-failed"], "websocket");
+        assert_eq!(answer.headers["upgrade"], "HTTP/1.1");
+    }
+    assert_eq!(proxied.upstream.received_requests().len(), 0);
+    // The same path without the offer is passed on.
+    let plain = proxied.stand.request(Method::GET, "/v1/models");
+    proxied.stand.send(plain).await;
+    assert_eq!(proxied.upstream.received_requests().len(), 1);
 }
 
 #[tokio::test]
