@@ -13,7 +13,7 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::io::AsyncRead;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use crate::frames::{FrameStreamError, read_frames};
+use crate::frames::{FrameStreamError, LossyFrames, read_frames};
 
 /// A body in pieces.
 pub type BodyStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
@@ -102,16 +102,30 @@ pub async fn decompress_while(
     Ok(Some(whole.freeze()))
 }
 
+/// Data of an event of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventData {
+    /// The data.
+    pub text: String,
+    /// The bytes of the whole event if they are not UTF-8: in `text`, U+FFFD stands for those that are not.
+    pub damaged: Option<Vec<u8>>,
+}
+
 /// Reads the data of a stream's events, as the format frames them.
 pub fn event_data(
     format: Format,
     body: BodyStream,
-) -> impl Stream<Item = io::Result<String>> + Send {
-    read_frames(format.spec().frame_reader(), body).map(|data| {
-        data.map_err(|error| match error {
-            FrameStreamError::Body(error) => error,
-            FrameStreamError::Frame(error) => io::Error::new(io::ErrorKind::InvalidData, error),
-        })
+) -> impl Stream<Item = io::Result<EventData>> + Send {
+    let reader = format.spec().frame_reader();
+    read_frames(reader, LossyFrames::Kept, body).map(|frame| match frame {
+        Ok(frame) => Ok(EventData {
+            text: frame.data.unwrap_or_default(),
+            damaged: frame.is_lossy.then_some(frame.raw),
+        }),
+        Err(FrameStreamError::Body(error)) => Err(error),
+        Err(FrameStreamError::Frame(error)) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, error))
+        }
     })
 }
 
@@ -164,9 +178,28 @@ mod tests {
             .collect();
         let body = decompress_stream(&headers("gzip"), stream::iter(one_by_one).boxed()).unwrap();
         let data: Vec<String> = event_data(Format::OpenAiChat, body)
-            .map(Result::unwrap)
+            .map(|event| event.unwrap().text)
             .collect()
             .await;
         assert_eq!(data, ["{\"n\":1}", "[DONE]"]);
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_not_utf8_keeps_its_bytes() {
+        let pieces: [&[u8]; 2] = [b"data: {\"a\":\"\xff\"}\n\nda", b"ta: 1\n\n"];
+        let pieces = pieces.map(|piece| Ok(Bytes::from_static(piece)));
+        let events: Vec<EventData> = event_data(Format::OpenAiChat, stream::iter(pieces).boxed())
+            .map(Result::unwrap)
+            .collect()
+            .await;
+        let damaged = EventData {
+            text: "{\"a\":\"\u{fffd}\"}".to_owned(),
+            damaged: Some(b"data: {\"a\":\"\xff\"}\n\n".to_vec()),
+        };
+        let whole = EventData {
+            text: "1".to_owned(),
+            damaged: None,
+        };
+        assert_eq!(events, [damaged, whole]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use contexture_wire::{FrameError, FrameReader};
+use contexture_wire::{Frame, FrameError, FrameReader};
 use futures_util::{Stream, StreamExt, stream};
 
 /// Why there is no further frame.
@@ -15,33 +15,45 @@ pub(crate) enum FrameStreamError<E> {
     Frame(FrameError),
 }
 
+/// What becomes of frames whose data is not UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LossyFrames {
+    /// The first one ends the reading: a program's own call is made again.
+    Refused,
+    /// They are read with replacements: what somebody else was sent is stored as well as it can be.
+    Kept,
+}
+
 /// A body that is read as frames.
 struct FrameStream<B, E> {
     body: B,
     reader: Box<dyn FrameReader>,
-    ready: VecDeque<Result<String, FrameStreamError<E>>>,
+    lossy: LossyFrames,
+    ready: VecDeque<Result<Frame, FrameStreamError<E>>>,
     has_ended: bool,
 }
 
-/// Reads the data of a body's frames; frames without data, such as comments, are passed over. Nothing comes behind an error,
+/// Reads a body's frames that have data; those without, such as comments, are passed over. Nothing comes behind an error,
 /// nor of a frame that did not end.
 pub(crate) fn read_frames<E, B>(
     reader: Box<dyn FrameReader>,
+    lossy: LossyFrames,
     body: B,
-) -> impl Stream<Item = Result<String, FrameStreamError<E>>>
+) -> impl Stream<Item = Result<Frame, FrameStreamError<E>>>
 where
     B: Stream<Item = Result<Bytes, E>> + Unpin,
 {
     let state = FrameStream {
         body,
         reader,
+        lossy,
         ready: VecDeque::new(),
         has_ended: false,
     };
     stream::unfold(state, |mut state| async move {
         loop {
-            if let Some(data) = state.ready.pop_front() {
-                return Some((data, state));
+            if let Some(frame) = state.ready.pop_front() {
+                return Some((frame, state));
             }
             if state.has_ended {
                 return None;
@@ -65,22 +77,16 @@ impl<B, E> FrameStream<B, E> {
             None => {
                 self.has_ended = true;
                 let last = self.reader.take_rest();
-                let last = last.filter(|frame| frame.is_complete);
-                self.ready.extend(last.and_then(|frame| frame.data).map(Ok));
+                let last = last.filter(|frame| frame.is_complete && frame.data.is_some());
+                self.ready.extend(last.map(|frame| self.check_frame(frame)));
                 return;
             }
         }
         loop {
             let next = match self.reader.next_frame() {
                 Ok(None) => return,
-                Ok(Some(frame)) if frame.is_lossy => {
-                    let why = "it is not UTF-8".to_owned();
-                    Err(FrameStreamError::Frame(FrameError { why }))
-                }
-                Ok(Some(frame)) => match frame.data {
-                    Some(data) => Ok(data),
-                    None => continue,
-                },
+                Ok(Some(frame)) if frame.data.is_none() && !frame.is_lossy => continue,
+                Ok(Some(frame)) => self.check_frame(frame),
                 Err(error) => Err(FrameStreamError::Frame(error)),
             };
             self.has_ended = next.is_err();
@@ -89,5 +95,13 @@ impl<B, E> FrameStream<B, E> {
                 return;
             }
         }
+    }
+
+    fn check_frame(&self, frame: Frame) -> Result<Frame, FrameStreamError<E>> {
+        if !frame.is_lossy || self.lossy == LossyFrames::Kept {
+            return Ok(frame);
+        }
+        let why = "it is not UTF-8".to_owned();
+        Err(FrameStreamError::Frame(FrameError { why }))
     }
 }

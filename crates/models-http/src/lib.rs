@@ -25,7 +25,7 @@ mod retry;
 mod root_certificates;
 
 pub use decompress::{
-    BodyStream, decompress_stream, decompress_to_end, decompress_while, event_data,
+    BodyStream, EventData, decompress_stream, decompress_to_end, decompress_while, event_data,
 };
 pub use error::ClientError;
 pub use key::ApiKey;

@@ -11,7 +11,7 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use tokio::time::{Instant, timeout_at};
 
-use crate::frames::{FrameStreamError, read_frames};
+use crate::frames::{FrameStreamError, LossyFrames, read_frames};
 use crate::provider::Provider;
 use crate::retry;
 use crate::root_certificates;
@@ -97,12 +97,12 @@ impl HttpCall {
     ) -> impl Stream<Item = Result<String, ModelError>> {
         let call = self.clone();
         let reader = self.provider.format().spec().frame_reader();
-        read_frames(reader, self.into_limited_bytes(response).boxed()).map(move |data| {
-            data.map_err(|error| match error {
-                // Our own errors come out as they went in.
-                FrameStreamError::Body(error) => error,
-                FrameStreamError::Frame(error) => call.malformed_error(&error.to_string()),
-            })
+        let bytes = self.into_limited_bytes(response).boxed();
+        read_frames(reader, LossyFrames::Refused, bytes).map(move |frame| match frame {
+            Ok(frame) => Ok(frame.data.unwrap_or_default()),
+            // Our own errors come out as they went in.
+            Err(FrameStreamError::Body(error)) => Err(error),
+            Err(FrameStreamError::Frame(error)) => Err(call.malformed_error(&error.to_string())),
         })
     }
 

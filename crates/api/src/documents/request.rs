@@ -39,7 +39,8 @@ pub struct RequestDocument {
     /// The answer; `null` until it is stored.
     pub answer: Option<AnswerDocument>,
     /// Step that failed in Contexture while the request was forwarded: `request`, `answer`, `store`, `rewrite`,
-    /// `timeout`, `refused`, `signed`, `ledger`, `overload` or `fault`; `null` if none did.
+    /// `timeout`, `refused`, `signed`, `ledger`, `overload` or `fault`, or `damaged` for an answer that is stored though
+    /// bytes of it are not UTF-8; `null` if none did.
     pub failed: Option<String>,
     /// Reason for the failure; `null` if nothing failed.
     pub why: Option<String>,

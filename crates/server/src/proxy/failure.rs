@@ -79,6 +79,13 @@ pub(crate) fn count_released_early(delay: Duration) {
     metrics::counter!("contexture_proxy_released_early_total").increment(1);
 }
 
+/// Records that an answer came damaged: it is stored as far as it can be read, with the bytes that cannot.
+pub(crate) fn count_damaged(outcome: &OutcomeRecorder, why: &str) {
+    tracing::warn!(why, "an answer is damaged");
+    metrics::counter!("contexture_proxy_damaged_total").increment(1);
+    outcome.update_outcome(|document| document.set_failure("damaged", why));
+}
+
 /// Records that a request, or its answer, is not stored.
 pub(crate) fn count_not_stored(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
     tracing::warn!(

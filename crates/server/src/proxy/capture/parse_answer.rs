@@ -1,21 +1,37 @@
 //! Parses the captured copy of a model's answer: all of it, or as far as it came.
 
+use std::borrow::Cow;
+
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
-use contexture::ir::Transcript;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use contexture::ir::{DAMAGED, Item, Raw, Transcript, replace_lone_surrogates};
 use contexture::models_http::{BodyStream, decompress_stream, event_data};
 use contexture::wire::{Accumulator, DocumentKind, StreamEvent};
 use contexture::{Format, lift};
 use futures_util::StreamExt as _;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::proxy::capture::tee::{BodyEnd, CapturedBody};
-use crate::proxy::failure::ProxyFailure;
+use crate::proxy::failure::{ProxyFailure, count_damaged, count_not_stored};
+use crate::state::request_outcomes::OutcomeRecorder;
 
 /// Longest answer that is read, decompressed, in bytes.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// Reads a model's answer; `None` if nothing came that could be stored. The events of a stream are published as they come.
+/// A model's answer as far as it came.
+#[derive(Default)]
+pub(crate) struct CapturedText {
+    /// Its document; `None` if nothing came that could be stored.
+    text: Option<String>,
+    /// The bytes of it that are not UTF-8, with what stands around them.
+    damaged: Vec<u8>,
+}
+
+/// Reads a model's answer; `None` if nothing came that could be stored. The events of a stream are published as they come. An
+/// answer that is damaged, or of which the provider sent nothing whole, is recorded in the outcome.
 ///
 /// # Errors
 /// It cannot be parsed, or came faster than it could be read.
@@ -23,12 +39,13 @@ pub(crate) async fn capture_answer(
     format: Format,
     headers: &HeaderMap,
     captured: CapturedBody,
+    outcome: &OutcomeRecorder,
     publish: impl FnMut(Vec<StreamEvent>) + Send,
 ) -> Result<Option<Transcript>, ProxyFailure> {
     let (pieces, ended) = captured.into_pieces();
     let pieces = decompress_stream(headers, pieces)
         .map_err(|error| ProxyFailure::from_error("answer", &error))?;
-    let text = match is_event_stream(format, headers) {
+    let CapturedText { text, damaged } = match is_event_stream(format, headers) {
         true => accumulate_stream(format, pieces, publish).await?,
         false => read_document(format, pieces).await?,
     };
@@ -38,10 +55,31 @@ pub(crate) async fn capture_answer(
             let why = "it came faster than it could be stored";
             return Err(ProxyFailure::new("answer", why));
         }
+        (Some(BodyEnd::Broken), None) => {
+            let why = "the provider broke off before anything whole had come";
+            count_not_stored(outcome, &ProxyFailure::new("answer", why));
+            return Ok(None);
+        }
         (_, None) => return Ok(None),
         (_, Some(text)) => text,
     };
-    parse_answer(format, &text)
+    let mut answer = parse_answer(format, &text)?;
+    if let Some(answer) = answer.as_mut().filter(|_| !damaged.is_empty()) {
+        mark_damaged(answer, &damaged);
+        count_damaged(outcome, "parts of it are no text; U+FFFD stands for them");
+    }
+    Ok(answer)
+}
+
+/// Keeps the bytes of a damaged answer with the item that shows what is left of them.
+fn mark_damaged(answer: &mut Transcript, bytes: &[u8]) {
+    let shows_damage = |item: &Item| item.to_json().contains(char::REPLACEMENT_CHARACTER);
+    let place = answer.items.iter().position(shows_damage);
+    let item = answer.items.get_mut(place.unwrap_or_default());
+    let mark = Raw::from_value(&json!({ "base64": STANDARD.encode(bytes) }));
+    if let (Some(extra), Ok(mark)) = (item.and_then(Item::extra_mut), mark) {
+        extra.set(DAMAGED, mark);
+    }
 }
 
 /// Parses the document of an answer; `None` if it is another document.
@@ -69,28 +107,37 @@ async fn accumulate_stream(
     format: Format,
     pieces: BodyStream,
     mut publish: impl FnMut(Vec<StreamEvent>) + Send,
-) -> Result<Option<String>, ProxyFailure> {
+) -> Result<CapturedText, ProxyFailure> {
     let mut accumulator = new_accumulator(format)?;
     let mut events = Box::pin(event_data(format, pieces));
     let mut any = false;
+    let mut damaged = Vec::new();
     // A stream that breaks off is stored as far as it came: the client has seen that much.
-    while let Some(Ok(data)) = events.next().await {
+    while let Some(Ok(event)) = events.next().await {
+        // Bounded as the answer itself is: the accumulator refuses more.
+        match replace_lone_surrogates(&event.text) {
+            Cow::Owned(_) if event.damaged.is_none() => damaged.extend(event.text.bytes()),
+            _ => damaged.extend(event.damaged.iter().flatten()),
+        }
         // The end mark of Chat Completions is no JSON. Whatever follows it is read too: the answer ends with its stream.
-        if data == "[DONE]" {
+        if event.text == "[DONE]" {
             continue;
         }
-        let pushed = accumulator.push(&data);
+        let pushed = accumulator.push(&event.text);
         publish(pushed.map_err(|error| ProxyFailure::from_error("answer", &error))?);
         any = true;
     }
-    Ok(any.then(|| finish_document(&accumulator)))
+    Ok(CapturedText {
+        text: any.then(|| finish_document(&accumulator)),
+        damaged,
+    })
 }
 
 /// Reads an answer that is one document.
 async fn read_document(
     format: Format,
     mut pieces: BodyStream,
-) -> Result<Option<String>, ProxyFailure> {
+) -> Result<CapturedText, ProxyFailure> {
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
         if body.len().saturating_add(piece.len()) > MAX_ANSWER_BYTES {
@@ -99,10 +146,17 @@ async fn read_document(
         }
         body.extend_from_slice(&piece);
     }
-    let Ok(text) = String::from_utf8(body) else {
-        return Err(ProxyFailure::new("answer", "it is not UTF-8"));
+    let (text, damaged) = match String::from_utf8(body) {
+        Ok(text) => (text, Vec::new()),
+        Err(error) => {
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            (text, error.into_bytes())
+        }
     };
-    complete_document(format, text)
+    Ok(CapturedText {
+        text: complete_document(format, text)?,
+        damaged,
+    })
 }
 
 /// Returns the document of a body, if it is complete. Some providers stream into an array where no events are asked for.

@@ -157,8 +157,14 @@ impl CaptureTask {
                 let publish = |events| {
                     writer.publish(events, || feed_target(&self.outcome.current_outcome()))
                 };
-                let answer =
-                    parse_answer::capture_answer(format, &headers, captured, publish).await;
+                let answer = parse_answer::capture_answer(
+                    format,
+                    &headers,
+                    captured,
+                    &self.outcome,
+                    publish,
+                )
+                .await;
                 CapturedAnswer::Passthrough(answer, sent)
             }
             AnswerStart::ToolLoop { exchange, sent } => CapturedAnswer::ToolLoop(exchange, sent),

@@ -22,8 +22,10 @@ const MAX_PENDING_BYTES: usize = 8 << 20;
 pub(crate) enum BodyEnd {
     /// At its end.
     Whole,
-    /// Before its end: the provider broke off, or the client left.
+    /// Before its end: the client left.
     Cut,
+    /// Before its end: the provider broke off.
+    Broken,
     /// The capture was too slow.
     Lost,
 }
@@ -123,7 +125,7 @@ impl Stream for Tee {
         let piece = std::task::ready!(Pin::new(&mut self.body).poll_next(context));
         match &piece {
             Some(Ok(bytes)) => self.capture_bytes(bytes),
-            Some(Err(_)) => self.end_capture(BodyEnd::Cut),
+            Some(Err(_)) => self.end_capture(BodyEnd::Broken),
             None => self.end_capture(BodyEnd::Whole),
         }
         Poll::Ready(piece)

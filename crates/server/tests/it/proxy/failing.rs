@@ -114,6 +114,71 @@ async fn what_cannot_be_read_passes_all_the_same() {
     );
 }
 
+/// Bytes that are not UTF-8 pass as they came. What is left is stored, with a mark and the bytes, and counted as damage.
+#[tokio::test]
+async fn an_answer_that_is_not_utf8_is_stored_as_damaged() {
+    let event: &[u8] = b"data: {\"id\":\"1\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"a\xff\xfe\xc3(\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let document: &[u8] = b"{\"id\":\"1\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"a\xff\xfe\xc3(\"},\"finish_reason\":\"stop\"}]}";
+    for (kind, body, is_stream) in [
+        ("text/event-stream", event, true),
+        ("application/json", document, false),
+    ] {
+        let provider = move |_: &Received| Scripted::from_body(200, kind, body);
+        let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
+        let mut asked = chat(&[says("hi")]);
+        asked["stream"] = is_stream.into();
+        let request = proxied
+            .stand
+            .request(Method::POST, CHAT)
+            .header("content-type", "application/json")
+            .body(asked.to_string());
+        let answer = request.send().await.unwrap();
+        let head = answer.headers().clone();
+        assert_eq!(answer.bytes().await.unwrap(), body, "{kind}");
+        let outcome = proxied.outcome_of(&head).await;
+        assert_eq!(outcome["failed"], "damaged", "{kind}: {outcome}");
+        assert!(outcome["answer"]["head"].is_string(), "{outcome}");
+        let id = outcome["conversation"].as_str().unwrap();
+        let items = proxied
+            .stand
+            .get(&format!("/api/v1/conversations/{id}/items"))
+            .await
+            .text;
+        assert!(items.contains("a\u{fffd}\u{fffd}\u{fffd}("), "{items}");
+        assert!(items.contains("ctx:damaged"), "{items}");
+        let figures = proxied.stand.get("/metrics").await.text;
+        let counted = figures.contains("contexture_proxy_damaged_total");
+        assert!(counted, "{figures}");
+    }
+}
+
+/// An answer that breaks off before anything whole has come is counted, and leaves no conversation behind.
+#[tokio::test]
+async fn an_answer_of_which_nothing_came_is_counted() {
+    let proxied = Proxied::new().await;
+    let body = json!({"model": "gpt-4.1", "stream": true, "messages": [says("upstream: words 200\nupstream: drop 5")]});
+    let request = proxied
+        .stand
+        .request(Method::POST, CHAT)
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    let answer = request.send().await.unwrap();
+    let head = answer.headers().clone();
+    assert!(answer.bytes().await.is_err());
+    let outcome = loop {
+        let outcome = proxied.outcome_of(&head).await;
+        if outcome["conversation"].is_null() {
+            break outcome;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(outcome["failed"], "answer", "{outcome}");
+    assert_eq!(proxied.conversations().await.len(), 0);
+    let figures = proxied.stand.get("/metrics").await.text;
+    let missed = "contexture_proxy_missed_total{what=\"answer\"}";
+    assert!(figures.contains(missed), "{figures}");
+}
+
 #[tokio::test]
 async fn truncated_answer_is_cut_for_client_and_stored_partially() {
     let proxied = Proxied::new().await;

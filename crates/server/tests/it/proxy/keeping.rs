@@ -10,6 +10,42 @@ use super::{Proxied, chat, said, says};
 
 const CHAT: &str = "/v1/chat/completions";
 
+/// JSON that no parsed value holds passes as it came and is stored: one emoji cut in half in a long history must not end its
+/// recording.
+#[tokio::test]
+async fn json_that_no_value_holds_is_stored() {
+    let proxied = Proxied::new().await;
+    let bodies = [
+        r#"{"model":"gpt-4.1","messages":[{"role":"user","content":"a\ud800b"}]}"#,
+        r#"{"model":"gpt-4.1","temperature":1e400,"messages":[{"role":"user","content":"number"}]}"#,
+        r#"{"model":"gpt-4.1","messages":[{"role":"user","content":"x","content":"twice"}],"seed":1,"seed":2}"#,
+        r#"{"model":"gpt-4.1","messages":[{"role":"user","content":"untyped"}],"tools":[{"function":{"name":"f"}}]}"#,
+    ];
+    for (body, said) in bodies
+        .into_iter()
+        .zip(["a\u{fffd}b", "number", "twice", "untyped"])
+    {
+        let request = proxied
+            .stand
+            .request(reqwest::Method::POST, "/v1/chat/completions")
+            .header("content-type", "application/json")
+            .header("x-contexture-wait", "ingest");
+        let answer = proxied.stand.send(request.body(body)).await;
+        assert!(
+            !answer.headers.contains_key("x-contexture-failed"),
+            "{body}"
+        );
+        let outcome = proxied.outcome(&answer).await;
+        assert!(outcome["answer"]["head"].is_string(), "{outcome}");
+        let id = outcome["conversation"].as_str().unwrap();
+        let path = format!("/api/v1/conversations/{id}/items");
+        let items = proxied.stand.get(&path).await.text;
+        assert!(items.contains(said), "{items}");
+        let sent = proxied.upstream.received_requests();
+        assert_eq!(sent.last().unwrap().body, body.as_bytes());
+    }
+}
+
 #[tokio::test]
 async fn forty_resent_turns_are_stored_once_across_restart() {
     let folder = tempfile::tempdir().unwrap();
