@@ -47,6 +47,9 @@ pub struct ModelSpec {
     /// The system prompt that the provider adds to requests with tools; absent if nothing is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_prompt: Option<ToolPrompt>,
+    /// The most tools that a request may offer; absent if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_limit: Option<usize>,
     /// What it costs.
     #[serde(default)]
     pub prices: Prices,
@@ -76,6 +79,7 @@ impl ModelSpec {
             encoding,
             media: None,
             tool_prompt: None,
+            tool_limit: None,
             prices: Prices::default(),
             capabilities: Capabilities::default(),
             cache: CacheSupport::default(),

@@ -30,6 +30,7 @@ fn selection(c: &mut Criterion) {
         loaded: &loaded,
         latched,
         support: ToolSupport::default(),
+        limit: None,
     };
     c.bench_function("offer 20 of 1,000 tools", |b| {
         b.iter(|| registry.offer(wish(None)));

@@ -94,6 +94,9 @@ fn capabilities_follow_the_documentation() {
         ("claude-sonnet-4-5", true, false, 4),
         ("claude-opus-4-6", false, false, 4),
         ("claude-opus-4-8", false, true, 4),
+        // Accepts the host's words inside a history and ignores them.
+        ("claude-sonnet-5", false, false, 4),
+        ("claude-sonnet-5-5", false, false, 4),
         ("gpt-5.1", false, true, 0),
         ("gpt-5.6", false, true, 4),
         ("gemini-2.5-pro", false, false, 0),

@@ -80,6 +80,10 @@ impl RegistryTools<'_> {
             loaded: self.loaded,
             latched: latched.as_ref(),
             support: ToolSupport::for_model(model, request.target_name()),
+            // What the request offers already has its place among those the model takes.
+            limit: model
+                .tool_limit
+                .map(|limit| limit.saturating_sub(request.tools.len())),
         });
         request.with_offer(offer)
     }

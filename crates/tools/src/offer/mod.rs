@@ -39,6 +39,9 @@ pub struct OfferRequest<'a> {
     pub latched: Option<&'a Selection>,
     /// What the target can do.
     pub support: ToolSupport,
+    /// The most tools that the target takes; `None` if no limit is known. A choice by task then keeps fewer; without
+    /// one nothing says which tools to leave out, and all that the choice keeps are offered.
+    pub limit: Option<usize>,
 }
 
 /// Tools for one call of a model.
@@ -88,6 +91,7 @@ impl Registry {
             loaded: &LoadedToolkits::default(),
             latched: None,
             support: ToolSupport::default(),
+            limit: None,
         })
     }
 
@@ -106,7 +110,7 @@ impl Registry {
     /// }
     /// let choice = Choice::by_task("Will it rain in Oslo? I need a forecast", 1);
     /// let request = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, support:
-    /// ToolSupport::default() };
+    /// ToolSupport::default(), limit: None };
     /// let offer = registry.offer(request);
     /// assert_eq!(offer.tools[0].name(), "get_weather");
     /// assert_eq!(offer.excluded[0].tool.to_string(), "send_mail");
@@ -120,7 +124,30 @@ impl Registry {
             // nothing about this one.
             .filter(|latched| latched.choice == *request.choice);
         let held = same.map_or(&[][..], |latched| &latched.slots);
-        let mut builder = OfferBuilder::new(self, request, held);
+        let limits = request.choice.criteria.iter().filter_map(|criterion| {
+            let Criterion::Task { limit, .. } = criterion else {
+                return None;
+            };
+            Some(*limit)
+        });
+        let mut most = limits.max().unwrap_or(0).min(self.index().len());
+        loop {
+            let offer = self.offer_by_rank(request, held, most);
+            let surplus = offer
+                .tools
+                .len()
+                .saturating_sub(request.limit.unwrap_or(usize::MAX));
+            if surplus == 0 || most == 0 {
+                return offer;
+            }
+            // Each unit that a task no longer keeps is one tool or more, so this ends.
+            most = most.saturating_sub(surplus);
+        }
+    }
+
+    /// Selects the tools for a request of which a task keeps at most so many.
+    fn offer_by_rank(&self, request: OfferRequest<'_>, held: &[OfferSlot], most: usize) -> Offer {
+        let mut builder = OfferBuilder::new(self, request, held, most);
         let chosen = builder.select_slots();
         let slots = keep_latched_order(request.latched, chosen);
         let removed = builder.removed.iter().map(|removed| &removed.tool);
@@ -178,14 +205,19 @@ enum FilterScope {
 }
 
 impl<'a> OfferBuilder<'a> {
-    fn new(registry: &'a Registry, request: OfferRequest<'a>, held: &[OfferSlot]) -> Self {
+    fn new(
+        registry: &'a Registry,
+        request: OfferRequest<'a>,
+        held: &[OfferSlot],
+        most: usize,
+    ) -> Self {
         let tasks = request.choice.criteria.iter().filter_map(|criterion| {
             let Criterion::Task { text, limit } = criterion else {
                 return None;
             };
             let index = registry.index();
             let best = index
-                .best_units(text, *limit)
+                .best_units(text, (*limit).min(most))
                 .into_iter()
                 .map(|(_, unit)| unit);
             // What was kept before stays, even if tools registered since would rank above it: dropping a tool

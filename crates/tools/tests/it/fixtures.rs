@@ -41,6 +41,7 @@ pub(crate) fn offer(registry: &Registry, choice: &Choice, latched: Option<&Selec
         loaded: &LoadedToolkits::default(),
         latched,
         support: ToolSupport::default(),
+        limit: None,
     })
 }
 

@@ -48,6 +48,7 @@ fn with(registry: &Registry, loaded: &LoadedToolkits, manner: ToolSupport) -> Of
         loaded,
         latched: None,
         support: manner,
+        limit: None,
     })
 }
 
@@ -140,6 +141,7 @@ fn actions_are_chosen_one_by_one_and_ranked_together() {
         loaded: &LoadedToolkits::default(),
         latched: None,
         support: ToolSupport::default(),
+        limit: None,
     });
     assert_eq!(names(&offer.tools), ["crm"]);
     let schema = schema(&offer.tools[0]);
@@ -191,6 +193,7 @@ fn toolkits_are_loaded_at_the_end_and_rewind() {
             loaded,
             latched: Some(&latched.selection),
             support: ToolSupport::default(),
+            limit: None,
         })
     };
     let git = next(&loaded(&["git"]), &start);
@@ -209,6 +212,7 @@ fn toolkits_are_loaded_at_the_end_and_rewind() {
         loaded: &loaded(&["audio"]),
         latched: None,
         support: ToolSupport::default(),
+        limit: None,
     });
     assert_eq!(names(&asked.tools), ["load_toolkit", "think", "a_beep"]);
     // Rewound: the state says that nothing is loaded, and the offer is the first one again.

@@ -1,6 +1,9 @@
 //! Which tools are offered, why others are not, and that the order holds.
 
-use contexture_tools::{Choice, Combine, Criterion, ExclusionReason, Policy, Tool, ToolId};
+use contexture_tools::{
+    Choice, Combine, Criterion, ExclusionReason, LoadedToolkits, OfferRequest, Policy, Tool,
+    ToolId, ToolSupport,
+};
 use proptest::prelude::*;
 
 use crate::fixtures::{names, offer, registry, tool};
@@ -218,4 +221,31 @@ fn provider_tools_are_kept_by_every_task() {
     let registry = registry([Tool::new(search), tool("a", ""), tool("b", "")]);
     let offer = offer(&registry, &Choice::by_task("b", 1), None);
     assert_eq!(names(&offer.tools), ["b", "web_search_20250305"]);
+}
+
+/// A target that takes fewer tools than the task would keep: the best are offered, the others are told of.
+#[test]
+fn a_task_keeps_no_more_tools_than_the_target_takes() {
+    let tools = (0..150).map(|at| tool(&format!("tool_{at}"), &format!("Finds thing {at}")));
+    let registry = registry(tools);
+    let all = Choice::all_tools();
+    let best = Choice::by_task("find thing 7", 140);
+    for (choice, limit, offered) in [
+        (&best, None, 140),
+        (&best, Some(128), 128),
+        (&best, Some(0), 0),
+        // Nothing says which of them to leave out.
+        (&all, Some(128), 150),
+    ] {
+        let offer = registry.offer(OfferRequest {
+            choice,
+            loaded: &LoadedToolkits::default(),
+            latched: None,
+            support: ToolSupport::default(),
+            limit,
+        });
+        assert_eq!(offer.tools.len(), offered, "{limit:?}");
+        assert_eq!(offer.excluded.len(), 150 - offered, "{limit:?}");
+        assert!(offered == 0 || names(&offer.tools).contains(&"tool_7"));
+    }
 }
