@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use contexture_catalogue::CatalogueError;
-use contexture_wire::Format;
+use contexture_wire::{Format, ToolRefusal};
 
 /// A request that cannot be compiled as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +56,9 @@ pub enum Refusal {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The tools cannot be offered together.
+    #[error(transparent)]
+    Tools(#[from] ToolRefusal),
     /// The items of a contribution cannot stand where they are to be placed.
     #[error("contribution `{source_name}`: {reason}")]
     BadContribution {
@@ -111,6 +114,8 @@ impl Refusal {
             Self::NothingToSay { .. } => "nothing_to_say",
             Self::UnsupportedTarget { .. } => "unsupported_target",
             Self::BadParameter { .. } => "bad_parameter",
+            Self::Tools(ToolRefusal::TooMany { .. }) => "too_many_tools",
+            Self::Tools(_) => "duplicate_tool",
             Self::BadContribution { .. } => "bad_contribution",
             Self::Render { .. } => "render",
             Self::Adapter { .. } => "adapter",

@@ -104,6 +104,8 @@ struct StoredRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     bound_thinking: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_limit: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     narrowing: Option<CalibratedRange>,
     media: MediaRules,
     tool_prompt: Option<ToolPrompt>,
@@ -127,6 +129,7 @@ impl StoredRequest {
             offer: _,
             prefill,
             bound_thinking,
+            tool_limit,
             calibrated_range: narrowing,
             media,
             tool_prompt,
@@ -161,6 +164,7 @@ impl StoredRequest {
             params,
             prefill,
             bound_thinking,
+            tool_limit,
             narrowing,
             media,
             tool_prompt,
@@ -194,6 +198,7 @@ impl StoredRequest {
             offer: None,
             prefill: self.prefill,
             bound_thinking: self.bound_thinking,
+            tool_limit: self.tool_limit,
             calibrated_range: self.narrowing,
             media: self.media,
             tool_prompt: self.tool_prompt,

@@ -30,6 +30,7 @@ mod openai;
 mod outline;
 pub mod proxy;
 mod repair;
+mod silence;
 mod spec;
 mod stream;
 mod surrogates;
@@ -46,10 +47,10 @@ pub use http_profile::{
     CallPath, HttpProfile, PathCall, ResponseMode, RootEvidence, RootMatch, RootRule,
 };
 pub use markers::{
-    disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
-    remove_markers, set_head_marker, set_marker,
+    disable_automatic_markers, head_markers, limit_markers, marker_field, markers,
+    remove_head_markers, remove_markers, set_head_marker, set_marker,
 };
-pub use model::call_ids::call_id;
+pub use model::call_ids::{HostedHalf, call_id};
 pub use model::chunk::{CacheTtl, Chunk, ChunkStructure, Dialect, Envelope};
 pub use model::conversion::{DocumentKind, Lifted, Lowered};
 pub use model::error::WireError;
@@ -66,17 +67,21 @@ pub use model::prompt_cache::{
     OutlineShape, OutlineVisitor, PrefixSetting, RequestPart, RoutingKey,
 };
 pub use model::repair_rules::{
-    BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered,
+    BEGINNING, CONTINUE, CallIds, Charset, ItemRepair, NO_RESULT, RepairRules, Thinking,
+    ToolRefusal, ToolRules, Unanswered,
 };
 pub use model::structure::Structure;
 pub use model::text_fallback::thinking_as_text;
 pub use native_compaction::NativeCompaction;
 pub use outline::find_member;
-pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
+pub use repair::{
+    Issue, IssueKind, Repaired, RepairedItem, RepairedTools, remove_empty_tools, remove_thinking,
+    repair, repair_tools,
+};
 pub use spec::{
     CacheMarkers, FormatHosts, FormatSpec, HeadPart, Identity, OptionMembers, ProxyError,
     RequestMembers,
 };
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;
-pub use turns::{ends_step, join_messages, role_runs, side};
+pub use turns::{ends_step, join_messages, put_host_last, role_runs, side, spoken_side};

@@ -101,6 +101,32 @@ pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Opti
     edited.strip_suffix("]}").map(str::to_owned)
 }
 
+/// Returns a document without its first cache markers, and how many those were, so that as many are left as the provider
+/// accepts. `None` if there are no more than that.
+///
+/// The last ones stay: they end the longest prefixes.
+#[must_use]
+pub fn limit_markers(format: Format, document: &str) -> Option<(String, usize)> {
+    let rules = marker_rules(format, document)?;
+    let most = rules.max_markers()?;
+    let fields = Fields::parse(document).unwrap_or_default();
+    let elements = match fields.get(&[format.spec().members()?.history]) {
+        Some(history) => history.get(),
+        // A bare array of messages.
+        None => document,
+    };
+    let elements: Vec<&RawValue> = serde_json::from_str(elements).unwrap_or_default();
+    let head = [HeadPart::Tools, HeadPart::System].into_iter();
+    let mut marked: Vec<&RawValue> = head
+        .flat_map(|part| head_blocks(rules, document, part))
+        .chain(elements.iter().flat_map(|element| markable_blocks(element)))
+        .filter(|block| marker_ttl(rules, block).is_some())
+        .collect();
+    let surplus = marked.len().checked_sub(most).filter(|more| *more > 0)?;
+    marked.truncate(surplus);
+    Some((without_markers(rules, document, &marked)?, surplus))
+}
+
 /// Adds the option that tells the provider to set no markers by itself to the end of a request, which begins with the
 /// `]` of the history's array. Returns `None` if the format has no such option or the request mentions it already.
 #[must_use]

@@ -3,17 +3,15 @@
 
 use contexture_ir::{Item, Part};
 
-use crate::document::lower_run;
 use crate::model::chunk::Dialect;
 use crate::model::format::Format;
 use crate::model::paired_item::{PairedItem, RoleRun};
-use crate::turns::side;
 
 /// Whether nothing of the item comes into the target's payload, whoever stands beside it.
 ///
 /// `Ui` and `Items` say everything. Words of the host are judged without a `<system>` tag, as the
 /// models write them that know a system message inside a history.
-pub(super) fn is_silent(item: &Item, target: Format) -> bool {
+pub(crate) fn is_silent(item: &Item, target: Format) -> bool {
     let known = Format::PROVIDERS.contains(&target);
     if !known || has_visible_text(item) {
         return false;
@@ -23,13 +21,15 @@ pub(super) fn is_silent(item: &Item, target: Format) -> bool {
         ..Dialect::of(target)
     };
     // The item is lowered alone; whether a format writes an item does not depend on its neighbours.
-    side(item, target).is_none_or(|side| {
+    let spec = target.spec();
+    spec.structure().side(item).is_none_or(|side| {
         let run = RoleRun {
             side,
             start: 0,
             entries: &[PairedItem::new(item)],
+            follows_user: false,
         };
-        lower_run(&dialect, &run).json.is_empty()
+        spec.encode_run(&dialect, &run).json.is_empty()
     })
 }
 

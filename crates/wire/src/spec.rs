@@ -9,12 +9,13 @@
 //! about a provider (its names, addresses and members). Facts do no I/O. `Ui` and `Items` are nobody's wire format:
 //! they return `None`, or the defaults, wherever only a provider has an answer.
 
-use contexture_ir::{Fields, Item, Transcript, Usage};
+use contexture_ir::{Fields, Item, Raw, Transcript, Usage};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::framing::{FrameReader, SseReader};
 use crate::http_profile::HttpProfile;
+use crate::model::call_ids::HostedHalf;
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{DocumentKind, Lifted, Lowered};
 use crate::model::error::WireError;
@@ -24,7 +25,7 @@ use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
-use crate::model::repair_rules::RepairRules;
+use crate::model::repair_rules::{ItemRepair, RepairRules, Thinking, ToolRules};
 use crate::model::structure::Structure;
 use crate::proxy::ProxyEdits;
 use crate::stream::StreamParser;
@@ -108,6 +109,40 @@ pub trait FormatSpec: Sync {
     fn without_refused_nulls(&self, _item: &Item) -> Option<Item> {
         None
     }
+
+    /// Returns what is wrong with an item whatever stands beside it; `None` if nothing is.
+    fn repair_item(&self, _item: &Item) -> Option<ItemRepair> {
+        None
+    }
+
+    /// Returns the half of a pair that an item is whose call and result the provider makes both, with the id they share;
+    /// `None` for all other items.
+    fn hosted_half(&self, _item: &Item) -> Option<HostedHalf> {
+        None
+    }
+
+    /// Returns what the provider demands of the tools that a request offers.
+    fn tool_rules(&self) -> ToolRules {
+        ToolRules::NONE
+    }
+
+    /// Returns how a request has its model think.
+    fn thinking(&self, _request: &Transcript) -> Thinking {
+        Thinking::Off
+    }
+
+    /// Returns the member of a request that says how to think, where [`read_thinking`](Self::read_thinking) reads it.
+    fn thinking_member(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Reads the value of [`thinking_member`](Self::thinking_member).
+    fn read_thinking(&self, _value: &Raw) -> Thinking {
+        Thinking::Off
+    }
+
+    /// Takes out of a request what has its model think.
+    fn remove_thinking(&self, _request: &mut Transcript) {}
 
     /// Returns the rule for names of functions; `None` if any name is accepted.
     fn name_rule(&self) -> Option<&'static NameRule> {
@@ -381,6 +416,11 @@ pub trait CacheMarkers: Sync {
 
     /// Returns the member of a request by which the provider is told to set no markers by itself, with its value as JSON.
     fn automatic_option(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Returns how many markers a request may have; `None` if no limit is known.
+    fn max_markers(&self) -> Option<usize> {
         None
     }
 

@@ -12,6 +12,7 @@ use contexture_ir::{Fields, Item};
 use crate::model::format::Format;
 use crate::model::json::ObjectWriter;
 use crate::model::paired_item::{PairedItem, RoleRun, Side};
+use crate::silence::is_silent;
 
 /// The side an item is on for a target; `None` for bookkeeping that stands with whatever surrounds it.
 ///
@@ -20,6 +21,22 @@ use crate::model::paired_item::{PairedItem, RoleRun, Side};
 #[must_use]
 pub fn side(item: &Item, target: Format) -> Option<Side> {
     target.spec().structure().side(item)
+}
+
+/// The side on which an item says something to a target; `None` for what stands with whatever surrounds it, be it
+/// bookkeeping or an item that the target has no word for.
+///
+/// Two turns of one side between which only such an item stands are one turn: Gemini refuses a call in the second of two
+/// (google-gemini/gemini-cli#11814).
+#[must_use]
+pub fn spoken_side(item: &Item, target: Format) -> Option<Side> {
+    let side = side(item, target)?;
+    // Thoughts stand in the model's turn whether or not they are written; calls and outputs always are.
+    let may_be_silent = matches!(
+        item,
+        Item::Extension(_) | Item::Compaction(_) | Item::Message(_)
+    );
+    (!may_be_silent || !is_silent(item, target)).then_some(side)
 }
 
 /// Reports whether calls after the item belong to another step than those before it: the user's side speaks,
@@ -33,7 +50,36 @@ pub fn ends_step(item: &Item, target: Format) -> bool {
 /// user's side.
 #[must_use]
 pub fn role_runs<'r, 'a>(entries: &'r [PairedItem<'a>], target: Format) -> Vec<RoleRun<'r, 'a>> {
-    target.spec().structure().role_runs(entries)
+    let mut runs: Vec<RoleRun<'r, 'a>> = Vec::new();
+    let mut start = 0;
+    let mut current = None;
+    for (index, entry) in entries.iter().enumerate() {
+        let own = spoken_side(entry.item, target);
+        if let (Some(own), Some(before)) = (own, current)
+            && own != before
+        {
+            runs.extend(entries.get(start..index).map(|entries| RoleRun {
+                side: before,
+                start,
+                entries,
+                follows_user: false,
+            }));
+            start = index;
+        }
+        // What stands silently at the very start counts as the user's side.
+        current = own.or(current).or(Some(Side::User));
+    }
+    if let (Some(side), Some(rest)) = (current, entries.get(start..))
+        && !rest.is_empty()
+    {
+        runs.push(RoleRun {
+            side,
+            start,
+            entries: rest,
+            follows_user: false,
+        });
+    }
+    runs
 }
 
 /// The elements of two chunks of people's words, the last message of one and the first of the other
@@ -48,7 +94,11 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
     // Only the two messages at the seam are joined; the others are copied as they are.
     let (last, before) = before.split_last()?;
     let (next, after) = after.split_first()?;
-    let parts = [user_parts(last, key)?, user_parts(next, key)?].concat();
+    let parts = [
+        plain_parts(last, "user", key)?,
+        plain_parts(next, "user", key)?,
+    ];
+    let parts = parts.concat();
     let mut joined = ObjectWriter::new();
     joined.string("role", "user");
     joined.array(key, parts.iter().map(|part| part.get()));
@@ -61,18 +111,42 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
     Some(all.join(","))
 }
 
+/// The elements of two chunks of the user's side, of which the first ends with the host's words: those are put last, and
+/// with the host's words that the second ends with they are one message.
+///
+/// Nothing where there is nothing to put last, or where a message of the host's has fields of its own.
+#[must_use]
+pub fn put_host_last(target: Format, first: &str, second: &str) -> Option<Vec<String>> {
+    let key = target.spec().structure().merged_parts?;
+    let (before, mut after) = (parse_elements(first)?, parse_elements(second)?);
+    let (last, before) = before.split_last()?;
+    let mut parts = plain_parts(last, "system", key)?;
+    if let Some(own) = after
+        .last()
+        .and_then(|last| plain_parts(last, "system", key))
+    {
+        parts.extend(own);
+        after.pop();
+    }
+    let mut host = ObjectWriter::new();
+    host.string("role", "system");
+    host.array(key, parts.iter().map(|part| part.get()));
+    let rest = before.iter().chain(&after).map(|one| one.get().to_owned());
+    Some(rest.chain([host.finish()]).collect())
+}
+
 fn parse_elements(chunk: &str) -> Option<Vec<Box<RawValue>>> {
     serde_json::from_str(&format!("[{chunk}]")).ok()
 }
 
-/// The parts of a message of the user's that is nothing but that.
-fn user_parts(message: &RawValue, key: &'static str) -> Option<Vec<Box<RawValue>>> {
+/// The parts of a message of a role that is nothing but that.
+fn plain_parts(message: &RawValue, of: &str, key: &'static str) -> Option<Vec<Box<RawValue>>> {
     let mut fields = Fields::parse(message.get()).ok()?;
     let role = fields.take_string(&["role"]).ok()??;
     let parts = fields.take_field(&[key]).ok()??;
     // A message with fields of its own (a name, a marker) cannot be joined without losing whose
     // they are.
-    let plain = role == "user" && fields.is_empty();
+    let plain = role == of && fields.is_empty();
     plain.then(|| serde_json::from_str(parts.get()).ok())?
 }
 

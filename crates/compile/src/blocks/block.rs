@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use contexture_ir::Item;
-use contexture_wire::{Format, Side, side};
+use contexture_wire::{Format, Side, spoken_side};
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,10 @@ impl BlockKind {
             // before them: a class of their own keeps them out of user rounds.
             Item::FunctionCallOutput(_) => Some(Self::Outputs),
             // What the host answers a provider's own call with.
-            Item::Extension(_) if side(item, target) == Some(Side::User) => Some(Self::Outputs),
-            item => side(item, target).map(|side| match side {
+            Item::Extension(_) if spoken_side(item, target) == Some(Side::User) => {
+                Some(Self::Outputs)
+            }
+            item => spoken_side(item, target).map(|side| match side {
                 Side::User => Self::User,
                 Side::Model => Self::Model,
             }),

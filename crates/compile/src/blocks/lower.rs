@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item, Part, ToolDefinition, finish_content_hash};
+use contexture_ir::{ContentHash, Item, Part, Role, ToolDefinition, finish_content_hash};
 use contexture_prompt_cache::Framing;
 use contexture_tokens::{TokenBounds, TokenCounter};
 use contexture_wire::{Dialect, RepairRules, RoleRun, lower_run};
@@ -167,15 +167,23 @@ impl<'a> Lowerer<'a> {
         self.apply_calibration(memo.get_or_count(key, || self.item_weigher.weigh_tool(tool)))
     }
 
-    /// Lowers entries block by block.
-    pub(crate) fn lower_items(&self, entries: &[ViewEntry], memo: &mut Memo) -> Vec<LoweredBlock> {
+    /// Lowers entries block by block. `follows_user` says whether something of the user's side stands before them.
+    pub(crate) fn lower_items(
+        &self,
+        entries: &[ViewEntry],
+        mut follows_user: bool,
+        memo: &mut Memo,
+    ) -> Vec<LoweredBlock> {
         let wired = with_neighbours(entries);
         split_into_blocks(
             entries.iter().map(|entry| &*entry.item),
             self.dialect.format,
         )
         .into_iter()
-        .map(|block| self.lower_block(block, entries, &wired, memo))
+        .map(|block| {
+            let follows = std::mem::replace(&mut follows_user, block.class != BlockKind::Model);
+            self.lower_block(block, entries, &wired, follows, memo)
+        })
         .collect()
     }
 
@@ -184,12 +192,16 @@ impl<'a> Lowerer<'a> {
         block: ItemBlock,
         entries: &[ViewEntry],
         wired: &[contexture_wire::PairedItem<'_>],
+        follows_user: bool,
         memo: &mut Memo,
     ) -> LoweredBlock {
         let own = entries.get(block.items.clone()).unwrap_or_default();
         let wired = wired.get(block.items.clone()).unwrap_or_default();
+        // Only the host's words depend on what stands before them; all other blocks are the same anywhere.
+        let is_host = |entry: &ViewEntry| entry.item.role().is_some_and(Role::is_instruction);
+        let follows_user = follows_user && own.iter().any(is_host);
         let key = MemoKey {
-            content: block_hash(own, wired),
+            content: block_hash(own, wired, follows_user),
             variant: self.lowering,
         };
         // Lowered from position 0 whatever the block's place: the JSON then depends on the block alone
@@ -198,6 +210,7 @@ impl<'a> Lowerer<'a> {
             side: block.class.side(),
             start: 0,
             entries: wired,
+            follows_user,
         };
         let lowered = memo.get_or_lower(key, || lower_run(&self.dialect, &run));
         let facts = &lowered.chunk.facts;
@@ -286,8 +299,15 @@ fn with_neighbours<'e>(entries: &'e [ViewEntry]) -> Vec<contexture_wire::PairedI
 }
 
 /// The identity of a block: its items, and what its neighbours say about them.
-fn block_hash(entries: &[ViewEntry], wired: &[contexture_wire::PairedItem<'_>]) -> ContentHash {
+fn block_hash(
+    entries: &[ViewEntry],
+    wired: &[contexture_wire::PairedItem<'_>],
+    follows_user: bool,
+) -> ContentHash {
     let mut hasher = blake3::Hasher::new();
+    if follows_user {
+        hasher.update(b"follows user");
+    }
     for (entry, wired) in entries.iter().zip(wired) {
         hasher.update(entry.hash.as_bytes());
         for word in [wired.call_id, wired.function] {

@@ -19,6 +19,8 @@ pub(crate) struct RepairedEntries {
     /// The sources of what was left out, ascending.
     pub(crate) dropped: Vec<usize>,
     pub(crate) repairs: Vec<Repair>,
+    /// Whether the request must not have its model think.
+    pub(crate) refuses_thinking: bool,
 }
 
 /// Repairs entries as they came.
@@ -63,5 +65,6 @@ pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> Re
         dropped: gone.filter_map(|(at, _)| source(at)).collect(),
         repairs: repairs.collect(),
         entries: out,
+        refuses_thinking: mended.refuses_thinking,
     }
 }

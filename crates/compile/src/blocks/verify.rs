@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use contexture_ir::quote_json;
-use contexture_wire::{Envelope, Side};
+use contexture_wire::{Envelope, RepairRules, Side};
 
 use crate::blocks::lower::LoweredBlock;
 use crate::error::Refusal;
@@ -22,6 +22,7 @@ const HOST: &str = r#"{"role":"system""#;
 /// A payload about to leave.
 pub(crate) struct VerifyInput<'a> {
     pub(crate) request: &'a CompileRequest,
+    pub(crate) rules: RepairRules,
     pub(crate) limit: u64,
     pub(crate) tokens: u64,
     pub(crate) envelope: &'a Envelope,
@@ -88,7 +89,7 @@ fn check_pinned_texts(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
 
 /// Whoever must speak first and last does.
 fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
-    if !sealed.request.repair_rules().user_first {
+    if !sealed.rules.user_first {
         return Ok(());
     }
     let pieces = sealed.blocks.iter().enumerate();
@@ -111,7 +112,7 @@ fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionErr
             breach(at, "the host would speak first")
         }
         (_, Some((at, piece)))
-            if piece.lowered.chunk.facts.last != Some(Side::User) && !sealed.request.prefill =>
+            if piece.lowered.chunk.facts.last != Some(Side::User) && sealed.rules.user_last =>
         {
             breach(
                 at,

@@ -3,8 +3,11 @@
 //! Not here: which format a document is of (`contexture-sessions`), and fitting it into a window ([`crate::pipeline::compile`]).
 
 use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
-use contexture_ir::{Item, Transcript};
-use contexture_wire::{Dialect, Format, Issue, Loss, RepairRules, WireError, lift, lower, repair};
+use contexture_ir::Transcript;
+use contexture_wire::{
+    Dialect, Format, Issue, Loss, LossKind, RepairRules, WireError, lift, limit_markers, lower,
+    remove_empty_tools, remove_thinking, repair, repair_tools,
+};
 
 /// Writes documents in a format: what it cannot say is listed, never dropped silently.
 ///
@@ -71,24 +74,33 @@ impl<'a> Converter<'a> {
     /// The document in the other format. To its own format it stays as it is.
     ///
     /// # Errors
-    /// It is not a document of the format it is said to be of.
+    /// It is not a document of the format it is said to be of, or its tools cannot be offered together and are to be
+    /// mended.
     pub fn convert(&self, from: Format, document: &str) -> Result<Converted, WireError> {
         let mut lifted = lift(from, document)?;
         if let Some((name, _)) = self.model {
             // Set before the dialect is chosen, so the named model decides what the document may say.
             lifted.transcript.model = Some(name.to_owned());
         }
-        let (dialect, rules) = self.dialect_and_rules(from, &lifted.transcript);
+        let spec = self.model_spec(&lifted.transcript);
+        let (dialect, rules) = self.dialect_and_rules(from, &lifted.transcript, spec);
+        let mut losses = std::mem::take(&mut lifted.losses);
         let mut repairs = None;
         // Repaired between reading and writing: in the middle there is one form of items, whatever
         // both formats are.
         if self.repairs {
-            let (items, issues) = repair_history(&lifted.transcript.items, &rules);
-            lifted.transcript.items = items;
+            let limit = spec.and_then(|spec| spec.tool_limit);
+            let (issues, lost) = repair_document(&mut lifted.transcript, &rules, limit)?;
+            losses.extend(lost);
             repairs = Some(issues);
         }
-        let lowered = lower(&dialect, lifted.kind, &lifted.transcript);
-        let mut losses = lifted.losses;
+        let mut lowered = lower(&dialect, lifted.kind, &lifted.transcript);
+        if self.repairs
+            && let Some((json, count)) = limit_markers(self.to, &lowered.json)
+        {
+            lowered.json = json;
+            lowered.losses.push(surplus_markers_loss(count));
+        }
         losses.extend(lowered.losses);
         Ok(Converted {
             json: lowered.json,
@@ -97,18 +109,30 @@ impl<'a> Converter<'a> {
         })
     }
 
-    /// What the format and the model can read.
-    fn dialect_and_rules(&self, from: Format, document: &Transcript) -> (Dialect, RepairRules) {
-        let mut dialect = Dialect::of(self.to);
-        let mut rules = RepairRules::for_format(self.to);
-        // What stands in a document of the format may stand there.
-        dialect.mid_system |= from == self.to;
+    /// The model that is named, as far as the catalogue knows it.
+    fn model_spec(&self, document: &Transcript) -> Option<&'a ModelSpec> {
         let own = || self.catalogue.resolve(document.model.as_deref()?).ok();
-        if let Some(spec) = self.model.map(|(_, spec)| spec).or_else(own) {
+        self.model.map(|(_, spec)| spec).or_else(own)
+    }
+
+    /// What the format and the model can read.
+    fn dialect_and_rules(
+        &self,
+        from: Format,
+        document: &Transcript,
+        spec: Option<&ModelSpec>,
+    ) -> (Dialect, RepairRules) {
+        let mut dialect = Dialect::of(self.to);
+        // What stands in a document of the format may stand there, unless the model is known to be older and the
+        // document is to be mended.
+        dialect.mid_system |= from == self.to && !(self.repairs && spec.is_some());
+        if let Some(spec) = spec {
             adapt_dialect(&mut dialect, spec);
-            // A model that continues a begun answer takes a history that ends with its own words.
-            rules.user_last &= !spec.capabilities.prefill;
         }
+        // A model that continues a begun answer takes a history that ends with its own words.
+        let prefill = spec.is_some_and(|spec| spec.capabilities.prefill);
+        let thinking = self.to.spec().thinking(document);
+        let rules = RepairRules::for_format(self.to).for_request(prefill, thinking);
         (dialect, rules)
     }
 }
@@ -119,17 +143,31 @@ pub(crate) fn adapt_dialect(dialect: &mut Dialect, spec: &ModelSpec) {
     dialect.signed_calls = spec.capabilities.signed_calls;
 }
 
-/// Mends the items; ids that had to change are changed in them.
-fn repair_history(items: &[Item], rules: &RepairRules) -> (Vec<Item>, Vec<Issue>) {
-    let mended = repair(&items.iter().collect::<Vec<_>>(), rules);
-    let renamed = mended.items.into_iter().map(|entry| {
-        let mut item = entry.item.into_owned();
-        match (&mut item, entry.call_id) {
-            (Item::FunctionCall(call), Some(id)) => call.call_id = id,
-            (Item::FunctionCallOutput(output), Some(id)) => output.call_id = id,
-            _ => {}
-        }
-        item
-    });
-    (renamed.collect(), mended.issues)
+fn surplus_markers_loss(count: usize) -> Loss {
+    Loss {
+        path: "cache_markers".to_owned(),
+        what: LossKind::Field,
+        why: format!("the first {count} are more than the provider accepts"),
+    }
+}
+
+/// Mends a document's history and tools, and what of its request does not suit them.
+fn repair_document(
+    document: &mut Transcript,
+    rules: &RepairRules,
+    tool_limit: Option<usize>,
+) -> Result<(Vec<Issue>, Vec<Loss>), WireError> {
+    let target = rules.target;
+    let tools = repair_tools(target, &document.tools, tool_limit)?;
+    let mut losses = tools.losses;
+    document.tools = tools.tools.into_owned();
+    losses.extend(remove_empty_tools(target, document));
+    let mut mended = repair(&document.items.iter().collect::<Vec<_>>(), rules);
+    let issues = std::mem::take(&mut mended.issues);
+    let refuses_thinking = mended.refuses_thinking;
+    document.items = mended.into_items();
+    if refuses_thinking {
+        losses.push(remove_thinking(target, document));
+    }
+    Ok((issues, losses))
 }

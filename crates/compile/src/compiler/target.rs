@@ -560,6 +560,7 @@ impl Target {
             prefill: spec.capabilities.prefill,
             // What an adapter sends of thinking is its own business.
             bound_thinking: spec.capabilities.bound_thinking && self.adapter.is_none(),
+            tool_limit: spec.tool_limit,
             history: self.history.clone(),
             cache: self.cache_policy(spec),
         })

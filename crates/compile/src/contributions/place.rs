@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{BEGINNING, CONTINUE, RepairRules};
+use contexture_wire::{BEGINNING, CONTINUE, RepairRules, Thinking};
 
 use crate::blocks::{BlockKind, LoweredBlock, Lowerer, Memo, ViewEntry, repair_entries};
 use crate::error::Refusal;
 use crate::history::History;
-use crate::input::{Band, CompileRequest, Content, Contribution, Stability};
+use crate::input::{Band, Content, Contribution, Stability};
 use contexture_report::Repair;
 
 /// A contribution in its place.
@@ -21,6 +21,8 @@ use contexture_report::Repair;
 pub(crate) struct PayloadSlot<'a> {
     pub(crate) contribution: &'a Contribution,
     pub(crate) band: Band,
+    /// Whether it stands behind a history that ends on the user's side.
+    pub(crate) follows_user: bool,
 }
 
 impl<'a> PayloadSlot<'a> {
@@ -29,6 +31,7 @@ impl<'a> PayloadSlot<'a> {
         Self {
             contribution,
             band: contribution.band,
+            follows_user: false,
         }
     }
 }
@@ -58,13 +61,20 @@ impl PlacedContribution {
     }
 }
 
-/// Contributions in payload order.
-pub(crate) fn arrange_slots(contributions: &[Contribution]) -> Vec<PayloadSlot<'_>> {
+/// Contributions in payload order. `ends_with_user` says whether the history ends on the user's side.
+pub(crate) fn arrange_slots(
+    contributions: &[Contribution],
+    ends_with_user: bool,
+) -> Vec<PayloadSlot<'_>> {
     let mut slots: Vec<PayloadSlot<'_>> = contributions
         .iter()
-        .map(|contribution| PayloadSlot {
-            contribution,
-            band: effective_band(contribution),
+        .map(|contribution| {
+            let band = effective_band(contribution);
+            PayloadSlot {
+                contribution,
+                band,
+                follows_user: ends_with_user && band > Band::History,
+            }
         })
         .collect();
     // A stable sort: equal orders keep the order in which the host gave them.
@@ -96,12 +106,12 @@ fn effective_band(contribution: &Contribution) -> Band {
 /// what was said; a message of its own leaves every byte before it alone.
 pub(crate) fn bridge_contributions(
     history: &History,
-    request: &CompileRequest,
+    rules: RepairRules,
     slots: &[PayloadSlot<'_>],
     whole: &[PlacedContribution],
 ) -> Vec<Contribution> {
     // The others take a history that begins or ends with the model.
-    if !request.repair_rules().user_first {
+    if !rules.user_first {
         return Vec::new();
     }
     let followed = slots.iter().zip(whole).any(|(slot, placed)| {
@@ -118,7 +128,7 @@ pub(crate) fn bridge_contributions(
     let ends = last == Some(BlockKind::Model) || (last.is_some() && history.is_last_round_empty());
     // A required contribution after the history speaks last anyway; one that may be dropped for want
     // of room does not count.
-    let closes = ends && !followed && !request.prefill;
+    let closes = ends && !followed && rules.user_last;
     let opening = opens.then(|| bridge("opening", Band::Anchor, BEGINNING));
     let closing = closes.then(|| bridge("closing", Band::Tail, CONTINUE));
     opening.into_iter().chain(closing).collect()
@@ -164,14 +174,14 @@ pub(crate) fn place_contribution(
             ..PlacedContribution::default()
         },
         (_, ContributionBody::Text(text)) => {
-            let message = Message::text(host_role(slot.band, lowerer), text);
-            place_items(&[message.into()], lowerer, memo)
+            let message = Message::text(host_role(slot, lowerer), text);
+            place_items(&[message.into()], slot, lowerer, memo)
         }
         (_, ContributionBody::Messages(messages)) => {
             let items: Vec<Item> = messages.into_iter().map(Item::from).collect();
-            place_items(&items, lowerer, memo)
+            place_items(&items, slot, lowerer, memo)
         }
-        (_, ContributionBody::Items(items)) => place_items(items, lowerer, memo),
+        (_, ContributionBody::Items(items)) => place_items(items, slot, lowerer, memo),
     };
     placed.units = units;
     Ok(placed)
@@ -207,11 +217,10 @@ pub(crate) fn fit_contribution(
 
 /// Who speaks for the host inside the array of messages.
 ///
-/// Before the history it is a user where the user must speak first: there a system message is no
-/// beginning.
-fn host_role(band: Band, lowerer: &Lowerer<'_>) -> Role {
-    let first = band <= Band::Anchor && lowerer.repair_rules().user_first;
-    if lowerer.dialect().mid_system && !first {
+/// Where the sides must take turns it is a user, except behind a user's turn: elsewhere a system message is refused.
+fn host_role(slot: &PayloadSlot<'_>, lowerer: &Lowerer<'_>) -> Role {
+    let misplaced = lowerer.repair_rules().user_first && !slot.follows_user;
+    if lowerer.dialect().mid_system && !misplaced {
         Role::System
     } else {
         Role::User
@@ -255,15 +264,22 @@ fn render_body<'a>(slot: &PayloadSlot<'a>, units: usize) -> Result<ContributionB
     })
 }
 
-fn place_items(items: &[Item], lowerer: &Lowerer<'_>, memo: &mut Memo) -> PlacedContribution {
+fn place_items(
+    items: &[Item],
+    slot: &PayloadSlot<'_>,
+    lowerer: &Lowerer<'_>,
+    memo: &mut Memo,
+) -> PlacedContribution {
     let entries = items.iter().enumerate().map(|(at, item)| {
         let hash = ContentHash::of(item.to_json().as_bytes());
         ViewEntry::new(Arc::new(item.clone()), hash, at)
     });
-    // Who speaks first and last is a matter of the whole request, not of one contribution.
+    // Who speaks first and last, and with which thoughts, is a matter of the whole request, not of one contribution.
     let rules = RepairRules {
         user_first: false,
         user_last: false,
+        prefill: false,
+        thinking: Thinking::Off,
         ..lowerer.repair_rules()
     };
     let mut repaired = repair_entries(entries.collect(), &rules);
@@ -271,7 +287,7 @@ fn place_items(items: &[Item], lowerer: &Lowerer<'_>, memo: &mut Memo) -> Placed
     for repair in &mut repaired.repairs {
         repair.index = None;
     }
-    let pieces = lowerer.lower_items(&repaired.entries, memo);
+    let pieces = lowerer.lower_items(&repaired.entries, slot.follows_user, memo);
     PlacedContribution {
         text: pieces.iter().map(|piece| piece.text).sum(),
         framing: pieces.iter().map(|piece| piece.framing).sum(),

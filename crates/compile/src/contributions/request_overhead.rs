@@ -6,7 +6,7 @@ use contexture_ir::{
 };
 use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenBounds;
-use contexture_wire::{Envelope, lower_envelope};
+use contexture_wire::{Envelope, lower_envelope, remove_thinking};
 
 use crate::blocks::{Lowerer, Memo};
 use crate::contributions::params::overlay_params;
@@ -75,13 +75,14 @@ impl RequestOverhead {
     /// The payload without its history.
     pub(crate) fn build_envelope(
         request: &CompileRequest,
+        refuses_thinking: bool,
         slots: &[PayloadSlot<'_>],
         placed: &[PlacedContribution],
     ) -> Result<Envelope, Refusal> {
         // Without a stated limit the reserve is what the budget has kept free: a longer answer would
         // not fit the window.
         let max_output_tokens = request.options.max_output_tokens.or(Some(request.reserve));
-        let transcript = Transcript {
+        let mut transcript = Transcript {
             model: Some(request.model.clone()),
             instructions: system_messages(slots, placed),
             tools: request.tools.clone(),
@@ -92,8 +93,17 @@ impl RequestOverhead {
             extra: carried_fields(request),
             ..Transcript::default()
         };
-        let envelope = lower_envelope(&request.dialect, &transcript);
-        overlay_params(envelope, request.dialect.format, &request.params)
+        let format = request.dialect.format;
+        if !refuses_thinking {
+            let envelope = lower_envelope(&request.dialect, &transcript);
+            return overlay_params(envelope, format, &request.params);
+        }
+        let loss = remove_thinking(format, &mut transcript);
+        let mut params = request.params.clone();
+        params.retain(|(name, _)| Some(name.as_str()) != format.spec().thinking_member());
+        let mut envelope = lower_envelope(&request.dialect, &transcript);
+        envelope.losses.push(loss);
+        overlay_params(envelope, format, &params)
     }
 
     /// What becomes of thinking behind an edit; nothing where the model takes it there, or the request has the
@@ -103,7 +113,7 @@ impl RequestOverhead {
             return None;
         }
         // Read where the provider would: wherever the caller has said it, it ends up in the envelope.
-        let envelope = Self::build_envelope(request, &[], &[]).ok()?;
+        let envelope = Self::build_envelope(request, false, &[], &[]).ok()?;
         let around = format!("{}{}", envelope.before, envelope.after);
         let fields = Fields::parse(&around).ok()?;
         let dropped = request.dialect.format.spec().drops_edited_thinking(&fields);

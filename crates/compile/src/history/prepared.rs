@@ -39,7 +39,10 @@ pub(crate) struct PreparedHistory {
     pub(crate) left_out_thinking: TokenBounds,
     /// Whether it is in order, each call with an id of its own.
     pub(crate) sound: bool,
+    /// Whether the request must not have its model think.
+    pub(crate) refuses_thinking: bool,
     lowering_key: LoweringKey,
+    rules: RepairRules,
     view_policy: ViewPolicy,
     path: Vec<(ContentHash, bool, bool)>,
     /// By id of a call or an item: the first entry that has it.
@@ -89,7 +92,9 @@ impl PreparedHistory {
             repairs: repaired.repairs,
             rewritten: Vec::new(),
             sound: true,
+            refuses_thinking: repaired.refuses_thinking,
             lowering_key: lowerer.lowering_key(),
+            rules: lowerer.repair_rules(),
             path: path.iter().map(item_identity).collect(),
             ids: IndexMap::new(),
         };
@@ -106,6 +111,7 @@ impl PreparedHistory {
     ) -> bool {
         let known = path.get(..self.path.len());
         self.lowering_key == lowerer.lowering_key()
+            && self.rules == lowerer.repair_rules()
             && self.view_policy == *view_policy
             && known.is_some_and(|known| {
                 known
@@ -156,9 +162,14 @@ impl PreparedHistory {
         let new = |entry: &ViewEntry| self.has_new_ids(entry, from);
         // A repair of the new items could depend on old ones, and an id seen before could pair with an
         // old call.
-        if !repaired.repairs.is_empty() || !repaired.entries.iter().all(new) {
+        // What began the open round may be older than the newest items.
+        if !repaired.repairs.is_empty()
+            || repaired.refuses_thinking
+            || !repaired.entries.iter().all(new)
+        {
             return None;
         }
+        self.refuses_thinking = false;
         self.path
             .extend(path.iter().skip(self.path.len()).map(item_identity));
         // What was said of the newest round is said anew by the passes above.

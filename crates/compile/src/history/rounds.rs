@@ -84,6 +84,14 @@ impl RequiredMessage {
 }
 
 impl History {
+    /// Whether what is said last is on the user's side.
+    pub(crate) fn ends_with_user(&self) -> bool {
+        let mut newest_first = self.blocks.iter().rev();
+        newest_first
+            .find(|block| block.element_count() > 0)
+            .is_some_and(|block| block.class != BlockKind::Model)
+    }
+
     /// Lowers and weighs entries behind those that are there; the first of them opens a round.
     pub(crate) fn append_entries(
         &mut self,
@@ -92,7 +100,7 @@ impl History {
         memo: &mut Memo,
     ) {
         let (first_entry, first_piece) = (self.entries.len(), self.blocks.len());
-        let mut pieces = lowerer.lower_items(&entries, memo);
+        let mut pieces = lowerer.lower_items(&entries, self.ends_with_user(), memo);
         // Blocks count entries from the beginning of what was lowered; the history counts from its own.
         for piece in &mut pieces {
             piece.entries.start += first_entry;
@@ -262,7 +270,7 @@ impl History {
             round,
             entry,
             sources: own.first()?.source.into_iter().collect(),
-            blocks: lowerer.lower_items(own, memo),
+            blocks: lowerer.lower_items(own, false, memo),
         })
     }
 

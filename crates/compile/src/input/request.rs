@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{
-    Audience, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition,
+    Audience, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition, Transcript,
 };
 use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenCounter;
 use contexture_tools::Offer;
-use contexture_wire::{Dialect, Overhead, RepairRules};
+use contexture_wire::{Dialect, Overhead, RepairRules, Thinking};
 
 use crate::error::Cancel;
 use crate::input::adapter::SharedAdapter;
@@ -123,6 +123,8 @@ pub struct CompileRequest {
     /// Whether the model refuses thinking that stands behind another system prompt, other tools or other messages than
     /// those it was answered to.
     pub bound_thinking: bool,
+    /// The most tools that the model takes; `None` if no limit is known.
+    pub tool_limit: Option<usize>,
     /// How the model counts pictures, files and sound.
     pub media: MediaRules,
     /// What reports of usage have left of the ranges of counts. `None`: all.
@@ -161,12 +163,30 @@ impl CompileRequest {
         self.bound_thinking && goes && identity.is_signed_thinking(item)
     }
 
-    /// What the provider demands of a history.
+    /// What the provider demands of the history of this request.
     #[must_use]
     pub fn repair_rules(&self) -> RepairRules {
-        match &self.adapter {
+        let rules = match &self.adapter {
             Some(adapter) => adapter.item_rules(),
             None => RepairRules::for_format(self.dialect.format),
+        };
+        rules.for_request(self.prefill, self.thinking())
+    }
+
+    /// How the request has its model think. A parameter wins over the options.
+    fn thinking(&self) -> Thinking {
+        let spec = self.dialect.format.spec();
+        let named = |(name, _): &&(String, Raw)| Some(name.as_str()) == spec.thinking_member();
+        match self.params.iter().rfind(named) {
+            Some((_, value)) => spec.read_thinking(value),
+            None => spec.thinking(&Transcript {
+                options: RequestOptions {
+                    max_output_tokens: self.options.max_output_tokens.or(Some(self.reserve)),
+                    ..self.options.clone()
+                },
+                extra: self.fields.clone(),
+                ..Transcript::default()
+            }),
         }
     }
 

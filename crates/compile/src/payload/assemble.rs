@@ -3,7 +3,7 @@
 use contexture_ir::ContentHash;
 use contexture_prompt_cache::{RequestPart, SegmentStability};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{Envelope, Format, join_messages, markers};
+use contexture_wire::{Envelope, Format, join_messages, markers, put_host_last};
 
 use crate::blocks::{BlockKind, Element, LoweredBlock, Rope};
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
@@ -85,7 +85,19 @@ pub(crate) fn assemble_payload(
             .iter()
             .filter_map(|piece| Element::from_block(piece, format, SegmentStability::Onwards)),
     );
-    rope.extend(after.iter().filter_map(element(SegmentStability::Call)));
+    for next in after.iter().filter_map(element(SegmentStability::Call)) {
+        // The host's words are refused before those of a user.
+        let earlier = rope.pop_own();
+        let joined = earlier.as_ref().and_then(|earlier| {
+            let messages = put_host_last(format, &earlier.json, &next.json)?;
+            let json = messages.join(",");
+            Some(joined_element(earlier, &next, json, messages.len()))
+        });
+        match joined {
+            Some(joined) => rope.push(joined),
+            None => rope.extend(earlier.into_iter().chain([next])),
+        }
+    }
     let (before, after) = (envelope.before.as_str(), envelope.after.as_str());
     Payload::new(head, before.into(), rope, after.into())
 }
@@ -109,18 +121,23 @@ fn system_element(envelope: &Envelope, format: Format) -> Option<Element> {
 /// Two elements as one message; `None` where the format has no word for it.
 fn join_elements(format: Format, first: &Element, second: &Element) -> Option<Element> {
     let json = join_messages(format, &first.json, &second.json)?;
-    Some(Element {
+    // Two messages became one.
+    let messages = (first.messages + second.messages).saturating_sub(1);
+    Some(joined_element(first, second, json, messages))
+}
+
+fn joined_element(first: &Element, second: &Element, json: String, messages: usize) -> Element {
+    Element {
+        messages,
         json: json.into(),
         hash: combine_hashes(first.hash, second.hash),
-        // Two messages became one.
-        messages: (first.messages + second.messages).saturating_sub(1),
         // The joined message lasts as long as its shorter-lived half.
         lasts: first.lasts.max(second.lasts),
         tokens: first.tokens + second.tokens,
         blocks: first.blocks + second.blocks,
         marks: [first.marks.as_slice(), &second.marks].concat(),
         ..second.clone()
-    })
+    }
 }
 
 fn combine_hashes(first: ContentHash, second: ContentHash) -> ContentHash {

@@ -5,7 +5,7 @@
 use contexture_ir::{ContentHash, concat_hashes};
 use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
-use contexture_wire::ToolNameMap;
+use contexture_wire::{Loss, RepairRules, ToolNameMap};
 
 use crate::blocks::{LoweredBlock, Lowerer, Memo, VerifyInput, is_sound, verify_payload};
 use crate::contributions::{
@@ -38,6 +38,8 @@ pub(crate) struct AssemblyInput<'a> {
     /// Whether the history was cut, and cutting it has taken thinking.
     pub(crate) trims_to_low_water: bool,
     pub(crate) lowerer: &'a Lowerer<'a>,
+    /// What repair changed in the tools.
+    pub(crate) tool_losses: &'a [Loss],
 }
 
 impl AssemblyInput<'_> {
@@ -133,12 +135,12 @@ pub(crate) fn assemble_request(
         ..
     } = *call;
     let (request, history) = (input.request, &prepared.history);
-    let mut slots = arrange_slots(input.contributions);
+    let mut slots = arrange_slots(input.contributions, history.ends_with_user());
     let mut full = slots
         .iter()
         .map(|slot| place_contribution(slot, unit_count(&slot.contribution.content), lowerer, memo))
         .collect::<Result<Vec<_>, _>>()?;
-    let bridges = bridge_contributions(history, request, &slots, &full);
+    let bridges = bridge_contributions(history, lowerer.repair_rules(), &slots, &full);
     insert_bridges(&bridges, &mut slots, &mut full, lowerer, memo)?;
     let overhead = RequestOverhead::measure_request(request, &slots, lowerer, memo);
     Cancel::ensure_not_cancelled(input.cancel)?;
@@ -163,7 +165,8 @@ pub(crate) fn assemble_request(
     if let Some(edited) = call.find_thinking_edit(&trim, Some(&prefix)) {
         return Ok(edited);
     }
-    let envelope = RequestOverhead::build_envelope(request, &slots, &placed)?;
+    let refuses = prepared.refuses_thinking;
+    let envelope = RequestOverhead::build_envelope(request, refuses, &slots, &placed)?;
     let head = payload_head(request, &overhead, &slots, &placed);
     let mut payload = assemble_payload(head, &envelope, &before, (&trim, history), &after);
     // Markers go on the finished payload; what is shared with other payloads stays without them.
@@ -192,6 +195,7 @@ pub(crate) fn assemble_request(
         sent_blocks: &sent,
         overhead: &overhead,
         envelope: &envelope,
+        tool_losses: call.tool_losses,
         counted: counted_before_calibration(call, &slots, &placed, &sent, memo)?,
     };
     // The report is drawn up before verification, as its sum of tokens is what is verified.
@@ -199,7 +203,8 @@ pub(crate) fn assemble_request(
     ensure_something_said(&outcome, &report, &bridges)?;
     let owners = [owners_before, vec![None; sent.len()], owners_after].concat();
     let blocks = [before, sent.clone(), after].concat();
-    verify_outcome(call, &outcome, &report, &blocks, &owners)?;
+    let rules = lowerer.repair_rules();
+    verify_outcome(call, &outcome, rules, &report, &blocks, &owners)?;
     Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
         payload,
         advice: Advice {
@@ -265,6 +270,7 @@ fn ensure_something_said(
 fn verify_outcome(
     call: &AssemblyInput<'_>,
     outcome: &CompileOutcome<'_>,
+    rules: RepairRules,
     report: &Report,
     blocks: &[&LoweredBlock],
     owners: &[Option<&str>],
@@ -272,6 +278,7 @@ fn verify_outcome(
     let required = &outcome.trim_point.kept;
     verify_payload(&VerifyInput {
         request: outcome.input.request,
+        rules,
         limit: outcome.limit,
         tokens: report.totals.tokens,
         envelope: outcome.envelope,

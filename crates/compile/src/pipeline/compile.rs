@@ -9,8 +9,10 @@
 //! bytes do not depend on where the history is cut. What is cleared is the plan's; only where the
 //! history has grown too large is the frontier moved, and then the passes begin again, once.
 
+use std::borrow::Cow;
+
 use contexture_prompt_cache::AnsweredHistory;
-use contexture_wire::{Format, ToolNameMap};
+use contexture_wire::{Format, Loss, ToolNameMap};
 
 use crate::blocks::Lowerer;
 use crate::contributions::RequestOverhead;
@@ -42,8 +44,10 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
-    let request = input.request;
-    let limit = checked_input_limit(request)?;
+    let limit = checked_input_limit(input.request)?;
+    let (request, tool_losses) = with_legal_tools(input.request, scratch)?;
+    let request = &*request;
+    let input = &CompileInput { request, ..*input };
     let lowerer = Lowerer::new(request, input.counter, &mut scratch.memo);
     // The limit is part of the target: frontiers that were found for one budget say nothing about
     // another.
@@ -77,6 +81,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             answered: answered.as_ref(),
             trims_to_low_water,
             lowerer: &lowerer,
+            tool_losses: &tool_losses,
         };
         let outcome = assemble_request(&call, &mut scratch.memo);
         // Kept after a refusal too: the host is likely to try the same path again with a smaller request.
@@ -99,6 +104,24 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
                 trims_to_low_water |= is_cut;
             }
             Err(refusal) => attempt = attempt_after_refusal(refusal, attempt, &mut view_policy)?,
+        }
+    }
+}
+
+/// The request with tools that its target takes, and what was lost of them.
+fn with_legal_tools<'r>(
+    request: &'r CompileRequest,
+    scratch: &mut Scratch,
+) -> Result<(Cow<'r, CompileRequest>, Vec<Loss>), Refusal> {
+    let format = request.dialect.format;
+    match scratch.repair_tools(format, &request.tools, request.tool_limit)? {
+        None => Ok((Cow::Borrowed(request), Vec::new())),
+        Some((tools, losses)) => {
+            let request = CompileRequest {
+                tools,
+                ..request.clone()
+            };
+            Ok((Cow::Owned(request), losses))
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct CompileOutcome<'a> {
     pub(crate) trimmed: Vec<usize>,
     pub(crate) overhead: &'a RequestOverhead,
     pub(crate) envelope: &'a Envelope,
+    /// What repair changed in the tools.
+    pub(crate) tool_losses: &'a [Loss],
     /// What was counted of all that is sent, where that was narrowed.
     pub(crate) counted: Option<TokenBounds>,
 }
@@ -115,7 +117,7 @@ impl CompileOutcome<'_> {
 
     /// All losses, with paths that mean something outside this crate.
     pub(crate) fn all_losses(&self) -> Vec<Loss> {
-        let mut out = self.envelope.losses.clone();
+        let mut out = [self.tool_losses, &self.envelope.losses].concat();
         for (slot, placed) in self.slots.iter().zip(self.placed) {
             for piece in &placed.blocks {
                 out.extend(piece.lowered.chunk.losses.iter().map(|loss| {

@@ -3,6 +3,11 @@
 //! A scratch decides nothing: compiling with an empty, a warm or another conversation's scratch gives
 //! the same bytes.
 
+use std::borrow::Cow;
+
+use contexture_ir::ToolDefinition;
+use contexture_wire::{Format, Loss, ToolRefusal, repair_tools};
+
 use crate::blocks::Memo;
 use crate::history::PreparedHistory;
 
@@ -17,7 +22,20 @@ const FRONTS: usize = 4;
 pub struct Scratch {
     pub(crate) memo: Memo,
     histories: Vec<PreparedHistory>,
+    tools: Option<MendedTools>,
 }
+
+/// What repair made of the tools of the last request.
+#[derive(Debug)]
+struct MendedTools {
+    target: Format,
+    limit: Option<usize>,
+    given: Vec<ToolDefinition>,
+    mended: Option<ChangedTools>,
+}
+
+/// Tools that had to be changed, and what was lost of them.
+pub(crate) type ChangedTools = (Vec<ToolDefinition>, Vec<Loss>);
 
 impl Default for Scratch {
     fn default() -> Self {
@@ -38,7 +56,39 @@ impl Scratch {
         Self {
             memo: Memo::new(bytes),
             histories: Vec::new(),
+            tools: None,
         }
+    }
+
+    /// The tools as a target takes them; `None` if it takes them as they are.
+    ///
+    /// # Errors
+    /// They cannot be offered together.
+    pub(crate) fn repair_tools(
+        &mut self,
+        target: Format,
+        tools: &[ToolDefinition],
+        limit: Option<usize>,
+    ) -> Result<Option<ChangedTools>, ToolRefusal> {
+        // Reading all schemas anew would cost a warm compile as much as everything else.
+        if let Some(known) = &self.tools
+            && (known.target, known.limit) == (target, limit)
+            && known.given == tools
+        {
+            return Ok(known.mended.clone());
+        }
+        let repaired = repair_tools(target, tools, limit)?;
+        let mended = match repaired.tools {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(changed) => Some((changed, repaired.losses)),
+        };
+        self.tools = Some(MendedTools {
+            target,
+            limit,
+            given: tools.to_vec(),
+            mended: mended.clone(),
+        });
+        Ok(mended)
     }
 
     /// Takes the first history out for which `fits` holds.

@@ -71,6 +71,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
         },
         prefill: false,
         bound_thinking: false,
+        tool_limit: None,
         calibrated_range: None,
         tool_prompt: None,
         history: HistoryPolicy::default(),

@@ -8,7 +8,7 @@ use contexture_compile::{
     Contribution, Cover, HistoryPolicy, Pass, PassPoint, PathItem, Plan, PreviewPolicy, Refusal,
     Scratch, Stability, TrimPolicy, ViewItem, Window,
 };
-use contexture_ir::{Audience, Item};
+use contexture_ir::{Audience, Item, Message, Role};
 use contexture_testdata::Validator;
 use contexture_wire::Format;
 use proptest::prelude::*;
@@ -432,15 +432,76 @@ fn the_host_is_not_sent_first() {
     let anchor = Contribution::new("layer", Band::Anchor, Content::Items(vec![host]));
     let mut request = request(Format::Anthropic, 10_000);
     request.dialect.mid_system = true;
-    let refused = once(
-        &PathItem::from_items([user("u")]),
-        &[anchor.into_pinned()],
-        &request,
-    );
-    let Err(Refusal::BadContribution { reason: what, .. }) = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(what, "the host would speak first");
+    let path = PathItem::from_items([user("u")]);
+    let compiled = once(&path, &[anchor.into_pinned()], &request).unwrap();
+    let payload: Value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
+    let first = &payload["messages"][0];
+    assert_eq!(first["role"], "user");
+    assert_eq!(first["content"][0]["text"], "<system>\ns\n</system>");
+}
+
+/// Whether the host speaks only right behind a user's turn, before the model's or at the end, and never twice in a row.
+fn check_host_places(payload: &Value) -> Result<(), TestCaseError> {
+    let messages = payload["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    for (at, role) in roles.iter().enumerate() {
+        if *role == "system" {
+            let before = at.checked_sub(1).map(|before| roles[before]);
+            prop_assert_eq!(before, Some("user"), "{}", payload);
+            let after = roles.get(at + 1).copied();
+            prop_assert!(matches!(after, None | Some("assistant")), "{}", payload);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever the history and what stands around it, and however much of it is cut.
+    #[test]
+    fn the_host_speaks_where_the_provider_takes_it(
+        script in "[uasc]{0,12}",
+        around in proptest::collection::vec(("[tus]", 0..3_usize), 0..4),
+        limit in prop::sample::select(vec![60_u64, 150, 10_000]),
+        prefill: bool,
+    ) {
+        let host = |text: &str| Item::from(Message::text(Role::System, text));
+        let mut history = Vec::new();
+        for (at, letter) in script.chars().enumerate() {
+            match letter {
+                'u' => history.push(user(&format!("u{at}"))),
+                'a' => history.push(assistant(&format!("a{at}"))),
+                's' => history.push(host(&format!("s{at}"))),
+                _ => history.extend([call(&format!("c{at}"), "{}"), output(&format!("c{at}"), "o")]),
+            }
+        }
+        let contributions: Vec<Contribution> = around
+            .iter()
+            .enumerate()
+            .map(|(at, (kind, band))| {
+                let band = [Band::Anchor, Band::Live, Band::Tail][*band];
+                let content = match kind.as_str() {
+                    "t" => Content::Text(format!("t{at}")),
+                    "u" => Content::Items(vec![user(&format!("U{at}"))]),
+                    _ => Content::Items(vec![host(&format!("S{at}"))]),
+                };
+                Contribution::new(format!("part {at}"), band, content)
+            })
+            .collect();
+        let mut request = request(Format::Anthropic, limit);
+        request.dialect.mid_system = true;
+        request.prefill = prefill;
+        let path = PathItem::from_items(history);
+        if let Ok(compiled) = once(&path, &contributions, &request) {
+            let payload: Value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
+            check_host_places(&payload)?;
+            check_report(&compiled, &path, "anthropic");
+        }
+    }
 }
 
 fn validators() -> Vec<(Format, Validator)> {

@@ -22,6 +22,7 @@ mod invariants;
 mod native;
 mod never_worse;
 mod previews;
+mod provider_rules;
 mod readings;
 mod real_sessions;
 mod recorded;

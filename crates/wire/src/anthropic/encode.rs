@@ -29,8 +29,8 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     for (index, entry) in run.entries.iter().enumerate() {
         writer.encode_item(index, entry);
     }
-    // After the last item, because only then the first message of the run is known to exist.
-    writer.place_late_results();
+    // After the last item, because only then it is known whether there is a user's turn to stand behind.
+    writer.place_host_messages(run.follows_user);
     let blocks = writer
         .messages
         .iter()
@@ -109,35 +109,41 @@ pub(super) fn encode_system_prompt(
     }
 }
 
-struct MessageEncoder {
+struct MessageEncoder<'a> {
     mid_system: bool,
     purpose: BodyKind,
     messages: Vec<MessageBuilder>,
-    /// Whether a system message stands in this run.
-    interrupted: bool,
-    /// Results that came behind it and belong before it.
-    late_results: Vec<EncodedBlock>,
+    /// The host's messages, with their indexes in the run.
+    host_messages: Vec<(usize, &'a Message)>,
+    /// The index of the last item that people or tools said.
+    last_user_item: usize,
     losses: Losses,
     calls: Vec<String>,
     outputs: Vec<String>,
 }
 
-impl MessageEncoder {
+impl<'a> MessageEncoder<'a> {
     fn new(mid_system: bool, purpose: BodyKind) -> Self {
         Self {
             mid_system,
             purpose,
             messages: Vec::new(),
-            interrupted: false,
-            late_results: Vec::new(),
+            host_messages: Vec::new(),
+            last_user_item: 0,
             losses: Losses::default(),
             calls: Vec::new(),
             outputs: Vec::new(),
         }
     }
 
-    fn encode_item(&mut self, index: usize, entry: &PairedItem<'_>) {
+    fn encode_item(&mut self, index: usize, entry: &PairedItem<'a>) {
         let path = format!("[{index}]");
+        match entry.item {
+            Item::Message(message) if message.role.is_instruction() && self.mid_system => {
+                return self.host_messages.push((index, message));
+            }
+            _ => self.last_user_item = index,
+        }
         match entry.item {
             Item::Message(message) => self.encode_message(message, &path),
             Item::FunctionCall(call) => self.encode_call(call, entry.call_id(), &path),
@@ -153,7 +159,6 @@ impl MessageEncoder {
         // A response is one message whatever its items say; only a request has boundaries to keep.
         let fresh = self.purpose == BodyKind::Request
             && (hint(wire, START).is_some()
-                || role == "system"
                 || self.messages.last().is_none_or(|group| group.role != role));
         if fresh || self.messages.is_empty() {
             self.messages.push(MessageBuilder::new(role));
@@ -169,19 +174,45 @@ impl MessageEncoder {
     }
 
     fn encode_message(&mut self, message: &Message, path: &str) {
+        let role = match message.role {
+            Role::Assistant => "assistant",
+            Role::User | Role::System | Role::Developer => "user",
+        };
+        self.write_message(message, role, path);
+    }
+
+    /// Writes the host's messages: as one system message behind the user's turn of the run, or as user text where there
+    /// is none.
+    ///
+    /// The provider accepts a system message only right behind a user's turn, before the model's or at the end, and
+    /// never two in a row (simonw/llm-anthropic#73).
+    fn place_host_messages(&mut self, follows_user: bool) {
+        let all = std::mem::take(&mut self.host_messages);
+        let has_turn = follows_user || self.messages.iter().any(|group| group.block_count() > 0);
+        for (nth, (index, message)) in all.into_iter().enumerate() {
+            let path = format!("[{index}]");
+            if !has_turn {
+                self.write_message(message, "user", &path);
+                continue;
+            }
+            let apart = hint(&message.extra.wire_fields(FORMAT), START).is_some();
+            if (nth > 0 && !apart) || index < self.last_user_item {
+                let why = "the host's words are one message behind the user's turn";
+                self.losses.push(path.as_str(), LossKind::Order, why);
+            }
+            self.write_message(message, "system", &path);
+        }
+    }
+
+    fn write_message(&mut self, message: &Message, role: &'static str, path: &str) {
         report_foreign_fields(&message.extra, FORMAT, path, &mut self.losses);
         let wire = message.extra.wire_fields(FORMAT);
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System | Role::Developer => {
-                self.report_host_role(message, path);
-                if self.mid_system { "system" } else { "user" }
-            }
-        };
+        if message.role.is_instruction() {
+            self.report_host_role(message, role, path);
+        }
         // Without system messages inside a history the text goes to the user, in a tag that a
         // user's text cannot imitate.
-        let tagged = message.role.is_instruction() && !self.mid_system;
+        let tagged = message.role.is_instruction() && role == "user";
         let mut blocks = Vec::new();
         for (index, part) in message.content.iter().enumerate() {
             let path = format!("{path}.content[{index}]");
@@ -202,22 +233,18 @@ impl MessageEncoder {
             }
             return;
         }
-        // Results that come after it belong before it; `place_late_results` puts them there.
-        self.interrupted |= role == "system";
         self.open_message(role, &wire).rest.extend(blocks);
     }
 
     /// Reports what becomes of the host's role.
-    fn report_host_role(&mut self, message: &Message, path: &str) {
-        if !self.mid_system {
-            let why = "inside a history the host's words are user text in a <system> tag";
-            self.losses
-                .push(format!("{path}.role"), LossKind::Role, why);
-        } else if message.role == Role::Developer {
-            let why = "the format knows one kind of instruction, system";
-            self.losses
-                .push(format!("{path}.role"), LossKind::Role, why);
-        }
+    fn report_host_role(&mut self, message: &Message, written: &str, path: &str) {
+        let why = match (written, message.role) {
+            ("user", _) => "inside a history the host's words are user text in a <system> tag",
+            (_, Role::Developer) => "the format knows one kind of instruction, system",
+            _ => return,
+        };
+        self.losses
+            .push(format!("{path}.role"), LossKind::Role, why);
     }
 
     /// A part of a message or of a result.
@@ -319,36 +346,11 @@ impl MessageEncoder {
             self.open_message("user", &wire).rest.push(block);
             return;
         }
-        // Results must follow their calls directly; a system message in between would separate
-        // them.
-        if self.interrupted && hint(&wire, START).is_none() {
-            self.report_moved_result(path);
-            self.late_results.push(block);
-            return;
-        }
         let group = self.open_message("user", &wire);
         group.results.push(block);
         // Results are written before everything else of their message, so this one changes places.
         if !group.rest.is_empty() {
             self.report_moved_result(path);
-        }
-    }
-
-    /// Puts late results where the provider looks for them: into the run's first message.
-    fn place_late_results(&mut self) {
-        if self.late_results.is_empty() {
-            return;
-        }
-        // A run may begin with the system message, with no user message before it yet.
-        if self
-            .messages
-            .first()
-            .is_none_or(|group| group.role != "user")
-        {
-            self.messages.insert(0, MessageBuilder::new("user"));
-        }
-        if let Some(first) = self.messages.first_mut() {
-            first.results.append(&mut self.late_results);
         }
     }
 
@@ -368,10 +370,7 @@ impl MessageEncoder {
         match &output.output {
             Output::Text(text) if text.is_empty() && shape.as_deref() != Some("blocks") => {
                 if output.is_error == Some(true) {
-                    let why = "an error without output is refused";
-                    self.losses
-                        .push(format!("{path}.output"), LossKind::Value, why);
-                    return Some(quote_json(NO_OUTPUT));
+                    return Some(self.error_without_output(path));
                 }
                 (shape.as_deref() != Some("absent")).then(|| quote_json(""))
             }
@@ -379,7 +378,7 @@ impl MessageEncoder {
                 let path = format!("{path}.output");
                 let part = TextPart::new(text.as_str());
                 let block = encode_text_block(&part, BodyKind::Request, &path, &mut self.losses);
-                Some(json_array(block.into_iter().map(|block| block.json)))
+                Some(self.encode_blocks(block.into_iter().collect(), output, &path))
             }
             Output::Text(text) => Some(quote_json(text)),
             Output::Parts(parts) => {
@@ -389,9 +388,29 @@ impl MessageEncoder {
                     // A tool may return pictures and files, so its parts follow the rule for users.
                     blocks.extend(self.encode_part(part, Role::User, &path));
                 }
-                Some(json_array(blocks.into_iter().map(|block| block.json)))
+                Some(self.encode_blocks(blocks, output, path))
             }
         }
+    }
+
+    fn encode_blocks(
+        &mut self,
+        blocks: Vec<EncodedBlock>,
+        output: &FunctionCallOutput,
+        path: &str,
+    ) -> String {
+        if blocks.is_empty() && output.is_error == Some(true) {
+            return self.error_without_output(path);
+        }
+        json_array(blocks.into_iter().map(|block| block.json))
+    }
+
+    /// What a failed tool returned that returned nothing.
+    fn error_without_output(&mut self, path: &str) -> String {
+        let why = "an error without output is refused";
+        self.losses
+            .push(format!("{path}.output"), LossKind::Value, why);
+        quote_json(NO_OUTPUT)
     }
 
     fn encode_reasoning(&mut self, item: &Reasoning, path: &str) {

@@ -36,7 +36,7 @@ pub(super) fn encode_image(part: &ImagePart, path: &str, losses: &mut Losses) ->
     // A source that came from this format goes back whole.
     let source = match wire.get("source") {
         Some(source) => Ok(source.get().to_owned()),
-        None => image_source(part),
+        None => image_source(part, path, losses),
     };
     encode_source_block("image", source, &wire, None, path, losses)
 }
@@ -68,7 +68,8 @@ pub(super) fn encode_file(part: &FilePart, path: &str, losses: &mut Losses) -> O
             file_id: part.file_id.clone(),
             ..ImagePart::default()
         };
-        return encode_source_block("image", image_source(&picture), &wire, None, path, losses);
+        let source = image_source(&picture, path, losses);
+        return encode_source_block("image", source, &wire, None, path, losses);
     }
     let source = document_source(part, media_type, path, losses);
     encode_source_block("document", source, &wire, title, path, losses)
@@ -96,7 +97,7 @@ fn encode_source_block(
     }
 }
 
-fn image_source(part: &ImagePart) -> Result<String, String> {
+fn image_source(part: &ImagePart, path: &str, losses: &mut Losses) -> Result<String, String> {
     if let Some(id) = &part.file_id {
         return file_source(id);
     }
@@ -105,12 +106,24 @@ fn image_source(part: &ImagePart) -> Result<String, String> {
         .as_deref()
         .ok_or("the picture has neither bytes nor an address")?;
     // The provider names the four types that it can see; others make it refuse the request.
-    match DataUrl::parse(url) {
-        Some(data) => match data.media_type {
-            "image/jpeg" | "image/png" | "image/gif" | "image/webp" => Ok(base64_source(data)),
-            other => Err(format!("pictures of type `{other}` are not accepted")),
-        },
-        None => url_source(url),
+    let Some(mut data) = DataUrl::parse(url) else {
+        return url_source(url);
+    };
+    if !data.is_base64() {
+        return Err("the picture's bytes are not base64".to_owned());
+    }
+    // The provider looks at the bytes, too, and refuses others than the stated ones (anthropics/claude-code#15746).
+    if let Some(actual) = data
+        .picture_type()
+        .filter(|actual| *actual != data.media_type)
+    {
+        let why = format!("the bytes are of type `{actual}`");
+        losses.push(format!("{path}.media_type"), LossKind::Value, why);
+        data.media_type = actual;
+    }
+    match data.media_type {
+        "image/jpeg" | "image/png" | "image/gif" | "image/webp" => Ok(base64_source(data)),
+        other => Err(format!("pictures of type `{other}` are not accepted")),
     }
 }
 
@@ -126,6 +139,9 @@ fn document_source(
     if let Some(data) = &part.file_data {
         let data = DataUrl::parse(data).ok_or("the file's bytes are not a base64 data URL")?;
         if data.media_type == "application/pdf" {
+            if !data.is_base64() {
+                return Err("the file's bytes are not base64".to_owned());
+            }
             return Ok(base64_source(data));
         }
         return text_source(data, path, losses);

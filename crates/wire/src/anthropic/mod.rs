@@ -23,6 +23,7 @@ mod options;
 mod parse;
 mod prompt_cache;
 mod proxy;
+mod repair;
 mod request;
 mod response;
 mod source;

@@ -189,7 +189,7 @@ fn encode_stop(stop: &[String], object: &mut ObjectWriter, losses: &mut Losses) 
     }
 }
 
-fn encode_thinking(
+pub(super) fn encode_thinking(
     options: &RequestOptions,
     stored: &Extra,
     limit: Option<u64>,

@@ -80,9 +80,8 @@ fn parse_message(
     };
     let content = fields.take_present(&["content"])?;
     let mut reader = MessageParser::new(role);
-    // Two user messages in a row would be written as one; the hint keeps them apart. System
-    // messages are never merged.
-    if before == Some(role) && role != Role::System {
+    // Two messages of one role in a row would be written as one; the hint keeps them apart.
+    if before == Some(role) {
         set_hint(&mut reader.start, START, "message");
     }
     let rest = to_extras(fields.into_extra());

@@ -1,13 +1,14 @@
 //! What is special about Anthropic Messages, and the format's own names.
 
-use contexture_ir::{Fields, Transcript, Usage, quote_json};
+use contexture_ir::{Fields, Item, Raw, Transcript, Usage, quote_json};
 use serde_json::value::RawValue;
 
 use super::prompt_cache::{self, CACHE_KEY, OUTLINE, OVERHEAD};
 use super::stream::AnthropicStream;
-use super::{detect, encode, lift, proxy, request, response};
+use super::{detect, encode, lift, proxy, repair, request, response};
 use crate::framing::StreamFraming;
 use crate::http_profile::{CallPath, HttpProfile, RootEvidence, RootRule};
+use crate::model::call_ids::HostedHalf;
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
@@ -18,7 +19,7 @@ use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
-use crate::model::repair_rules::{CallIds, Charset, RepairRules};
+use crate::model::repair_rules::{CallIds, Charset, ItemRepair, RepairRules, Thinking, ToolRules};
 use crate::model::structure::Structure;
 use crate::outline::{member_at, visit_request};
 use crate::proxy::ProxyEdits;
@@ -158,6 +159,34 @@ impl FormatSpec for Anthropic {
         }
     }
 
+    fn repair_item(&self, item: &Item) -> Option<ItemRepair> {
+        repair::repair_item(item)
+    }
+
+    fn hosted_half(&self, item: &Item) -> Option<HostedHalf> {
+        repair::hosted_half(item)
+    }
+
+    fn tool_rules(&self) -> ToolRules {
+        repair::TOOL_RULES
+    }
+
+    fn thinking(&self, request: &Transcript) -> Thinking {
+        repair::request_thinking(request)
+    }
+
+    fn thinking_member(&self) -> Option<&'static str> {
+        Some(repair::THINKING)
+    }
+
+    fn read_thinking(&self, value: &Raw) -> Thinking {
+        repair::read_thinking(value)
+    }
+
+    fn remove_thinking(&self, request: &mut Transcript) {
+        repair::remove_thinking(request);
+    }
+
     fn name_rule(&self) -> Option<&'static NameRule> {
         Some(&NAME_RULE)
     }
@@ -257,6 +286,11 @@ impl CacheMarkers for Anthropic {
 
     fn head_block(&self) -> Option<&'static str> {
         Some("text")
+    }
+
+    fn max_markers(&self) -> Option<usize> {
+        // tghamm/Anthropic.SDK#50
+        Some(4)
     }
 
     fn can_mark_request(&self) -> bool {

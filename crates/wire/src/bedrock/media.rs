@@ -288,7 +288,7 @@ fn source_of(medium: &Medium<'_>, wire: &Extra) -> Result<(String, String), Stri
             && let Some(text) = decode_text(data.base64)
         {
             source.string("text", &text);
-        } else if data.base64.is_empty() || !is_base64(data.base64) {
+        } else if !data.is_base64() {
             return Err("the bytes are none, or not base64".to_owned());
         } else {
             source.string("bytes", data.base64);
@@ -315,14 +315,6 @@ fn source_of(medium: &Medium<'_>, wire: &Extra) -> Result<(String, String), Stri
         Some(_) => "the file is stored at another provider".to_owned(),
         None => "neither bytes nor an address".to_owned(),
     })
-}
-
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    text.len() - digits.len() <= 2
-        && digits
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
 fn decode_text(base64: &str) -> Option<String> {

@@ -250,7 +250,7 @@ fn encode_media(
         write_spelled(&mut inner, &names, "mimeType", "");
     }
     let key = if let Some(data) = medium.data {
-        let Some(data) = DataUrl::parse(data) else {
+        let Some(data) = DataUrl::parse(data).filter(DataUrl::is_base64) else {
             losses.push(path, LossKind::Part, "the bytes are not a base64 data URL");
             return None;
         };

@@ -29,6 +29,15 @@ pub(crate) enum CallSide<'a> {
     Neither,
 }
 
+/// One half of a call that the provider makes and answers by itself, with the id that both halves share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostedHalf {
+    /// The call.
+    Call(String),
+    /// Its result.
+    Result(String),
+}
+
 /// What an item is in a pair, for a target.
 pub(crate) fn call_side<'i>(item: &'i Item, target: &Structure) -> CallSide<'i> {
     match item {

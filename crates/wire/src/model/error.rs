@@ -1,6 +1,7 @@
 //! Why a document could not be read.
 
 use crate::model::format::Format;
+use crate::model::repair_rules::ToolRefusal;
 
 /// Why a document could not be read. What merely cannot be expressed is not an error but a
 /// [`crate::Loss`].
@@ -34,6 +35,9 @@ pub enum WireError {
         /// The error, with the path of the value.
         source: contexture_ir::Error,
     },
+    /// The tools cannot be offered together.
+    #[error(transparent)]
+    Tools(#[from] ToolRefusal),
     /// UI messages that the AI SDK's validation would refuse.
     #[error("ui message: `{path}`: {what}")]
     InvalidUi {

@@ -11,6 +11,9 @@ use crate::model::loss::{LossKind, Losses};
 /// Marks the first item of a native message that follows another one of the same role.
 pub(crate) const START: &str = "~start";
 
+/// Marks a request that chose among tools without offering any.
+pub(crate) const ALONE: &str = "~alone";
+
 /// Returns the key under which a native field is stored.
 fn extra_key(key: &str) -> String {
     if key.starts_with('~') {

@@ -19,6 +19,29 @@ impl<'a> DataUrl<'a> {
         Some(Self { media_type, base64 })
     }
 
+    /// Whether the bytes are some, and base64.
+    pub(crate) fn is_base64(&self) -> bool {
+        let digits = self.base64.trim_end_matches('=');
+        // Encoders may break lines, which decoders skip.
+        let is_digit =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'\n' | b'\r');
+        !digits.is_empty() && self.base64.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
+    }
+
+    /// The type of picture that the bytes are; `None` if they begin like no picture that every provider takes.
+    pub(crate) fn picture_type(&self) -> Option<&'static str> {
+        let begins = |start: &str| self.base64.starts_with(start);
+        // The first bytes of each kind of file, in base64: three bytes are four digits, whatever follows.
+        Some(match () {
+            () if begins("iVBORw0K") => "image/png",
+            () if begins("/9j/") => "image/jpeg",
+            () if begins("R0lGOD") => "image/gif",
+            // `RIFF`, four bytes of length, `WEBP`.
+            () if begins("UklGR") && self.base64.get(11..16) == Some("XRUJQ") => "image/webp",
+            () => return None,
+        })
+    }
+
     /// Puts a URL together.
     #[must_use]
     pub fn build(media_type: &str, base64: &str) -> String {

@@ -117,4 +117,7 @@ pub struct RoleRun<'r, 'a> {
     pub start: usize,
     /// The entries, at least one.
     pub entries: &'r [PairedItem<'a>],
+    /// Whether the run continues the user's side, what stands before it being written apart: outputs before what people
+    /// say.
+    pub follows_user: bool,
 }

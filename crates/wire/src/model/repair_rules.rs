@@ -1,5 +1,7 @@
 //! What a target demands of a history.
 
+use contexture_ir::Item;
+
 use crate::model::format::Format;
 
 /// The output of a call that nobody answered.
@@ -28,6 +30,78 @@ pub struct RepairRules {
     /// Whether the last message must be the user's or a tool's, because the model takes no beginning
     /// of its own answer (prefill); else [`CONTINUE`] is put behind it.
     pub user_last: bool,
+    /// Whether the model continues a beginning of its answer that the history ends with. Such a beginning may not end
+    /// with white space, and holds thoughts only where the request has the model think.
+    pub prefill: bool,
+    /// How the request has the model think. [`Thinking::Budgeted`] demands that an open round of tools began with a
+    /// thought.
+    pub thinking: Thinking,
+}
+
+/// How a request has its model think, as far as that decides which histories are accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thinking {
+    /// Not at all, or in a way that demands nothing of the history.
+    #[default]
+    Off,
+    /// As much as the model decides: thoughts may stand anywhere in its turn, but it continues no begun answer.
+    Adaptive,
+    /// With a budget: the turn of a model that calls tools must begin with a thought.
+    Budgeted,
+}
+
+/// What repair does about an item that the provider refuses whatever stands beside it; reasons are sentence fragments
+/// without a full stop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ItemRepair {
+    /// It is taken out.
+    Remove(&'static str),
+    /// It is written as this one.
+    Replace(Item, &'static str),
+}
+
+/// What a target demands of the tools that a request offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolRules {
+    /// Whether a schema of arguments may have `anyOf`, `oneOf` or `allOf` beside its properties.
+    pub combined_schemas: bool,
+    /// Whether an array in a schema of arguments may leave open what its items are.
+    pub open_arrays: bool,
+    /// Whether a request may have a list of tools that is empty.
+    pub empty_list: bool,
+}
+
+impl ToolRules {
+    /// No demands.
+    pub(crate) const NONE: Self = Self {
+        combined_schemas: true,
+        open_arrays: true,
+        empty_list: true,
+    };
+}
+
+/// Why a list of tools cannot be offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolRefusal {
+    /// Two different tools have one name, so a call of it could mean either.
+    #[error("two different tools are called `{name}`: tools[{first}] and tools[{second}]")]
+    DuplicateName {
+        /// The name.
+        name: String,
+        /// The index of the first of them.
+        first: usize,
+        /// The index of the other.
+        second: usize,
+    },
+    /// There are more tools than the model takes.
+    #[error("{count} of at most {limit} tools")]
+    TooMany {
+        /// The number of tools.
+        count: usize,
+        /// The most that the model takes.
+        limit: usize,
+    },
 }
 
 /// What becomes of a call without an output.
@@ -82,6 +156,22 @@ impl RepairRules {
             unique_item_ids: false,
             user_first: false,
             user_last: false,
+            prefill: false,
+            thinking: Thinking::Off,
+        }
+    }
+
+    /// The same for a request that has its model think so. `prefill` says whether the model continues a begun answer
+    /// where it does not think.
+    #[must_use]
+    pub fn for_request(self, prefill: bool, thinking: Thinking) -> Self {
+        let prefill = prefill && thinking == Thinking::Off;
+        Self {
+            // Formats that take either end have no rule about a begun answer.
+            prefill: self.user_last && prefill,
+            user_last: self.user_last && !prefill,
+            thinking,
+            ..self
         }
     }
 }

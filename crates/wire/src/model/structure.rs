@@ -6,7 +6,7 @@
 
 use contexture_ir::{Item, Role};
 
-use crate::model::paired_item::{PairedItem, RoleRun, Side};
+use crate::model::paired_item::Side;
 use crate::model::text_fallback::is_in_assistant_turn;
 
 /// How a format arranges a history.
@@ -71,37 +71,5 @@ impl Structure {
     pub fn ends_step(&self, item: &Item) -> bool {
         let begins_message = matches!(item, Item::Extension(own) if own.kind == "ctx:message");
         begins_message || self.side(item) == Some(Side::User)
-    }
-
-    /// Cuts entries into runs. Bookkeeping joins the run before it; at the very start it counts as the user's side.
-    #[must_use]
-    pub fn role_runs<'r, 'a>(&self, entries: &'r [PairedItem<'a>]) -> Vec<RoleRun<'r, 'a>> {
-        let mut runs: Vec<RoleRun<'r, 'a>> = Vec::new();
-        let mut start = 0;
-        let mut current = None;
-        for (index, entry) in entries.iter().enumerate() {
-            let own = self.side(entry.item);
-            if let (Some(own), Some(before)) = (own, current)
-                && own != before
-            {
-                runs.extend(entries.get(start..index).map(|entries| RoleRun {
-                    side: before,
-                    start,
-                    entries,
-                }));
-                start = index;
-            }
-            current = own.or(current).or(Some(Side::User));
-        }
-        if let (Some(side), Some(rest)) = (current, entries.get(start..))
-            && !rest.is_empty()
-        {
-            runs.push(RoleRun {
-                side,
-                start,
-                entries: rest,
-            });
-        }
-        runs
     }
 }

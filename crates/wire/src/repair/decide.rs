@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCallOutput, Item, Message, Output, Part, Role, Status};
 
-use super::empty_output::is_silent;
 use super::repaired::{Issue, IssueKind};
-use crate::model::call_ids::{CallSide, call_side};
+use crate::model::call_ids::{CallSide, HostedHalf, call_side};
 use crate::model::pairing::{OpenCalls, OutputMatch};
-use crate::model::repair_rules::{RepairRules, Unanswered};
+use crate::model::repair_rules::{ItemRepair, RepairRules, Unanswered};
+use crate::silence::is_silent;
 use crate::turns::ends_step;
 
 /// The decisions on every item of a history, by its index.
@@ -173,8 +173,12 @@ impl RepairDecisions {
         issues: &mut Vec<Issue>,
     ) {
         let mut seen = BTreeSet::new();
+        let mut hosted = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
-            if self.is_dropped(index) {
+            if self.is_dropped(index)
+                || self.drop_orphaned_result(index, item, rules, &mut hosted, issues)
+                || self.apply_item_repair(index, item, rules, issues)
+            {
                 continue;
             }
             match item {
@@ -208,8 +212,58 @@ impl RepairDecisions {
         }
     }
 
+    /// Takes out a result of the provider's own call that is not there, and returns whether it was one.
+    fn drop_orphaned_result(
+        &mut self,
+        index: usize,
+        item: &Item,
+        rules: &RepairRules,
+        calls: &mut BTreeSet<String>,
+        issues: &mut Vec<Issue>,
+    ) -> bool {
+        match rules.target.spec().hosted_half(item) {
+            Some(HostedHalf::Call(id)) => {
+                calls.insert(id);
+                false
+            }
+            Some(HostedHalf::Result(id)) if !calls.contains(&id) => {
+                let what = "a result of a call of the provider's that is not there; taken out";
+                self.drop_item(index, IssueKind::OrphanOutput, what, issues);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Does what the target's format says about the item alone, and returns whether the item is gone.
+    fn apply_item_repair(
+        &mut self,
+        index: usize,
+        item: &Item,
+        rules: &RepairRules,
+        issues: &mut Vec<Issue>,
+    ) -> bool {
+        match rules.target.spec().repair_item(item) {
+            None => false,
+            Some(ItemRepair::Remove(what)) => {
+                self.drop_item(index, IssueKind::RefusedItem, what, issues);
+                true
+            }
+            Some(ItemRepair::Replace(other, what)) => {
+                // A late output is a message of ours by now, which needs no repair.
+                self.replaced.entry(index).or_insert(other);
+                issues.push(Issue {
+                    kind: IssueKind::RefusedField,
+                    index,
+                    what: what.to_owned(),
+                });
+                false
+            }
+        }
+    }
+
     fn resolve_repeated_id(&mut self, index: usize, item: &Item, issues: &mut Vec<Issue>) {
-        let mut nameless = item.clone();
+        let mut nameless = self.replaced.get(&index).unwrap_or(item).clone();
         match &mut nameless {
             Item::Message(item) => item.id = None,
             Item::FunctionCall(item) => item.id = None,
@@ -235,8 +289,7 @@ impl RepairDecisions {
                 );
             }
         }
-        // A replacement that exists already (a late output as a message) has no item id.
-        self.replaced.entry(index).or_insert(nameless);
+        self.replaced.insert(index, nameless);
         issues.push(Issue {
             kind: IssueKind::ItemId,
             index,

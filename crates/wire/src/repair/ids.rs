@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{ContentHash, Item};
 
-use super::empty_output::is_silent;
 use super::reorder::OrderedItem;
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use crate::model::call_ids::{CallSide, call_id, call_side};
 use crate::model::repair_rules::{CallIds, RepairRules};
+use crate::silence::is_silent;
 
 /// Derives an id from one that cannot be written, and reserves it.
 fn unused_call_id(

@@ -13,30 +13,34 @@
 //! * call ids, those of providers' own calls among them, are unique and fit the target; ids of items are unique where the target wants that;
 //! * no message is empty, or empty once the target's writer has left out what it has no words for; no
 //!   call is half written, no thought stands without the item it led to;
+//! * a turn of the model's that waits for its tools began with a thought where the request demands it, or
+//!   [`Repaired::refuses_thinking`] says that it did not;
 //! * the history begins and ends with the user where the target wants that.
 //!
 //! Not here: which items are selected, what merges into one native message (lowering does), histories
 //! whose beginning a provider keeps (`previous_response_id`): their outputs look like orphans.
 
 mod decide;
-mod empty_output;
 mod ids;
+mod model_turns;
 mod reorder;
 mod repaired;
+mod tools;
 
 use std::borrow::Cow;
 
-use contexture_ir::{Item, Message, Role};
+use contexture_ir::{Item, Message, Part, Role, Transcript};
 
 use crate::custom_calls::{AS_FUNCTION, as_function};
 use crate::model::format::Format;
+use crate::model::loss::{Loss, LossKind};
 use crate::model::paired_item::Side;
 use crate::model::repair_rules::{BEGINNING, CONTINUE, RepairRules};
+use crate::silence::is_silent;
 use crate::turns::side;
 
-use empty_output::is_silent;
-
 pub use repaired::{Issue, IssueKind, Repaired, RepairedItem};
+pub use tools::{RepairedTools, remove_empty_tools, repair_tools};
 
 /// Makes a history one that a provider accepts; O(n log n) in the number of items.
 #[must_use]
@@ -70,6 +74,7 @@ pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
     Repaired {
         items: repaired.items.into_iter().map(borrow_from_input).collect(),
         issues: repaired.issues,
+        refuses_thinking: repaired.refuses_thinking,
     }
 }
 
@@ -82,6 +87,7 @@ fn repair_functions<'a>(
     // Order matters: ids are made unique only among the items that stay, in their final order, and
     // the ends are judged last.
     let mut settled = reorder::decide_and_order(items, rules, &mut issues);
+    let refuses_thinking = model_turns::settle_model_turns(&mut settled, rules, &mut issues);
     ids::rewrite_call_ids(&mut settled, rules, &mut issues);
     let mut items_out: Vec<RepairedItem<'a>> =
         settled.into_iter().map(|placed| placed.item).collect();
@@ -91,6 +97,19 @@ fn repair_functions<'a>(
     Repaired {
         items: items_out,
         issues,
+        refuses_thinking,
+    }
+}
+
+/// Takes the thinking out of a request whose history refuses it ([`Repaired::refuses_thinking`]), and returns what is
+/// lost.
+pub fn remove_thinking(target: Format, request: &mut Transcript) -> Loss {
+    target.spec().remove_thinking(request);
+    Loss {
+        path: "options.reasoning".to_owned(),
+        what: LossKind::Option,
+        why: "the model called tools without a thought; until the round ends it does not think"
+            .into(),
     }
 }
 
@@ -121,11 +140,16 @@ fn ensure_user_ends(
             RepairedItem::placeholder(Message::text(Role::User, BEGINNING)),
         );
     }
-    let last = items
-        .iter()
-        .rfind(speaks)
-        .and_then(|item| side(&item.item, rules.target));
-    if rules.user_last && last == Some(Side::Model) {
+    let Some(last) = items.iter_mut().rfind(|item| speaks(&&**item)) else {
+        return;
+    };
+    if side(&last.item, rules.target) != Some(Side::Model) {
+        return;
+    }
+    if rules.prefill {
+        trim_begun_answer(last, issues);
+    }
+    if rules.user_last {
         issues.push(Issue {
             kind: IssueKind::NoEnd,
             index: length,
@@ -136,6 +160,38 @@ fn ensure_user_ends(
             CONTINUE,
         )));
     }
+}
+
+/// Takes away the white space that a begun answer ends with.
+fn trim_begun_answer(last: &mut RepairedItem<'_>, issues: &mut Vec<Issue>) {
+    let ends_blank = match &*last.item {
+        Item::Message(message) => message
+            .content
+            .last()
+            .and_then(Part::as_text)
+            .is_some_and(|text| text.ends_with(char::is_whitespace)),
+        _ => false,
+    };
+    let (true, Some(index)) = (ends_blank, last.source) else {
+        return;
+    };
+    if let Item::Message(message) = last.item.to_mut() {
+        // A part of nothing but white space is not written, so the part before it is then the end.
+        for part in message.content.iter_mut().rev() {
+            let (Part::InputText(text) | Part::OutputText(text)) = part else {
+                break;
+            };
+            text.text.truncate(text.text.trim_end().len());
+            if !text.text.is_empty() {
+                break;
+            }
+        }
+    }
+    issues.push(Issue {
+        kind: IssueKind::BlankEnd,
+        index,
+        what: "a begun answer that ends with white space; written without it".to_owned(),
+    });
 }
 
 /// Whether an item that says something is, for every target, a message of the user.

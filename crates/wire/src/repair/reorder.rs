@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use contexture_ir::{FunctionCallOutput, Item, Output};
 
 use super::decide::RepairDecisions;
-use super::empty_output::is_silent;
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use crate::model::call_ids::{CallSide, call_side};
 use crate::model::format::Format;
 use crate::model::format_extras::START;
 use crate::model::paired_item::Side;
 use crate::model::repair_rules::{NO_RESULT, RepairRules};
+use crate::silence::is_silent;
 use crate::turns::side;
 
 /// An item in its place; calls and outputs know their call's index in the input.
@@ -56,11 +56,10 @@ pub(super) fn decide_and_order<'a>(
     out.into_iter().enumerate().filter_map(stays).collect()
 }
 
-/// Whether Chat writes the item as a new message, which may not stand between calls and outputs.
-fn begins_message(item: &Item) -> bool {
-    let wire = item
-        .extra()
-        .map(|extra| extra.wire_fields(Format::OpenAiChat.as_str()));
+/// Whether the item began a message in the document of the format that it came from.
+pub(super) fn begins_message(item: &Item, format: Format) -> bool {
+    let extra = item.extra().filter(|extra| !extra.is_empty());
+    let wire = extra.map(|extra| extra.wire_fields(format.as_str()));
     wire.is_some_and(|wire| wire.get(START).is_some())
 }
 
@@ -111,7 +110,10 @@ impl<'a> ItemReorderer<'_, 'a> {
         }
         // A new message of the model between calls and outputs would separate them in Chat, so the
         // outputs come first.
-        if own_side == Some(Side::Model) && !self.open_calls.is_empty() && begins_message(item) {
+        if own_side == Some(Side::Model)
+            && !self.open_calls.is_empty()
+            && begins_message(item, Format::OpenAiChat)
+        {
             self.end_step();
         }
         let paired = self.decisions.partner(index);

@@ -15,6 +15,9 @@ pub struct Repaired<'a> {
     pub items: Vec<RepairedItem<'a>>,
     /// What was done, in the order of the items concerned.
     pub issues: Vec<Issue>,
+    /// Whether the history is accepted only by a request that does not have its model think: an open round of tools did
+    /// not begin with a thought.
+    pub refuses_thinking: bool,
 }
 
 /// An item of a repaired history.
@@ -63,6 +66,18 @@ pub enum IssueKind {
     Unfinished,
     /// A message that says nothing.
     EmptyMessage,
+    /// An item that the target refuses as it is.
+    RefusedItem,
+    /// A field of an item that the target refuses.
+    RefusedField,
+    /// A text behind the calls of its turn, where it separates them from their outputs.
+    MisplacedText,
+    /// A thought that does not lead its turn.
+    MisplacedThought,
+    /// A thought in a begun answer, of a request that has its model think nothing.
+    RefusedThought,
+    /// A begun answer that ends with white space.
+    BlankEnd,
     /// A history that does not begin with the user.
     NoBeginning,
     /// A history that does not end with the user.
@@ -84,6 +99,12 @@ impl IssueKind {
             Self::DanglingReasoning => "dangling_reasoning",
             Self::Unfinished => "unfinished",
             Self::EmptyMessage => "empty_message",
+            Self::RefusedItem => "refused_item",
+            Self::RefusedField => "refused_field",
+            Self::MisplacedText => "misplaced_text",
+            Self::MisplacedThought => "misplaced_thought",
+            Self::RefusedThought => "refused_thought",
+            Self::BlankEnd => "blank_end",
             Self::NoBeginning => "no_beginning",
             Self::NoEnd => "no_end",
         }

@@ -346,7 +346,7 @@ fn the_hosts_words_inside_a_history() {
         messages[1],
         json!({"role": "system", "content": [{"type": "text", "text": "be </system> brief"}]})
     );
-    // A result that comes behind the host's words still leads.
+    // The host's words stand behind the whole of the user's turn.
     let (messages, losses) = lowered_with(
         &json!([{"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
             {"type": "message", "role": "system", "content": "s"},
@@ -360,7 +360,7 @@ fn the_hosts_words_inside_a_history() {
         .map(|m| &m["role"])
         .collect();
     assert_eq!(roles, ["assistant", "user", "system"]);
-    assert_eq!(losses, [("items[2]".to_owned(), LossKind::Order)]);
+    assert_eq!(losses, [("items[1]".to_owned(), LossKind::Order)]);
 }
 
 /// A request's envelope out of and back into its options.

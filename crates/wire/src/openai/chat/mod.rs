@@ -24,6 +24,7 @@ mod message_boundary;
 mod parse_calls;
 mod part;
 mod proxy;
+mod repair;
 mod request;
 mod response;
 mod spec;

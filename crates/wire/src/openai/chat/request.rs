@@ -15,7 +15,7 @@ use super::{encode, tools};
 use crate::model::chunk::{Dialect, Envelope};
 use crate::model::conversion::DocumentKind;
 use crate::model::conversion::Lifted;
-use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::model::format_extras::{ALONE, hint, report_foreign_fields_as, set_hint, to_extras};
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
@@ -29,8 +29,6 @@ use crate::openai::shared::{envelope_around, unexpected_value, without_keys};
 const MAX_TOKENS: &str = "~max_tokens";
 /// The hint of one stop text that is not in an array.
 const STOP: &str = "~stop";
-/// The hint of a tool choice without tools, which hosts refuse.
-const ALONE: &str = "~alone";
 
 pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut wire = Extra::new();

@@ -1,10 +1,10 @@
 //! What is special about OpenAI Chat Completions, and the format's own names.
 
-use contexture_ir::{Fields, Transcript, quote_json};
+use contexture_ir::{Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ChatStream;
-use super::{encode, lift, request, response};
+use super::{encode, lift, repair, request, response};
 use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
@@ -18,12 +18,12 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{
     CacheKeyRules, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
 };
-use crate::model::repair_rules::{CallIds, Charset, RepairRules};
+use crate::model::repair_rules::{CallIds, Charset, ItemRepair, RepairRules, ToolRules};
 use crate::model::structure::Structure;
 use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
-    PROVIDER, carries_text, proxy,
+    PROVIDER, TOOL_RULES, carries_text, proxy,
 };
 use crate::outline::visit_request;
 use crate::proxy::ProxyEdits;
@@ -154,6 +154,17 @@ impl FormatSpec for Chat {
                 charset: Charset::Any,
             },
             ..RepairRules::pairs_only(FORMAT)
+        }
+    }
+
+    fn repair_item(&self, item: &Item) -> Option<ItemRepair> {
+        repair::repair_item(item)
+    }
+
+    fn tool_rules(&self) -> ToolRules {
+        ToolRules {
+            empty_list: false,
+            ..TOOL_RULES
         }
     }
 

@@ -115,13 +115,18 @@ fn encode_message(
         return (lost && message.role == Role::User)
             .then(|| minimal_message("user", &quote_json(OMITTED)));
     }
-    // In an answer every message has an id, unless the host that wrote it gave it none.
-    let answered = site.direction == ItemDirection::Output && model && hint(hints, "~id").is_none();
-    Some(if id.is_some() || answered {
-        encode_long_message(message, id, &natives, hints, site, losses)
-    } else {
-        encode_short_message(message, &natives, hints, site, losses)
-    })
+    // In an answer every message has an id, unless the host that wrote it gave it none. Only a message with an id has
+    // parts of the model's, and a refusal beside a text must be one to stay apart from it.
+    let refuses = |part: &Part| matches!(part, Part::Refusal(_));
+    let mixed = model && natives.len() > 1 && message.content.iter().any(refuses);
+    let answered = site.direction == ItemDirection::Output && model || mixed;
+    Some(
+        if id.is_some() || answered && hint(hints, "~id").is_none() {
+            encode_long_message(message, id, &natives, hints, site, losses)
+        } else {
+            encode_short_message(message, &natives, hints, site, losses)
+        },
+    )
 }
 
 fn minimal_message(role: &str, content: &str) -> String {

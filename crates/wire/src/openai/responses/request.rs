@@ -16,7 +16,7 @@ use super::{encode_run, tools};
 use crate::model::chunk::{Dialect, Envelope};
 use crate::model::conversion::DocumentKind;
 use crate::model::conversion::Lifted;
-use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::model::format_extras::{ALONE, hint, report_foreign_fields_as, set_hint, to_extras};
 use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
@@ -31,8 +31,6 @@ use crate::openai::shared::{
 
 /// The hint of an `input` that is a string, or absent.
 const INPUT: &str = "~input";
-/// The hint of a tool choice without tools.
-const ALONE: &str = "~alone";
 const TEXT: &str = "text.";
 const REASONING: &str = "reasoning.";
 

@@ -4,7 +4,7 @@ use contexture_ir::{Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ResponsesStream;
-use super::{encode, encode_run, lift, request, response};
+use super::{encode, encode_run, lift, parse, request, response};
 use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
@@ -17,12 +17,12 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{
     CacheKeyRules, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
 };
-use crate::model::repair_rules::{CallIds, Charset, RepairRules};
+use crate::model::repair_rules::{CallIds, Charset, ItemRepair, RepairRules, ToolRules};
 use crate::model::structure::Structure;
 use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
-    PROVIDER, carries_text, proxy,
+    PROVIDER, TOOL_RULES, carries_text, proxy,
 };
 use crate::outline::visit_request;
 use crate::proxy::ProxyEdits;
@@ -186,6 +186,14 @@ impl FormatSpec for Responses {
             }
             _ => None,
         }
+    }
+
+    fn repair_item(&self, item: &Item) -> Option<ItemRepair> {
+        parse::repair_item_id(item)
+    }
+
+    fn tool_rules(&self) -> ToolRules {
+        TOOL_RULES
     }
 
     fn name_rule(&self) -> Option<&'static NameRule> {

@@ -16,6 +16,7 @@ use crate::model::format_extras::{set_hint, to_extras};
 use crate::model::json::{ObjectWriter, string_field};
 use crate::model::loss::Losses;
 use crate::model::name_rule::NameRule;
+use crate::model::repair_rules::ToolRules;
 
 /// The catalogue's and OpenTelemetry's name of the provider, and the slug of its extension items.
 pub(in crate::openai) const PROVIDER: &str = "openai";
@@ -35,6 +36,12 @@ pub(in crate::openai) const NAME_RULE: NameRule = NameRule {
     max_bytes: 64,
     marks: "_-",
     letter_first: false,
+};
+
+/// What both formats demand of tools.
+pub(in crate::openai) const TOOL_RULES: ToolRules = ToolRules {
+    open_arrays: false,
+    ..ToolRules::NONE
 };
 
 /// How the provider is reached, but for the path of a call.
