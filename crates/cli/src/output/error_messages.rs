@@ -64,6 +64,7 @@ impl From<WireError> for Failure {
                     "is it really {format}? Without a format it is detected"
                 ))
             }
+            WireError::Tools(refusal) => Self::bad_input(refusal.kind(), error_chain(&error)),
             _ => Self::bad_input("invalid_document", error_chain(&error)),
         }
     }

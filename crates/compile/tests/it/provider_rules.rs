@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use contexture_catalogue::Catalogue;
 use contexture_compile::{Band, CompileError, Compiler, Content, Contribution, Converter, Target};
-use contexture_wire::{DocumentKind, Format, ToolRefusal, WireError, lift};
+use contexture_wire::{DocumentKind, Format, WireError, lift};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -93,8 +93,7 @@ fn converted(from: Format, to: Format, model: &str, request: &Value) -> Outcome 
     let converter = converter.unwrap().with_repairs();
     let converted = match converter.convert(from, &request.to_string()) {
         Ok(converted) => converted,
-        Err(WireError::Tools(ToolRefusal::TooMany { .. })) => return Err("too_many_tools".into()),
-        Err(WireError::Tools(_)) => return Err("duplicate_tool".into()),
+        Err(WireError::Tools(refusal)) => return Err(refusal.kind().to_owned()),
         Err(error) => panic!("{error}"),
     };
     let repairs = converted.repairs.iter().flatten();

@@ -177,6 +177,7 @@ impl FormatSpec for Gemini {
             },
             user_first: true,
             user_last: true,
+            calls_open_turns: true,
             ..RepairRules::pairs_only(Format::Gemini)
         }
     }

@@ -30,6 +30,8 @@ pub struct RepairRules {
     /// Whether the last message must be the user's or a tool's, because the model takes no beginning
     /// of its own answer (prefill); else [`CONTINUE`] is put behind it.
     pub user_last: bool,
+    /// Whether the model's calls must directly follow the user's side, so that its messages before them join theirs.
+    pub calls_open_turns: bool,
     /// Whether the model continues a beginning of its answer that the history ends with. Such a beginning may not end
     /// with white space, and holds thoughts only where the request has the model think.
     pub prefill: bool,
@@ -58,6 +60,17 @@ pub enum ItemRepair {
     Remove(&'static str),
     /// It is written as this one.
     Replace(Item, &'static str),
+}
+
+impl ToolRefusal {
+    /// Returns a stable word for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::DuplicateName { .. } => "duplicate_tool",
+            Self::TooMany { .. } => "too_many_tools",
+        }
+    }
 }
 
 /// What a target demands of the tools that a request offers.
@@ -156,6 +169,7 @@ impl RepairRules {
             unique_item_ids: false,
             user_first: false,
             user_last: false,
+            calls_open_turns: false,
             prefill: false,
             thinking: Thinking::Off,
         }

@@ -27,6 +27,9 @@ pub(super) fn settle_model_turns(
     if target.spec().structure().merged_parts.is_some() {
         join_split_turns(items, target, issues);
     }
+    if rules.calls_open_turns {
+        join_calling_turns(items, target, issues);
+    }
     match rules.thinking {
         Thinking::Budgeted => !open_round_begins_with_thought(items, target, issues),
         Thinking::Off if rules.prefill => {
@@ -34,6 +37,40 @@ pub(super) fn settle_model_turns(
             false
         }
         Thinking::Off | Thinking::Adaptive => false,
+    }
+}
+
+/// Makes one message of the model's turns that came as several with calls in a later one.
+///
+/// Gemini refuses a call that does not follow the user's side directly (lobehub/lobehub#10049); the others join such
+/// messages by themselves.
+fn join_calling_turns(items: &mut [OrderedItem<'_>], target: Format, issues: &mut Vec<Issue>) {
+    // Where further messages of the turn begin.
+    let mut begun: Vec<usize> = Vec::new();
+    for at in 0..items.len() {
+        let Some(item) = items.get(at).map(|element| &*element.item.item) else {
+            continue;
+        };
+        match spoken_side(item, target) {
+            Some(Side::User) => begun.clear(),
+            Some(Side::Model) if begins_message(item, target) => begun.push(at),
+            Some(Side::Model) | None => {}
+        }
+        if !is_call(item, target) {
+            continue;
+        }
+        for start in begun.drain(..) {
+            let Some(element) = items.get_mut(start) else {
+                continue;
+            };
+            unmark(element, target);
+            issues.extend(element.item.source.map(|index| Issue {
+                kind: IssueKind::SplitTurn,
+                index,
+                what:
+                    "a call in a further message of the model's; written in one with it".to_owned(),
+            }));
+        }
     }
 }
 

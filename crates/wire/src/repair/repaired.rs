@@ -72,6 +72,8 @@ pub enum IssueKind {
     RefusedField,
     /// A text behind the calls of its turn, where it separates them from their outputs.
     MisplacedText,
+    /// A call in a further message of the model's.
+    SplitTurn,
     /// A thought that does not lead its turn.
     MisplacedThought,
     /// A thought in a begun answer, of a request that has its model think nothing.
@@ -102,6 +104,7 @@ impl IssueKind {
             Self::RefusedItem => "refused_item",
             Self::RefusedField => "refused_field",
             Self::MisplacedText => "misplaced_text",
+            Self::SplitTurn => "split_turn",
             Self::MisplacedThought => "misplaced_thought",
             Self::RefusedThought => "refused_thought",
             Self::BlankEnd => "blank_end",

@@ -49,7 +49,7 @@ pub fn repair_tools(
         let path = format!("tools[{index}]");
         if let Some(name) = called_name(tool) {
             match first_of.get(&name) {
-                Some((_, other)) if *other == tool => {
+                Some((_, other)) if are_equal(other, tool) => {
                     losses.push(path, LossKind::Tool, "the same tool again; offered once");
                     continue;
                 }
@@ -113,6 +113,22 @@ fn called_name(tool: &ToolDefinition) -> Option<Cow<'_, str>> {
             serde_json::from_str(name.get()).ok().map(Cow::Owned)
         }
     }
+}
+
+/// Whether two tools say the same, however their schemas are spaced.
+fn are_equal(first: &ToolDefinition, second: &ToolDefinition) -> bool {
+    let (ToolDefinition::Function(one), ToolDefinition::Function(other)) = (first, second) else {
+        return first == second;
+    };
+    let value = |tool: &FunctionTool| -> Option<Value> {
+        serde_json::from_str(tool.parameters.as_ref()?.get()).ok()
+    };
+    let bare = |tool: &FunctionTool| FunctionTool {
+        parameters: None,
+        ..tool.clone()
+    };
+    one == other
+        || bare(one) == bare(other) && value(one).is_some_and(|own| Some(own) == value(other))
 }
 
 fn mend_tool<'t>(
