@@ -481,6 +481,7 @@ fn nulls_that_the_schema_refuses_are_not_sent() {
     let run = contexture_wire::RoleRun {
         side: Side::Model,
         start: 0,
+        follows_user: false,
         entries: &[contexture_wire::PairedItem::new(item.as_ref().unwrap())],
     };
     let json = lower_run(&Dialect::of(format), &run).json;
