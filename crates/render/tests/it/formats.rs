@@ -18,7 +18,7 @@ fn toml() {
     check(
         Format::Toml,
         config,
-        "[config]\non = true\n\n[config.database]\nhost = \"h\"\nport = 5432",
+        "[config]\ndatabase = { host = \"h\", port = 5432 }\non = true",
     );
     check(
         Format::Toml,
@@ -33,9 +33,37 @@ fn toml() {
     check(
         Format::Toml,
         r#"[{"name":"hint","data":"a"},{"name":"hint","data":"b"}]"#,
-        "[[fragments]]\nhint = \"a\"\n\n[[fragments]]\nhint = \"b\"",
+        "fragments = [\n  { hint = \"a\" },\n  { hint = \"b\" },\n]",
+    );
+    // A table behind all plain values has a header of its own.
+    check(
+        Format::Toml,
+        r#"[{"name":"a","data":1},{"name":"b","data":{"c":{"d":{"e":2}},"f":{}}}]"#,
+        "a = 1\n\n[b.c.d]\ne = 2\n\n[b.f]",
     );
     check(Format::Toml, "[]", "");
+}
+
+#[test]
+fn toml_keeps_order_and_names_nothing_twice() {
+    let database = fragment(
+        "database",
+        (
+            contexture_ir::Fragment::new("table", object([("name", "users")])),
+            hint("Ask before you drop it."),
+            contexture_ir::Fragment::new("table", object([("name", "orders")])),
+        ),
+    );
+    let fragments = [role("R"), database, hint("H")];
+    let text = Format::Toml
+        .renderer(Grouping::Off)
+        .render(&fragments)
+        .unwrap();
+    assert_eq!(
+        text,
+        "role = \"R\"\ndatabase = [\n  { table = { name = \"users\" } },\n  { hint = \"Ask before you drop it.\" },\n  \
+         { table = { name = \"orders\" } },\n]\nhint = \"H\""
+    );
 }
 
 #[test]
@@ -194,7 +222,10 @@ fn shapes_of_the_other_data_formats() {
     let toml = TomlRenderer::new(tagged.clone())
         .render(&fragments)
         .unwrap();
-    assert_eq!(toml, "[[fragments]]\nname = \"hint\"\ndata = \"a\"");
+    assert_eq!(
+        toml,
+        "fragments = [\n  { name = \"hint\", data = \"a\" },\n]"
+    );
     let toon = ToonRenderer::new(tagged).render(&fragments).unwrap();
     assert_eq!(toon, "[1]{name,data}:\n  hint,a");
 }
