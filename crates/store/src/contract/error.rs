@@ -212,7 +212,7 @@ pub enum Error {
         supported: u32,
     },
     /// The database has an older format or none at all, and this backend migrates only on request.
-    #[error("{}: format {found} is older than {needed}: run `contexture migrate`", path.display())]
+    #[error("{}: format {found} is older than {needed}: run `contexture migrate`, or call the store's `migrate`", path.display())]
     Older {
         /// Path of the database file, or address of the database.
         path: PathBuf,
