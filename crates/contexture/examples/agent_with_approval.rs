@@ -37,7 +37,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let answer = text_response(Format::OpenAiChat, "Your order A-7 is refunded.");
     let script = [call.to_owned(), answer].map(|body| Ok(ModelResponse::new(body)));
     let model = Arc::new(ScriptedModel::new(script));
-    let agent = Agent::new("support", model, Target::openai_chat("gpt-4o")).with_tools(tools);
+    let agent = Agent::new("support", model, Target::openai_chat("gpt-4o")).with_tools(tools)?;
 
     let chat = Engine::in_memory()
         .conversation("support-42")

@@ -7,6 +7,7 @@ use std::time::Duration;
 use contexture_engine::EngineError;
 use contexture_models::{ModelError, Retryable};
 
+use crate::agent::AgentError;
 use crate::channels::ChannelError;
 use crate::limits::Exceeded;
 use crate::tasks::{Cancelled, PartialFailure};
@@ -94,6 +95,9 @@ pub enum RunError {
         /// Depth of the run; a root run has depth 0.
         depth: usize,
     },
+    /// The agent cannot run over the conversation.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// Reading or writing stored data failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -134,6 +138,7 @@ impl RunError {
             Self::BudgetExceeded(_) => "budget_exceeded",
             Self::Denied { .. } => "denied",
             Self::Depth { .. } => "depth",
+            Self::Agent(_) => "agent",
             Self::Engine(_) => "engine",
             Self::Model(ModelError::RateLimited { .. }) => "rate_limited",
             Self::Model(_) => "model",
@@ -158,7 +163,8 @@ impl RunError {
             | Self::Ended { .. }
             | Self::BudgetExceeded(_)
             | Self::Denied { .. }
-            | Self::Depth { .. } => false,
+            | Self::Depth { .. }
+            | Self::Agent(_) => false,
         }
     }
 }

@@ -23,8 +23,8 @@ mod tasks;
 mod tools;
 
 pub use agent::{
-    Agent, ApprovalDecision, Approver, ChildHistory, NoApprover, Observer, RunEvent, RunEventKind,
-    SubAgent, Turn, TurnEnd,
+    Agent, AgentError, ApprovalDecision, Approver, ChildHistory, NoApprover, Observer, RunEvent,
+    RunEventKind, SubAgent, ToolOrigin, Turn, TurnEnd,
 };
 pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,

@@ -19,7 +19,7 @@ use crate::options::history::ViewArguments;
 use crate::options::layers::LayerArguments;
 use crate::options::parse_values::{parse_tokens, provider_format};
 use crate::options::target::TargetArguments;
-use crate::output::failure::Outcome;
+use crate::output::failure::{Failure, Outcome};
 use crate::output::shell_command::option_with_value;
 
 /// What runs of the command line are called in lists.
@@ -147,8 +147,10 @@ impl AgentArguments {
         };
         let asked = self.ask.iter();
         let policy = asked.fold(Policy::default(), |policy, tool| policy.ask(tool.as_str()));
-        Ok(Agent::new(AGENT, model, self.resolve_target()?)
+        let agent = Agent::new(AGENT, model, self.resolve_target()?);
+        Ok(agent
             .with_tools(build_toolbox(chat, policy)?)
+            .map_err(|error| Failure::usage(error.to_string()))?
             .with_budget(budget)
             .with_observer(move |event: &_| teller.print_event(event)))
     }

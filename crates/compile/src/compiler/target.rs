@@ -453,6 +453,19 @@ impl Target {
         self.adapter.as_ref()
     }
 
+    /// The tools that every call for this target offers.
+    ///
+    /// ```
+    /// # use contexture_compile::Target;
+    /// # use contexture_condense::read_tool;
+    /// let target = Target::openai_chat("gpt-4o").add_tools([read_tool()]);
+    /// assert_eq!(target.tool_definitions().len(), 1);
+    /// ```
+    #[must_use]
+    pub fn tool_definitions(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
     /// The name of the format, or of the adapter.
     ///
     /// ```

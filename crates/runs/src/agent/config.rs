@@ -11,6 +11,7 @@ use contexture_tools::Choice;
 
 use crate::agent::approval::{Approver, NoApprover};
 use crate::agent::event::Observer;
+use crate::agent::tool_names::AgentError;
 use crate::limits::{RunBudget, StopCondition};
 use crate::tools::ToolBox;
 
@@ -90,12 +91,16 @@ impl Agent {
     /// use contexture_runs::ToolBox;
     /// use contexture_tools::Policy;
     ///
-    /// let agent = agent.with_tools(ToolBox::new(Policy::deny_all()));
+    /// let agent = agent.with_tools(ToolBox::new(Policy::deny_all()))?;
+    /// # Ok::<(), contexture_runs::AgentError>(())
     /// ```
-    #[must_use]
-    pub fn with_tools(mut self, tools: ToolBox) -> Self {
+    ///
+    /// # Errors
+    /// [`AgentError::DuplicateTool`] for a tool whose name the target or a sub-agent has already.
+    pub fn with_tools(mut self, tools: ToolBox) -> Result<Self, AgentError> {
         self.tools = Arc::new(tools);
-        self
+        self.check_toolbox_names()?;
+        Ok(self)
     }
 
     /// Restricts which of its tools the model is offered.
@@ -125,12 +130,22 @@ impl Agent {
     /// use contexture_runs::SubAgent;
     ///
     /// let helper = SubAgent::new(agent.clone(), "Looks up the weather.");
-    /// let agent = agent.with_sub_agent("ask_helper", helper);
+    /// let agent = agent.with_sub_agent("ask_helper", helper)?;
+    /// # Ok::<(), contexture_runs::AgentError>(())
     /// ```
-    #[must_use]
-    pub fn with_sub_agent(mut self, tool: impl Into<String>, agent: SubAgent) -> Self {
-        self.agents.insert(tool.into(), agent);
-        self
+    ///
+    /// # Errors
+    /// [`AgentError::DuplicateTool`] for a name that a tool or another sub-agent has already; [`AgentError::BadName`] for one
+    /// that the target does not take.
+    pub fn with_sub_agent(
+        mut self,
+        tool: impl Into<String>,
+        agent: SubAgent,
+    ) -> Result<Self, AgentError> {
+        let tool = tool.into();
+        self.check_sub_agent_name(&tool)?;
+        self.agents.insert(tool, agent);
+        Ok(self)
     }
 
     /// Stops the run when this condition holds. Without one, a run ends when an answer calls no tool.

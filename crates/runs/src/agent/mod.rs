@@ -9,6 +9,8 @@
 //!   of child runs go to the same observer, unless the sub-agent has its own.
 //! * Sub-agents: the model calls another agent like a tool, with a task as its argument. [`ChildHistory`] says how much of
 //!   the parent's history the child sees.
+//! * Tool names: the tool box, the target, sub-agents and the conversation's layers offer tools in one scope; two of one name
+//!   are refused before anything is asked.
 //! * Refusals: layers may refuse an answer and have the model asked again; the agent limits how often in a row.
 //!
 //! Always holds: an agent is plain configuration. It is cloned freely, is never stored, and one agent may drive many runs
@@ -17,9 +19,11 @@
 mod approval;
 mod config;
 mod event;
+mod tool_names;
 mod turn;
 
 pub use approval::{ApprovalDecision, Approver, NoApprover};
 pub use config::{Agent, ChildHistory, SubAgent};
 pub use event::{Observer, RunEvent, RunEventKind};
+pub use tool_names::{AgentError, ToolOrigin};
 pub use turn::{Turn, TurnEnd};

@@ -67,6 +67,7 @@ impl LiveRun {
         abort: Abort,
         stored_side_usage: SideUsageLog,
     ) -> Result<Self, RunError> {
+        agent.check_layer_names(session.layers())?;
         let engine = chat.engine().clone();
         let side_usage = Arc::new(RunSideUsage::new(
             engine,

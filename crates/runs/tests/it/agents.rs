@@ -33,7 +33,7 @@ async fn a_turn_goes_on_until_an_answer_calls_nothing() {
         ]),
         saying("Three and seven."),
     ]);
-    let agent = agent(&model).with_tools(tools(&ran));
+    let agent = agent(&model).with_tools(tools(&ran)).unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     assert_eq!(turn.end, TurnEnd::Completed);
     assert_eq!(turn.text, "Three and seven.");
@@ -94,7 +94,7 @@ async fn what_a_tool_cannot_do_is_told_to_the_model() {
         ]),
         saying("Well."),
     ]);
-    let agent = agent(&model).with_tools(tools(&ran));
+    let agent = agent(&model).with_tools(tools(&ran)).unwrap();
     run_turn_with_text(&chat, &agent, "Try.").await.unwrap();
     let said = transcript(&chat).await.join("\n");
     assert!(said.contains("unknown tool \"nothing\""), "{said}");
@@ -146,7 +146,7 @@ async fn a_tool_is_known_by_the_name_it_was_given() {
         let mut tools = ToolBox::new(Policy::default());
         tool(&mut tools, given, || Ok(ToolOutput::from("read")));
         let model = model([calling(&[("c1", sent, "{}")]), saying("Read.")]);
-        run_turn_with_text(&chat, &agent(&model).with_tools(tools), "Read.")
+        run_turn_with_text(&chat, &agent(&model).with_tools(tools).unwrap(), "Read.")
             .await
             .unwrap();
         assert!(model.requests()[0].payload.contains(sent));
@@ -302,7 +302,7 @@ async fn every_hook_runs_in_its_place() {
         calling(&[("c1", "add", r#"{"a":1,"b":2}"#), ("c2", "gated", "{}")]),
         saying("Three."),
     ]);
-    let agent = agent(&model).with_tools(tools(&ran));
+    let agent = agent(&model).with_tools(tools(&ran)).unwrap();
     run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     let hooks = [
         "init",
@@ -373,7 +373,7 @@ async fn what_is_left_to_people_waits_for_them() {
             calling(&[("c1", "asked", "{}"), ("c2", "add", r#"{"a":1,"b":2}"#)]),
             saying("Done."),
         ]);
-        let agent = agent(&model).with_tools(tools(&ran));
+        let agent = agent(&model).with_tools(tools(&ran)).unwrap();
         let turn = run_turn_with_text(&chat, &agent, "Do it.").await.unwrap();
         let TurnEnd::Waiting { calls } = turn.end else {
             panic!("expected it to wait: {turn:?}")
@@ -411,7 +411,7 @@ async fn another_agent_does_a_task_on_a_branch_of_its_own() {
         saying("It is 42."),
     ]);
     let thinker = SubAgent::new(agent(&inner), "Thinks.").with_history(ChildHistory::Fresh);
-    let agent = agent(&outer).with_sub_agent("think", thinker);
+    let agent = agent(&outer).with_sub_agent("think", thinker).unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!(turn.text, "It is 42.");
     assert_eq!(turn.usage.responses, 3);
@@ -449,7 +449,7 @@ async fn a_run_that_is_called_off_keeps_what_is_finished() {
         held.lock().unwrap().as_ref().unwrap().abort("enough");
         Ok(ToolOutput::from("stopped"))
     });
-    let agent = agent(&model).with_tools(tools);
+    let agent = agent(&model).with_tools(tools).unwrap();
     let said = [Item::Message(Message::text(Role::User, "Go."))];
     let mut run = Run::begin(&chat, &agent, said).await.unwrap();
     *handle.lock().unwrap() = Some(run.handle());
@@ -479,7 +479,10 @@ async fn budgets_and_predicates_end_runs() {
         responses: Some(2),
         ..RunBudget::default()
     };
-    let agent = agent(&model).with_tools(tools(&ran)).with_budget(few);
+    let agent = agent(&model)
+        .with_tools(tools(&ran))
+        .unwrap()
+        .with_budget(few);
     let error = run_turn_with_text(&chat, &agent, "Go.").await.unwrap_err();
     assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
     assert_eq!(model.requests().len(), 2);
@@ -488,6 +491,7 @@ async fn budgets_and_predicates_end_runs() {
     let until = StopCondition::max_steps(3);
     let agent = crate::test_support::agent(&model)
         .with_tools(tools(&ran))
+        .unwrap()
         .with_stop_condition(until);
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert!(matches!(turn.end, TurnEnd::Stopped { .. }), "{turn:?}");
@@ -532,14 +536,17 @@ async fn what_arrives_while_a_run_is_busy_is_taken_in() {
     ]);
     let (inbox, later) = (chat.clone(), chat.clone());
     let said = Arc::new(AtomicU32::new(0));
-    let agent = agent(&model).with_tools(tools(&ran)).with_observer({
-        let said = Arc::clone(&said);
-        move |event: &contexture_runs::RunEvent| {
-            if let RunEventKind::ResponseStored { .. } = event.kind {
-                said.fetch_add(1, Ordering::SeqCst);
+    let agent = agent(&model)
+        .with_tools(tools(&ran))
+        .unwrap()
+        .with_observer({
+            let said = Arc::clone(&said);
+            move |event: &contexture_runs::RunEvent| {
+                if let RunEventKind::ResponseStored { .. } = event.kind {
+                    said.fetch_add(1, Ordering::SeqCst);
+                }
             }
-        }
-    });
+        });
     let hello = Item::Message(Message::text(Role::User, "Hello too."));
     post_to_inbox(&inbox, &hello).await.unwrap();
     let turn = run_turn_with_text(&later, &agent, "Add.").await.unwrap();

@@ -99,6 +99,7 @@ async fn outputs_are_what_layers_let_in_and_each_call_has_one() {
     let seen = Arc::clone(&told);
     let agent = agent(&model)
         .with_tools(tools(&ran))
+        .unwrap()
         .with_observer(move |event: &RunEvent| {
             if let RunEventKind::ToolFinished { output, .. } = &event.kind {
                 let text = Item::FunctionCallOutput(output.clone()).text();

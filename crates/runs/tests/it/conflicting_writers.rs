@@ -125,6 +125,7 @@ fn adder() -> Agent {
     ]);
     Agent::new("adder", model, Target::openai_chat("gpt-4o"))
         .with_tools(tools(&Arc::new(AtomicU32::new(0))))
+        .unwrap()
 }
 
 /// A turn with a tool, a function and a child; what was counted, and how often somebody else was faster.
@@ -160,7 +161,9 @@ async fn turn(scope: StateScope, with_rival: bool) -> (Counts, Vec<String>, usiz
     ]);
     let agent = agent(&model)
         .with_tools(tools(&Arc::new(AtomicU32::new(0))))
-        .with_sub_agent("adds", SubAgent::new(adder(), "Adds."));
+        .unwrap()
+        .with_sub_agent("adds", SubAgent::new(adder(), "Adds."))
+        .unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     assert_eq!(turn.text, "Done.");
     let counts = chat.layer::<Tally>().unwrap().state().await.unwrap();

@@ -58,10 +58,12 @@ async fn usage_is_conserved(tasks: Vec<bool>) {
             "works",
             SubAgent::new(crate::test_support::agent(&works), "Works."),
         )
+        .unwrap()
         .with_sub_agent(
             "fails",
             SubAgent::new(crate::test_support::agent(&fails), "Fails."),
-        );
+        )
+        .unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert_eq!(turn.usage.responses, answers(&chat).await, "{tasks:?}");
     assert_eq!(turn.usage.tokens.input, Some(10 * turn.usage.responses));
@@ -124,11 +126,13 @@ async fn what_is_denied_never_runs(called: Vec<&str>) {
     let outer = model([calling(&calls), saying("Well.")]);
     let agent = agent(&outer)
         .with_tools(tools)
+        .unwrap()
         .with_approver(Yes)
         .with_sub_agent(
             "think",
             SubAgent::new(crate::test_support::agent(&inner), "Thinks."),
-        );
+        )
+        .unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert_eq!(turn.end, TurnEnd::Completed);
     let may = called

@@ -35,7 +35,7 @@ async fn after_loading(
         calling(&[("c2", called, "{}")]),
         saying("Done."),
     ]);
-    let turn = run_turn_with_text(&chat, &agent(&model).with_tools(tools), "Do it.").await;
+    let turn = run_turn_with_text(&chat, &agent(&model).with_tools(tools).unwrap(), "Do it.").await;
     (ran.load(Ordering::SeqCst), turn.unwrap().end)
 }
 

@@ -27,4 +27,5 @@ mod side_by_side;
 mod spans;
 mod test_support;
 mod tool_calls;
+mod tool_names;
 mod usage;

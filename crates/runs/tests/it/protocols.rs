@@ -202,6 +202,7 @@ async fn a_run_is_told_in_both_words() {
     let watch = Arc::clone(&seen);
     let agent = agent(&model)
         .with_tools(tools(&ran))
+        .unwrap()
         .with_observer(move |event: &RunEvent| watch.lock().unwrap().push(event.clone()));
     let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     let seen = seen.lock().unwrap();

@@ -111,7 +111,7 @@ async fn failed_turn_keeps_history_and_notifies_layers() {
     chat.set_layers(Layers::new().with_layer(Ends(Arc::clone(&ends))).unwrap());
     let ran = Arc::new(AtomicU32::new(0));
     let failing = failing([calling(&[ADD])]);
-    let agent = agent(&failing).with_tools(tools(&ran));
+    let agent = agent(&failing).with_tools(tools(&ran)).unwrap();
     let error = run_turn_with_text(&chat, &agent, "Pay.").await.unwrap_err();
     assert!(!error.is_retryable(), "{error}");
     assert_eq!(
@@ -151,7 +151,7 @@ async fn what_is_kept_stands_in_the_order_the_model_saw() {
     let tool = Tool::function("price", "A price.", schema);
     tools.add_tool(tool, interrupted).unwrap();
     let model = model([calling(&[("c1", "price", "{}")]), saying("Ten euros.")]);
-    let agent = agent(&model).with_tools(tools);
+    let agent = agent(&model).with_tools(tools).unwrap();
     run_turn_with_text(&chat, &agent, "How much?")
         .await
         .unwrap();
@@ -200,7 +200,7 @@ async fn what_is_done_is_kept_while_others_are_at_work() {
         calling(&[("c1", "slow", "{}"), ("c2", "quick", "{}")]),
         saying("Done."),
     ]);
-    let agent = agent(&model).with_tools(tools);
+    let agent = agent(&model).with_tools(tools).unwrap();
     let mut run = Run::begin(&chat, &agent, [said("Work.")]).await.unwrap();
     let cut = tokio::time::timeout(Duration::from_secs(1), run.drive()).await;
     assert!(cut.is_err(), "{cut:?}");
@@ -253,8 +253,8 @@ async fn what_a_child_used_counts_though_it_failed() {
         calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
         saying("Nobody knows."),
     ]);
-    let thinker = SubAgent::new(agent(&inner).with_tools(tools(&ran)), "Thinks.");
-    let agent = agent(&outer).with_sub_agent("think", thinker);
+    let thinker = SubAgent::new(agent(&inner).with_tools(tools(&ran)).unwrap(), "Thinks.");
+    let agent = agent(&outer).with_sub_agent("think", thinker).unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!(turn.usage.responses, 3);
     assert_eq!(turn.usage.tokens.input, Some(30));
@@ -279,7 +279,10 @@ async fn resumed_run_keeps_layer_states_usage_and_budget() {
         ..RunBudget::default()
     };
     let model = model([calling(&[("c1", "asked", "{}")]), calling(&[ADD])]);
-    let agent = agent(&model).with_tools(tools(&ran)).with_budget(two);
+    let agent = agent(&model)
+        .with_tools(tools(&ran))
+        .unwrap()
+        .with_budget(two);
     let turn = run_turn_with_text(&chat, &agent, "Do it.").await.unwrap();
     let TurnEnd::Waiting { calls } = turn.end else {
         unreachable!("{turn:?}")
@@ -343,7 +346,7 @@ async fn layer_functions_obey_policy_and_guardrails_by_name() {
         chat.set_layers(layers);
         let update = ("c1", "scratchpad_update", r#"{"goal":"changed"}"#);
         let model = model([calling(&[update]), saying("Well.")]);
-        let agent = agent(&model).with_tools(ToolBox::new(policy));
+        let agent = agent(&model).with_tools(ToolBox::new(policy)).unwrap();
         run_turn_with_text(&chat, &agent, "Change it.")
             .await
             .unwrap();
@@ -374,8 +377,9 @@ async fn a_child_changes_its_own_states() {
         calling(&[("c1", "think", r#"{"task":"Think."}"#)]),
         saying("Done."),
     ]);
-    let agent_above =
-        agent(&outer).with_sub_agent("think", SubAgent::new(agent(&inner), "Thinks."));
+    let agent_above = agent(&outer)
+        .with_sub_agent("think", SubAgent::new(agent(&inner), "Thinks."))
+        .unwrap();
     run_turn_with_text(&chat, &agent_above, "Go.")
         .await
         .unwrap();
@@ -396,7 +400,7 @@ async fn what_a_model_thought_goes_back_to_it_with_its_calls() {
     let text = contexture_models::text_response(contexture_wire::Format::OpenAiResponses, "Three.");
     let model = model([thought, ModelResponse::new(text)]);
     let agent = Agent::new("thinker", model.clone(), Target::openai_responses("gpt-5"));
-    let turn = run_turn_with_text(&chat, &agent.with_tools(tools(&ran)), "Add.")
+    let turn = run_turn_with_text(&chat, &agent.with_tools(tools(&ran)).unwrap(), "Add.")
         .await
         .unwrap();
     assert_eq!(turn.text, "Three.");

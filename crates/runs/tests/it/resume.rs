@@ -195,7 +195,9 @@ fn by_outputs(
 
 fn agent(model: Arc<dyn Model>) -> Agent {
     let ran = Arc::new(AtomicU32::new(0));
-    Agent::new("worker", model, Target::openai_chat("gpt-4o")).with_tools(tools(&ran))
+    Agent::new("worker", model, Target::openai_chat("gpt-4o"))
+        .with_tools(tools(&ran))
+        .unwrap()
 }
 
 #[tokio::test]
@@ -359,7 +361,7 @@ async fn a_yes_is_for_one_time_only() {
         0 => calling(&[("c1", "pay", "{}")]),
         _ => saying("Paid."),
     });
-    let agent = agent(model).with_tools(tools);
+    let agent = agent(model).with_tools(tools).unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Pay.").await.unwrap();
     let TurnEnd::Waiting { calls } = turn.end else {
         unreachable!("{turn:?}")
@@ -407,7 +409,7 @@ fn finishing() -> Scene {
             0 => calling(&[("c1", "finish", "{}"), ("c2", "add", r#"{"a":1,"b":2}"#)]),
             _ => saying("never said"),
         });
-        agent(model).with_tools(tools)
+        agent(model).with_tools(tools).unwrap()
     })
 }
 
@@ -460,7 +462,9 @@ async fn the_value_of_a_child_is_its_parents_output() {
         calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
         saying("It is 42."),
     ]);
-    let agent = agent(outer).with_sub_agent("think", SubAgent::new(inner, "Thinks."));
+    let agent = agent(outer)
+        .with_sub_agent("think", SubAgent::new(inner, "Thinks."))
+        .unwrap();
     let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!((turn.text.as_str(), turn.value), ("It is 42.", None));
     assert_eq!(transcript(&chat).await[2], r#"output {"answer":42}"#);
@@ -482,7 +486,7 @@ fn waiting_below() -> Scene {
             _ => saying("It is 42."),
         });
         let thinker = SubAgent::new(agent(inner), "Thinks.");
-        agent(outer).with_sub_agent("think", thinker)
+        agent(outer).with_sub_agent("think", thinker).unwrap()
     });
     scene.layers = Layers::new().with_layer(asks).unwrap();
     scene
@@ -625,11 +629,13 @@ async fn what_is_spent_on_the_side_counts() {
         };
         let inner = agent(model("inner", &["a", "b", "c", "d", "e"]))
             .with_tools(tools)
+            .unwrap()
             .with_prepare_options(prepare.clone());
         let outer = agent(model("outer", &["think"]));
         outer
             .with_prepare_options(prepare)
             .with_sub_agent("think", SubAgent::new(inner, "Reads."))
+            .unwrap()
     });
     let asking = side.clone();
     scene.layers = Layers::new()

@@ -120,7 +120,8 @@ fn thinker() -> SubAgent {
         })
     }));
     let agent = Agent::new("thinker", model, Target::openai_chat("gpt-4o"))
-        .with_tools(tools(Rerun::Repeat));
+        .with_tools(tools(Rerun::Repeat))
+        .unwrap();
     SubAgent::new(agent, "Thinks.")
 }
 
@@ -167,7 +168,9 @@ pub(crate) fn agent(stages: usize, once: Rerun) -> Agent {
         Target::openai_chat("gpt-4o").window(16_000),
     )
     .with_tools(tools(once))
+    .unwrap()
     .with_sub_agent("think", thinker())
+    .unwrap()
     .with_prepare_options(prepare)
 }
 

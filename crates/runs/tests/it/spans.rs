@@ -109,7 +109,7 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
         calling(&[("c1", "add", r#"{"a":4711,"b":2}"#), ("c2", "add", "{}")]),
         saying("a word nobody else answers"),
     ]);
-    let agent = agent(&model).with_tools(tools(&ran));
+    let agent = agent(&model).with_tools(tools(&ran)).unwrap();
     let turn = run_turn_with_text(&chat, &agent, "a word nobody else says")
         .await
         .unwrap();
@@ -289,7 +289,9 @@ async fn all_that_happens_is_told_as_the_page_says() {
     );
     let agent = agent(&model)
         .with_tools(tools)
+        .unwrap()
         .with_sub_agent("think", SubAgent::new(thinker, "Thinks."))
+        .unwrap()
         .with_retry(Retry {
             initial: Duration::ZERO,
             ..Retry::default()

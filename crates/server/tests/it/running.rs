@@ -28,7 +28,9 @@ pub(crate) async fn waiting(stand: &Stand, conversation: &str) -> (Agent, Turn) 
     tools
         .add_tool(tool, |_: ToolCall| async { Ok(ToolOutput::from("done")) })
         .unwrap();
-    let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o")).with_tools(tools);
+    let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o"))
+        .with_tools(tools)
+        .unwrap();
     let chat = stand
         .engine
         .conversation(conversation)

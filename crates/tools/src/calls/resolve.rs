@@ -177,6 +177,27 @@ impl Registry {
         }
     }
 
+    /// Whether a model may be offered a tool of this name: a tool that stands outside namespaces, a namespace, or the loader
+    /// of toolkits.
+    ///
+    /// ```
+    /// use contexture_tools::{Registry, ToolGroup};
+    ///
+    /// let mut registry = Registry::new();
+    /// registry.register_group(ToolGroup::namespace("mail", "Reads and sends mail."))?;
+    /// assert!(registry.offers_name("mail"));
+    /// assert!(!registry.offers_name("calendar"));
+    /// # Ok::<(), contexture_tools::ToolError>(())
+    /// ```
+    #[must_use]
+    pub fn offers_name(&self, name: &str) -> bool {
+        let group = self.exact_group(name);
+        let mut groups = self.groups();
+        self.top_level_entry(name).is_some()
+            || group.is_some_and(|group| group.kind == GroupKind::Namespace)
+            || (name == LOADER && groups.any(|group| group.kind == GroupKind::Toolkit))
+    }
+
     /// What is wrong with a call's arguments by its tool's schema; none for [`Route::Load`], which is checked already.
     pub fn check_arguments(&self, resolved: &Resolved) -> Result<Vec<ArgumentFault>, SchemaError> {
         // The loader is no registered tool; its one argument was checked while resolving.

@@ -27,7 +27,14 @@ impl NameRule {
         c.is_ascii_alphanumeric() || self.marks.contains(c)
     }
 
-    fn accepts(&self, name: &str) -> bool {
+    /// Whether the target takes a name as it is.
+    ///
+    /// ```
+    /// let rule = contexture_wire::Format::OpenAiChat.spec().name_rule();
+    /// assert!(rule.is_some_and(|rule| rule.accepts("get_weather") && !rule.accepts("get weather")));
+    /// ```
+    #[must_use]
+    pub fn accepts(&self, name: &str) -> bool {
         let begins = |c: char| !self.letter_first || c.is_ascii_alphabetic() || c == '_';
         name.len() <= self.max_bytes
             && name.starts_with(begins)
