@@ -46,6 +46,7 @@ pub use contexture_report::{
     Width, number_format, render_html, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
+pub use contributions::system_prompt;
 pub use error::{Cancel, CompileError, Refusal, RequiredSegment};
 pub use input::{
     AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,

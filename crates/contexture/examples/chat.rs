@@ -7,8 +7,7 @@
 use std::error::Error;
 
 use contexture::{
-    Conversation, Engine, Fragment, Target, UiMessage, UiRole, XmlRenderer, hint, message, role,
-    user,
+    Conversation, Engine, Fragment, Target, UiMessage, UiRole, hint, message, role, user,
 };
 
 /// Runs the example.
@@ -24,7 +23,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     ask(&chat, user("And in winter?"), "Tromsø, for the lights.").await?;
 
     // A message that is saved again with other text is an edit: it opens a branch, and the old one stays.
-    let messages = chat.resolve(&XmlRenderer::default()).await?.messages;
+    let messages = chat.resolve().await?.messages;
     let question = messages.first().ok_or("no message")?;
     let mut edited = UiMessage::text(UiRole::User, "Where should I go in June?");
     edited.id.clone_from(&question.id);
@@ -34,7 +33,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     // A checkpoint brings the conversation back to where it was.
     chat.restore("first-idea").await?;
-    for shown in chat.resolve(&XmlRenderer::default()).await?.messages {
+    for shown in chat.resolve().await?.messages {
         println!("{}: {}", shown.role.as_str(), shown.joined_text());
     }
     Ok(())

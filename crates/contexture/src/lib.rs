@@ -9,7 +9,7 @@
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! use contexture::{Engine, Target, XmlRenderer, hint, role, user};
+//! use contexture::{Engine, Target, hint, role, user};
 //!
 //! let engine = Engine::in_memory(); // or contexture::open("support.db").await?
 //! let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
@@ -27,7 +27,7 @@
 //! chat.record(&call, response).await?; // … and hand the answer's body back
 //!
 //! chat.checkpoint("before-refund").await?;
-//! let resolved = chat.resolve(&XmlRenderer::default()).await?;
+//! let resolved = chat.resolve().await?;
 //! assert_eq!(resolved.messages.len(), 2);
 //! # Ok::<(), contexture::EngineError>(())
 //! # })?;

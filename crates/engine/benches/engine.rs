@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use contexture_compile::Target;
 use contexture_engine::{Engine, ImportOptions};
 use contexture_ir::{Fragment, assistant_text, hint, role, user};
-use contexture_render::XmlRenderer;
 use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
 use contexture_store_sqlite::SqliteStore;
 use futures_util::future::join_all;
@@ -96,7 +95,7 @@ async fn resolve(directory: &Path, count: usize) {
         let chat = open(&path).conversation("c").open_existing().await.unwrap();
         for times in [&mut cold, &mut warm] {
             let start = Instant::now();
-            let resolved = chat.resolve(&XmlRenderer::default()).await.unwrap();
+            let resolved = chat.resolve().await.unwrap();
             times.push(start.elapsed());
             assert_eq!(resolved.messages.len(), count);
         }

@@ -61,6 +61,36 @@ pub enum EngineError {
         #[source]
         source: CodecError,
     },
+    /// Two staged messages of different roles have one id.
+    #[error("message {message:?} is staged as {} and as {}: give one of them another id", .role.as_str(), .other.as_str())]
+    OtherRole {
+        /// Id of both messages.
+        message: String,
+        /// Role of the first.
+        role: contexture_ir::UiRole,
+        /// Role of the one that was staged later.
+        other: contexture_ir::UiRole,
+    },
+    /// An item's id is known with other content, and an item never changes.
+    #[error("item {item:?} is known with other content: give it an id of its own")]
+    ItemConflict {
+        /// Id of both items.
+        item: String,
+    },
+    /// The metadata entry `usage` is the application's own: sums of usage would overwrite it.
+    #[error("metadata `usage` is {found}, not sums of usage: keep it under another name")]
+    NotUsage {
+        /// Beginning of what is there.
+        found: String,
+    },
+    /// A draft has more items than one transaction takes. Found before layers are asked and before anything is stored.
+    #[error("a draft of {items} items: one commit stores at most {limit}, so commit it in parts")]
+    DraftTooLong {
+        /// Number of items to store.
+        items: usize,
+        /// The store's limit.
+        limit: usize,
+    },
     /// Messages that are not valid, or an answer that is not of its format.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -200,6 +230,10 @@ impl EngineError {
             Self::NotData { .. } => "not_data",
             Self::Fragment(_) => "bad_fragment",
             Self::Codec { .. } => "codec",
+            Self::OtherRole { .. } => "other_role",
+            Self::ItemConflict { .. } => "item_conflict",
+            Self::NotUsage { .. } => "not_usage",
+            Self::DraftTooLong { .. } => "limit",
             Self::Wire(_) => "bad_document",
             Self::StoredItem { .. } | Self::StoredState { .. } => "damaged",
             Self::EmptyBranch { .. } => "empty_branch",
@@ -269,6 +303,10 @@ impl EngineError {
             | Self::NotData { .. }
             | Self::Fragment(_)
             | Self::Codec { .. }
+            | Self::OtherRole { .. }
+            | Self::ItemConflict { .. }
+            | Self::NotUsage { .. }
+            | Self::DraftTooLong { .. }
             | Self::Wire(_)
             | Self::StoredItem { .. }
             | Self::StoredState { .. }
@@ -314,6 +352,9 @@ pub enum Unreplayable {
     /// What it was compiled from was not kept, or only its hashes.
     #[error("what it was compiled from was not kept: record with level `inputs`")]
     NotRecorded,
+    /// The client's request was passed on as it came.
+    #[error("passed through: nothing was compiled")]
+    PassedThrough,
     /// Something that went into it was redacted.
     #[error("something that went into it was redacted")]
     Redacted,

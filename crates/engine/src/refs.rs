@@ -8,7 +8,7 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, CheckpointName, MessageId, NodeId};
 use contexture_store::{
     Activation, Branch, BranchLabel, Checkpoint, EntityKind, Error as StoreError, Graph, NewBranch,
-    Node, NodeQuery, ReadRequest, RefChange, RefChanged, Refs, Span, load_graph,
+    Node, NodeQuery, PathEnd, ReadRequest, RefChange, RefChanged, Refs, Span, load_graph,
 };
 
 use crate::error::EngineError;
@@ -142,7 +142,15 @@ pub(crate) async fn delete_checkpoint(chat: &Conversation, name: &str) -> Result
 
 /// Loads the head of this handle's branch; `None` while the branch is empty.
 pub(crate) async fn load_head(chat: &Conversation) -> Result<Option<NodeId>, EngineError> {
-    let request = ReadRequest::last_nodes(chat.current_position(), 1);
+    load_head_of(chat, chat.branch()).await
+}
+
+/// Loads the head of a branch; `None` while the branch is empty.
+pub(crate) async fn load_head_of(
+    chat: &Conversation,
+    branch: BranchName,
+) -> Result<Option<NodeId>, EngineError> {
+    let request = ReadRequest::last_nodes(PathEnd::Branch(branch), 1);
     Ok(chat
         .store()
         .read_path(chat.owner(), chat.id(), request)
@@ -150,9 +158,10 @@ pub(crate) async fn load_head(chat: &Conversation) -> Result<Option<NodeId>, Eng
         .head)
 }
 
-/// The nodes of a message on this handle's branch, oldest first; empty if it is not there.
-pub(crate) async fn message_nodes_on_branch(
+/// The nodes of a message on the path to `at`, oldest first; empty if it is not there.
+pub(crate) async fn message_nodes_on_path(
     chat: &Conversation,
+    at: &PathEnd,
     id: &MessageId,
 ) -> Result<Vec<Arc<Node>>, EngineError> {
     let query = NodeQuery::Message(id.clone());
@@ -168,7 +177,7 @@ pub(crate) async fn message_nodes_on_branch(
     };
     let mut here = Vec::new();
     for node in nodes {
-        if is_on_branch(chat, &node).await? {
+        if is_on_path(chat, at, &node).await? {
             here.push(node);
         }
     }
@@ -176,11 +185,11 @@ pub(crate) async fn message_nodes_on_branch(
     Ok(here)
 }
 
-/// Whether a node is on this handle's branch: one read of one position.
-async fn is_on_branch(chat: &Conversation, node: &Node) -> Result<bool, EngineError> {
+/// Whether a node is on the path to `at`: one read of one position.
+async fn is_on_path(chat: &Conversation, at: &PathEnd, node: &Node) -> Result<bool, EngineError> {
     let span = Span::Between(node.depth, node.depth);
     let request = ReadRequest {
-        at: chat.current_position(),
+        at: at.clone(),
         span,
         limit: None,
     };
@@ -194,7 +203,8 @@ async fn is_on_branch(chat: &Conversation, node: &Node) -> Result<bool, EngineEr
 async fn last_message_node(chat: &Conversation, message: &str) -> Result<NodeId, EngineError> {
     let id = MessageId::new(message)?;
     // This branch first: after an edit the same message may stand on several branches.
-    if let Some(last) = message_nodes_on_branch(chat, &id).await?.last() {
+    let here = chat.current_position();
+    if let Some(last) = message_nodes_on_path(chat, &here, &id).await?.last() {
         return Ok(last.id);
     }
     let nodes = chat
@@ -220,11 +230,12 @@ async fn last_message_node(chat: &Conversation, message: &str) -> Result<NodeId,
     }
 }
 
-/// Returns another handle with the layers of this one, on an existing branch.
+/// Returns another handle with the layers and the renderer of this one, on an existing branch.
 pub(crate) fn handle_for_branch(chat: &Conversation, branch: BranchName) -> Conversation {
     let engine = chat.engine().clone();
     let other = Conversation::new(engine, chat.owner().clone(), chat.id().clone(), branch);
     other.set_layers(chat.layers());
+    other.set_renderer(chat.renderer());
     other
 }
 

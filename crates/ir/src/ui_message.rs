@@ -6,7 +6,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::error::Error;
-use crate::raw::{Fields, Raw, quote_json};
+use crate::raw::{Extra, Fields, Raw, quote_json};
 
 /// Who a UI message is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +53,8 @@ pub struct UiMessage {
     pub metadata: Option<Raw>,
     /// The parts, JSON objects with a `type`.
     pub parts: Vec<Raw>,
+    /// Fields that the AI SDK does not know, in order.
+    pub extra: Extra,
 }
 
 impl UiMessage {
@@ -64,21 +66,20 @@ impl UiMessage {
             role,
             metadata: None,
             parts: vec![text_part(text)],
+            extra: Extra::new(),
         }
     }
 
-    /// Reads a message. Unknown fields of the message itself are dropped, as the AI SDK's own
-    /// validation drops them; unknown fields of parts stay.
+    /// Reads a message. Unknown fields stay, of the message and of its parts.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        // Unknown members are dropped here and not kept as `extra`: the SDK's own validation would drop them
-        // too.
         let mut fields = Fields::parse(text)?;
         let id = fields.take_string(&["id"])?.unwrap_or_default();
         let word = fields.need_string(&["role"])?;
         let role = UiRole::from_wire(&word).ok_or_else(|| {
             Error::unexpected_value("`system`, `user` or `assistant`", &word).at_segment("role")
         })?;
-        let metadata = fields.take_present(&["metadata"])?.map(Raw::from);
+        // `null` stays: the SDK tells it from no metadata.
+        let metadata = fields.take_field(&["metadata"])?.map(Raw::from);
         // Parts are required even if empty. A message without them is of an older SDK, and reading it would
         // lose its content.
         let parts = fields
@@ -92,6 +93,7 @@ impl UiMessage {
             role,
             metadata,
             parts,
+            extra: fields.into_extra(),
         })
     }
 
@@ -126,6 +128,7 @@ impl Serialize for UiMessage {
             map.serialize_entry("metadata", metadata)?;
         }
         map.serialize_entry("parts", &self.parts)?;
+        self.extra.write_members(&mut map)?;
         map.end()
     }
 }

@@ -22,6 +22,7 @@ use crate::model::paired_item::{RoleRun, paired_items};
 use crate::surrogates::keep_replaced_strings;
 use crate::truncation;
 use crate::turns::role_runs;
+use crate::ui::report_message_fields;
 
 /// Reads a request body, a response body or a bare array of messages.
 ///
@@ -77,6 +78,11 @@ fn lower_runs(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) ->
     if kind == DocumentKind::Messages {
         reduce_to_array(dialect, transcript, &mut envelope, &mut losses);
     }
+    let mut own = Losses::default();
+    for (index, item) in transcript.items.iter().enumerate() {
+        report_message_fields(item, &format!("items[{index}]"), &mut own);
+    }
+    losses.extend(own.into_vec());
     // Nothing is repaired here: a conversion shows a history as it is, even one that a provider
     // would refuse.
     let entries = paired_items(&transcript.items);

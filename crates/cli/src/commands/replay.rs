@@ -1,7 +1,7 @@
 //! `contexture replay`: a past request, compiled again.
 
 use clap::Args;
-use contexture::engine::{Conversation, EngineError, Replayed};
+use contexture::engine::{Conversation, EngineError, Replayed, Unreplayable};
 use contexture::ir::ResponseId;
 use contexture::store::{Error as StoreError, PathEnd};
 use serde_json::{Value, json};
@@ -102,7 +102,11 @@ async fn replay_all(chat: &Conversation, known: &[ResponseId], globals: &Globals
             replayed?;
             continue;
         }
-        equal &= replayed.as_ref().is_ok_and(Replayed::is_equal);
+        // A request that was passed through was not compiled, so there is nothing that could differ.
+        equal &= match &replayed {
+            Ok(replayed) => replayed.is_equal(),
+            Err(error) => is_passed_through(error),
+        };
         if globals.json {
             rows.push(replay_document(*id, replayed.as_ref()));
         } else {
@@ -133,8 +137,19 @@ fn describe_replay(replayed: Result<&Replayed, &EngineError>) -> String {
             let (at, by) = (at.unwrap_or_default(), by.unwrap_or_default());
             format!("differs{at}{by}")
         }
+        Err(error) if is_passed_through(error) => unreplayable_reason(error),
         Err(error) => format!("unreplayable: {}", unreplayable_reason(error)),
     }
+}
+
+const fn is_passed_through(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Unreplayable {
+            reason: Unreplayable::PassedThrough,
+            ..
+        }
+    )
 }
 
 fn unreplayable_reason(error: &EngineError) -> String {

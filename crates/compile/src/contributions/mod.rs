@@ -22,6 +22,7 @@ mod request_fields;
 mod request_overhead;
 
 pub(crate) use envelope_fields::{EnvelopeFields, push_member};
+pub use place::system_prompt;
 pub(crate) use place::{
     PayloadSlot, PlacedContribution, arrange_slots, bridge_contributions, fit_contribution,
     place_contribution, unit_count,

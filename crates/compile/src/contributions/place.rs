@@ -140,6 +140,40 @@ fn bridge(source: &str, band: Band, words: &str) -> Contribution {
     Contribution::new(source, band, Content::Items(vec![message])).into_pinned()
 }
 
+/// The system prompt of a payload from which nothing was cut, as one text: the contributions that stand in it, in payload
+/// order, with a blank line between.
+///
+/// ```
+/// use contexture_compile::{Contribution, system_prompt};
+/// let said = [Contribution::tail("a", "At the end."), Contribution::system("b", "Be brief.")];
+/// assert_eq!(system_prompt(&said)?, "Be brief.");
+/// # Ok::<(), contexture_compile::Refusal>(())
+/// ```
+///
+/// # Errors
+/// [`Refusal::Render`] for fragments that cannot be rendered.
+pub fn system_prompt(contributions: &[Contribution]) -> Result<String, Refusal> {
+    let mut texts: Vec<String> = Vec::new();
+    // What the history ends with decides only about what stands behind it.
+    let slots = arrange_slots(contributions, false).into_iter();
+    for slot in slots.filter(|slot| slot.band == Band::System) {
+        match render_body(&slot, unit_count(&slot.contribution.content))? {
+            ContributionBody::Text(text) => texts.push(text),
+            ContributionBody::Messages(messages) => {
+                texts.extend(
+                    messages
+                        .into_iter()
+                        .map(|message| Item::from(message).text()),
+                );
+            }
+            // Items of other kinds stand behind the system prompt.
+            ContributionBody::Items(_) => {}
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    Ok(texts.join("\n\n"))
+}
+
 /// Into how many parts a contribution may be cut.
 pub(crate) fn unit_count(content: &Content) -> usize {
     match content {

@@ -5,30 +5,29 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use contexture_catalogue::Capabilities;
 use contexture_compile::{
     Advice, Band, CalibratedRange, Cancel, CompileError, CompileRequest, Compiled, Compiler,
     Content, Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId, ToolDefinition, Transcript};
 use contexture_layers::{HookOutcome, LayerEvent};
-use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::{NodeState, PathEnd};
 use contexture_telemetry::{self as telemetry, Operation};
 use contexture_wire::{Format, ToolNameMap};
 use tracing::Instrument;
 
 use super::calibration::compile_calibrated;
+use super::contributions::own_contributions;
 use super::inputs::{CallInputs, TreeInputs};
-use super::layer_contributions::recall_layers;
+use super::layer_contributions::{RecallReader, recall_layers};
 use super::options::{CompileOptions, SettingsSource};
 use crate::error::EngineError;
 use crate::handle::{
-    Conversation, EngineEventKind, TargetChoice, compile_span, instructions_from_state, load_state,
-    read_full_path, resolve_target,
+    Conversation, EngineEventKind, TargetChoice, compile_span, load_state, read_full_path,
+    resolve_target,
 };
 use crate::hooks::{SessionPosition, load_session};
-use crate::state::{Instructions, stored_settings};
+use crate::state::stored_settings;
 
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
 #[derive(Clone, Debug)]
@@ -142,8 +141,16 @@ pub(crate) async fn compile_call(
         }
     };
     // Layers are asked last, as they may add tools to the request and look at the capabilities.
-    let recalled = recall_layers(chat, session, &tree_inputs, &mut request, &model).await?;
+    let reader = RecallReader {
+        capabilities: &model.capabilities,
+        window: request.window,
+        policy: request.history,
+    };
+    let recalled = recall_layers(chat, session, &tree_inputs.items, reader).await?;
     contributions.extend(recalled.contributions);
+    // Behind the tools of the request, whose order the cached prefix begins with.
+    request.tools.extend(recalled.tools);
+    request.history = recalled.policy;
     insert_client_tools(&mut request.tools, client_tools);
     let mut inputs = CallInputs {
         request,
@@ -191,27 +198,6 @@ fn insert_client_tools(tools: &mut Vec<ToolDefinition>, client: Vec<ToolDefiniti
     tools.extend(own);
 }
 
-/// Returns what is said beside the history, except by layers.
-fn own_contributions(
-    chat: &Conversation,
-    state: &NodeState,
-    options: &CompileOptions<'_>,
-    capabilities: &Capabilities,
-) -> Result<Vec<Contribution>, EngineError> {
-    // Leading messages of the caller replace stored ones for this call only: a proxy sends those of the
-    // client's newest request.
-    let mut instructions = instructions_from_state(chat, state)?;
-    if let Some(messages) = options.instructions {
-        instructions.messages = messages.to_vec();
-    }
-    // The order decides the bytes of the payload: stored instructions, what the handle says, what this call
-    // says, and layers last, whose words change most often and would end the cached prefix earliest.
-    let mut contributions = leading_contributions(&instructions)?;
-    contributions.extend(chat.call_context().build_contributions(capabilities)?);
-    contributions.extend_from_slice(options.contributions);
-    Ok(contributions)
-}
-
 /// Compiles inputs that were read, in a span of its own, and reports the result to watchers and metrics.
 async fn run_compiler(
     chat: &Conversation,
@@ -244,23 +230,6 @@ async fn run_compiler(
 fn cache_key(chat: &Conversation) -> ContentHash {
     let name = format!("prompt cache\n{}\n{}", chat.owner(), chat.id());
     ContentHash::of(name.as_bytes())
-}
-
-/// What is said before the history, as contributions: an imported history's own messages, then the
-/// fragments as XML.
-fn leading_contributions(instructions: &Instructions) -> Result<Vec<Contribution>, EngineError> {
-    let mut contributions = Vec::new();
-    // Imported messages come first and unrendered: they keep their provider's blocks, cache markers included.
-    if !instructions.messages.is_empty() {
-        let content = Content::Instructions(instructions.messages.clone());
-        contributions.push(Contribution::new("instructions", Band::System, content));
-    }
-    // Fragments follow as one text, so that a change of one of them leaves the messages in the cached prefix.
-    let text = XmlRenderer::default().render(&instructions.fragments)?;
-    if !text.is_empty() {
-        contributions.push(Contribution::system("fragments", text));
-    }
-    Ok(contributions)
 }
 
 fn compile_done_event(request: &CompileRequest, report: &Report) -> EngineEventKind {

@@ -2,47 +2,61 @@
 
 use std::sync::Arc;
 
-use contexture_catalogue::ModelSpec;
-use contexture_compile::{CompileRequest, Contribution, Pass, PathItem};
-use contexture_ir::{Item, Part, Role};
+use contexture_catalogue::Capabilities;
+use contexture_compile::{Contribution, HistoryPolicy, Pass, PathItem};
+use contexture_ir::{Item, Part, Role, ToolDefinition};
 use contexture_layers::{HookOutcome, Projection, RecallInput};
 
-use super::inputs::TreeInputs;
 use crate::error::EngineError;
 use crate::handle::Conversation;
 use crate::hooks::LayerSession;
 
-/// What layers say in a call, beside what they made of the request.
+/// Whom layers speak to.
+#[derive(Debug)]
+pub(crate) struct RecallReader<'a> {
+    pub(crate) capabilities: &'a Capabilities,
+    pub(crate) window: u64,
+    /// How the model is shown the history before layers change it.
+    pub(crate) policy: HistoryPolicy,
+}
+
+/// What layers add to a call.
 #[derive(Debug, Default)]
 pub(crate) struct LayerContributions {
     pub(crate) contributions: Vec<Contribution>,
+    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) policy: HistoryPolicy,
     pub(crate) passes: Vec<Arc<dyn Pass>>,
     pub(crate) outcomes: Vec<HookOutcome>,
 }
 
-/// Asks the layers for their words. Their tools stand behind those of the request.
+/// Asks the layers what they add to a call over this path.
 pub(crate) async fn recall_layers(
     chat: &Conversation,
     session: &LayerSession,
-    given: &TreeInputs<'_>,
-    request: &mut CompileRequest,
-    model: &ModelSpec,
+    path: &[PathItem],
+    reader: RecallReader<'_>,
 ) -> Result<LayerContributions, EngineError> {
     // Without layers nothing is asked and nothing is cached: the common case costs nothing.
     let Some(spec) = session.layers().specs().next() else {
-        return Ok(LayerContributions::default());
+        return Ok(LayerContributions {
+            policy: reader.policy,
+            ..LayerContributions::default()
+        });
     };
-    let query = last_user_text(&given.items);
+    let query = last_user_text(path);
+    let renderer = chat.renderer();
     let call = RecallInput {
         context: &session.context,
-        path: &given.items,
+        path,
         query: &query,
-        capabilities: &model.capabilities,
-        window: request.window,
+        capabilities: reader.capabilities,
+        window: reader.window,
+        renderer: &renderer,
         spec,
     };
     let projection = Projection {
-        policy: request.history.clone(),
+        policy: reader.policy,
         passes: Vec::new(),
     };
     // Taken out and put back, so that the lock is not held across an await. A concurrent call of the same
@@ -55,10 +69,10 @@ pub(crate) async fn recall_layers(
     *chat.recall_cache() = last;
     // Only now: the cache must be put back after a failure as well.
     let gathered = gathered?;
-    request.tools.extend(gathered.tools);
-    request.history = gathered.projection.policy;
     Ok(LayerContributions {
         contributions: gathered.contributions,
+        tools: gathered.tools,
+        policy: gathered.projection.policy,
         passes: gathered.projection.passes,
         outcomes: gathered.outcomes,
     })

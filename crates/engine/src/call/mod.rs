@@ -8,7 +8,7 @@
 //!
 //! 1. `options`: what the caller adds to one call;
 //! 2. `compile`: reads the path once, gathers everything, and compiles;
-//! 3. `layer_contributions`: what the layers add;
+//! 3. `contributions`: what is said beside the history; `layer_contributions`: the layers' part of it;
 //! 4. `inputs`: the two halves of what goes into the compiler;
 //! 5. `calibration`: counts narrowed by the usage that providers reported;
 //! 6. `stored_inputs`: what is stored of a call with its answer;
@@ -25,6 +25,7 @@
 
 mod calibration;
 mod compile;
+mod contributions;
 mod inputs;
 mod layer_contributions;
 mod options;
@@ -34,6 +35,7 @@ mod stored_inputs;
 pub(crate) use calibration::{learn_from_usage, load_calibrated_range};
 pub use compile::CompiledCall;
 pub(crate) use compile::{compile_call, compile_external};
+pub(crate) use contributions::contributions_at;
 pub use options::{CompileOptions, RegistryTools, SettingsSource};
 pub use replay::Replayed;
 pub(crate) use replay::{list_response_ids, replay_call};

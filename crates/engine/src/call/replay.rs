@@ -9,7 +9,7 @@ use contexture_ir::{ContentHash, NodeId, ResponseId};
 use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
 
 use super::inputs::{CallInputs, DECISIONS, TreeInputs};
-use super::stored_inputs::{CALL_RECORD_VERSION, CallRecord};
+use super::stored_inputs::{CALL_RECORD_VERSION, CallRecord, is_passed_through};
 use crate::error::{EngineError, Unreplayable};
 use crate::handle::{Conversation, find_adapter, load_path, load_state};
 use crate::path::PathPages;
@@ -65,6 +65,9 @@ pub(crate) async fn replay_call(
         ResponseInputs::None => return Err(unreplayable(Unreplayable::NotRecorded)),
         ResponseInputs::Redacted => return Err(unreplayable(Unreplayable::Redacted)),
     };
+    if is_passed_through(&bytes) {
+        return Err(unreplayable(Unreplayable::PassedThrough));
+    }
     let unreadable = |why: String| unreplayable(Unreplayable::Unreadable { reason: why });
     let record: CallRecord =
         serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;

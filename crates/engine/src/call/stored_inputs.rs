@@ -10,6 +10,7 @@ use contexture_catalogue::Encoding;
 use contexture_compile::{COMPILER, store_call};
 use contexture_ir::{FinishReason, Raw, ResponseId, ResponseInfo};
 use contexture_store::{ResponseInputs, ResponseRecord, ResponseStatus};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::compile::CompiledCall;
@@ -40,6 +41,16 @@ pub(crate) struct CallRecord {
     /// The payload, if it is stored whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<String>,
+}
+
+/// Whether the stored inputs are those of a request that was passed on, of which `ingest` keeps other things.
+pub(crate) fn is_passed_through(inputs: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Inputs {
+        #[serde(rename = "relayed")]
+        _relayed: IgnoredAny,
+    }
+    serde_json::from_slice::<Inputs>(inputs).is_ok()
 }
 
 /// How an answer came, by what it says of its end. One that says nothing of it broke off.

@@ -54,7 +54,8 @@ impl Conversation {
     /// Rewinds to a message: opens a branch that ends with it, makes the branch active and moves this handle to
     /// it. The earlier branch stays as it is.
     ///
-    /// The message is looked up on this handle's branch first, then in the whole conversation.
+    /// The message is looked up on this handle's branch first, then in the whole conversation. A [`Draft`](crate::Draft) stays
+    /// on the branch that it was made on.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -179,7 +180,8 @@ impl Conversation {
         create_branch_at(self, name, base).await
     }
 
-    /// Moves this handle to another branch and makes that branch active.
+    /// Moves this handle to another branch and makes that branch active. A [`Draft`](crate::Draft) stays on the branch that it
+    /// was made on.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use contexture_compile::Link;
 use contexture_compile::reading::ReadReply;
 use contexture_ir::{Fragment, NodeId, Transcript, UiMessage};
-use contexture_render::Renderer;
 use contexture_sessions::{Session, SessionFormat};
 use contexture_store::{Conversation as Record, Event, SearchPage};
 use futures_util::stream::BoxStream;
@@ -20,7 +19,8 @@ use crate::view::{
 };
 
 impl Conversation {
-    /// Returns the handle's fragments; empty until some are set.
+    /// Loads the fragments that the model reads before the history: those that were [set](Self::set) on this handle, else those
+    /// that the path carries, with what was added and removed here.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -28,14 +28,16 @@ impl Conversation {
     /// # use contexture_ir::hint;
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
     /// chat.set([hint("Be brief.")])?;
-    /// assert_eq!(chat.fragments().len(), 1);
+    /// assert_eq!(chat.fragments().await?.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn fragments(&self) -> Vec<Fragment> {
-        list_fragments(self)
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn fragments(&self) -> Result<Vec<Fragment>, EngineError> {
+        list_fragments(self).await
     }
 
     /// Loads the conversation's record: title, metadata, counts.
@@ -257,16 +259,20 @@ impl Conversation {
 
     /// Resolves the branch to the system prompt and the stored messages.
     ///
+    /// The system prompt is the one that [`compile`](Self::compile) writes where nothing has to be cut: stored instructions,
+    /// fragments, and what the handle and its layers add to it, written by the handle's [renderer](Self::set_renderer). What
+    /// layers add at other places depends on a call and is in no message. Layers are asked as for a call of the engine's
+    /// default target, and without one as for a model of which nothing is known.
+    ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// use contexture_render::XmlRenderer;
     /// # use contexture_engine::Engine;
     /// # use contexture_ir::{hint, user};
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
     ///
     /// chat.set([hint("Be brief.")])?;
     /// chat.save([user("Hello")]).await?;
-    /// let resolved = chat.resolve(&XmlRenderer::default()).await?;
+    /// let resolved = chat.resolve().await?;
     /// assert_eq!(resolved.system_prompt, "<hint>Be brief.</hint>");
     /// assert_eq!(resolved.messages.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -275,9 +281,9 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// The renderer's, or the store's.
-    pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
-        resolve_conversation(self, renderer).await
+    /// The renderer's, a layer's that must not fail, or the store's.
+    pub async fn resolve(&self) -> Result<Resolved, EngineError> {
+        resolve_conversation(self).await
     }
 
     /// Loads the stored messages of this branch as this reader sees them.

@@ -74,8 +74,8 @@ impl Conversation {
 
     /// Replaces the handle's fragments, which the model reads before the history.
     ///
-    /// They belong to the handle. Each append also records the list on the path, so that a rewind brings back the
-    /// list of that time. Fragments with `persist: false` are not recorded.
+    /// The list belongs to the handle from then on. Each append also records it on the path, where other handles read it and
+    /// where a rewind brings back the list of that time. Fragments with `persist: false` are not recorded.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -99,16 +99,21 @@ impl Conversation {
         set_fragments(self, fragments)
     }
 
-    /// Adds fragments after those of the handle.
+    /// Adds fragments after those that the model reads: after the list that was [set](Self::set) on this handle, else after
+    /// the one that the path carries. The next append on this handle's branch records them.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # use contexture_engine::Engine;
-    /// # use contexture_ir::{hint, role};
-    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// # use contexture_ir::{hint, role, user};
+    /// # let engine = Engine::in_memory();
+    /// # let chat = engine.conversation("c").open().await?;
     /// chat.set([role("You are a support agent.")])?;
-    /// chat.add([hint("Be brief.")])?;
-    /// assert_eq!(chat.fragments().len(), 2);
+    /// chat.save([user("Hello")]).await?;
+    /// // A handle that is opened later has the list of the path, and adds to it.
+    /// let later = engine.conversation("c").open().await?;
+    /// later.add([hint("Be brief.")])?;
+    /// assert_eq!(later.fragments().await?.len(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -120,7 +125,8 @@ impl Conversation {
         add_fragments(self, fragments)
     }
 
-    /// Removes the handle's fragments with this id and returns their number.
+    /// Removes the fragments with this id from those that the model reads, and returns their number. As with
+    /// [`add`](Self::add), the next append records the change.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -128,14 +134,17 @@ impl Conversation {
     /// # use contexture_ir::hint;
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
     /// chat.set([hint("Be brief.").with_id("tone"), hint("Refunds above $50 need approval.")])?;
-    /// assert_eq!(chat.unset("tone"), 1);
-    /// assert_eq!(chat.fragments().len(), 1);
+    /// assert_eq!(chat.unset("tone").await?, 1);
+    /// assert_eq!(chat.fragments().await?.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn unset(&self, id: &str) -> usize {
-        remove_fragments(self, id)
+    ///
+    /// # Errors
+    /// The store's, when the list of the path is read.
+    pub async fn unset(&self, id: &str) -> Result<usize, EngineError> {
+        remove_fragments(self, id).await
     }
 
     /// Changes the call context: context, state, guardrails and the line about the window, which every compile of
@@ -237,7 +246,7 @@ impl Conversation {
         reconcile_copies(self).await
     }
 
-    /// Returns an empty draft.
+    /// Returns an empty draft, which belongs to the branch that this handle is on now.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -339,7 +348,7 @@ impl Conversation {
     }
 
     /// Adds the usage of a call to the conversation's sums, stored in its metadata under `usage`. A figure that
-    /// was never reported stays absent.
+    /// was never reported stays absent. Sums that an imported chat brought along go on.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -358,7 +367,8 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// The store's `VersionConflict` if the metadata changes in every attempt.
+    /// [`EngineError::NotUsage`] if the application keeps something else there; the store's `VersionConflict` if the metadata
+    /// changes in every attempt.
     pub async fn track_usage(&self, usage: &Usage) -> Result<(), EngineError> {
         track_usage(self, usage).await
     }

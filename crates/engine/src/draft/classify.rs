@@ -1,25 +1,30 @@
-//! Comparing staged messages with those on the branch.
+//! Comparing staged messages and items with those on the branch.
 //!
 //! A message whose id is on the branch with the same content is left alone; one whose content only grew at the end of the
-//! branch gets its new items; one that changed opens a branch before it.
+//! branch gets its new items; one that changed opens a branch before it. An item whose id is on the branch is left alone, or
+//! refused if it says something else.
 
 use std::sync::Arc;
 
 use contexture_ir::{
-    ContentHash, Item, MessageId, NodeId, UiMessage, UiRole, canonical_json, meaning_hash,
+    ContentHash, Extra, Item, MessageId, NodeId, UiMessage, UiRole, canonical_json, meaning_hash,
     text_part,
 };
-use contexture_store::Node;
-use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate};
+use contexture_store::{Node, PathEnd};
+use contexture_wire::ui::{
+    FoldAudience, FoldItem, FoldOptions, UnknownFields, fold, lift_message, validate,
+};
 
-use super::stage::StagedItem;
+use super::stage::{StagedContent, StagedEntry};
 use crate::error::EngineError;
-use crate::handle::{Conversation, Secrets};
-use crate::path::parse_node_item;
-use crate::refs::message_nodes_on_branch;
+use crate::handle::{Conversation, Secrets, read_full_path};
+use crate::path::{message_id_of, parse_node_item};
+use crate::refs::message_nodes_on_path;
 
 /// One staged message, with what the branch has stored under its id.
 pub(crate) struct StagedNode {
+    /// See [`StagedEntry::index`].
+    pub(crate) index: usize,
     pub(crate) id: MessageId,
     /// As they are stored.
     pub(crate) items: Vec<Item>,
@@ -27,6 +32,8 @@ pub(crate) struct StagedNode {
     pub(crate) hashes: Vec<Option<ContentHash>>,
     pub(crate) stored: Vec<Arc<Node>>,
     pub(crate) action: SaveAction,
+    /// An output that was pushed alone joins the message of its call; what is part of a message stays there.
+    pub(crate) joins_call: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,69 +45,133 @@ pub(crate) enum SaveAction {
     Changed,
 }
 
-pub(crate) async fn classify_staged(
-    chat: &Conversation,
-    key: &[u8; 16],
-    index: usize,
-    staged: StagedItem,
-    head: Option<NodeId>,
-) -> Result<StagedNode, EngineError> {
-    let message = match staged {
-        StagedItem::Message(message) => message,
-        StagedItem::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
-        StagedItem::Item(item) => {
-            return Ok(stage_item(chat, derived_message_id(key, index)?, item));
+/// What entries are compared with: the path that a draft goes behind.
+pub(crate) struct DraftBase<'a> {
+    pub(crate) chat: &'a Conversation,
+    pub(crate) key: &'a [u8; 16],
+    /// The end of the path, read once.
+    pub(crate) head: Option<NodeId>,
+    /// The same as a place to read at.
+    pub(crate) at: PathEnd,
+}
+
+impl DraftBase<'_> {
+    /// Compares an entry with what is stored; `None` if it says nothing that could be stored.
+    pub(crate) async fn classify(
+        &self,
+        entry: StagedEntry,
+    ) -> Result<Option<StagedNode>, EngineError> {
+        let index = entry.index;
+        let message = match entry.content {
+            StagedContent::Message(message) => message,
+            StagedContent::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
+            StagedContent::Item(item) => return self.classify_item(index, item).await.map(Some),
+        };
+        // Checked and stored as it came: what the SDK does not know is the application's.
+        validate(std::slice::from_ref(&message))?;
+        // A model's message that says nothing stands for one that is to come.
+        if message.parts.is_empty() && message.metadata.is_none() && message.extra.is_empty() {
+            return Ok(None);
         }
-    };
-    // A message without parts may stand for one that is to come; it is not worth storing.
-    let message = validate(std::slice::from_ref(&message))?
-        .pop()
-        .unwrap_or(message);
-    let (id, stored) = if message.id.is_empty() {
-        // A message without an id is new by definition. Its id derives from the key of the draft, so that a
-        // commit that is repeated stores it once.
-        (derived_message_id(key, index)?, Vec::new())
-    } else {
-        let id = MessageId::new(&message.id)?;
-        let stored = message_nodes_on_branch(chat, &id).await?;
-        (id, stored)
-    };
-    let mut lifted = lift_message(&message);
-    // Hashed before redaction, so that the same message is recognised when a client sends it again.
-    let hashes = lifted.items.iter().map(meaning_hash).collect();
-    let mut message = message;
-    // Redacted before it is compared: what is stored is redacted too, and an unredacted copy would look edited.
-    if let Some(secrets) = chat.engine().secrets() {
-        message = redact_message(secrets, message);
-        lifted = lift_message(&message);
+        let (id, stored) = if message.id.is_empty() {
+            // A message without an id is new by definition. Its id derives from the key of the draft, so that a
+            // commit that is repeated stores it once.
+            (derived_message_id(self.key, index)?, Vec::new())
+        } else {
+            let id = MessageId::new(&message.id)?;
+            let stored = message_nodes_on_path(self.chat, &self.at, &id).await?;
+            (id, stored)
+        };
+        let mut lifted = lift_message(&message);
+        // Hashed before redaction, so that the same message is recognised when a client sends it again.
+        let hashes = lifted.items.iter().map(meaning_hash).collect();
+        let mut message = message;
+        // Redacted before it is compared: what is stored is redacted too, and an unredacted copy would look edited.
+        if let Some(secrets) = self.chat.engine().secrets() {
+            message = redact_message(secrets, message);
+            lifted = lift_message(&message);
+        }
+        let action = classify_message(&message, &lifted.items, &stored, self.head)?;
+        Ok(Some(StagedNode {
+            index,
+            id,
+            items: lifted.items,
+            hashes,
+            stored,
+            action,
+            joins_call: false,
+        }))
     }
-    let verdict = classify_message(&message, &lifted.items, &stored, head)?;
-    Ok(StagedNode {
-        id,
-        items: lifted.items,
-        hashes,
-        stored,
-        action: verdict,
+
+    /// Compares an item with the one of its id on the path; one without an id is always new.
+    async fn classify_item(&self, index: usize, item: Item) -> Result<StagedNode, EngineError> {
+        // Hashed before redaction, as items of messages are.
+        let hashes = vec![meaning_hash(&item)];
+        let item = match self.chat.engine().secrets() {
+            Some(secrets) => secrets.redact_item(&item),
+            None => item,
+        };
+        let stored = match item_key(&item) {
+            Some(id) => self.find_item(id, &item).await?,
+            None => None,
+        };
+        let id = match &stored {
+            Some(node) => message_id_of(node)?,
+            None => derived_message_id(self.key, index)?,
+        };
+        Ok(StagedNode {
+            index,
+            id,
+            hashes,
+            action: match stored {
+                Some(_) => SaveAction::Same,
+                None => SaveAction::New,
+            },
+            stored: stored.into_iter().collect(),
+            joins_call: matches!(item, Item::FunctionCallOutput(_)),
+            items: vec![item],
+        })
+    }
+
+    /// The newest node on the path whose item has this id.
+    ///
+    /// # Errors
+    /// [`EngineError::ItemConflict`] if it says something else: an item never changes.
+    async fn find_item(&self, id: &str, item: &Item) -> Result<Option<Arc<Node>>, EngineError> {
+        if self.head.is_none() {
+            return Ok(None);
+        }
+        // Ids of items are not indexed. The handle keeps the path, so that only what is new of it is read.
+        let path = read_full_path(self.chat, self.at.clone()).await?;
+        let mut known = path.nodes.iter().zip(&path.items).rev();
+        let Some((node, stored)) = known.find(|(_, known)| item_key(&known.item) == Some(id))
+        else {
+            return Ok(None);
+        };
+        require_equal_items(id, item, &stored.item)?;
+        Ok(Some(Arc::clone(node)))
+    }
+}
+
+/// The id by which an item is known again, if it has one. Our own bookkeeping has none: its ids are those of messages.
+pub(crate) fn item_key(item: &Item) -> Option<&str> {
+    match item {
+        Item::Extension(extension) if extension.kind.starts_with("ctx:") => None,
+        item => item.id().filter(|id| !id.is_empty()),
+    }
+}
+
+/// Refuses two items of one id that are not the same JSON value.
+pub(crate) fn require_equal_items(id: &str, item: &Item, known: &Item) -> Result<(), EngineError> {
+    if item == known || canonical_json(&item.to_json()) == canonical_json(&known.to_json()) {
+        return Ok(());
+    }
+    Err(EngineError::ItemConflict {
+        item: id.to_owned(),
     })
 }
 
-/// Stages an item that is no message: it is always new.
-fn stage_item(chat: &Conversation, id: MessageId, item: Item) -> StagedNode {
-    // Hashed before redaction, as items of messages are.
-    let hashes = vec![meaning_hash(&item)];
-    let item = match chat.engine().secrets() {
-        Some(secrets) => secrets.redact_item(&item),
-        None => item,
-    };
-    StagedNode {
-        id,
-        items: vec![item],
-        hashes,
-        stored: Vec::new(),
-        action: SaveAction::New,
-    }
-}
-
+/// The id of a message that came without one.
 pub(crate) fn derived_message_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {
     let id = NodeId::derive("message", &[key, &(index as u64).to_le_bytes()]);
     Ok(MessageId::new(id.to_string())?)
@@ -129,6 +200,7 @@ fn classify_message(
     let options = FoldOptions {
         audience: FoldAudience::Everyone,
         include_system: true,
+        unknown_fields: UnknownFields::Kept,
         ..FoldOptions::default()
     };
     // Folded and compared as messages, not as items: several ways of lifting give the same message.
@@ -159,6 +231,7 @@ fn redact_message(secrets: &Secrets, message: UiMessage) -> UiMessage {
     // Text that could not be cleaned must not be stored: better a placeholder than a secret.
     redacted.unwrap_or_else(|| UiMessage {
         metadata: None,
+        extra: Extra::new(),
         parts: vec![text_part("[redacted]")],
         ..message
     })

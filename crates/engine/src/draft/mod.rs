@@ -1,32 +1,34 @@
 //! Drafts: messages and items that are about to be stored.
 //!
-//! A draft is a value. Resolving shows its messages as if they were stored; committing stores them in one transaction. A
-//! draft that is committed twice, because the first outcome was unknown, is stored once: its ids derive from a key.
+//! A draft is a value that belongs to the branch it was made on. Resolving shows its messages as if they were stored;
+//! committing stores them in one transaction. Both ask the same plan, so that they cannot differ. A draft that is committed
+//! twice, because the first outcome was unknown, is stored once: its ids derive from a key.
 //!
-//! * `stage`: fragments as staged messages;
+//! * `stage`: fragments as staged entries, one message of each id;
 //! * `classify`: which staged messages are new, unchanged, grown or edited;
-//! * `new_items`: the items to append, and the calls that outputs answer;
-//! * `commit`: where they go, and the append.
+//! * `plan`: what would be stored, and where;
+//! * `new_items`: the nodes to append, and the calls that outputs answer;
+//! * `commit`: the append.
 
 mod classify;
 mod commit;
 mod new_items;
+mod plan;
 mod stage;
 
 pub use commit::Committed;
 
-use std::collections::BTreeMap;
-
-use contexture_ir::{Fragment, Item, NodeId, UiMessage};
-use contexture_render::Renderer;
-use contexture_wire::ui::validate;
+use contexture_ir::{BranchName, Fragment, Item, NodeId};
+use contexture_store::PathEnd;
 
 use self::commit::store_staged;
-use self::stage::{StagedItem, encode_message, replace_last_assistant};
+use self::new_items::build_new_items;
+use self::plan::plan_draft;
+use self::stage::StagedEntry;
 use crate::error::EngineError;
-use crate::handle::{Conversation, instructions_at_position};
+use crate::handle::Conversation;
 use crate::hooks::STALE_STATE_TRIES;
-use crate::view::{MessageView, Resolved, fold_messages, system_prompt};
+use crate::view::{FoldNode, Resolved, resolve_path};
 
 /// Behind which head a draft goes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,9 +41,14 @@ pub(crate) enum ExpectedHead {
 }
 
 /// Messages and items to be stored together. Made by [`Conversation::draft`].
+///
+/// A draft belongs to the branch that its handle was on when it was made: it is resolved and committed there, also after the
+/// handle was moved elsewhere by [`rewind`](Conversation::rewind), [`switch_branch`](Conversation::switch_branch) or a
+/// restore. Only a commit of its own that edits a message moves it, to the branch that the edit opens.
 #[derive(Debug)]
 pub struct Draft {
     chat: Conversation,
+    branch: BranchName,
     key: [u8; 16],
     messages: Vec<Fragment>,
     /// Items, each behind so many staged messages.
@@ -53,6 +60,7 @@ pub struct Draft {
 pub(crate) fn new_draft(chat: &Conversation) -> Draft {
     Draft {
         chat: chat.clone(),
+        branch: chat.branch(),
         key: chat.engine().new_key(),
         messages: Vec::new(),
         items: Vec::new(),
@@ -182,11 +190,36 @@ impl Draft {
         self.key = key;
     }
 
+    /// Returns the branch that the draft is resolved and committed on.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, MessageView};
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let saved = chat.save([user("Hello"), assistant_text("Hi.")]).await?;
+    /// let mut draft = chat.draft();
+    /// draft.push(user("How are you?"));
+    /// // The handle goes elsewhere; the draft does not.
+    /// chat.rewind(saved.messages[0].as_str()).await?;
+    /// assert_eq!(draft.branch().as_str(), "main");
+    /// assert_eq!(draft.commit().await?.branch.as_str(), "main");
+    /// assert_eq!(chat.messages(MessageView::User).await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn branch(&self) -> &BranchName {
+        &self.branch
+    }
+
     /// Stores everything staged, in one transaction.
     ///
     /// A message whose id is stored on this branch is compared first: the same content is left
     /// alone; one that only grew at the end of the branch gets its new items; changed content opens a
-    /// branch before it, made active, and the original stays. Fragments with `persist: false` are not
+    /// branch before it, made active, and the original stays. An item whose id is on the branch is left alone. Of several
+    /// staged messages with one id the last counts, in the place of the first. Fragments with `persist: false` are not
     /// stored.
     ///
     /// ```
@@ -209,15 +242,16 @@ impl Draft {
     /// ```
     ///
     /// # Errors
-    /// [`EngineError::NotAMessage`], a codec's, a validation error, or the store's; nothing is stored
-    /// then, and the draft may be committed again.
+    /// [`EngineError::NotAMessage`], a codec's, a validation error; [`EngineError::OtherRole`] for two staged messages of
+    /// one id and [`EngineError::ItemConflict`] for an item that is known with other content; or the store's. Nothing is
+    /// stored then, and the draft may be committed again.
     pub async fn commit(&mut self) -> Result<Committed, EngineError> {
-        let mut staged = self.staged_items(|fragment| fragment.persist)?;
-        replace_last_assistant(&self.chat, &mut staged).await?;
+        let staged = self.staged_entries(|fragment| fragment.persist)?;
         let mut tries = STALE_STATE_TRIES;
         let committed = loop {
             let staged = staged.clone();
-            let stored = store_staged(&self.chat, &self.key, staged, self.expected_head);
+            let (chat, expected) = (&self.chat, self.expected_head);
+            let stored = store_staged(chat, &self.key, &self.branch, staged, expected);
             tries -= 1;
             match stored.await {
                 // Another changed what a layer keeps meanwhile: it sees the draft again, behind that.
@@ -229,50 +263,49 @@ impl Draft {
         self.messages.clear();
         self.items.clear();
         self.key = self.chat.engine().new_key();
+        self.branch = committed.branch.clone();
         Ok(committed)
     }
 
-    pub(crate) fn chat(&self) -> &Conversation {
-        &self.chat
-    }
-
     /// What is staged, in order, as far as `keep` admits the fragment.
-    pub(crate) fn staged_items(
-        &self,
-        keep: fn(&Fragment) -> bool,
-    ) -> Result<Vec<StagedItem>, EngineError> {
+    fn staged_entries(&self, keep: fn(&Fragment) -> bool) -> Result<Vec<StagedEntry>, EngineError> {
         let mut staged = Vec::new();
         let mut items = self.items.iter().peekable();
+        // Counted before anything is left out: an id that derives from the number is the same in every view.
+        let mut numbers = 0..;
         for (index, fragment) in self.messages.iter().enumerate() {
             while let Some((_, item)) = items.next_if(|(at, _)| *at <= index) {
-                staged.push(StagedItem::Item(item.clone()));
+                let number = numbers.next().unwrap_or_default();
+                staged.push(StagedEntry::from_item(number, item));
             }
+            let number = numbers.next().unwrap_or_default();
             if keep(fragment) {
-                staged.push(encode_message(fragment)?);
+                staged.push(StagedEntry::from_fragment(number, fragment)?);
             }
         }
-        staged.extend(items.map(|(_, item)| StagedItem::Item(item.clone())));
+        let rest = items.zip(numbers);
+        staged.extend(rest.map(|((_, item), number)| StagedEntry::from_item(number, item)));
         Ok(staged)
     }
 }
 
 impl Draft {
-    /// The system prompt and the messages, as they would be after a commit. A staged message with the
-    /// id of a stored one stands in its place, one without parts is left out. Ids are assigned at
-    /// commit: until then a new message's id is empty.
+    /// The system prompt and the messages as a commit would leave them, ids included, with the fragments that do not
+    /// persist in their places. Nothing is stored, and layers that change what is appended are not asked.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// use contexture_render::XmlRenderer;
     /// # use contexture_engine::Engine;
     /// # use contexture_ir::user;
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
-    ///
     /// let mut draft = chat.draft();
     /// draft.push(user("Hello"));
-    /// let preview = draft.resolve(&XmlRenderer::default()).await?;
+    /// let preview = draft.resolve().await?;
     /// assert_eq!(preview.messages[0].joined_text(), "Hello");
     /// assert_eq!(chat.head().await?, None);
+    /// // The ids are those of the commit.
+    /// let committed = draft.commit().await?;
+    /// assert_eq!(preview.messages[0].id, committed.messages[0].as_str());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -280,48 +313,13 @@ impl Draft {
     ///
     /// # Errors
     /// As [`Conversation::resolve`], and for what is staged as [`Draft::commit`].
-    pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
-        let chat = self.chat();
-        let (head, mut messages) = fold_messages(chat, MessageView::Model).await?;
-        let instructions = instructions_at_position(chat, head).await?;
-        let mut staged = self.staged_items(|_| true)?;
-        replace_last_assistant(chat, &mut staged).await?;
-        merge_staged_messages(&mut messages, staged)?;
-        let system_prompt = system_prompt(&instructions, renderer)?;
-        Ok(Resolved {
-            system_prompt,
-            messages,
-        })
+    pub async fn resolve(&self) -> Result<Resolved, EngineError> {
+        let staged = self.staged_entries(|_| true)?;
+        let plan = plan_draft(&self.chat, &self.key, &self.branch, staged).await?;
+        let pending = build_new_items(&self.chat, &self.key, &plan).await?;
+        let pending = pending.iter();
+        let pending = pending.map(|node| FoldNode::from_new(&node.new, &node.item));
+        let pending = pending.collect::<Result<Vec<_>, _>>()?;
+        resolve_path(&self.chat, plan.parent().map(PathEnd::Node), &pending).await
     }
-}
-
-/// Puts staged messages in the place of those with their id, or behind all others. What is stored is
-/// valid by construction; what is staged is checked here.
-fn merge_staged_messages(
-    messages: &mut Vec<UiMessage>,
-    staged: Vec<StagedItem>,
-) -> Result<(), EngineError> {
-    let places = messages.iter().enumerate();
-    let mut places: BTreeMap<String, usize> = places
-        .map(|(place, message)| (message.id.clone(), place))
-        .collect();
-    for staged in staged {
-        let StagedItem::Message(message) = staged else {
-            continue;
-        };
-        if message.parts.is_empty() {
-            continue;
-        }
-        // Only what is staged is validated: what is stored was validated when it came.
-        let checked = validate(std::slice::from_ref(&message))?;
-        let known = places.get(&message.id).filter(|_| !message.id.is_empty());
-        match known.and_then(|place| messages.get_mut(*place)) {
-            Some(known) => *known = message,
-            None => {
-                places.insert(message.id, messages.len());
-                messages.extend(checked);
-            }
-        }
-    }
-    Ok(())
 }

@@ -3,51 +3,57 @@
 use std::collections::BTreeSet;
 
 use contexture_ir::{Item, MessageId, NodeId};
-use contexture_store::{NewItem, ReadRequest};
+use contexture_store::{NewItem, PathEnd, ReadRequest};
 use contexture_wire::{Format, OpenCalls, ends_step};
 
 use super::classify::{SaveAction, StagedNode};
+use super::plan::DraftPlan;
 use super::stage::ANSWER_WINDOW;
 use crate::error::EngineError;
 use crate::handle::{Conversation, Engine, load_path};
 use crate::path::message_id_of;
 
+/// A node that a commit would append.
+pub(crate) struct PendingNode {
+    /// The entry of the plan that it comes from.
+    pub(crate) entry: usize,
+    pub(crate) new: NewItem,
+    pub(crate) item: Item,
+}
+
+/// Builds the nodes of a plan that are not where they belong yet.
 pub(crate) async fn build_new_items(
     chat: &Conversation,
     key: &[u8; 16],
-    entries: &[StagedNode],
-    edited: Option<usize>,
-) -> Result<Vec<(NewItem, Item)>, EngineError> {
+    plan: &DraftPlan,
+) -> Result<Vec<PendingNode>, EngineError> {
     let now = chat.engine().now_ms();
     let mut added: Vec<AddedItem<'_>> = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        // After an edit everything is appended, as the new branch has none of it; unchanged items name the node
-        // they are copies of.
-        let behind_edit = edited.is_some_and(|edited| index > edited);
-        let skip = match entry.action {
-            SaveAction::Same if !behind_edit => continue,
-            SaveAction::Grown(kept) if !behind_edit => kept,
-            _ => 0,
-        };
-        for (at, item) in entry.items.iter().enumerate().skip(skip) {
-            let same =
-                behind_edit && matches!(entry.action, SaveAction::Same | SaveAction::Grown(_));
+    // Counts all items, also those that are stored: a draft that is repeated after it was stored in part must give the
+    // rest the same ids.
+    let mut numbers = 0..;
+    for (place, entry) in plan.entries.iter().enumerate() {
+        let stays = plan.keeps(&entry.stored);
+        let items = entry.items.iter().enumerate().zip(numbers.by_ref());
+        for ((at, item), number) in items.skip(plan.stored_item_count(entry)) {
+            // After an edit unchanged items name the node they are copies of, as the new branch has none of them.
+            let same = !stays && matches!(entry.action, SaveAction::Same | SaveAction::Grown(_));
             let copied = entry.stored.get(at).filter(|_| same).map(|node| node.id);
             added.push(AddedItem {
+                place,
                 entry,
                 at,
                 item,
-                id: Engine::node_id(key, added.len()),
+                id: Engine::node_id(key, number),
                 copied,
             });
         }
     }
-    let calls = find_answered_calls(chat, &added, edited.is_none()).await?;
+    let calls = find_answered_calls(chat, &added, plan.parent()).await?;
     let new = added.iter().zip(calls).map(|(added, answers)| {
         let entry = added.entry;
         let message = answers.as_ref().and_then(|call| call.message.clone());
-        // An output that was staged alone joins the message of its call; one that is part of a message stays there.
-        let message = message.filter(|_| entry.items.len() == 1 && entry.stored.is_empty());
+        let message = message.filter(|_| entry.joins_call);
         let stored = NewItem {
             answers: answers.map(|call| call.node),
             message_id: Some(message.unwrap_or_else(|| entry.id.clone())),
@@ -55,7 +61,11 @@ pub(crate) async fn build_new_items(
             meaning_hash: entry.hashes.get(added.at).copied().flatten(),
             ..NewItem::new(added.id, added.item, added.item.to_json(), now)
         };
-        (stored, added.item.clone())
+        PendingNode {
+            entry: added.place,
+            new: stored,
+            item: added.item.clone(),
+        }
     });
     Ok(new.collect())
 }
@@ -65,7 +75,7 @@ pub(crate) async fn build_new_items(
 async fn find_answered_calls(
     chat: &Conversation,
     added: &[AddedItem<'_>],
-    look_back: bool,
+    parent: Option<NodeId>,
 ) -> Result<Vec<Option<MatchedCall>>, EngineError> {
     let mut answered = vec![None; added.len()];
     let is_output = |added: &AddedItem<'_>| matches!(added.item, Item::FunctionCallOutput(_));
@@ -75,9 +85,9 @@ async fn find_answered_calls(
     }
     let mut open: OpenCalls<String> = OpenCalls::default();
     let mut calls: Vec<MatchedCall> = Vec::new();
-    // A new branch begins before the edit: calls on the old one are not on it.
-    if look_back {
-        add_stored_calls(chat, &mut open, &mut calls).await?;
+    // Before an edit, not at the head: calls behind it are not on the new branch.
+    if let Some(parent) = parent {
+        add_stored_calls(chat, parent, &mut open, &mut calls).await?;
     }
     pair_added_items(added, &mut open, &mut calls);
     for (call, output) in open.into_pairs() {
@@ -88,13 +98,14 @@ async fn find_answered_calls(
     Ok(answered)
 }
 
-/// Adds the calls at the end of the branch that have no output yet.
+/// Adds the calls at the end of the path to a node that have no output yet.
 async fn add_stored_calls(
     chat: &Conversation,
+    parent: NodeId,
     open: &mut OpenCalls<String>,
     calls: &mut Vec<MatchedCall>,
 ) -> Result<(), EngineError> {
-    let last = ReadRequest::last_nodes(chat.current_position(), ANSWER_WINDOW);
+    let last = ReadRequest::last_nodes(PathEnd::Node(parent), ANSWER_WINDOW);
     let path = load_path(chat, last).await?;
     // A call that has its output is closed; providers refuse a second output for it.
     let done: BTreeSet<NodeId> = path.nodes.iter().filter_map(|node| node.answers).collect();
@@ -146,6 +157,7 @@ fn pair_added_items(
 
 /// An item that is appended, and the message it comes from.
 struct AddedItem<'a> {
+    place: usize,
     entry: &'a StagedNode,
     at: usize,
     item: &'a Item,

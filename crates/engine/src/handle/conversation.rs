@@ -1,18 +1,20 @@
 //! The fields and getters of a conversation's handle.
 //!
 //! A handle is cheap to clone, shared between tasks, and takes `&self` throughout. It remembers its branch, its layers,
-//! the fragments and the call context that a program set. Everything else is read from the store.
+//! the fragments, the renderer and the call context that a program set. Everything else is read from the store.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contexture_compile::{CallContext, Scratch};
-use contexture_ir::{BranchName, ConversationId, Fragment, Owner};
+use contexture_ir::{BranchName, ConversationId, Owner};
 use contexture_layers::{Layers, RecallCache};
+use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::{PathEnd, Store};
 
 use super::engine::Engine;
 use super::events::{EngineEvent, EngineEventKind};
+use super::fragments::HandleFragments;
 use super::handle_cache::{CalibrationCache, HandleCache};
 use super::read_path::PathCache;
 
@@ -36,8 +38,8 @@ pub(crate) struct ConversationInner {
 /// What a program set on a handle.
 pub(crate) struct HandleState {
     pub(crate) branch: BranchName,
-    /// `None` until `set` is called: then what the path carries counts.
-    pub(crate) fragments: Option<Vec<Fragment>>,
+    pub(crate) fragments: HandleFragments,
+    pub(crate) renderer: Arc<dyn Renderer>,
     pub(crate) call_context: CallContext,
     pub(crate) layers: Layers,
 }
@@ -51,7 +53,8 @@ impl Conversation {
     ) -> Self {
         let local = Mutex::new(HandleState {
             branch,
-            fragments: None,
+            fragments: HandleFragments::default(),
+            renderer: Arc::new(XmlRenderer::default()),
             call_context: CallContext::new(),
             layers: engine.layers().clone(),
         });
@@ -200,6 +203,46 @@ impl Conversation {
     #[must_use]
     pub fn layers(&self) -> Layers {
         self.lock_state().layers.clone()
+    }
+
+    /// Sets what writes fragments as text: those of the handle and those of its layers, in [`resolve`](Self::resolve) as in
+    /// [`compile`](Self::compile). Default: XML.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::sync::Arc;
+    ///
+    /// use contexture_render::MarkdownRenderer;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::hint;
+    ///
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set([hint("Be brief.")])?;
+    /// assert_eq!(chat.resolve().await?.system_prompt, "<hint>Be brief.</hint>");
+    /// chat.set_renderer(Arc::new(MarkdownRenderer::default()));
+    /// assert!(!chat.resolve().await?.system_prompt.contains("<hint>"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_renderer(&self, renderer: Arc<dyn Renderer>) {
+        self.lock_state().renderer = renderer;
+    }
+
+    /// Returns what writes fragments as text.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// assert_eq!(chat.renderer().name(), "xml");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn renderer(&self) -> Arc<dyn Renderer> {
+        Arc::clone(&self.lock_state().renderer)
     }
 
     /// Locks what layers recalled in the last call.

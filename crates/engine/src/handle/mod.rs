@@ -6,6 +6,7 @@
 //!
 //! * `engine`, `conversation`: fields and getters;
 //! * `info`, `read_path`, `read_state`: the conversation's record, path and state;
+//! * `fragments`: what a program sets, adds and removes of what stands before the history;
 //! * `environment`: the clock and the source of ids; `secrets`: redaction;
 //! * `events`: watchers of a running engine; `spans`: tracing;
 //! * `targets`: targets by name; `side_calls`: model calls for layers and summaries; `circuit_breaker`: when they rest;
@@ -18,6 +19,7 @@ mod conversation;
 mod engine;
 mod environment;
 mod events;
+mod fragments;
 mod handle_cache;
 mod info;
 mod output_copies;
@@ -33,6 +35,10 @@ pub use conversation::Conversation;
 pub use engine::{Engine, RecordLevel};
 pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestIds};
 pub use events::{EngineEvent, EngineEventKind, Events};
+pub(crate) use fragments::{
+    FragmentChange, add_fragments, fragment_change, instructions_at_position,
+    instructions_from_state, list_fragments, remove_fragments, set_fragments,
+};
 pub(crate) use handle_cache::{CachedCalibration, HandleCaches};
 pub(crate) use info::{
     delete_conversation, list_conversations, load_conversation_info, load_info, load_resource,
@@ -41,10 +47,7 @@ pub(crate) use info::{
 pub use output_copies::CopyReport;
 pub(crate) use output_copies::OutputCopies;
 pub(crate) use read_path::{load_path, read_full_path};
-pub(crate) use read_state::{
-    add_fragments, fragment_change, instructions_at_position, instructions_from_state,
-    list_fragments, load_state, load_state_list, remove_fragments, set_fragments,
-};
+pub(crate) use read_state::{load_state, load_state_list};
 pub use secrets::{SecretPattern, Secrets};
 pub use side_calls::{COMPACTION, SideUsageTracker};
 pub(crate) use side_calls::{LayerModel, call_model};

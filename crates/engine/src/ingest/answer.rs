@@ -19,7 +19,7 @@ use crate::call::{CompiledCall, response_record, response_status};
 use crate::error::EngineError;
 use crate::handle::{Conversation, Engine};
 use crate::hooks::append_with_retries;
-use crate::record::{Recorded, answer_state_patch, report_recorded, response_message_id};
+use crate::record::{AnswerState, Recorded, report_recorded, response_message_id};
 
 /// A call in an answer that is answered on the way: the client sees neither the call nor its output.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,8 +178,12 @@ impl Ingested {
             },
             ..response
         });
-        if let Some(call) = call {
-            request.patch = answer_state_patch(chat, call)?;
+        let state = match call {
+            Some(call) => Some(AnswerState::new(chat, call).await?),
+            None => None,
+        };
+        if let Some(state) = &state {
+            request.patch = state.patch.clone();
         }
         let seen = ObservedItems {
             items: &answer.items,
@@ -192,6 +196,9 @@ impl Ingested {
             .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
         let appended = append_with_retries(chat, request, seen, base).await?;
         recorded.apply_append(appended);
+        if let Some(state) = &state {
+            state.mark_stored(chat, &recorded);
+        }
         if !recorded.replayed {
             report_recorded(chat, call, &recorded).await;
         }

@@ -19,8 +19,8 @@ use crate::call::{CompiledCall, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
 use crate::handle::{
-    Conversation, Engine, EngineEventKind, fragment_change, load_path, record_response_fields,
-    record_span,
+    Conversation, Engine, EngineEventKind, FragmentChange, fragment_change, load_path,
+    record_response_fields, record_span,
 };
 use crate::hooks::{LayerSession, append_with_hooks, append_with_retries};
 use crate::path::message_id_of;
@@ -103,7 +103,8 @@ async fn record_answer(
     let mut request = AppendRequest::new(at, items, now);
     // The answer was paid for. If the branch moved meanwhile, it is kept on a branch of its own.
     request.on_moved = OnMoved::Sibling;
-    request.patch = answer_state_patch(chat, call)?;
+    let state = AnswerState::new(chat, call).await?;
+    request.patch = state.patch.clone();
     let covers = adopted.iter().map(|adopted| adopted.change.clone());
     request.patch.changes.extend(covers);
     request.patch.changes.extend(options.changes);
@@ -116,6 +117,7 @@ async fn record_answer(
     };
     let appended = append_answer(chat, call, request, observed, options.layers).await?;
     recorded.apply_append(appended);
+    state.mark_stored(chat, &recorded);
     if !recorded.replayed {
         report_recorded(chat, Some(call), &recorded).await;
         for compaction in adopted.into_iter().flat_map(|adopted| adopted.nodes) {
@@ -203,18 +205,38 @@ pub(crate) async fn report_recorded(
     });
 }
 
-/// The plan of a call, and the fragments of this handle.
-pub(crate) fn answer_state_patch(
-    chat: &Conversation,
-    call: &CompiledCall,
-) -> Result<StatePatch, EngineError> {
-    let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
-        key: call.plan_key.clone(),
-        reason: error.to_string(),
-    })?;
-    let put = StateChange::put_entry(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
-    let changes = fragment_change(chat)?.into_iter().chain([put]).collect();
-    Ok(StatePatch { changes, from: 0 })
+/// What an answer changes of the state of its path.
+pub(crate) struct AnswerState {
+    /// The plan of the call, and the fragments of this handle.
+    pub(crate) patch: StatePatch,
+    fragments: Option<FragmentChange>,
+}
+
+impl AnswerState {
+    /// Collects the changes of an answer to a call.
+    pub(crate) async fn new(chat: &Conversation, call: &CompiledCall) -> Result<Self, EngineError> {
+        let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
+            key: call.plan_key.clone(),
+            reason: error.to_string(),
+        })?;
+        let put = StateChange::put_entry(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
+        let fragments = fragment_change(chat, &call.branch, call.base).await?;
+        let change = fragments.as_ref().map(|fragments| fragments.change.clone());
+        let changes = change.into_iter().chain([put]).collect();
+        Ok(Self {
+            patch: StatePatch { changes, from: 0 },
+            fragments,
+        })
+    }
+
+    /// Takes note of where the answer was stored: on a branch of its own it changed nothing of the handle's.
+    pub(crate) fn mark_stored(&self, chat: &Conversation, recorded: &Recorded) {
+        if let Some(fragments) = &self.fragments
+            && !recorded.on_sibling_branch
+        {
+            fragments.mark_stored(chat);
+        }
+    }
 }
 
 /// The message an answer belongs to: an agent's turn goes on after its tools' outputs, anything

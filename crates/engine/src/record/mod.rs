@@ -5,7 +5,7 @@
 mod answer;
 mod usage;
 
-pub(crate) use answer::{answer_state_patch, record_call, report_recorded, response_message_id};
+pub(crate) use answer::{AnswerState, record_call, report_recorded, response_message_id};
 pub(crate) use usage::track_usage;
 
 use contexture_ir::{

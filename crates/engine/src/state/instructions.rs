@@ -5,7 +5,7 @@
 //! provider's blocks.
 
 use contexture_ir::{Body, Fragment, FragmentRegistry, Item, Message, Raw, fragments_from_value};
-use contexture_store::{NodeState, StateChange, StateKey};
+use contexture_store::{NodeState, StateChange, StateExpectation, StateKey};
 
 use crate::error::EngineError;
 
@@ -70,6 +70,18 @@ pub(crate) fn fragments_change(fragments: &[Fragment]) -> Result<StateChange, En
         VERSION,
         encode_json(&json)?,
     ))
+}
+
+/// As [`fragments_change`], of the list that `state` holds and of no other.
+pub(crate) fn fragments_replacement(
+    state: &NodeState,
+    fragments: &[Fragment],
+) -> Result<StateChange, EngineError> {
+    let stored = state.root.get(&state_key(FRAGMENTS)?);
+    let expect = stored.map_or(StateExpectation::Absent, |entry| {
+        StateExpectation::Hash(entry.hash)
+    });
+    Ok(fragments_change(fragments)?.with_condition(expect))
 }
 
 /// The change that records an imported history's leading messages.

@@ -37,7 +37,8 @@ pub(crate) use covers::{Covers, encode_provenance, parse_provenance};
 pub(crate) use import_origin::{IMPORT_KEY, ImportOrigin, node_key_base};
 pub use instructions::Instructions;
 pub(crate) use instructions::{
-    INSTRUCTIONS_PREFIX, fragments_change, messages_change, require_data_fragments,
+    INSTRUCTIONS_PREFIX, fragments_change, fragments_replacement, messages_change,
+    require_data_fragments,
 };
 pub(crate) use list::{StateList, StateListEntry};
 pub(crate) use pins::Pins;

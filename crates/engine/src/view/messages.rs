@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use contexture_compile::PathItem;
 use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId, UiMessage};
-use contexture_store::{Node, PathEnd, ReadRequest};
-use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, Folder};
+use contexture_store::{NewItem, Node, PathEnd, ReadRequest};
+use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, Folder, UnknownFields};
 
 use crate::error::EngineError;
 use crate::handle::Conversation;
@@ -23,62 +24,84 @@ pub enum MessageView {
     User,
 }
 
-/// The messages of this branch, and where its path ended.
+/// The messages of the path to `at`, and where it ended, continued by nodes that are not stored. Without a place there are
+/// only those.
 pub(crate) async fn fold_messages(
     chat: &Conversation,
     audience: MessageView,
-) -> Result<(PathEnd, Vec<UiMessage>), EngineError> {
+    unknown_fields: UnknownFields,
+    at: Option<PathEnd>,
+    pending: &[FoldNode],
+) -> Result<(Option<PathEnd>, Vec<UiMessage>), EngineError> {
     let options = FoldOptions {
         audience: match audience {
             MessageView::Model => FoldAudience::Model,
             MessageView::User => FoldAudience::User,
         },
+        unknown_fields,
         ..FoldOptions::default()
     };
-    let mut at = chat.current_position();
-    let mut pages = PathPages::new(
-        chat.store(),
-        chat.owner(),
-        chat.id(),
-        ReadRequest::whole_path(at.clone()),
-    );
-    // The first page names the head; all later pages are of the path to that node.
-    let Some(first) = pages.next().await? else {
-        return Ok((at, Vec::new()));
+    let mut folding = Folding {
+        folder: Folder::new(options),
+        calls: BTreeMap::new(),
+        count: 0,
     };
+    let Some(at) = at else {
+        pending.iter().for_each(|node| folding.push(node));
+        return Ok((None, folding.folder.finish()));
+    };
+    let request = ReadRequest::whole_path(at.clone());
+    let mut pages = PathPages::new(chat.store(), chat.owner(), chat.id(), request);
+    // The first page names the head; all later pages are of the path to that node.
+    let mut page = pages.next().await?;
+    let (head, depth) = page
+        .as_ref()
+        .map_or((None, 0), |page| (page.head, page.depth));
     // The folder borrows from pages that are there while later ones are not.
-    let mut cells: Vec<OnceLock<Vec<FoldEntry>>> = Vec::new();
-    cells.resize_with(page_count(first.depth).max(1), OnceLock::new);
-    at = first.head.map_or(at, PathEnd::Node);
-    let mut calls: BTreeMap<NodeId, usize> = BTreeMap::new();
-    let mut count = 0;
-    let mut folder = Folder::new(options);
-    let mut page = Some(first);
+    let mut cells: Vec<OnceLock<Vec<FoldNode>>> = Vec::new();
+    cells.resize_with(page_count(depth).max(1), OnceLock::new);
     for cell in &cells {
         let Some(read) = page else { break };
-        let entries = read.nodes.iter().map(|node| FoldEntry::from_node(node));
-        let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        let nodes = read.nodes.iter().map(|node| FoldNode::from_node(node));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         drop(read);
-        for entry in cell.get_or_init(|| entries) {
-            if matches!(entry.item, Item::FunctionCall(_)) {
-                calls.insert(entry.node, count);
-            }
-            count += 1;
-            folder.push(&FoldItem {
-                item: &entry.item,
-                message_id: Some(entry.message.as_str()),
-                response: entry.response,
-                answers: entry.answers.and_then(|call| calls.get(&call).copied()),
-                audience: entry.audience,
-            });
+        for node in cell.get_or_init(|| nodes) {
+            folding.push(node);
         }
         page = pages.next().await?;
     }
-    Ok((at, folder.finish()))
+    pending.iter().for_each(|node| folding.push(node));
+    let at = head.map_or(at, PathEnd::Node);
+    Ok((Some(at), folding.folder.finish()))
+}
+
+/// A path while it is folded.
+struct Folding<'a> {
+    folder: Folder<'a, 'static>,
+    /// Index of each call among the nodes, for the outputs that answer it.
+    calls: BTreeMap<NodeId, usize>,
+    count: usize,
+}
+
+impl<'a> Folding<'a> {
+    fn push(&mut self, node: &'a FoldNode) {
+        if matches!(node.item, Item::FunctionCall(_)) {
+            self.calls.insert(node.node, self.count);
+        }
+        self.count += 1;
+        let call = node.answers.and_then(|call| self.calls.get(&call).copied());
+        self.folder.push(&FoldItem {
+            item: &node.item,
+            message_id: Some(node.message.as_str()),
+            response: node.response,
+            answers: call,
+            audience: node.audience,
+        });
+    }
 }
 
 /// What folding needs of a node.
-struct FoldEntry {
+pub(crate) struct FoldNode {
     node: NodeId,
     item: Item,
     message: MessageId,
@@ -87,7 +110,7 @@ struct FoldEntry {
     audience: Audience,
 }
 
-impl FoldEntry {
+impl FoldNode {
     fn from_node(node: &Node) -> Result<Self, EngineError> {
         Ok(Self {
             node: node.id,
@@ -97,5 +120,30 @@ impl FoldEntry {
             answers: node.answers,
             audience: node.audience,
         })
+    }
+
+    /// What folding will need of a node that is not stored yet.
+    pub(crate) fn from_new(new: &NewItem, item: &Item) -> Result<Self, EngineError> {
+        let message = match &new.message_id {
+            Some(id) => id.clone(),
+            None => MessageId::new(new.id.to_string())?,
+        };
+        Ok(Self {
+            node: new.id,
+            item: item.clone(),
+            message,
+            response: new.response,
+            answers: new.answers,
+            audience: new.audience,
+        })
+    }
+
+    /// The node as a call sees it.
+    pub(crate) fn to_path_item(&self) -> PathItem {
+        PathItem {
+            node: Some(self.node),
+            audience: self.audience,
+            ..PathItem::new(self.item.clone())
+        }
     }
 }

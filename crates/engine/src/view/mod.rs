@@ -1,6 +1,6 @@
 //! Views of a branch: its path folded to messages, a transcript, a session to export, an item behind a link.
 //!
-//! Terms: to *fold* is to gather nodes into UI messages; to *resolve* is to fold and to render the system prompt; to
+//! Terms: to *fold* is to gather nodes into UI messages; to *resolve* is to fold and to write the system prompt; to
 //! *export* is to write all branches in the format of another program.
 //!
 //! A view reads and never stores. Who reads decides what is shown: every node has an *audience*, and [`MessageView`] says
@@ -34,7 +34,7 @@ mod resolve;
 pub(crate) use export::{export_session, export_text, load_transcript};
 pub use links::{LinkTarget, PathMatches};
 pub(crate) use links::{read_context, resolve_link, search_path};
+pub(crate) use messages::FoldNode;
 pub use messages::MessageView;
-pub(crate) use messages::fold_messages;
 pub use resolve::Resolved;
-pub(crate) use resolve::{load_messages, resolve_conversation, system_prompt};
+pub(crate) use resolve::{load_messages, resolve_conversation, resolve_path};

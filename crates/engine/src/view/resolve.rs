@@ -1,31 +1,43 @@
 //! Resolving: the system prompt and the messages, as an AI SDK program takes them.
 
-use contexture_ir::UiMessage;
-use contexture_render::{RenderError, Renderer};
+use contexture_compile::system_prompt;
+use contexture_ir::{UiMessage, UiRole};
+use contexture_store::PathEnd;
+use contexture_wire::ui::{UnknownFields, strip_reminders};
 
-use super::messages::{MessageView, fold_messages};
+use super::messages::{FoldNode, MessageView, fold_messages};
+use crate::call::contributions_at;
 use crate::error::EngineError;
-use crate::handle::{Conversation, instructions_at_position};
-use crate::state::Instructions;
+use crate::handle::Conversation;
 
 /// What a model sees, as text and messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The fragments, rendered; preceded by the leading messages of an imported history.
+    /// The system prompt: the leading messages of an imported history, the fragments, and what the handle and its layers add
+    /// to it.
     pub system_prompt: String,
     /// The messages, validated.
     pub messages: Vec<UiMessage>,
 }
 
 /// Resolves the branch to the system prompt and the stored messages.
-pub(crate) async fn resolve_conversation(
+pub(crate) async fn resolve_conversation(chat: &Conversation) -> Result<Resolved, EngineError> {
+    resolve_path(chat, Some(chat.current_position()), &[]).await
+}
+
+/// Resolves a path with nodes behind it that are not stored. Without a place there are only those.
+pub(crate) async fn resolve_path(
     chat: &Conversation,
-    renderer: &dyn Renderer,
+    at: Option<PathEnd>,
+    pending: &[FoldNode],
 ) -> Result<Resolved, EngineError> {
-    let (head, messages) = fold_messages(chat, MessageView::Model).await?;
-    let instructions = instructions_at_position(chat, head).await?;
+    // A program hands them to the SDK, which would leave out what it does not know.
+    let (view, unknown) = (MessageView::Model, UnknownFields::Dropped);
+    let (at, messages) = fold_messages(chat, view, unknown, at, pending).await?;
+    let items: Vec<_> = pending.iter().map(FoldNode::to_path_item).collect();
+    let contributions = contributions_at(chat, at, items).await?;
     Ok(Resolved {
-        system_prompt: system_prompt(&instructions, renderer)?,
+        system_prompt: system_prompt(&contributions)?,
         messages,
     })
 }
@@ -35,23 +47,11 @@ pub(crate) async fn load_messages(
     chat: &Conversation,
     audience: MessageView,
 ) -> Result<Vec<UiMessage>, EngineError> {
-    Ok(fold_messages(chat, audience).await?.1)
-}
-
-/// Leading messages' texts, then the rendered fragments, a blank line between.
-pub(crate) fn system_prompt(
-    instructions: &Instructions,
-    renderer: &dyn Renderer,
-) -> Result<String, RenderError> {
-    let mut texts: Vec<String> = instructions
-        .messages
-        .iter()
-        .map(|message| contexture_ir::Item::from(message.clone()).text())
-        .filter(|text| !text.is_empty())
-        .collect();
-    let rendered = renderer.render(&instructions.fragments)?;
-    if !rendered.is_empty() {
-        texts.push(rendered);
+    let at = Some(chat.current_position());
+    let (_, mut messages) = fold_messages(chat, audience, UnknownFields::Kept, at, &[]).await?;
+    if audience == MessageView::User {
+        messages.iter_mut().for_each(strip_reminders);
+        messages.retain(|message| !message.parts.is_empty() || message.role != UiRole::User);
     }
-    Ok(texts.join("\n\n"))
+    Ok(messages)
 }

@@ -3,7 +3,6 @@
 
 use contexture_engine::{Conversation, Engine, ImportOptions, Imported, MessageView};
 use contexture_ir::Owner;
-use contexture_render::XmlRenderer;
 use contexture_sessions::{ReadOptions, Session, SessionFormat, read_sessions};
 use contexture_store_sqlite::DeepAgentsFile;
 use contexture_testdata as data;
@@ -101,7 +100,7 @@ async fn every_branch_says_what_the_package_says() {
             let here = open(&engine, owner, id, Some(name)).await;
             let (wanted, system) = told(&branch["messages"]);
             assert_eq!(json!(messages(&here).await), json!(wanted), "{own} {name}");
-            let resolved = here.resolve(&XmlRenderer::default()).await.unwrap();
+            let resolved = here.resolve().await.unwrap();
             assert_eq!(resolved.system_prompt, system.join("\n\n"));
             systems += system.len();
             seen += 1;

@@ -5,7 +5,6 @@ use contexture_ir::{
     FunctionCall, FunctionCallOutput, Item, Output, Owner, Raw, UiMessage, UiRole, assistant, hint,
     last_assistant_message, role, user,
 };
-use contexture_render::XmlRenderer;
 use contexture_store::{PathEnd, ReadRequest};
 
 use crate::support::{answers, asks, branches, chat, engine, ids, texts};
@@ -115,6 +114,7 @@ async fn a_message_that_grew_gets_its_new_items() {
             id: "a1".to_owned(),
             role: UiRole::Assistant,
             metadata: None,
+            extra: contexture_ir::Extra::new(),
             parts: vec![Raw::parse(part).unwrap()],
         })
     };
@@ -153,6 +153,7 @@ async fn an_output_finds_its_stored_call() {
         id: "a1".to_owned(),
         role: UiRole::Assistant,
         metadata: None,
+        extra: contexture_ir::Extra::new(),
         parts: vec![call.unwrap()],
     };
     chat.save([asks("u1", "a"), assistant(message)])
@@ -199,7 +200,7 @@ async fn resolving_a_draft_shows_it_as_if_stored() {
     let mut draft = chat.draft();
     draft.push(answers("a1", "B"));
     draft.push(user("next").transient());
-    let resolved = draft.resolve(&XmlRenderer::default()).await.unwrap();
+    let resolved = draft.resolve().await.unwrap();
     assert_eq!(resolved.system_prompt, "<role>R</role>\n<hint>H</hint>");
     let texts: Vec<String> = resolved
         .messages
@@ -240,18 +241,10 @@ async fn fragments_are_recorded_and_rewind() {
 
     // A handle that set nothing sees what the path carries.
     let other = engine.conversation("c").open_existing().await.unwrap();
-    let prompt = other
-        .resolve(&XmlRenderer::default())
-        .await
-        .unwrap()
-        .system_prompt;
+    let prompt = other.resolve().await.unwrap().system_prompt;
     assert_eq!(prompt, "<role>second</role>");
     other.rewind("u1").await.unwrap();
-    let prompt = other
-        .resolve(&XmlRenderer::default())
-        .await
-        .unwrap()
-        .system_prompt;
+    let prompt = other.resolve().await.unwrap().system_prompt;
     assert_eq!(prompt, "<role>first</role>");
 }
 
@@ -263,6 +256,7 @@ async fn invalid_messages_are_refused_before_they_are_stored() {
         id: "a1".to_owned(),
         role: UiRole::Assistant,
         metadata: None,
+        extra: contexture_ir::Extra::new(),
         parts: vec![part],
     };
     let error = chat.save([assistant(message)]).await.unwrap_err();
@@ -335,4 +329,60 @@ async fn parallel_calls_of_one_id_take_outputs_in_call_order() {
         let answered: Vec<_> = nodes.iter().map(|node| node.answers).collect();
         assert_eq!(answered, [None, None, ids[0], ids[1]], "split: {split}");
     }
+}
+
+#[tokio::test]
+async fn fields_that_the_sdk_does_not_know_are_kept() {
+    let chat = chat().await;
+    let json = r#"{"id":"m","role":"assistant","metadata":{"a":1},"custom":1e400,"parts":[
+        {"type":"text","text":"hi","x":1,"providerMetadata":{"openai":{"itemId":"msg_1"}}},
+        {"type":"reasoning","text":"why","x":[2]},
+        {"type":"step-start","x":3},
+        {"type":"tool-look","toolCallId":"t1","state":"output-available","input":{"q":1},"output":{"y":1},"x":4},
+        {"type":"file","mediaType":"image/png","url":"https://example.org/a.png","x":5},
+        {"type":"data-note","data":{"z":1},"x":6}]}"#;
+    let message = UiMessage::parse(json).unwrap();
+    let value = |message: &UiMessage| {
+        contexture_ir::canonical_json(&serde_json::to_string(message).unwrap())
+    };
+    chat.save([assistant(message.clone())]).await.unwrap();
+    for view in [
+        contexture_engine::MessageView::User,
+        contexture_engine::MessageView::Model,
+    ] {
+        let stored = chat.messages(view).await.unwrap().remove(0);
+        assert_eq!(value(&stored), value(&message));
+    }
+    // The same again is no edit; another value is.
+    let again = chat.save([assistant(message.clone())]).await.unwrap();
+    assert_eq!((again.nodes.len(), again.opened_branch), (0, false));
+    // A program that hands them to the SDK gets what the SDK knows.
+    let resolved = chat.resolve().await.unwrap().messages.remove(0);
+    let known = contexture_wire::ui::validate(std::slice::from_ref(&message))
+        .unwrap()
+        .remove(0);
+    assert_eq!(value(&resolved), value(&known));
+    assert!(!value(&resolved).unwrap().contains("\"x\""));
+    let changed = UiMessage::parse(&json.replace("\"x\":5", "\"x\":\"five\"")).unwrap();
+    assert!(chat.save([assistant(changed)]).await.unwrap().opened_branch);
+}
+
+#[tokio::test]
+async fn draft_beyond_the_limit_says_how_to_store_it() {
+    let chat = chat().await;
+    let limit = chat.engine().store().limits().append_items;
+    let all = |count: usize| (0..count).map(|n| asks(&format!("u{n}"), "a"));
+    let error = chat.save(all(limit + 1)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "a draft of {} items: one commit stores at most {limit}, so commit it in parts",
+            limit + 1
+        )
+    );
+    assert_eq!((error.kind(), chat.head().await.unwrap()), ("limit", None));
+    chat.save(all(limit)).await.unwrap();
+    // What is stored already does not count.
+    let more = chat.save(all(limit + 1)).await.unwrap();
+    assert_eq!(more.nodes.len(), 1);
 }

@@ -48,6 +48,7 @@ async fn edited_arguments_are_an_edit() {
             id: "a1".to_owned(),
             role: UiRole::Assistant,
             metadata: None,
+            extra: contexture_ir::Extra::new(),
             parts: vec![Raw::parse(part).unwrap()],
         })
     };

@@ -28,6 +28,7 @@ pub(crate) fn says(id: &str, role: UiRole, text: &str) -> Fragment {
         id: id.to_owned(),
         role,
         metadata: None,
+        extra: contexture_ir::Extra::new(),
         parts: vec![text_part(text)],
     };
     if role == UiRole::User {

@@ -157,6 +157,47 @@ async fn metadata_and_usage() {
 }
 
 #[tokio::test]
+async fn usage_goes_on_after_an_import_and_overwrites_nothing() {
+    let usage = Usage {
+        input_tokens: Some(1),
+        cache_read_tokens: Some(1),
+        ..Usage::default()
+    };
+    // As chats of `@deepagents/context` keep it, of older and newer versions of the SDK.
+    let flat = r#"{"inputTokens":5,"outputTokens":6,"totalTokens":11,"cachedInputTokens":3,"reasoningTokens":2}"#;
+    let nested = r#"{"inputTokens":5,"inputTokenDetails":{"cacheReadTokens":3,"cacheWriteTokens":4},
+        "outputTokens":6,"outputTokenDetails":{"reasoningTokens":2},"totalTokens":11,"cachedInputTokens":3,"raw":{"a":1}}"#;
+    for (imported, write) in [(flat, None), (nested, Some(4))] {
+        let chat = chat().await;
+        let imported = Raw::parse(imported).unwrap();
+        chat.set_metadata("usage", Some(imported)).await.unwrap();
+        for _ in 0..2 {
+            chat.track_usage(&usage).await.unwrap();
+        }
+        let sums: serde_json::Value = chat.info().await.unwrap().metadata["usage"]
+            .parse_as()
+            .unwrap();
+        let sum = |name: &str| sums.get(name).and_then(serde_json::Value::as_u64);
+        assert_eq!(sum("input_tokens"), Some(7));
+        assert_eq!(sum("output_tokens"), Some(6));
+        assert_eq!(sum("total_tokens"), Some(11));
+        assert_eq!(sum("cache_read_tokens"), Some(5));
+        assert_eq!(sum("cache_write_tokens"), write);
+        assert_eq!(sum("reasoning_tokens"), Some(2));
+        assert_eq!(sum("inputTokens").or(sum("cachedInputTokens")), None);
+    }
+    for own in [r#""text""#, "[1]", r#"{"input_tokens":"many"}"#] {
+        let chat = chat().await;
+        chat.set_metadata("usage", Some(Raw::parse(own).unwrap()))
+            .await
+            .unwrap();
+        let refused = chat.track_usage(&usage).await.unwrap_err();
+        assert_eq!(refused.kind(), "not_usage", "{refused}");
+        assert_eq!(chat.info().await.unwrap().metadata["usage"].get(), own);
+    }
+}
+
+#[tokio::test]
 async fn names_are_checked() {
     let engine = engine();
     for bad in ["", "a b", "../x"] {

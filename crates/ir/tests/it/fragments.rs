@@ -299,6 +299,7 @@ fn repeated_reasoning_items_are_dropped() {
         id: s("m"),
         role: UiRole::Assistant,
         metadata: None,
+        extra: contexture_ir::Extra::new(),
         parts,
     };
     let texts: Vec<_> = encoded(&assistant(said))["parts"]

@@ -6,6 +6,8 @@
 //!
 //! Not here: how a value is written (`contexture_compile::Contribution::state`).
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use contexture_compile::{Band, Content, Contribution, Placement, Stability};
 use contexture_ir::Raw;
@@ -134,7 +136,9 @@ impl<T: StateSchema> Layer for StateLayer<T> {
         state: &T,
         call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
-        let said = Contribution::state(state, Placement::Tail).map_err(LayerError::from_message)?;
+        let renderer = Arc::clone(call.renderer);
+        let said = Contribution::state_with(state, Placement::Tail, renderer)
+            .map_err(LayerError::from_message)?;
         let mut content = said.content;
         if let Content::Fragments { fragments, .. } = &mut content {
             for fragment in fragments {

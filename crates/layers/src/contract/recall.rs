@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_catalogue::Capabilities;
 use contexture_compile::{Content, Contribution, PathItem};
 use contexture_ir::{Fragment, NodeId};
-use contexture_render::XmlRenderer;
+use contexture_render::Renderer;
 
 use crate::contract::hook_context::HookContext;
 use crate::contract::spec::LayerSpec;
@@ -23,6 +23,8 @@ pub struct RecallInput<'a> {
     pub capabilities: &'a Capabilities,
     /// Context window of the model, in tokens.
     pub window: u64,
+    /// Renderer of the conversation's handle, which writes fragments as text.
+    pub renderer: &'a Arc<dyn Renderer>,
     /// Specification of the layer.
     pub spec: &'a LayerSpec,
 }
@@ -40,7 +42,7 @@ impl RecallInput<'_> {
         }
     }
 
-    /// Creates a contribution of fragments as XML; the last fragments are left out first.
+    /// Creates a contribution of fragments, as the handle's renderer writes them; the last fragments are left out first.
     #[must_use]
     pub fn contribution_from_fragments(
         &self,
@@ -48,7 +50,7 @@ impl RecallInput<'_> {
     ) -> Contribution {
         self.contribution(Content::Fragments {
             fragments: fragments.into_iter().collect(),
-            renderer: Arc::new(XmlRenderer::default()),
+            renderer: Arc::clone(self.renderer),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! A conversation small enough for a test: a path, layers, and their states as bytes, so that it can be rewound.
 
+use std::sync::Arc;
+
 use contexture_catalogue::Capabilities;
 use contexture_compile::{Content, Contribution, PathItem};
 use contexture_ir::{
@@ -11,6 +13,7 @@ use contexture_layers::{
     LayerStates, Layers, ObservedItems, Projection, RecallCache, RecallInput, StoredState,
     ToolGate, ToolRequest,
 };
+use contexture_render::{Renderer, XmlRenderer};
 
 /// The conversation.
 pub(crate) struct ConversationFixture {
@@ -145,12 +148,14 @@ impl ConversationFixture {
         let query = query.filter(|item| item.role() == Some(Role::User));
         let query = query.map(Item::text).next().unwrap_or_default();
         let spec = LayerSpec::new(LayerId::new("any").unwrap());
+        let renderer: Arc<dyn Renderer> = Arc::new(XmlRenderer::default());
         let call = RecallInput {
             context: &self.context,
             path: &self.path,
             query: &query,
             capabilities: &Capabilities::default(),
             window: self.window,
+            renderer: &renderer,
             spec: &spec,
         };
         let mut last = RecallCache::default();

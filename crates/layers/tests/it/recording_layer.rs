@@ -13,6 +13,7 @@ use contexture_layers::{
     LayerId, LayerSpec, LayerStates, Layers, ObservedItems, Projection, RecallInput, RunEnd,
     StoredState, ToolGate, ToolRequest,
 };
+use contexture_render::{Renderer, XmlRenderer};
 
 /// What a hook does.
 #[derive(Clone, Debug, Default)]
@@ -293,12 +294,14 @@ pub(crate) fn recall<'a>(
     spec: &'a LayerSpec,
 ) -> RecallInput<'a> {
     static NOTHING: LazyLock<Capabilities> = LazyLock::new(Capabilities::default);
+    static XML: LazyLock<Arc<dyn Renderer>> = LazyLock::new(|| Arc::new(XmlRenderer::default()));
     RecallInput {
         context,
         path,
         query: "",
         capabilities: &NOTHING,
         window: 8_000,
+        renderer: &XML,
         spec,
     }
 }

@@ -68,8 +68,8 @@ async fn resolve(
     if let Some(fragments) = &asked.fragments {
         chat.set(parse_fragments(fragments.get()).map_err(EngineError::from)?)?;
     }
-    let renderer = parse_render_format(asked.format.as_deref())?.renderer(Grouping::Off);
-    let resolved = chat.resolve(&*renderer).await?;
+    chat.set_renderer(parse_renderer(asked.format.as_deref())?);
+    let resolved = chat.resolve().await?;
     Ok(Json(ResolvedDocument {
         system_prompt: resolved.system_prompt,
         messages: resolved.messages,
@@ -94,7 +94,7 @@ struct CompileRequest {
     /// Fragments to add to the system prompt.
     #[schema(value_type = Option<Vec<Object>>)]
     system: Option<Raw>,
-    /// Format in which `system` is rendered. Default: `xml`.
+    /// Format in which `system` and the fragments of the path are rendered. Default: `xml`.
     renderer: Option<String>,
     /// Maximum number of turns to send, newest first.
     turns: Option<u32>,
@@ -202,17 +202,25 @@ async fn compile_call(
             ..PreviewPolicy::default()
         });
     }
-    let contributions = system_contributions(asked)?;
+    let renderer = parse_renderer(asked.renderer.as_deref())?;
+    chat.set_renderer(Arc::clone(&renderer));
+    let contributions = system_contributions(asked, renderer)?;
     Ok(chat
         .compile_with(&target.history(history), &contributions)
         .await?)
 }
 
+fn parse_renderer(format: Option<&str>) -> Result<Arc<dyn Renderer>, Problem> {
+    Ok(Arc::from(
+        parse_render_format(format)?.renderer(Grouping::Off),
+    ))
+}
+
 /// Returns the fragments as contributions to the system prompt.
-fn system_contributions(asked: &CompileRequest) -> Result<Vec<Contribution>, Problem> {
-    // Parsed first: a wrong name is refused even where there is nothing to render.
-    let renderer = parse_render_format(asked.renderer.as_deref())?.renderer(Grouping::Off);
-    let renderer: Arc<dyn Renderer> = Arc::from(renderer);
+fn system_contributions(
+    asked: &CompileRequest,
+    renderer: Arc<dyn Renderer>,
+) -> Result<Vec<Contribution>, Problem> {
     let Some(system) = &asked.system else {
         return Ok(Vec::new());
     };

@@ -107,6 +107,7 @@ const EVERYTHING: FoldOptions<'static> = FoldOptions {
     audience: FoldAudience::Everyone,
     include_system: true,
     extensions: contexture_wire::ui::Extensions::Hidden,
+    unknown_fields: contexture_wire::ui::UnknownFields::Kept,
 };
 
 pub(crate) fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {

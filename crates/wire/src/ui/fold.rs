@@ -15,6 +15,7 @@ use super::lift::item_role;
 use super::message_builder::{PartSlot, UiMessageBuilder, data_part, steering_part};
 use super::tool::{ToolDraft, is_provider_executed};
 use super::ui_only_fields::part_hints;
+use super::unknown_fields::{UnknownFields, restore_unknown};
 use super::validate_part::{check_part, decode_string};
 use super::{compaction, reasoning};
 use crate::model::paired_item::partner_indices;
@@ -82,6 +83,8 @@ pub struct FoldOptions<'a> {
     pub include_system: bool,
     /// Which extension items, compactions and outputs without a call are shown; default: none.
     pub extensions: Extensions<'a>,
+    /// Whether fields that the AI SDK does not know are there; default: no.
+    pub unknown_fields: UnknownFields,
 }
 
 /// Folds items, in path order, into UI messages; every one of them passes [`super::validate`].
@@ -235,14 +238,16 @@ impl<'a, 'o> Folder<'a, 'o> {
         let next = self.groups.len();
         let known = *self.by_id.entry(IdKey::from_id(id)).or_insert(next);
         if known == next {
-            self.groups.push(UiMessageBuilder::new(Some(id)));
+            let unknown = self.options.unknown_fields;
+            self.groups.push(UiMessageBuilder::new(Some(id), unknown));
         }
         self.current = Some(known);
         known
     }
 
     fn open_message(&mut self, id: Option<&'a str>) -> usize {
-        self.groups.push(UiMessageBuilder::new(id));
+        let unknown = self.options.unknown_fields;
+        self.groups.push(UiMessageBuilder::new(id, unknown));
         let index = self.groups.len() - 1;
         self.current = Some(index);
         index
@@ -267,9 +272,14 @@ impl<'a, 'o> Folder<'a, 'o> {
             "ctx:part" => {
                 let part = fields
                     .get(&["part"])
-                    .and_then(|raw| Fields::parse(raw.get()).ok());
-                let Some(Ok(part)) = part.map(check_part) else {
+                    .and_then(|raw| Some((raw, Fields::parse(raw.get()).ok()?)));
+                let Some((original, Ok(part))) = part.map(|(raw, part)| (raw, check_part(part)))
+                else {
                     return;
+                };
+                let folded = match self.options.unknown_fields {
+                    UnknownFields::Kept if !part.members.dropped.is_empty() => Raw::from(original),
+                    _ => part.to_raw(),
                 };
                 let group = self.locate_message(entry, false);
                 if let Some(group) = self.groups.get_mut(group) {
@@ -277,7 +287,7 @@ impl<'a, 'o> Folder<'a, 'o> {
                         group.boundary = false;
                     }
                     group.explicit = true;
-                    group.slots.push(PartSlot::Part(part.to_raw()));
+                    group.slots.push(PartSlot::Part(folded));
                 }
             }
             _ => {}
@@ -308,6 +318,12 @@ impl<'a, 'o> Folder<'a, 'o> {
         }
         if let Some(metadata) = fields.get(&["metadata"]) {
             group.metadata = Some(Raw::from(metadata));
+        }
+        if self.options.unknown_fields == UnknownFields::Kept
+            && let Some(extra) = fields.get(&["extra"])
+            && let Ok(extra) = Fields::parse(extra.get())
+        {
+            group.extra = extra.into_extra();
         }
     }
 
@@ -353,13 +369,14 @@ impl<'a, 'o> Folder<'a, 'o> {
         };
         let role = item_role(entry.item).unwrap_or(UiRole::Assistant);
         let own_role = *group.role.get_or_insert(role);
+        let unknown = self.options.unknown_fields;
         match entry.item {
             Item::Message(message) => {
                 let hints = part_hints(&message.extra);
                 if own_role == UiRole::Assistant && role == UiRole::User {
                     group
                         .slots
-                        .push(PartSlot::Part(steering_part(message, &hints)));
+                        .push(PartSlot::Part(steering_part(message, &hints, unknown)));
                     return;
                 }
                 if own_role == UiRole::Assistant && role == UiRole::System {
@@ -385,13 +402,14 @@ impl<'a, 'o> Folder<'a, 'o> {
             Item::Reasoning(item) => {
                 let hints = part_hints(&item.extra);
                 group.begin_step(entry.response, &hints);
-                let parts = reasoning::fold_reasoning(item, &hints);
+                let parts = reasoning::fold_reasoning(item, &hints, unknown);
                 group.slots.extend(parts.into_iter().map(PartSlot::Part));
             }
             Item::Compaction(_) | Item::Extension(_) => {
                 if let Item::Compaction(item) = entry.item
                     && let Some(part) = compaction::compaction_part(item)
                 {
+                    let part = restore_unknown(part, Some(&item.extra), unknown);
                     group.slots.push(PartSlot::Part(part));
                 } else if is_kind_visible(&self.options, entry.item.kind()) {
                     group.slots.push(PartSlot::Part(data_part(entry.item)));

@@ -10,11 +10,12 @@
 use std::collections::BTreeSet;
 
 use contexture_ir::{
-    Extension, Extra, Fields, Item, Message, Raw, Role, UiMessage, UiRole, quote_json,
+    Extension, Extra, Fields, Item, Message, Part, Raw, Role, UiMessage, UiRole, quote_json,
 };
 
 use super::reasoning::LiftedReasoning;
 use super::schema::PartKind;
+use super::unknown_fields::record_unknown;
 use super::validate_part::{CheckedPart, CheckedValue, check_part, decode_string};
 use super::{compaction, media, reasoning, text, tool};
 use crate::model::loss::{Loss, LossKind, Losses};
@@ -105,28 +106,40 @@ impl Lifter {
                 .push(format!("parts[{index}]"), LossKind::Part, why);
             return self.add_unmapped_part(part);
         };
-        for name in &checked.members.dropped {
-            let why = "a field that the AI SDK drops";
-            self.losses
-                .push(format!("parts[{index}].{name}"), LossKind::Field, why);
-        }
         // Halves of surrogate pairs can only come from escapes; most parts have none and are spared
         // the check.
         if part.get().contains("\\u") {
             self.report_replaced_surrogates(index, &checked);
         }
+        let mut unknown = Extra::new();
+        record_unknown(&mut unknown, part, &checked);
         match checked.kind {
-            PartKind::Text => self.lift_text(&checked),
-            PartKind::Reasoning => self.lift_reasoning(&checked),
-            PartKind::File => self.lift_file(&checked),
+            PartKind::Text => self.lift_text(&checked, unknown),
+            PartKind::Reasoning => self.lift_reasoning(&checked, unknown),
+            PartKind::File => self.lift_file(&checked, unknown),
             PartKind::Tool { dynamic, state } => {
-                self.add_tool(tool::lift_tool(&checked, dynamic, state))
+                let mut lifted = tool::lift_tool(&checked, dynamic, state);
+                lifted.hints.extend(unknown);
+                self.add_tool(lifted);
             }
-            PartKind::Steering => self.lift_steering(&checked),
+            PartKind::Steering => self.lift_steering(&checked, part, unknown),
+            // The hint that stands for this part has no place for more.
+            PartKind::StepStart if !unknown.is_empty() => {
+                self.begin_step();
+                self.step_pending = false;
+                self.step_implied = false;
+                self.items.push(unmapped_part_item(part));
+            }
             PartKind::StepStart => self.begin_step(),
             PartKind::Plain => match compaction::lift_compaction(&checked) {
-                Some(item) if self.role == Role::Assistant => self.add_item(item.into()),
-                _ => self.add_unmapped_part(&checked.to_raw()),
+                Some(mut item) if self.role == Role::Assistant => {
+                    let mut fields = item.extra.wire_fields("ui");
+                    fields.extend(unknown);
+                    item.extra.set_wire_fields("ui", fields);
+                    self.add_item(item.into());
+                }
+                _ if unknown.is_empty() => self.add_unmapped_part(&checked.to_raw()),
+                _ => self.add_unmapped_part(part),
             },
         }
     }
@@ -142,8 +155,9 @@ impl Lifter {
         }
     }
 
-    fn lift_text(&mut self, checked: &CheckedPart<'_>) {
-        let lifted = text::lift_text(checked, self.role);
+    fn lift_text(&mut self, checked: &CheckedPart<'_>, unknown: Extra) {
+        let mut lifted = text::lift_text(checked, self.role);
+        add_ui_fields(&mut lifted.part, unknown);
         self.end_step_by_order();
         if !self.step_pending
             && let Some(OpenItem::Message { message, texts, .. }) = &mut self.open
@@ -162,8 +176,9 @@ impl Lifter {
         self.open_message(message, 1);
     }
 
-    fn lift_file(&mut self, checked: &CheckedPart<'_>) {
-        let part = media::lift_file(checked);
+    fn lift_file(&mut self, checked: &CheckedPart<'_>, unknown: Extra) {
+        let mut part = media::lift_file(checked);
+        add_ui_fields(&mut part, unknown);
         if !self.step_pending
             && let Some(OpenItem::Message { message, .. }) = &mut self.open
         {
@@ -183,8 +198,8 @@ impl Lifter {
         });
     }
 
-    fn lift_reasoning(&mut self, checked: &CheckedPart<'_>) {
-        let mut lifted = reasoning::lift_reasoning(checked);
+    fn lift_reasoning(&mut self, checked: &CheckedPart<'_>, unknown: Extra) {
+        let mut lifted = reasoning::lift_reasoning(checked, unknown);
         self.end_step_by_order();
         if !self.step_pending
             && let Some(OpenItem::Reasoning { reasoning, .. }) = &mut self.open
@@ -228,7 +243,7 @@ impl Lifter {
     }
 
     /// A message that the user put between two steps of the model's.
-    fn lift_steering(&mut self, checked: &CheckedPart<'_>) {
+    fn lift_steering(&mut self, checked: &CheckedPart<'_>, original: &Raw, unknown: Extra) {
         let parts = checked.get("parts").map_or("[]", CheckedValue::get);
         let parts: Vec<Raw> = serde_json::from_str(parts).unwrap_or_default();
         let mut content = Vec::with_capacity(parts.len());
@@ -243,7 +258,10 @@ impl Lifter {
         }
         // Inside a person's own message it would look like the rest of it.
         if self.role != Role::Assistant || content.len() != parts.len() {
-            return self.add_unmapped_part(&checked.to_raw());
+            return match unknown.is_empty() {
+                true => self.add_unmapped_part(&checked.to_raw()),
+                false => self.add_unmapped_part(original),
+            };
         }
         self.close_item();
         self.flush_outputs();
@@ -253,6 +271,7 @@ impl Lifter {
         if let Some(id) = checked.get("id") {
             hints.set(STEERING, id.to_raw());
         }
+        hints.extend(unknown);
         message.extra.set_wire_fields("ui", hints);
         self.items.push(message.into());
     }
@@ -334,7 +353,10 @@ impl Lifter {
         self.close_item();
         self.flush_outputs();
         self.flush_step_start();
-        if message.metadata.is_some() || derived_role(self.items.iter()) != Some(message.role) {
+        if message.metadata.is_some()
+            || !message.extra.is_empty()
+            || derived_role(self.items.iter()) != Some(message.role)
+        {
             let own = message_fields_item(message, None);
             self.items.insert(0, own);
         }
@@ -379,12 +401,28 @@ pub(super) fn message_fields_item(message: &UiMessage, followed_by: Option<usize
     if let Some(metadata) = &message.metadata {
         raw.push_str(&format!(r#","metadata":{}"#, metadata.get()));
     }
+    if let Ok(extra) = Raw::from_value(&message.extra)
+        && !message.extra.is_empty()
+    {
+        raw.push_str(&format!(r#","extra":{}"#, extra.get()));
+    }
     raw.push('}');
     Item::Extension(Extension {
         kind: "ctx:message".to_owned(),
         id,
         raw: Raw::parse(raw).unwrap_or_else(|_| Raw::null()),
     })
+}
+
+/// Keeps fields of UI messages beside a part's own.
+fn add_ui_fields(part: &mut Part, added: Extra) {
+    if !added.is_empty()
+        && let Some(extra) = part.extra_mut()
+    {
+        let mut fields = extra.wire_fields("ui");
+        fields.extend(added);
+        extra.set_wire_fields("ui", fields);
+    }
 }
 
 fn unmapped_part_item(part: &Raw) -> Item {

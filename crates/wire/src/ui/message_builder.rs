@@ -7,6 +7,7 @@ use contexture_ir::{
 use super::lift::{STEERING, STEP, step_start_part};
 use super::tool::ToolDraft;
 use super::ui_only_fields::as_flag;
+use super::unknown_fields::{UnknownFields, restore_noted, restore_unknown};
 use super::{media, text};
 
 /// A message being put together.
@@ -16,6 +17,8 @@ pub(super) struct UiMessageBuilder<'a> {
     /// Set by its own fields; otherwise by its first item.
     pub(super) role: Option<UiRole>,
     pub(super) metadata: Option<Raw>,
+    pub(super) extra: Extra,
+    unknown: UnknownFields,
     pub(super) explicit: bool,
     pub(super) slots: Vec<PartSlot<'a>>,
     sources: usize,
@@ -32,9 +35,10 @@ pub(super) enum PartSlot<'a> {
 }
 
 impl<'a> UiMessageBuilder<'a> {
-    pub(super) fn new(id: Option<&'a str>) -> Self {
+    pub(super) fn new(id: Option<&'a str>, unknown: UnknownFields) -> Self {
         Self {
             id,
+            unknown,
             ..Self::default()
         }
     }
@@ -72,18 +76,16 @@ impl<'a> UiMessageBuilder<'a> {
                 | Part::OutputText(text)
                 | Part::SummaryText(text)
                 | Part::ReasoningText(text) => {
-                    self.slots.push(PartSlot::Part(text::fold_text(
-                        text,
-                        message.status,
-                        id,
-                        text::IsRefusal::No,
-                    )));
+                    let folded = text::fold_text(text, message.status, id, text::IsRefusal::No);
+                    let folded = restore_unknown(folded, Some(&text.extra), self.unknown);
+                    self.slots.push(PartSlot::Part(folded));
                     let sources = text::source_parts(text, self.sources + 1);
                     self.sources += sources.len();
                     self.slots.extend(sources.into_iter().map(PartSlot::Part));
                     continue;
                 }
             };
+            let folded = restore_unknown(folded, part.extra(), self.unknown);
             self.slots.push(PartSlot::Part(folded));
         }
     }
@@ -91,7 +93,7 @@ impl<'a> UiMessageBuilder<'a> {
     pub(super) fn finish(self, role: UiRole, index: usize) -> UiMessage {
         let parts = self.slots.into_iter().map(|slot| match slot {
             PartSlot::Part(part) => part,
-            PartSlot::Tool(draft) => draft.fold_part(),
+            PartSlot::Tool(draft) => restore_noted(draft.fold_part(), &draft.hints, self.unknown),
         });
         UiMessage {
             id: self
@@ -100,12 +102,13 @@ impl<'a> UiMessageBuilder<'a> {
             role,
             metadata: self.metadata,
             parts: parts.collect(),
+            extra: self.extra,
         }
     }
 }
 
 /// A person's message inside the model's: what came while it worked.
-pub(super) fn steering_part(message: &Message, hints: &Extra) -> Raw {
+pub(super) fn steering_part(message: &Message, hints: &Extra, unknown: UnknownFields) -> Raw {
     let parts = message.content.iter().filter_map(|part| match part {
         Part::InputImage(image) => Some(media::fold_image(image)),
         Part::InputFile(file) => Some(media::fold_file(file)),
@@ -126,7 +129,8 @@ pub(super) fn steering_part(message: &Message, hints: &Extra) -> Raw {
         id.get(),
         parts.get()
     );
-    Raw::parse(json).unwrap_or_else(|_| Raw::null())
+    let folded = Raw::parse(json).unwrap_or_else(|_| Raw::null());
+    restore_noted(folded, hints, unknown)
 }
 
 /// An item that UI messages have no part for, as data.

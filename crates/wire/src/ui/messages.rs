@@ -9,15 +9,18 @@ use super::fold::{Extensions, FoldAudience, FoldItem, FoldOptions, fold};
 use super::lift::{lift_message, message_fields_item, step_start_part};
 use super::losses;
 use super::ui_only_fields::part_hints;
-use super::validate::{ValidatedMessage, parse_message, parse_messages};
+use super::unknown_fields::UnknownFields;
+use super::validate::{parse_message, parse_messages};
 use crate::model::conversion::DocumentKind;
 use crate::model::error::WireError;
 use crate::model::format::Format;
-use crate::model::loss::{LossKind, Losses};
+use crate::model::loss::Losses;
 use crate::{Lifted, Lowered};
 
 /// Hint on a leading system message: its id.
 const ID: &str = "~id";
+/// Fields of a leading system message that the AI SDK does not know.
+const EXTRA: &str = "extra";
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let mut lifted = Lifted {
@@ -26,7 +29,8 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         losses: Vec::new(),
     };
     if text.trim_start().starts_with('[') {
-        add_messages(parse_messages(text)?, "", &mut lifted);
+        let messages = parse_messages(text, UnknownFields::Kept)?;
+        add_messages(&messages, "", &mut lifted);
         return Ok(lifted);
     }
     let wrong = || WireError::WrongShape {
@@ -44,11 +48,9 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         };
         let list = fields.take_field(&["messages"]).map_err(invalid)?;
         lifted.kind = DocumentKind::Request;
-        add_messages(
-            parse_messages(list.map_or("[]", |list| list.get()))?,
-            "messages",
-            &mut lifted,
-        );
+        let list = list.map_or("[]", |list| list.get());
+        let messages = parse_messages(list, UnknownFields::Kept)?;
+        add_messages(&messages, "messages", &mut lifted);
         lifted
             .transcript
             .extra
@@ -57,25 +59,23 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         lifted.kind = DocumentKind::Response;
         let one = parse_message(text)?;
         lifted.transcript.response = Some(ResponseInfo {
-            id: Some(one.message.id.clone()),
+            id: Some(one.id.clone()),
             ..ResponseInfo::default()
         });
-        report_dropped_fields(&one, "", &mut lifted);
-        add_message(&one.message, "", &mut lifted);
+        add_message(&one, "", &mut lifted);
     } else {
         return Err(wrong());
     }
     Ok(lifted)
 }
 
-fn add_messages(list: Vec<ValidatedMessage>, path: &str, lifted: &mut Lifted) {
+fn add_messages(list: &[UiMessage], path: &str, lifted: &mut Lifted) {
     let mut leading = true;
-    for (index, one) in list.iter().enumerate() {
+    for (index, message) in list.iter().enumerate() {
         let path = format!("{path}[{index}]");
-        report_dropped_fields(one, &path, lifted);
-        leading &= one.message.role == UiRole::System;
+        leading &= message.role == UiRole::System;
         let instruction = if leading {
-            lift_instruction(&one.message)
+            lift_instruction(message)
         } else {
             None
         };
@@ -83,20 +83,10 @@ fn add_messages(list: Vec<ValidatedMessage>, path: &str, lifted: &mut Lifted) {
             Some(message) => lifted.transcript.instructions.push(message),
             None => {
                 leading = false;
-                add_message(&one.message, &path, lifted);
+                add_message(message, &path, lifted);
             }
         }
     }
-}
-
-fn report_dropped_fields(one: &ValidatedMessage, path: &str, lifted: &mut Lifted) {
-    let mut losses = Losses::default();
-    let dot = if path.is_empty() { "" } else { "." };
-    for name in &one.dropped {
-        let why = "a field that the AI SDK drops";
-        losses.push(format!("{path}{dot}{name}"), LossKind::Field, why);
-    }
-    lifted.losses.extend(losses.into_vec());
 }
 
 /// A leading system message that is nothing but text and files.
@@ -111,6 +101,11 @@ fn lift_instruction(message: &UiMessage) -> Option<Message> {
             hints.set(ID, Raw::string(&message.id));
             if let Some(metadata) = &message.metadata {
                 hints.set("metadata", metadata.clone());
+            }
+            if !message.extra.is_empty()
+                && let Ok(extra) = Raw::from_value(&message.extra)
+            {
+                hints.set(EXTRA, extra);
             }
             instruction.extra.set_wire_fields("ui", hints);
             Some(instruction)
@@ -146,6 +141,7 @@ pub(crate) fn lower(kind: DocumentKind, transcript: &Transcript) -> Lowered {
         audience: FoldAudience::Everyone,
         include_system: true,
         extensions: Extensions::Shown,
+        unknown_fields: UnknownFields::Kept,
     };
     let items: Vec<FoldItem<'_>> = transcript.items.iter().map(FoldItem::new).collect();
     let folded = fold(&items, &options);
@@ -200,6 +196,7 @@ fn instruction_message(index: usize, message: &Message) -> UiMessage {
         audience: FoldAudience::Everyone,
         include_system: true,
         extensions: Extensions::Shown,
+        unknown_fields: UnknownFields::Kept,
     };
     let folded = fold(&[FoldItem::new(&item)], &options).into_iter().next();
     let id = hints.get(ID).and_then(Raw::as_string);
@@ -211,6 +208,11 @@ fn instruction_message(index: usize, message: &Message) -> UiMessage {
             || vec![contexture_ir::text_part("")],
             |message| message.parts,
         ),
+        extra: hints
+            .get(EXTRA)
+            .and_then(Raw::fields)
+            .map(Fields::into_extra)
+            .unwrap_or_default(),
     }
 }
 
@@ -222,6 +224,7 @@ fn response_message(folded: Vec<UiMessage>, id: Option<String>) -> UiMessage {
         role: UiRole::Assistant,
         metadata: None,
         parts: Vec::new(),
+        extra: Extra::new(),
     });
     for more in list {
         answer.parts.push(step_start_part());

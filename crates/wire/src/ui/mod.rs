@@ -1,7 +1,8 @@
 //! UI messages of the AI SDK: checked, read into items, folded from items.
 //!
 //! [`lift_message`] and [`fold`] are inverse: for every message that [`validate`] accepts, folding
-//! its items gives back the same message as a JSON value. A UI message is a view and never stored.
+//! its items gives back the same message as a JSON value, fields that the SDK does not know included if they are
+//! [wanted](UnknownFields). A UI message is a view and never stored.
 //! Written for version 7 of the SDK; messages of versions 5 and 6 are read as well.
 //!
 //! What only UI messages can say stands in an item's `ctx:wire` under `ui`; names beginning with `~`
@@ -26,11 +27,13 @@ mod message_builder;
 mod messages;
 mod metadata;
 mod reasoning;
+mod reminders;
 mod schema;
 mod spec;
 mod text;
 mod tool;
 mod ui_only_fields;
+mod unknown_fields;
 mod validate;
 mod validate_part;
 
@@ -38,5 +41,8 @@ use messages::{lift, lower};
 
 pub use fold::{Extensions, FoldAudience, FoldItem, FoldOptions, Folder, fold};
 pub use lift::{LiftedMessage, lift_message};
+pub use reminders::strip_reminders;
 pub(crate) use spec::Ui;
+pub use unknown_fields::UnknownFields;
+pub(crate) use unknown_fields::report_message_fields;
 pub use validate::{validate, validate_json};

@@ -13,6 +13,7 @@ use super::metadata::{
 };
 use super::text::{state_from_status, status_from_state};
 use super::ui_only_fields::{as_flag, part_hints};
+use super::unknown_fields::{UnknownFields, restore_noted};
 use super::validate_part::{CheckedPart, decode_string};
 
 pub(super) const OPENAI_FORMAT: &str = "openai-responses-v1";
@@ -36,9 +37,8 @@ struct ReasoningPiece {
     sealed: bool,
 }
 
-/// Reads a part.
-pub(super) fn lift_reasoning(checked: &CheckedPart<'_>) -> LiftedReasoning {
-    let mut hints = Extra::new();
+/// Reads a part; `hints` are those that it has already.
+pub(super) fn lift_reasoning(checked: &CheckedPart<'_>, mut hints: Extra) -> LiftedReasoning {
     let mut item = Reasoning {
         status: status_from_state(checked.get("state").map(|raw| raw.get())),
         ..Reasoning::default()
@@ -196,16 +196,18 @@ pub(super) fn visible_parts(item: &Reasoning) -> &[Part] {
 }
 
 /// A reasoning item as parts, at least one.
-pub(super) fn fold_reasoning(item: &Reasoning, hints: &Extra) -> Vec<Raw> {
+pub(super) fn fold_reasoning(item: &Reasoning, hints: &Extra, unknown: UnknownFields) -> Vec<Raw> {
     let parts = visible_parts(item);
     let last = parts.len().saturating_sub(1);
     let texts = parts.iter().enumerate().filter_map(|(index, part)| {
         let hints = part_hints(part.extra()?);
-        Some(reasoning_part(item, part.as_text()?, &hints, index == last))
+        let folded = reasoning_part(item, part.as_text()?, &hints, index == last);
+        Some(restore_noted(folded, &hints, unknown))
     });
     let mut out: Vec<Raw> = texts.collect();
     if out.is_empty() {
-        out.push(reasoning_part(item, "", hints, true));
+        let folded = reasoning_part(item, "", hints, true);
+        out.push(restore_noted(folded, hints, unknown));
     }
     out
 }

@@ -6,19 +6,13 @@
 
 use std::fmt;
 
-use contexture_ir::{Fields, Raw, UiMessage, UiRole};
+use contexture_ir::{Extra, Fields, Raw, UiMessage, UiRole};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::validate_part::{CheckedPart, Problem, check_part, decode_string, take_field};
+use super::unknown_fields::UnknownFields;
+use super::validate_part::{Problem, check_part, decode_string, take_field};
 use crate::model::error::WireError;
-
-/// A message that passed, with the paths of the keys that were dropped.
-#[derive(Debug)]
-pub(super) struct ValidatedMessage {
-    pub(super) message: UiMessage,
-    pub(super) dropped: Vec<String>,
-}
 
 /// Checks messages as the AI SDK's `validateUIMessages` does and returns them without unknown keys.
 ///
@@ -47,12 +41,14 @@ pub fn validate(messages: &[UiMessage]) -> Result<Vec<UiMessage>, WireError> {
 /// # Errors
 /// As [`validate`], and [`WireError::NotJson`].
 pub fn validate_json(text: &str) -> Result<Vec<UiMessage>, WireError> {
-    let validated = parse_messages(text)?;
-    Ok(validated.into_iter().map(|one| one.message).collect())
+    parse_messages(text, UnknownFields::Dropped)
 }
 
 /// Reads and checks an array of messages.
-pub(super) fn parse_messages(text: &str) -> Result<Vec<ValidatedMessage>, WireError> {
+pub(super) fn parse_messages(
+    text: &str,
+    unknown: UnknownFields,
+) -> Result<Vec<UiMessage>, WireError> {
     let elements: Vec<ObjectElement<'_>> = match serde_json::from_str(text) {
         Ok(elements) => elements,
         // JSON of another type; every other error means that the text is no JSON.
@@ -75,7 +71,7 @@ pub(super) fn parse_messages(text: &str) -> Result<Vec<ValidatedMessage>, WireEr
     }
     let check = |(index, element): (usize, ObjectElement<'_>)| {
         let checked = match element.0 {
-            Some(fields) => check_message(fields),
+            Some(fields) => check_message(fields, unknown),
             None => Err(Problem::new("expected a message, an object")),
         };
         checked.map_err(|problem| invalid_ui(problem.at_index(index)))
@@ -84,9 +80,9 @@ pub(super) fn parse_messages(text: &str) -> Result<Vec<ValidatedMessage>, WireEr
 }
 
 /// Reads and checks one message.
-pub(super) fn parse_message(text: &str) -> Result<ValidatedMessage, WireError> {
+pub(super) fn parse_message(text: &str) -> Result<UiMessage, WireError> {
     let fields = Fields::parse(text).map_err(|_| invalid_ui(Problem::new("expected an object")))?;
-    check_message(fields).map_err(invalid_ui)
+    check_message(fields, UnknownFields::Kept).map_err(invalid_ui)
 }
 
 fn invalid_ui(problem: Problem) -> WireError {
@@ -101,7 +97,7 @@ fn invalid_ui(problem: Problem) -> WireError {
     }
 }
 
-fn check_message(mut fields: Fields<'_>) -> Result<ValidatedMessage, Problem> {
+fn check_message(mut fields: Fields<'_>, unknown: UnknownFields) -> Result<UiMessage, Problem> {
     let mut take = |name: &'static str| take_field(&mut fields, name);
     let (id, role) = (take("id"), take("role"));
     let (metadata, parts) = (take("metadata"), take("parts"));
@@ -110,21 +106,23 @@ fn check_message(mut fields: Fields<'_>) -> Result<ValidatedMessage, Problem> {
         other => return Err(missing_or_wrong(other, "a string").at_segment("id")),
     };
     let role = parse_role(role.map(RawValue::get))?;
-    let mut dropped: Vec<String> = fields.iter().map(|(key, _)| key.to_owned()).collect();
     let parts = match parts.map(RawValue::get) {
         Some(text) if text.starts_with('[') => {
-            check_parts(text, &mut dropped).map_err(|problem| problem.at_segment("parts"))?
+            check_parts(text, unknown).map_err(|problem| problem.at_segment("parts"))?
         }
         other => return Err(missing_or_wrong(other, "an array of parts").at_segment("parts")),
     };
     check_not_empty(role, &parts)?;
-    let message = UiMessage {
+    Ok(UiMessage {
         id,
         role,
         metadata: metadata.map(Raw::from),
         parts,
-    };
-    Ok(ValidatedMessage { message, dropped })
+        extra: match unknown {
+            UnknownFields::Kept => fields.into_extra(),
+            UnknownFields::Dropped => Extra::new(),
+        },
+    })
 }
 
 fn missing_or_wrong(found: Option<&str>, expected: &str) -> Problem {
@@ -148,25 +146,23 @@ fn check_not_empty(role: UiRole, parts: &[Raw]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_parts(text: &str, dropped: &mut Vec<String>) -> Result<Vec<Raw>, Problem> {
-    let elements: Vec<ObjectElement<'_>> =
+fn check_parts(text: &str, unknown: UnknownFields) -> Result<Vec<Raw>, Problem> {
+    let elements: Vec<&RawValue> =
         serde_json::from_str(text).map_err(|_| Problem::wrong_value("an array of parts", text))?;
     let mut parts = Vec::with_capacity(elements.len());
     for (index, element) in elements.into_iter().enumerate() {
-        let checked = match element.0 {
-            Some(fields) => check_part(fields),
-            None => Err(Problem::new("expected a part, an object")),
+        let checked = match Fields::parse(element.get()) {
+            Ok(fields) => check_part(fields),
+            Err(_) => Err(Problem::new("expected a part, an object")),
         };
         let checked = checked.map_err(|problem| problem.at_index(index))?;
-        record_dropped_keys(dropped, index, &checked);
-        parts.push(checked.to_raw());
+        // As it came only where something would be missing: all else is in the table's order.
+        parts.push(match unknown {
+            UnknownFields::Kept if !checked.members.dropped.is_empty() => Raw::from(element),
+            _ => checked.to_raw(),
+        });
     }
     Ok(parts)
-}
-
-fn record_dropped_keys(dropped: &mut Vec<String>, index: usize, part: &CheckedPart<'_>) {
-    let names = part.members.dropped.iter();
-    dropped.extend(names.map(|name| format!("parts[{index}].{name}")));
 }
 
 fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
@@ -187,6 +183,7 @@ fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
         role: message.role,
         metadata: message.metadata.clone(),
         parts,
+        extra: Extra::new(),
     })
 }
 

@@ -4,7 +4,8 @@ use std::io::Read;
 
 use contexture_ir::{Audience, Item, Output, Raw, ResponseId, Role, UiMessage, UiRole};
 use contexture_wire::ui::{
-    Extensions, FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate, validate_json,
+    Extensions, FoldAudience, FoldItem, FoldOptions, UnknownFields, fold, lift_message, validate,
+    validate_json,
 };
 use contexture_wire::{Dialect, DocumentKind, Format, LossKind, WireError, lift, lower};
 use proptest::prelude::*;
@@ -16,6 +17,7 @@ const EVERYTHING: FoldOptions<'static> = FoldOptions {
     audience: FoldAudience::Everyone,
     include_system: true,
     extensions: Extensions::Hidden,
+    unknown_fields: UnknownFields::Kept,
 };
 
 /// What the AI SDK said about some messages.
@@ -162,11 +164,57 @@ fn leading_system_messages_are_instructions() {
 }
 
 #[test]
-fn dropped_keys_are_losses() {
+fn unknown_fields_come_back_and_are_losses_elsewhere() {
     let text = r#"{"messages":[{"id":"u","role":"user","createdAt":1,"parts":[{"type":"text","text":"hi","x":1}]}]}"#;
-    let losses = lift(Format::Ui, text).unwrap().losses;
-    let paths: Vec<&str> = losses.iter().map(|loss| loss.path.as_str()).collect();
-    assert_eq!(paths, ["messages[0].createdAt", "messages[0].parts[0].x"]);
+    check_document(&value(text), DocumentKind::Request);
+    let transcript = lift(Format::Ui, text).unwrap().transcript;
+    let lowered = lower(
+        &Dialect::of(Format::OpenAiChat),
+        DocumentKind::Request,
+        &transcript,
+    );
+    let losses: Vec<&str> = lowered
+        .losses
+        .iter()
+        .map(|loss| loss.path.as_str())
+        .collect();
+    let wanted = ["items[0].createdAt", "items[1].content[0].unknown"];
+    assert!(
+        wanted.iter().all(|path| losses.contains(path)),
+        "{losses:?}"
+    );
+}
+
+/// Every message that the SDK accepts, as it came: stored whole, and shown as the SDK validates it.
+#[test]
+fn what_validation_drops_is_kept_beside_the_items() {
+    let mut dropped = 0;
+    for case in sdk_cases() {
+        let Some(valid) = case.valid else { continue };
+        let valid = validate_json(valid.get()).unwrap();
+        let given: Vec<Raw> = serde_json::from_str(case.messages.get()).unwrap();
+        for (given, valid) in given.iter().zip(valid) {
+            let given = UiMessage::parse(given.get()).unwrap();
+            let lifted = lift_message(&given);
+            assert_eq!(lifted.losses, [], "{}", case.name);
+            let back = |unknown_fields| {
+                let items = lifted.items.iter().map(|item| FoldItem {
+                    message_id: Some(&lifted.message_id),
+                    ..FoldItem::new(item)
+                });
+                let options = FoldOptions {
+                    unknown_fields,
+                    ..EVERYTHING
+                };
+                value(&json_of(&fold(&items.collect::<Vec<_>>(), &options)))
+            };
+            let of = |message: &UiMessage| value(&json_of(std::slice::from_ref(message)));
+            assert_eq!(back(UnknownFields::Kept), of(&given), "{}", case.name);
+            assert_eq!(back(UnknownFields::Dropped), of(&valid), "{}", case.name);
+            dropped += usize::from(of(&given) != of(&valid));
+        }
+    }
+    assert!(dropped > 20, "{dropped}");
 }
 
 fn check_error(text: &str, expected: &str) {
@@ -628,6 +676,7 @@ fn message(pool: Vec<Raw>) -> impl Strategy<Value = UiMessage> {
             role,
             metadata: metadata.map(|n| Raw::parse(format!("[{n}]")).unwrap()),
             parts,
+            extra: contexture_ir::Extra::new(),
         }
     })
 }

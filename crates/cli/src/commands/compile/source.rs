@@ -181,6 +181,7 @@ impl SourceArguments {
                 Cow::Borrowed(_) => chat,
             };
             chat.set_layers(self.layers.build_layers(globals)?);
+            chat.set_renderer(Arc::clone(&order.renderer));
             let also: Vec<Contribution> = order.system_contribution().into_iter().collect();
             let target = order.resolve_target(None, None)?;
             // Compactions are stored, and the compile below shows them.

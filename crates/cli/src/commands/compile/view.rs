@@ -73,7 +73,7 @@ pub(crate) async fn conversation_output(
                     audience: node.audience,
                     ..FoldItem::new(item)
                 });
-            let resolved = chat.resolve(&*order.renderer).await?;
+            let resolved = chat.resolve().await?;
             build_ui_payload(
                 order,
                 vec![resolved.system_prompt],

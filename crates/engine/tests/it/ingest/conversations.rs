@@ -5,7 +5,6 @@ use std::sync::Arc;
 use contexture_compile::Target;
 use contexture_engine::{CompactOptions, Engine, IngestRequest, MatchKind, MessageView, Secrets};
 use contexture_ir::{ConversationId, Item, Message, Owner, Role, Transcript};
-use contexture_render::XmlRenderer;
 use contexture_store::{Limits, MemoryStore, PathEnd, ReadRequest};
 
 use super::client::{
@@ -207,7 +206,7 @@ async fn a_date_in_the_instructions_parts_nothing() {
             .await
             .unwrap();
         assert_eq!(sent.appended.len(), 1);
-        let said = sent.chat.resolve(&XmlRenderer::default()).await.unwrap();
+        let said = sent.chat.resolve().await.unwrap();
         assert_eq!(said.messages.len(), history.len());
         let compiled = sent
             .chat
