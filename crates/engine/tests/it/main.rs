@@ -30,6 +30,7 @@ mod recalling;
 mod regressions;
 mod replay;
 mod request_settings;
+mod resolving;
 mod retrieval;
 mod secrets;
 mod spans;

@@ -1,9 +1,12 @@
 //! Secrets are not stored, and what held them is known again all the same.
 
+use contexture_compile::Target;
 use contexture_engine::{ImportOptions, SecretPattern, Secrets};
-use contexture_ir::{FunctionCall, Item, Message, Owner, Role, meaning_hash};
+use contexture_ir::{FunctionCall, Item, Message, Owner, Role, UiMessage, meaning_hash, user};
+use contexture_models::text_response;
 use contexture_sessions::{ReadOptions, detect_format, read_sessions};
 use contexture_store::{PathEnd, ReadRequest};
+use contexture_wire::Format;
 
 use crate::support::{answers, asks, branches, engine, texts};
 
@@ -114,6 +117,84 @@ async fn pattern_name_with_quotes_never_stores_clear_text() {
         for node in page.nodes {
             assert!(!node.json.contains("T3BlbkFJ"), "{}", node.json);
             assert!(node.json.contains("redacted: "), "{}", node.json);
+        }
+    }
+}
+
+/// Every way by which text is stored, under every name that JSON or a reader could stumble over.
+#[tokio::test]
+async fn no_caller_stores_clear_text_under_an_odd_name() {
+    let long = "x".repeat(500);
+    let names = [
+        "\"",
+        "\\",
+        "\\\"}",
+        "a\nb\r\t",
+        "\u{0}\u{1f}",
+        "\u{2028}\u{2029}",
+        "\u{7f}",
+        "😀",
+        "]",
+        "",
+        &long,
+    ];
+    for name in names {
+        let pattern = SecretPattern::Word {
+            name: name.to_owned(),
+            prefix: "sk-".to_owned(),
+            extra_characters: "-".to_owned(),
+            min_length: 20,
+            max_length: 400,
+            min_run: 16,
+        };
+        let secrets = Secrets {
+            patterns: vec![pattern],
+        };
+        let engine = engine().with_secrets(secrets);
+        let chat = engine.conversation("chat").open().await.unwrap();
+        let mut draft = chat.draft();
+        // In text, in JSON within JSON, in fields that the SDK does not know.
+        let json = format!(
+            r#"{{"id":"m","role":"user","metadata":{{"k":"{KEY}"}},"mine":"{KEY}","parts":[{{"type":"text","text":"a {KEY}","x":["{KEY}"]}}]}}"#
+        );
+        draft.push(user(UiMessage::parse(&json).unwrap()));
+        draft.push_item(FunctionCall::new(
+            "call_1",
+            "login",
+            format!(r#"{{"key":"{KEY}"}}"#),
+        ));
+        let shown = serde_json::to_string(&draft.resolve().await.unwrap().messages).unwrap();
+        assert!(!shown.contains("T3BlbkFJ"), "{name:?}: {shown}");
+        draft.commit().await.unwrap();
+        let call = chat.compile(&Target::openai_chat("gpt-4o")).await.unwrap();
+        let answer = text_response(Format::OpenAiChat, &format!("It is {KEY}."));
+        chat.record(&call, &answer).await.unwrap();
+        let log = format!(
+            r#"[{{"role":"system","content":"{KEY}"}},{{"role":"user","content":"{KEY} first"}},{{"role":"assistant","content":"{KEY}"}}]"#
+        );
+        let format = detect_format(&log, "chat.json").unwrap().format;
+        let session = read_sessions(format, &log, &ReadOptions::default())
+            .unwrap()
+            .remove(0);
+        let options = ImportOptions {
+            conversation: Some("imported".parse().unwrap()),
+            ..ImportOptions::default()
+        };
+        engine.import(&session, &options).await.unwrap();
+        for id in ["chat", "imported"] {
+            let chat = engine.conversation(id).open_existing().await.unwrap();
+            let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+            let page = engine.store().read_path(chat.owner(), chat.id(), request);
+            let nodes = page.await.unwrap().nodes;
+            assert!(nodes.len() >= 2);
+            let all = format!(
+                "{nodes:?} {:?} {:?} {:?}",
+                chat.info().await.unwrap(),
+                chat.transcript().await.unwrap(),
+                chat.resolve().await.unwrap()
+            );
+            assert!(!all.contains("T3BlbkFJ"), "{name:?} in {id}: {all}");
+            assert!(all.contains("redacted: "), "{name:?} in {id}");
         }
     }
 }
