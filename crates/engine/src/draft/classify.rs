@@ -23,7 +23,7 @@ use crate::refs::message_nodes_on_path;
 
 /// One staged message, with what the branch has stored under its id.
 pub(crate) struct StagedNode {
-    /// See [`StagedEntry::index`].
+    /// Place of its entry among all that was pushed to the draft.
     pub(crate) index: usize,
     pub(crate) id: MessageId,
     /// As they are stored.

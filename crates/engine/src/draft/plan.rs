@@ -110,6 +110,8 @@ pub(crate) async fn plan_draft(
         entries.extend(base.classify(entry).await?);
     }
     let edited = assign_new_ids(key, &mut entries)?;
+    // A known item of a message that is edited is replaced with it: a copy would bring the old message back.
+    entries.retain(|entry| entry.action != SaveAction::Same || !edited.contains_key(&entry.id));
     Ok(DraftPlan {
         branch: branch.clone(),
         head,

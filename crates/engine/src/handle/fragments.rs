@@ -7,7 +7,7 @@ use contexture_ir::{BranchName, Fragment, NodeId};
 use contexture_store::{NodeState, PathEnd, StateChange};
 
 use super::conversation::Conversation;
-use super::read_state::load_state;
+use super::read_path::load_state;
 use crate::error::EngineError;
 use crate::state::{
     INSTRUCTIONS_PREFIX, Instructions, fragments_change, fragments_replacement,

@@ -5,7 +5,7 @@
 //! against the store or give the same bytes with any content.
 //!
 //! * `engine`, `conversation`: fields and getters;
-//! * `info`, `read_path`, `read_state`: the conversation's record, path and state;
+//! * `info`, `read_path`: the conversation's record, path and state;
 //! * `fragments`: what a program sets, adds and removes of what stands before the history;
 //! * `environment`: the clock and the source of ids; `secrets`: redaction;
 //! * `events`: watchers of a running engine; `spans`: tracing;
@@ -24,7 +24,6 @@ mod handle_cache;
 mod info;
 mod output_copies;
 mod read_path;
-mod read_state;
 mod secrets;
 mod side_calls;
 mod spans;
@@ -46,8 +45,7 @@ pub(crate) use info::{
 };
 pub use output_copies::CopyReport;
 pub(crate) use output_copies::OutputCopies;
-pub(crate) use read_path::{load_path, read_full_path};
-pub(crate) use read_state::{load_state, load_state_list};
+pub(crate) use read_path::{load_path, load_state, load_state_list, read_full_path};
 pub use secrets::{SecretPattern, Secrets};
 pub use side_calls::{COMPACTION, SideUsageTracker};
 pub(crate) use side_calls::{LayerModel, call_model};

@@ -3,17 +3,20 @@
 //! Nodes never change except by redaction, which is an event. So a cached path is good for a branch that continues it, if
 //! no redaction happened since; anything else is read again from the first node.
 //!
+//! The state that hangs off a node is read here too, and is not kept.
+//!
 //! Not here: parts of paths, pages (`path`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contexture_ir::NodeId;
-use contexture_store::{EventKind, PathEnd, ReadRequest, Span};
+use contexture_store::{EventKind, NodeState, PathEnd, ReadRequest, Span, StateRequest};
 
 use super::conversation::Conversation;
 use super::info::load_info;
 use crate::error::EngineError;
 use crate::path::StoredPath;
+use crate::state::{StateList, StateListEntry};
 
 pub(crate) async fn load_path(
     chat: &Conversation,
@@ -120,4 +123,28 @@ async fn extend_cached_path(
         Arc::make_mut(&mut cached.path).append_page(page)?;
     }
     Ok(Some(cached))
+}
+
+/// The entries whose keys begin so, with their values.
+pub(crate) async fn load_state(
+    chat: &Conversation,
+    at: PathEnd,
+    prefix: &str,
+) -> Result<NodeState, EngineError> {
+    let request = StateRequest {
+        prefix: prefix.to_owned(),
+        ..StateRequest::all_entries(at)
+    };
+    Ok(chat
+        .store()
+        .read_state(chat.owner(), chat.id(), request)
+        .await?)
+}
+
+/// A list at a node.
+pub(crate) async fn load_state_list<T: StateListEntry>(
+    chat: &Conversation,
+    at: PathEnd,
+) -> Result<StateList<T>, EngineError> {
+    StateList::from_state(&load_state(chat, at, T::KEY).await?)
 }

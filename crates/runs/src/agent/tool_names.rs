@@ -45,7 +45,7 @@ pub enum ToolOrigin {
     Target,
     /// The agent's tool box.
     ToolBox,
-    /// A sub-agent.
+    /// A sub-agent of the agent.
     SubAgent,
     /// A layer of the conversation.
     Layer(LayerId),
