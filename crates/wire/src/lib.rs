@@ -84,4 +84,6 @@ pub use spec::{
 };
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;
-pub use turns::{ends_step, join_messages, put_host_last, role_runs, side, spoken_side};
+pub use turns::{
+    continued_message, ends_step, join_messages, put_host_last, role_runs, side, spoken_side,
+};

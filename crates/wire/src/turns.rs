@@ -111,6 +111,27 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
     Some(all.join(","))
 }
 
+/// How many bytes of the second chunk's beginning are left out, and the closing `]}` of the first with them, so that its
+/// first message goes on from the last of the first chunk.
+///
+/// `None` where the provider takes two messages in a row of one side, and where the two are of different sides or have
+/// fields of their own beside their content.
+#[must_use]
+pub fn continued_message(target: Format, first: &str, second: &str) -> Option<usize> {
+    let structure = target.spec().structure();
+    let key = structure
+        .merged_parts
+        .filter(|_| structure.alternating_turns)?;
+    let (before, after) = (parse_elements(first)?, parse_elements(second)?);
+    let (last, next) = (before.last()?, after.first()?);
+    let has_parts = |message: &RawValue, role: &str| {
+        plain_parts(message, role, key).is_some_and(|parts| !parts.is_empty())
+    };
+    let joins = |role: &str| has_parts(last, role) && has_parts(next, role);
+    let opening = second.find('[')? + 1;
+    ((joins("user") || joins("assistant")) && first.ends_with("]}")).then_some(opening)
+}
+
 /// The elements of two chunks of the user's side, of which the first ends with the host's words: those are put last, and
 /// with the host's words that the second ends with they are one message.
 ///

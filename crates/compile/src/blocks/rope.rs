@@ -10,7 +10,7 @@ use std::sync::Arc;
 use contexture_ir::ContentHash;
 use contexture_prompt_cache::{RequestPart, SegmentStability};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{CacheTtl, Format};
+use contexture_wire::{CacheTtl, Format, Side, continued_message};
 
 use crate::blocks::block::BlockKind;
 use crate::blocks::lower::LoweredBlock;
@@ -34,6 +34,11 @@ pub(crate) struct Element {
     pub(crate) marks: Vec<CacheTtl>,
     /// The mark that was set on it.
     pub(crate) marked: Option<CacheTtl>,
+    /// Whose words they are.
+    pub(crate) side: Option<Side>,
+    /// How many bytes of its beginning are not written, as its first message goes on from the last of the element before;
+    /// the end of that is not written either. `None`: it begins a message.
+    pub(crate) continues: Option<usize>,
 }
 
 impl Element {
@@ -56,9 +61,34 @@ impl Element {
             can_carry: piece.class != BlockKind::Model || format.spec().structure().model_markers,
             marks: facts.marks.clone(),
             marked: None,
+            side: Some(piece.class.side()),
+            continues: None,
         })
     }
+
+    /// Joins its first message to the last of the element before it, where the provider refuses two in a row of one side.
+    ///
+    /// Both keep their text, so that a marker can stand between them and the first is the same when the second is gone.
+    pub(crate) fn continue_message(&mut self, before: &Self, format: Format) {
+        let alternates = format.spec().structure().alternating_turns;
+        if alternates && self.side == before.side {
+            self.continues = continued_message(format, &before.json, &self.json);
+        }
+    }
+
+    /// Its text without what is not written of it, because it continues a message or `next` continues its last.
+    pub(crate) fn written_json(&self, next: Option<&Self>) -> &str {
+        let end = match next.is_some_and(|next| next.continues.is_some()) {
+            true => self.json.len().saturating_sub(MESSAGE_END.len()),
+            false => self.json.len(),
+        };
+        let text = self.json.get(self.continues.unwrap_or(0)..end);
+        text.unwrap_or(&self.json)
+    }
 }
+
+/// How a message ends whose content is its last member.
+const MESSAGE_END: &str = "]}";
 
 /// How many elements a stretch has.
 // A stretch is the unit of sharing: long enough that ten thousand messages are under a hundred of
@@ -75,6 +105,11 @@ pub(crate) struct SharedElements {
 impl SharedElements {
     pub(crate) const fn len(&self) -> usize {
         self.whole.len() * STRETCH + self.open.len()
+    }
+
+    pub(crate) fn last(&self) -> Option<&Element> {
+        let whole = self.whole.last().and_then(|stretch| stretch.last());
+        self.open.last().or(whole)
     }
 
     pub(crate) fn push(&mut self, element: Element) {
@@ -160,6 +195,18 @@ impl Rope {
         }
     }
 
+    /// Joins messages in a row of one side where the provider refuses them. What is shared was joined when it was shared.
+    pub(crate) fn join_messages(&mut self, format: Format) {
+        let mut before: Option<&Element> = None;
+        for run in &mut self.runs {
+            if let (RopeRun::Own(element), Some(before)) = (&mut *run, before) {
+                element.continue_message(before, format);
+            }
+            let run: &RopeRun = run;
+            before = run.elements().last().or(before);
+        }
+    }
+
     /// The same without its first elements.
     pub(crate) fn skip_first(&self, first: usize) -> Self {
         let mut rest = Self::default();
@@ -179,6 +226,17 @@ impl Rope {
             skip = skip.saturating_sub(count);
         }
         rest
+    }
+
+    /// The written texts of the elements in order, with commas between them.
+    pub(crate) fn json_chunks(&self) -> impl Iterator<Item = &str> {
+        let following = self.iter().skip(1).map(Some).chain(std::iter::once(None));
+        let pairs = self.iter().zip(following).enumerate();
+        pairs.flat_map(|(at, (element, next))| {
+            // Commas belong to the joins, so a shared element has the same bytes wherever it stands.
+            let comma = if at == 0 { "" } else { "," };
+            [comma, element.written_json(next)]
+        })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Element> {

@@ -135,7 +135,11 @@ impl History {
             // Pushed for every block, also for those that lower to nothing: the index of a block stays
             // its place in this list.
             self.frozen_indexes.push(self.frozen.len());
-            if let Some(element) = Element::from_block(piece, format, SegmentStability::Onwards) {
+            let element = Element::from_block(piece, format, SegmentStability::Onwards);
+            if let Some(mut element) = element {
+                if let Some(before) = self.frozen.last() {
+                    element.continue_message(before, format);
+                }
                 self.frozen.push(element);
             }
         }

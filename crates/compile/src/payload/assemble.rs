@@ -98,6 +98,7 @@ pub(crate) fn assemble_payload(
             None => rope.extend(earlier.into_iter().chain([next])),
         }
     }
+    rope.join_messages(format);
     let (before, after) = (envelope.before.as_str(), envelope.after.as_str());
     Payload::new(head, before.into(), rope, after.into())
 }
@@ -115,6 +116,8 @@ fn system_element(envelope: &Envelope, format: Format) -> Option<Element> {
         can_carry: format.spec().structure().lead_markers,
         marks: markers(format, &envelope.lead),
         marked: None,
+        side: None,
+        continues: None,
     })
 }
 

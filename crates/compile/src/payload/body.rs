@@ -335,13 +335,8 @@ impl Payload {
             Some(text) => (text, &NO_ELEMENTS, ""),
             None => (&*self.before, &self.elements, &*self.after),
         };
-        let elements = elements.iter().enumerate().flat_map(|(at, element)| {
-            // Commas belong to the joins, so a shared element has the same bytes wherever it stands.
-            let comma = if at == 0 { "" } else { "," };
-            [comma, &*element.json]
-        });
         std::iter::once(before)
-            .chain(elements)
+            .chain(elements.json_chunks())
             .chain(std::iter::once(after))
             .filter(|piece| !piece.is_empty())
     }
@@ -361,7 +356,11 @@ impl Payload {
     /// How many messages of the conversation it has; those of the system prompt do not count.
     #[must_use]
     pub(crate) fn message_count(&self) -> usize {
-        self.elements.iter().map(|element| element.messages).sum()
+        let begun = |element: &Element| {
+            let continued = usize::from(element.continues.is_some());
+            element.messages.saturating_sub(continued)
+        };
+        self.elements.iter().map(begun).sum()
     }
 
     /// The first 16 bytes of BLAKE3 over the JSON text. Costs a pass over all bytes.

@@ -34,5 +34,6 @@ mod settings;
 mod stability;
 mod table;
 mod thinking;
+mod turns;
 mod usage;
 mod views;

@@ -46,6 +46,7 @@ pub(super) const STRUCTURE: Structure = Structure {
     chat_calls: false,
     custom_calls: false,
     merged_parts: Some("content"),
+    alternating_turns: false,
     model_markers: true,
     head_markers: true,
     lead_markers: false,

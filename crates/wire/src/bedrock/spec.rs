@@ -44,12 +44,14 @@ pub(super) const NAME_RULE: NameRule = NameRule {
     letter_first: false,
 };
 
-/// How Bedrock arranges a history: one message per run, compactions as the user's text.
+/// How Bedrock arranges a history: one message per run, compactions as the user's text. "A conversation must alternate
+/// between user and assistant roles": langchain-ai/langchain-aws#130, Portkey-AI/gateway#748.
 pub(super) const STRUCTURE: Structure = Structure {
     user_compactions: true,
     chat_calls: false,
     custom_calls: false,
     merged_parts: Some("content"),
+    alternating_turns: true,
     model_markers: true,
     head_markers: true,
     lead_markers: false,

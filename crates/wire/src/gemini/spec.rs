@@ -46,6 +46,7 @@ pub(super) const STRUCTURE: Structure = Structure {
     chat_calls: false,
     custom_calls: false,
     merged_parts: Some("parts"),
+    alternating_turns: false,
     model_markers: false,
     head_markers: false,
     lead_markers: false,

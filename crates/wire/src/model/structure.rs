@@ -22,6 +22,8 @@ pub struct Structure {
     /// The member that holds the parts of a message, for formats that want one message for a whole run of one side;
     /// `None` where messages are listed one by one.
     pub merged_parts: Option<&'static str>,
+    /// Whether the provider refuses two messages in a row of one side.
+    pub alternating_turns: bool,
     /// Whether a block of the model's messages can carry a cache marker.
     pub model_markers: bool,
     /// Whether the system prompt and the tools before the history can carry a cache marker.
@@ -37,6 +39,7 @@ impl Structure {
         chat_calls: true,
         custom_calls: true,
         merged_parts: None,
+        alternating_turns: false,
         model_markers: false,
         head_markers: false,
         lead_markers: false,

@@ -27,6 +27,9 @@ pub(super) fn settle_model_turns(
     if target.spec().structure().merged_parts.is_some() {
         join_split_turns(items, target, issues);
     }
+    if target.spec().structure().alternating_turns {
+        join_neighbours(items, target, issues);
+    }
     if rules.calls_open_turns {
         join_calling_turns(items, target, issues);
     }
@@ -37,6 +40,23 @@ pub(super) fn settle_model_turns(
             false
         }
         Thinking::Off | Thinking::Adaptive => false,
+    }
+}
+
+/// Makes one message of those of one side that came in a row, where the provider refuses that.
+fn join_neighbours(items: &mut [OrderedItem<'_>], target: Format, issues: &mut Vec<Issue>) {
+    let mut before = None;
+    for element in items {
+        let own = spoken_side(&element.item.item, target);
+        if own.is_some() && own == before && begins_message(&element.item.item, target) {
+            unmark(element, target);
+            issues.extend(element.item.source.map(|index| Issue {
+                kind: IssueKind::SplitTurn,
+                index,
+                what: "a further message of the same side; written in one with it".to_owned(),
+            }));
+        }
+        before = own.or(before);
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) const STRUCTURE: Structure = Structure {
     chat_calls: true,
     custom_calls: true,
     merged_parts: None,
+    alternating_turns: false,
     model_markers: false,
     head_markers: false,
     lead_markers: true,
