@@ -136,11 +136,14 @@ fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> 
     if is_sound(sealed.blocks) {
         return Ok(());
     }
-    find_unpaired_call(sealed.blocks)
+    find_unpaired_call(sealed.blocks, sealed.rules.kept_beginning)
 }
 
 /// Goes through all calls and outputs in order, and tells where the first is without its other half.
-fn find_unpaired_call(blocks: &[&LoweredBlock]) -> Result<(), PostconditionError> {
+fn find_unpaired_call(
+    blocks: &[&LoweredBlock],
+    kept_beginning: bool,
+) -> Result<(), PostconditionError> {
     // By id: how many calls are open, and the piece of the last.
     let mut open: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -158,6 +161,8 @@ fn find_unpaired_call(blocks: &[&LoweredBlock]) -> Result<(), PostconditionError
                 // id twice.
                 Some((count, _)) if *count > 1 => *count -= 1,
                 Some(_) => drop(open.remove(output.as_str())),
+                // The provider has the call.
+                None if kept_beginning && !seen.contains_key(output.as_str()) => {}
                 None => {
                     return breach(
                         format!("output {output:?} answers no call before it"),

@@ -132,7 +132,10 @@ impl<'a> Converter<'a> {
         // A model that continues a begun answer takes a history that ends with its own words.
         let prefill = spec.is_some_and(|spec| spec.capabilities.prefill);
         let thinking = self.to.spec().thinking(document);
-        let rules = RepairRules::for_format(self.to).for_request(prefill, thinking);
+        let members = document.extra.wire_fields(self.to.as_str());
+        let rules = RepairRules::for_format(self.to)
+            .for_request(prefill, thinking)
+            .for_members(members.iter().map(|(name, _)| name));
         (dialect, rules)
     }
 }

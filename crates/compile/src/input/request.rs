@@ -170,7 +170,12 @@ impl CompileRequest {
             Some(adapter) => adapter.item_rules(),
             None => RepairRules::for_format(self.dialect.format),
         };
-        rules.for_request(self.prefill, self.thinking())
+        let fields = self.fields.wire_fields(self.dialect.format.as_str());
+        let fields = fields.iter().map(|(name, _)| name);
+        let params = self.params.iter().map(|(name, _)| name.as_str());
+        rules
+            .for_request(self.prefill, self.thinking())
+            .for_members(fields.chain(params))
     }
 
     /// How the request has its model think. A parameter wins over the options.

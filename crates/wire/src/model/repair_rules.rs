@@ -35,6 +35,9 @@ pub struct RepairRules {
     /// Whether the model continues a beginning of its answer that the history ends with. Such a beginning may not end
     /// with white space, and holds thoughts only where the request has the model think.
     pub prefill: bool,
+    /// Whether the provider keeps what came before the history (`previous_response_id`), so that an output may answer a
+    /// call that is not in it.
+    pub kept_beginning: bool,
     /// How the request has the model think. [`Thinking::Budgeted`] demands that an open round of tools began with a
     /// thought.
     pub thinking: Thinking,
@@ -171,7 +174,22 @@ impl RepairRules {
             user_last: false,
             calls_open_turns: false,
             prefill: false,
+            kept_beginning: false,
             thinking: Thinking::Off,
+        }
+    }
+
+    /// The same for a request with members of these names, one of which may say that the provider keeps the beginning of
+    /// its history.
+    #[must_use]
+    pub fn for_members<'n>(self, mut names: impl Iterator<Item = &'n str>) -> Self {
+        let members = self.target.spec().members();
+        let kept = members.map_or(&[][..], |members| members.provider_history);
+        let kept_beginning = names.any(|name| kept.contains(&name));
+        Self {
+            kept_beginning,
+            user_first: self.user_first && !kept_beginning,
+            ..self
         }
     }
 

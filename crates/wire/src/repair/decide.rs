@@ -85,6 +85,7 @@ impl RepairDecisions {
                             self.drop_item(index, IssueKind::LateOutput, what, issues);
                         }
                     },
+                    OutputMatch::Unknown if rules.kept_beginning => {}
                     OutputMatch::Unknown => {
                         let what = "an output whose call is not there; taken out";
                         self.drop_item(index, IssueKind::OrphanOutput, what, issues);

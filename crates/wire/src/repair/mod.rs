@@ -17,8 +17,9 @@
 //!   [`Repaired::refuses_thinking`] says that it did not;
 //! * the history begins and ends with the user where the target wants that.
 //!
-//! Not here: which items are selected, what merges into one native message (lowering does), histories
-//! whose beginning a provider keeps (`previous_response_id`): their outputs look like orphans.
+//! Where a provider keeps the beginning of the history ([`RepairRules::kept_beginning`]), an output without a call stays.
+//!
+//! Not here: which items are selected, what merges into one native message (lowering does).
 
 mod decide;
 mod ids;
