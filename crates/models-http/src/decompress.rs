@@ -105,7 +105,7 @@ pub async fn decompress_while(
 /// Data of an event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventData {
-    /// The data.
+    /// The text of the event.
     pub text: String,
     /// The bytes of the whole event if they are not UTF-8: in `text`, U+FFFD stands for those that are not.
     pub damaged: Option<Vec<u8>>,

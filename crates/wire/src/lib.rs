@@ -67,8 +67,8 @@ pub use model::prompt_cache::{
     OutlineShape, OutlineVisitor, PrefixSetting, RequestPart, RoutingKey,
 };
 pub use model::repair_rules::{
-    BEGINNING, CONTINUE, CallIds, Charset, ItemRepair, NO_RESULT, RepairRules, Thinking,
-    ToolRefusal, ToolRules, Unanswered,
+    BEGINNING, CONTINUE, CallIds, Charset, ItemRepair, NO_RESULT, RepairRules, RequestTraits,
+    Thinking, ToolRefusal, ToolRules, Unanswered,
 };
 pub use model::structure::Structure;
 pub use model::text_fallback::thinking_as_text;

@@ -5,8 +5,8 @@
 use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
 use contexture_ir::Transcript;
 use contexture_wire::{
-    Dialect, Format, Issue, Loss, LossKind, RepairRules, WireError, lift, limit_markers, lower,
-    remove_empty_tools, remove_thinking, repair, repair_tools,
+    Dialect, Format, Issue, Loss, LossKind, RepairRules, RequestTraits, WireError, lift,
+    limit_markers, lower, remove_empty_tools, remove_thinking, repair, repair_tools,
 };
 
 /// Writes documents in a format: what it cannot say is listed, never dropped silently.
@@ -134,7 +134,7 @@ impl<'a> Converter<'a> {
         let thinking = self.to.spec().thinking(document);
         let members = document.extra.wire_fields(self.to.as_str());
         let rules = RepairRules::for_format(self.to)
-            .for_request(prefill, thinking)
+            .for_request(RequestTraits { prefill, thinking })
             .for_members(members.iter().map(|(name, _)| name));
         (dialect, rules)
     }

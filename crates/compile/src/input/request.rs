@@ -9,7 +9,7 @@ use contexture_ir::{
 use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenCounter;
 use contexture_tools::Offer;
-use contexture_wire::{Dialect, Overhead, RepairRules, Thinking};
+use contexture_wire::{Dialect, Overhead, RepairRules, RequestTraits, Thinking};
 
 use crate::error::Cancel;
 use crate::input::adapter::SharedAdapter;
@@ -174,7 +174,10 @@ impl CompileRequest {
         let fields = fields.iter().map(|(name, _)| name);
         let params = self.params.iter().map(|(name, _)| name.as_str());
         rules
-            .for_request(self.prefill, self.thinking())
+            .for_request(RequestTraits {
+                prefill: self.prefill,
+                thinking: self.thinking(),
+            })
             .for_members(fields.chain(params))
     }
 

@@ -32,9 +32,9 @@ pub(crate) enum CallSide<'a> {
 /// One half of a call that the provider makes and answers by itself, with the id that both halves share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostedHalf {
-    /// The call.
+    /// The call, with the id.
     Call(String),
-    /// Its result.
+    /// The result of such a call.
     Result(String),
 }
 

@@ -55,6 +55,15 @@ pub enum Thinking {
     Budgeted,
 }
 
+/// What of a request decides which histories are accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestTraits {
+    /// Whether its model continues a begun answer where it does not think.
+    pub prefill: bool,
+    /// How it has its model think.
+    pub thinking: Thinking,
+}
+
 /// What repair does about an item that the provider refuses whatever stands beside it; reasons are sentence fragments
 /// without a full stop.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +97,7 @@ pub struct ToolRules {
 }
 
 impl ToolRules {
-    /// No demands.
+    /// The rules of a format that demands nothing.
     pub(crate) const NONE: Self = Self {
         combined_schemas: true,
         open_arrays: true,
@@ -103,7 +112,7 @@ pub enum ToolRefusal {
     /// Two different tools have one name, so a call of it could mean either.
     #[error("two different tools are called `{name}`: tools[{first}] and tools[{second}]")]
     DuplicateName {
-        /// The name.
+        /// The name that both have.
         name: String,
         /// The index of the first of them.
         first: usize,
@@ -193,10 +202,10 @@ impl RepairRules {
         }
     }
 
-    /// The same for a request that has its model think so. `prefill` says whether the model continues a begun answer
-    /// where it does not think.
+    /// The same for a request.
     #[must_use]
-    pub fn for_request(self, prefill: bool, thinking: Thinking) -> Self {
+    pub fn for_request(self, request: RequestTraits) -> Self {
+        let RequestTraits { prefill, thinking } = request;
         let prefill = prefill && thinking == Thinking::Off;
         Self {
             // Formats that take either end have no rule about a begun answer.
