@@ -123,21 +123,20 @@ impl Upstream {
         request: PassthroughRequest,
     ) -> Result<PassthroughResponse, UpstreamError> {
         let url = self.request_url(&request.path)?;
-        let mut ask = self.client.request(request.method, url);
-        ask = ask.headers(request.headers);
+        let ask = self.client.request(request.method, url);
+        let mut ask = ask.headers(request.headers);
         // An empty body must not add a content length to a GET.
         if !request.body.is_empty() {
             ask = ask.body(request.body);
         }
         let sent = timeout(self.first_byte, ask.send()).await;
         let sent = sent.map_err(|_| timeout_error(self.first_byte))?;
-        let answer = sent.map_err(|error| UpstreamError::Unreachable {
-            why: transport_error_text(error),
-        })?;
+        let unreachable = |why| UpstreamError::Unreachable { why };
+        let answer = sent.map_err(|error| unreachable(transport_error_text(error)))?;
         // A changed protocol would tunnel bytes that nobody looks at.
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let why = "it changed to another protocol, which nobody asked for".to_owned();
-            return Err(UpstreamError::Unreachable { why });
+            return Err(unreachable(why));
         }
         Ok(PassthroughResponse {
             status: answer.status(),

@@ -280,11 +280,9 @@ impl Ingested {
         let info = answer.response.clone().unwrap_or_default();
         let status = response_status(&info);
         let cost = self.answer_cost(answer).map(|cost| cost.pico_dollars);
+        let history = self.history_with_answer(ingested_answer);
         let call = RelayedCall {
-            path: self
-                .history_with_answer(ingested_answer)
-                .current_hash()
-                .to_string(),
+            path: history.current_hash().to_string(),
             version: CHAIN_VERSION,
             response: info.id,
             finish: RelayedCall::finish_text(info.finish.as_ref()),

@@ -37,10 +37,8 @@ pub(super) async fn align_window(
     let count = 2 * items.len() as u64 + BESIDE;
     let request = ReadRequest::last_nodes(PathEnd::Branch(branch.clone()), count);
     // Nodes hold their meaning hashes: nothing is parsed.
-    let page = chat
-        .store()
-        .read_path(chat.owner(), chat.id(), request)
-        .await?;
+    let store = chat.store();
+    let page = store.read_path(chat.owner(), chat.id(), request).await?;
     let shown = page.nodes.iter().filter(|node| node.audience.user);
     let path: Vec<ContentHash> = shown.filter_map(|node| node.meaning_hash).collect();
     let (places, sent): (Vec<usize>, Vec<ContentHash>) = items

@@ -204,12 +204,8 @@ fn move_branch(
         ..row
     };
     save_head(conn, conv.no, &moved)?;
-    event::record_event(
-        conn,
-        conv,
-        at_ms,
-        &EventKind::BranchMoved { branch, head: to },
-    )?;
+    let event = EventKind::BranchMoved { branch, head: to };
+    event::record_event(conn, conv, at_ms, &event)?;
     Ok(RefChanged::Branch(branch_record(&moved, conv)))
 }
 

@@ -1,6 +1,6 @@
 //! Single blocks: those kept whole, text, and cache points.
 
-use contexture_ir::{Error, Extra, Fields, Raw, TextPart, quote_json};
+use contexture_ir::{Error, Extra, Fields, Raw, TextPart};
 use serde_json::value::RawValue;
 
 use super::spec::{FORMAT, MESSAGE};
@@ -165,9 +165,7 @@ pub(super) fn encode_text_block(
         let guarded = format!(r#"{{"text":{}}}"#, inner.finish());
         object.raw(GUARD, &guarded).extra_fields(&fields);
     } else {
-        object
-            .raw("text", &quote_json(&part.text))
-            .extra_fields(&fields);
+        object.string("text", &part.text).extra_fields(&fields);
     }
     Some(object.finish())
 }

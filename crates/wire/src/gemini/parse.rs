@@ -253,16 +253,13 @@ impl<'i> ContentParser<'i> {
         let mut names = SnakeCaseFields::default();
         let mut wire = Extra::new();
         let value = names.take_field(&mut fields, "functionCall")?;
-        let mut inner = Fields::parse(value.map_or("{}", RawValue::get))
-            .map_err(|error| error.at_segment("functionCall"))?;
         let at = |error: Error| error.at_segment("functionCall");
-        let name = inner
-            .take_string(&["name"])
-            .map_err(at)?
-            .ok_or(Error::Missing {
-                path: "functionCall".to_owned(),
-                field: "name",
-            })?;
+        let mut inner = Fields::parse(value.map_or("{}", RawValue::get)).map_err(at)?;
+        let name = inner.take_string(&["name"]).map_err(at)?;
+        let name = name.ok_or(Error::Missing {
+            path: "functionCall".to_owned(),
+            field: "name",
+        })?;
         let id = inner.take_string(&["id"]).map_err(at)?;
         let args = inner.take_present(&["args"]).map_err(at)?;
         if args.is_none() {

@@ -5,6 +5,7 @@ use contexture_ir::{
 };
 
 use super::lift::{STEERING, STEP, step_start_part};
+use super::text::IsRefusal;
 use super::tool::ToolDraft;
 use super::ui_only_fields::as_flag;
 use super::unknown_fields::{UnknownFields, restore_noted, restore_unknown};
@@ -69,14 +70,12 @@ impl<'a> UiMessageBuilder<'a> {
                     data_part_of_kind(&other.kind, None, &other.raw)
                 }
                 Part::Extension(_) => continue,
-                Part::Refusal(text) => {
-                    text::fold_text(text, message.status, id, text::IsRefusal::Yes)
-                }
+                Part::Refusal(text) => text::fold_text(text, message.status, id, IsRefusal::Yes),
                 Part::InputText(text)
                 | Part::OutputText(text)
                 | Part::SummaryText(text)
                 | Part::ReasoningText(text) => {
-                    let folded = text::fold_text(text, message.status, id, text::IsRefusal::No);
+                    let folded = text::fold_text(text, message.status, id, IsRefusal::No);
                     let folded = restore_unknown(folded, Some(&text.extra), self.unknown);
                     self.slots.push(PartSlot::Part(folded));
                     let sources = text::source_parts(text, self.sources + 1);

@@ -141,9 +141,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let edit = build_edit(value.as_deref(), more)?;
             set_note(key, &edit, whose, globals).await?;
         }
-        MemoryAction::Delete { key, whose } => {
-            delete_note(key, whose, globals).await?;
-        }
+        MemoryAction::Delete { key, whose } => delete_note(key, whose, globals).await?,
     }
     Ok(Exit::Done)
 }

@@ -222,13 +222,11 @@ impl Ranking {
         };
         // Each page is cut from a new ranking, so a cursor is a position and no state is kept
         // between pages.
-        let before = self.request.after.as_ref();
-        if before
-            .is_some_and(|after| compare_cursors(&hit_cursor(&hit), after) != Ordering::Greater)
-        {
+        let place = hit_cursor(&hit);
+        let is_on_page = |after| compare_cursors(&place, after) == Ordering::Greater;
+        if !self.request.after.as_ref().is_none_or(is_on_page) {
             return;
         }
-        let place = hit_cursor(&hit);
         let at = self
             .hits
             .partition_point(|other| compare_cursors(&hit_cursor(other), &place) == Ordering::Less);

@@ -458,11 +458,8 @@ fn encode_compaction(
         return Some(object.finish());
     }
     if site.direction == ItemDirection::Output {
-        losses.push(
-            site.path,
-            LossKind::Item,
-            "an answer takes no other provider's compaction",
-        );
+        let why = "an answer takes no other provider's compaction";
+        losses.push(site.path, LossKind::Item, why);
         return None;
     }
     compaction_as_text(compaction, site.path, losses)

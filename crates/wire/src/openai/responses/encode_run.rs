@@ -12,8 +12,7 @@ use crate::model::paired_item::RoleRun;
 const HOSTS: [&str; 2] = ["openai:", "openrouter:"];
 
 pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
-    let mut chunk = Chunk::default();
-    let mut losses = Losses::default();
+    let (mut chunk, mut losses) = (Chunk::default(), Losses::default());
     let mut elements = Vec::new();
     for (index, entry) in run.entries.iter().enumerate() {
         let path = format!("[{index}]");
