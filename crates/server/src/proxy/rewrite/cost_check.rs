@@ -22,6 +22,9 @@ pub(crate) struct CostCheck<'a> {
     pub(crate) ignores_cost: bool,
     /// Whether cache markers of ours are set.
     pub(crate) sets_marks: bool,
+    /// Whether the model binds its thinking to what it was sent, and that was a rewritten request: behind the client's own
+    /// the thinking that it holds would be refused.
+    pub(crate) is_bound: bool,
 }
 
 impl CostCheck<'_> {
@@ -41,6 +44,15 @@ impl CostCheck<'_> {
                 self.original,
                 self.at_ms,
             )
+    }
+
+    /// Whether a call, of this outline, differs from the client's request and should be sent in its place.
+    pub(crate) fn should_replace_original(&self, then: &Outline, call: &CompiledCall) -> bool {
+        let differs = || {
+            let is_whole = is_history_complete(&call.report);
+            !is_same_request(self.original, then, is_whole, self.sets_marks)
+        };
+        (self.is_bound && differs()) || self.should_replace(self.original, then, call)
     }
 
     /// Whether `then`, the outline of a call, differs from `now` and should be sent in its place.

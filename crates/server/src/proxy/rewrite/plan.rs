@@ -177,6 +177,7 @@ pub(crate) async fn rewrite_request(
         at_ms: now_ms(chat.engine()),
         ignores_cost: plan.is_over_window || plan.policy.cost_condition == CostCondition::Fits,
         sets_marks: plan.policy.cache_marks,
+        is_bound: request.bound_thinking && !call.report.cache.first,
     };
     let rewritten = match plan.choose_call(call, ingested, &cost_check).await? {
         None => None,
@@ -290,7 +291,7 @@ impl RewritePlan {
         // With the whole history, or a call that is not dearer now, one comparison with the
         // client's request is enough.
         if self.changes.history.window == Window::Whole || !cost_check.costs_more(&proposed.1) {
-            let pays = cost_check.should_replace(cost_check.original, &proposed.1, &proposed.0);
+            let pays = cost_check.should_replace_original(&proposed.1, &proposed.0);
             return Ok(pays.then_some(proposed));
         }
         // A window that moves invalidates the cache behind its start, so it must be cheaper than the whole history too.
@@ -299,7 +300,7 @@ impl RewritePlan {
         let chosen = self
             .choose_between(proposed, before, ingested, cost_check)
             .await?;
-        let pays = cost_check.should_replace(cost_check.original, &chosen.1, &chosen.0);
+        let pays = cost_check.should_replace_original(&chosen.1, &chosen.0);
         Ok(pays.then_some(chosen))
     }
 

@@ -3,6 +3,7 @@
 mod apart;
 mod bedrock;
 mod booking;
+mod bound_thinking;
 mod compacting;
 mod credentials;
 mod denying;
