@@ -65,11 +65,18 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
-    /// A model of which only the necessary is known: no prices, no capabilities, no cache.
+    /// A model of which only the necessary is known: no prices, no cache, no capabilities.
+    ///
+    /// Of a Claude it is assumed that it binds its thinking, as the newest do: to leave thinking out is accepted by all.
     #[must_use]
     pub fn new(id: impl Into<String>, context_window: u64, encoding: Encoding) -> Self {
+        let id = id.into();
+        let capabilities = Capabilities {
+            bound_thinking: id.contains("claude"),
+            ..Capabilities::default()
+        };
         Self {
-            id: id.into(),
+            id,
             aliases: Vec::new(),
             provider: String::new(),
             family: String::new(),
@@ -81,7 +88,7 @@ impl ModelSpec {
             tool_prompt: None,
             tool_limit: None,
             prices: Prices::default(),
-            capabilities: Capabilities::default(),
+            capabilities,
             cache: CacheSupport::default(),
             retires: None,
         }

@@ -21,6 +21,7 @@ pub struct Target {
     keeps_model_name: bool,
     window: Option<u64>,
     reserve: Option<u64>,
+    tool_limit: Option<usize>,
     options: RequestOptions,
     fields: Extra,
     params: Vec<(String, Raw)>,
@@ -49,6 +50,7 @@ impl Target {
             keeps_model_name: false,
             window: None,
             reserve: None,
+            tool_limit: None,
             options: RequestOptions::default(),
             fields: Extra::new(),
             params: Vec::new(),
@@ -155,6 +157,21 @@ impl Target {
     #[must_use]
     pub const fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
+        self
+    }
+
+    /// The most tools that the model takes; more are refused. Default: the catalogue's.
+    ///
+    /// ```
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let request = Target::openai_chat("gpt-4o").tool_limit(64).build_request(Catalogue::builtin())?;
+    /// assert_eq!(request.tool_limit, Some(64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn tool_limit(mut self, tools: usize) -> Self {
+        self.tool_limit = Some(tools);
         self
     }
 
@@ -573,7 +590,7 @@ impl Target {
             prefill: spec.capabilities.prefill,
             // What an adapter sends of thinking is its own business.
             bound_thinking: spec.capabilities.bound_thinking && self.adapter.is_none(),
-            tool_limit: spec.tool_limit,
+            tool_limit: self.tool_limit.or(spec.tool_limit),
             history: self.history.clone(),
             cache: self.cache_policy(spec),
         })

@@ -166,7 +166,7 @@ fn request_of(case: &Case) -> Value {
     Value::Object(request)
 }
 
-/// The codes that a road is to report; a code may be one road's alone: `convert:no_end`.
+/// The codes that a road is to report; a code may be one road's alone: `convert:tools: field`.
 fn expected_report(case: &Case, road: Road) -> BTreeSet<String> {
     let codes = case.report.iter().filter_map(|code| {
         let own = [Road::Compile, Road::Convert].into_iter().find_map(|one| {

@@ -31,17 +31,17 @@ fn contributions(bands: &[Band]) -> Vec<Contribution> {
     said.collect()
 }
 
-/// Checks that sides alternate, and that every text of the host and the newest words are there once.
+/// Checks that sides alternate, and that no text of the host is there twice, and the newest words once.
 fn check(payload: &str, script: &str, bands: usize) {
     let body: Value = serde_json::from_str(payload).unwrap();
     let messages = body["messages"].as_array().unwrap();
     for pair in messages.windows(2) {
         assert_ne!(pair[0]["role"], pair[1]["role"], "{script}: {payload}");
     }
+    // What is not pinned may be left out for want of room.
     for at in 0..bands {
-        assert_eq!(
-            payload.matches(&format!("host {at}")).count(),
-            1,
+        assert!(
+            payload.matches(&format!("host {at}")).count() <= 1,
             "{payload}"
         );
     }

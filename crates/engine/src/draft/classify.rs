@@ -12,7 +12,8 @@ use contexture_ir::{
 };
 use contexture_store::{Node, PathEnd};
 use contexture_wire::ui::{
-    FoldAudience, FoldItem, FoldOptions, UnknownFields, fold, lift_message, validate,
+    FoldAudience, FoldItem, FoldOptions, UnknownFields, fold, lift_message, strip_reminders,
+    validate,
 };
 
 use super::stage::{StagedContent, StagedEntry};
@@ -205,10 +206,13 @@ fn classify_message(
     };
     // Folded and compared as messages, not as items: several ways of lifting give the same message.
     let folded = fold(&fold_items, &options);
-    if let [one] = folded.as_slice()
-        && is_same_message(one, message)
-    {
-        return Ok(SaveAction::Same);
+    if let [one] = folded.as_slice() {
+        // A front end sends back what people are shown, which holds no reminders.
+        let mut shown = one.clone();
+        strip_reminders(&mut shown);
+        if is_same_message(one, message) || is_same_message(&shown, message) {
+            return Ok(SaveAction::Same);
+        }
     }
     // In the middle of a branch a message cannot grow in place: what follows was an answer to it as it was.
     let at_head = stored.last().map(|node| node.id) == head;

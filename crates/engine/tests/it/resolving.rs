@@ -190,4 +190,18 @@ async fn people_are_shown_no_reminders_and_models_are() {
     );
     let shown = chat.messages(MessageView::User).await.unwrap().remove(0);
     assert_eq!(shown.metadata.unwrap().get(), r#"{"mine":1}"#);
+    // A front end sends back all that it was shown, with what is new.
+    let mut again: Vec<_> = chat.messages(MessageView::User).await.unwrap();
+    again.push(UiMessage::text(contexture_ir::UiRole::User, "Next"));
+    chat.save(again.into_iter().map(user)).await.unwrap();
+    assert_eq!(chat.branch().as_str(), "main");
+    assert_eq!(
+        texts(MessageView::Model).await,
+        [
+            "Fine😀<reminder>Now!",
+            "<reminder>Later",
+            "<reminder>I wrote this",
+            "Next"
+        ]
+    );
 }

@@ -20,7 +20,9 @@ async fn a_database_that_was_not_migrated_says_what_to_do() {
     };
     assert_eq!((*found, *needed), (0, FORMAT));
     assert!(
-        error.to_string().contains("run `contexture migrate`"),
+        error
+            .to_string()
+            .ends_with("the database has no tables of ours yet: run `contexture migrate`, or call the store's `migrate`"),
         "{error}"
     );
     assert_eq!(migrate(&database.address).await.unwrap(), 0);

@@ -212,7 +212,7 @@ pub enum Error {
         supported: u32,
     },
     /// The database has an older format or none at all, and this backend migrates only on request.
-    #[error("{}: format {found} is older than {needed}: run `contexture migrate`, or call the store's `migrate`", path.display())]
+    #[error("{}: {}: run `contexture migrate`, or call the store's `migrate`", path.display(), describe_older(*found, *needed))]
     Older {
         /// Path of the database file, or address of the database.
         path: PathBuf,
@@ -309,6 +309,13 @@ pub enum StorageFault {
     Panicked,
     /// The database refused a statement for a reason of its own.
     Other,
+}
+
+fn describe_older(found: u32, needed: u32) -> String {
+    match found {
+        0 => "the database has no tables of ours yet".to_owned(),
+        found => format!("format {found} is older than {needed}"),
+    }
 }
 
 impl Error {

@@ -503,6 +503,8 @@ fn compile_original(
         .clone()
         // A request over the window must be counted too, as that is how the overflow is found.
         .window(UNLIMITED_WINDOW)
+        // And one with too many tools, of which some may be selected.
+        .tool_limit(usize::MAX)
         .history(history)
         .marker_policy(None);
     chat.compile_external(transcript, &target, narrowing)

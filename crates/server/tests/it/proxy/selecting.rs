@@ -201,3 +201,17 @@ async fn a_selection_that_comes_late_has_to_pay_also_beside_notes() {
         }
     }
 }
+
+#[tokio::test]
+async fn of_more_tools_than_the_model_takes_some_are_selected() {
+    let proxied = with("tools = { select = 6 }\n").await;
+    let copies = (0..5).flat_map(|copy| {
+        let tools = thirty().into_iter();
+        tools.map(move |(name, about)| (format!("{name}_{copy}"), about))
+    });
+    let mut body = chat(&[says("Which train goes to Lisbon?")]);
+    body["tools"] = json!(functions(&copies.collect::<Vec<_>>()));
+    let answer = proxied.ask(CHAT, &body).await;
+    assert_eq!(answer.headers.get("x-contexture-failed"), None);
+    assert_eq!(offered(&proxied).len(), 6);
+}
