@@ -2,7 +2,7 @@
 
 use contexture_ir::{
     Error, Extra, Fields, Raw, ReasoningOptions, RequestOptions, ResponseFormat, ToolChoice,
-    quote_json,
+    Transcript, quote_json,
 };
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
@@ -44,8 +44,10 @@ pub(super) fn parse_generation_config(
     let mut rest = Extra::new();
     if let Some(raw) = thinking {
         options.reasoning = parse_thinking(&raw);
-        // The original is kept only where the typed options would not write the same.
-        let plain = encode_typed_thinking(options.reasoning.as_ref(), &mut Losses::default());
+        // The original is kept only where the typed options would not write the same, whatever the model is.
+        let typed = options.reasoning.as_ref();
+        let typed = typed.filter(|typed| typed.effort.is_none());
+        let plain = encode_typed_thinking(typed, None, &mut Losses::default());
         if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
             rest.set("thinkingConfig", raw);
         }
@@ -138,6 +140,7 @@ fn parse_thinking(raw: &Raw) -> Option<ReasoningOptions> {
 /// Writes `thinkingConfig` from the typed options alone; `None` if it would be empty.
 fn encode_typed_thinking(
     reasoning: Option<&ReasoningOptions>,
+    model: Option<&str>,
     losses: &mut Losses,
 ) -> Option<String> {
     let reasoning = reasoning?;
@@ -156,6 +159,10 @@ fn encode_typed_thinking(
     } else if effort == Some("none") {
         // No level says that the model shall not think; a budget of zero does.
         object.raw("thinkingBudget", "0");
+    } else if let Some((word, budget)) = effort.zip(budget_for_effort(model, effort)) {
+        let why = format!("`{word}` becomes a budget of {budget} tokens");
+        losses.push("options.reasoning.effort", LossKind::Value, why);
+        object.raw("thinkingBudget", &budget.to_string());
     } else if let Some(word) = effort {
         match thinking_level(word) {
             Some(level) => {
@@ -174,6 +181,19 @@ fn encode_typed_thinking(
     (!object.is_empty()).then(|| object.finish())
 }
 
+/// The budget that stands for an effort, for models that refuse a level: those before Gemini 3.
+///
+/// The figures are the provider's own, of its interface in the format of OpenAI (<https://ai.google.dev/gemini-api/docs/openai>).
+fn budget_for_effort(model: Option<&str>, effort: Option<&str>) -> Option<u32> {
+    let takes_budget = model.is_some_and(|model| model.contains("gemini-2"));
+    match effort.filter(|_| takes_budget)? {
+        "minimal" | "low" => Some(1_024),
+        "medium" => Some(8_192),
+        "high" | "xhigh" | "max" => Some(24_576),
+        _ => None,
+    }
+}
+
 fn thinking_level(word: &str) -> Option<&'static str> {
     Some(match word {
         "minimal" => "MINIMAL",
@@ -187,11 +207,12 @@ fn thinking_level(word: &str) -> Option<&'static str> {
 
 /// Writes `generationConfig`; `None` if it would be empty, unless the request had an empty one.
 pub(super) fn encode_generation_config(
-    options: &RequestOptions,
+    request: &Transcript,
     names: &SnakeCaseFields,
     kept: &Extra,
     losses: &mut Losses,
 ) -> Option<String> {
+    let options = &request.options;
     let mut rest = nested_fields(kept, "generationConfig");
     let mut object = ObjectWriter::new();
     let mut add = |key: &'static str, json: Option<String>| {
@@ -223,7 +244,9 @@ pub(super) fn encode_generation_config(
     let thinking = own.map(|own| own.get().to_owned());
     add(
         "thinkingConfig",
-        thinking.or_else(|| encode_typed_thinking(options.reasoning.as_ref(), losses)),
+        thinking.or_else(|| {
+            encode_typed_thinking(options.reasoning.as_ref(), request.model.as_deref(), losses)
+        }),
     );
     object.extra_fields(&rest);
     if object.is_empty() && kept.get("~generationConfig").is_none() {

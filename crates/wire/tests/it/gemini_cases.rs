@@ -376,8 +376,9 @@ fn schemas_are_json_schema_for_everyone_else() {
 
 #[test]
 fn options_of_other_formats_are_fitted() {
-    let check = |options: Value, expected: Value, kinds: &[LossKind]| {
-        let document = json!({"model": "m", "items": [user("a")], "options": options,
+    let check = |mut options: Value, expected: Value, kinds: &[LossKind]| {
+        let model = options.as_object_mut().unwrap().remove("model");
+        let document = json!({"model": model.unwrap_or_else(|| json!("m")), "items": [user("a")], "options": options,
             "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}]});
         let lifted = lift(Format::Items, &document.to_string()).unwrap();
         let lowered = lower(
@@ -418,6 +419,12 @@ fn options_of_other_formats_are_fitted() {
     check(
         json!({"reasoning": {"effort": "xhigh"}}),
         thinking(json!({"thinkingLevel": "HIGH"})),
+        &[Val],
+    );
+    // Models before Gemini 3 refuse a level.
+    check(
+        json!({"model": "gemini-2.5-flash", "reasoning": {"effort": "high"}}),
+        thinking(json!({"thinkingBudget": 24_576})),
         &[Val],
     );
     check(
