@@ -84,9 +84,7 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     ) {
         after.raw_as("toolConfig", &names.spelled_name("toolConfig"), &json);
     }
-    if let Some(json) =
-        config::encode_generation_config(request, &names, &kept, &mut losses)
-    {
+    if let Some(json) = config::encode_generation_config(request, &names, &kept, &mut losses) {
         after.raw_as(
             "generationConfig",
             &names.spelled_name("generationConfig"),

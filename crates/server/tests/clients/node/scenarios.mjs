@@ -17,18 +17,22 @@ export const parameters = {
 };
 
 /** Runs the scenarios that the command line names, all if it names none: `script BASE_URL [scenario…]`. */
-export async function run(scenarios) {
+export async function run(scenarios, atOnce = 1) {
   const [base, ...names] = process.argv.slice(2);
-  for (const name of names.length > 0 ? names : Object.keys(scenarios)) {
-    let saw;
-    try {
-      saw = await scenarios[name](base);
-    } catch (error) {
-      saw = failure(error);
+  const waiting = names.length > 0 ? names : Object.keys(scenarios);
+  const work = async () => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      let saw;
+      try {
+        saw = await scenarios[name](base);
+      } catch (error) {
+        saw = failure(error);
+      }
+      // Where it asked is not what it saw.
+      console.log(`saw ${name} ${JSON.stringify(saw).replaceAll(base, 'http://base')}`);
     }
-    // Where it asked is not what it saw.
-    console.log(`saw ${name} ${JSON.stringify(saw).replaceAll(base, 'http://base')}`);
-  }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
 }
 
 /** What can be seen of an error: its class, its status, what the provider said. */

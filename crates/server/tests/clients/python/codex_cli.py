@@ -29,6 +29,7 @@ env_key = "OPENAI_API_KEY"
 wire_api = "responses"
 request_max_retries = 1
 stream_max_retries = 1
+{more}
 """
 # Its own, and those that the upstream makes of them.
 IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|msg_[0-9a-f]{16}")
@@ -43,14 +44,14 @@ TIMES = {"emittedAtMs", "startedAt", "startedAtMs", "completedAt", "completedAtM
 class Codex:
     """A home and a place to work, both empty, and always the same: they are told to the model."""
 
-    def __init__(self, base):
+    def __init__(self, base, more=""):
         folder = pathlib.Path("codex").absolute()
         shutil.rmtree(folder, ignore_errors=True)
         self.home = folder / "home"
         self.place = folder / "place"
         self.home.mkdir(parents=True)
         self.place.mkdir()
-        (self.home / "config.toml").write_text(CONFIGURATION.format(base=base))
+        (self.home / "config.toml").write_text(CONFIGURATION.format(base=base, more=more))
 
     def start(self, *words, stdin):
         return subprocess.Popen(
@@ -143,18 +144,19 @@ def abort(base):
         return thread.interrupt(SAID["abort"])
 
 
-scenarios.run(
-    {
-        "plain": turn(SAID["plain"]),
-        "stream": turn(SAID["stream"]),
-        "tools": turn(COMMAND),
-        "resumed": resumed,
-        "session": session,
-        "abort": abort,
-        "limited_once": turn(SAID["limited_once"]),
-        "limited": turn(SAID["limited"]),
-        "failing": turn(SAID["failing"]),
-        "lost_once": turn(SAID["lost_once"]),
-        "cut": turn(SAID["cut"]),
-    }
-)
+if __name__ == "__main__":
+    scenarios.run(
+        {
+            "plain": turn(SAID["plain"]),
+            "stream": turn(SAID["stream"]),
+            "tools": turn(COMMAND),
+            "resumed": resumed,
+            "session": session,
+            "abort": abort,
+            "limited_once": turn(SAID["limited_once"]),
+            "limited": turn(SAID["limited"]),
+            "failing": turn(SAID["failing"]),
+            "lost_once": turn(SAID["lost_once"]),
+            "cut": turn(SAID["cut"]),
+        }
+    )

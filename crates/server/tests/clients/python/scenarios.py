@@ -7,6 +7,7 @@ means that the client cannot tell.
 What is said is in `said.json`. Lines that begin with `upstream:` are orders to the scripted upstream.
 """
 
+import concurrent.futures
 import dataclasses
 import json
 import pathlib
@@ -34,17 +35,22 @@ def weather(city: str) -> str:
     return WEATHER
 
 
-def run(scenarios):
+def run(scenarios, at_once=1):
     """Runs those that the command line names, all if it names none: `script BASE_URL [scenario…]`."""
     base, *names = sys.argv[1:]
-    for name in names or scenarios:
+
+    def see(name):
         try:
             saw = scenarios[name](base)
         except Exception as error:
             saw = failure(error)
         told = json.dumps(plain(saw), sort_keys=True, ensure_ascii=False)
         # Where it asked is not what it saw.
-        print("saw", name, told.replace(base, "http://base"), flush=True)
+        return name, told.replace(base, "http://base")
+
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        for name, told in pool.map(see, names or scenarios):
+            print("saw", name, told, flush=True)
 
 
 def failure(error):

@@ -1,6 +1,7 @@
 """Agents at full speed, by `openai` and `anthropic`: a loop of tool calls, with and without a name, streamed or not.
 
-A scenario shows how many requests its loop made. Its name is the first line of the conversation.
+A scenario shows how many requests its loop made. Its name is the first line of the conversation. Where the base URL is a list
+of several, with commas between, each request of a loop goes to the next of them.
 """
 
 import time
@@ -22,14 +23,20 @@ def headers(name):
     return {"x-contexture-conversation": name} if "_named" in name else {}
 
 
+def openai_apis(base, name):
+    asks_as = {"api_key": "sk-client", "default_headers": headers(name)}
+    return [openai.OpenAI(base_url=f"{one}/v1", **asks_as) for one in base.split(",")]
+
+
 def chat(name, stream, pause):
     tool = {"type": "function", "function": {"name": "weather", "parameters": CITY}}
 
     def run(base):
-        api = openai.OpenAI(base_url=f"{base}/v1", api_key="sk-client", default_headers=headers(name))
+        apis = openai_apis(base, name)
         said, count = [asks(name)], 0
         while True:
             asked, count = {"model": MODEL, "messages": said, "tools": [tool]}, count + 1
+            api = apis[count % len(apis)]
             if stream:
                 with api.chat.completions.stream(**asked) as events:
                     answer = [event for event in events] and events.get_final_completion()
@@ -50,10 +57,11 @@ def responses(name, stream, pause):
     tool = {"type": "function", "name": "weather", "parameters": CITY, "strict": False}
 
     def run(base):
-        api = openai.OpenAI(base_url=f"{base}/v1", api_key="sk-client", default_headers=headers(name))
+        apis = openai_apis(base, name)
         said, count = [asks(name)], 0
         while True:
             asked, count = {"model": MODEL, "input": said, "tools": [tool]}, count + 1
+            api = apis[count % len(apis)]
             if stream:
                 with api.responses.stream(**asked) as events:
                     answer = [event for event in events] and events.get_final_response()
@@ -75,11 +83,13 @@ def messages(name, stream, pause):
     tool = {"name": "weather", "input_schema": CITY}
 
     def run(base):
-        api = anthropic.Anthropic(base_url=base, api_key="sk-client", default_headers=headers(name))
+        asks_as = {"api_key": "sk-client", "default_headers": headers(name)}
+        apis = [anthropic.Anthropic(base_url=one, **asks_as) for one in base.split(",")]
         said, count = [asks(name)], 0
         while True:
             asked = {"model": MODEL, "max_tokens": 1000, "messages": said, "tools": [tool]}
             count += 1
+            api = apis[count % len(apis)]
             if stream:
                 with api.messages.stream(**asked) as events:
                     answer = [event for event in events] and events.get_final_message()
@@ -101,13 +111,9 @@ def messages(name, stream, pause):
 
 LOOPS = {}
 for kind, loop in {"chat": chat, "responses": responses, "anthropic": messages}.items():
-    for mode, stream, pause in [
-        ("whole", False, 0),
-        ("whole_named", False, 0.005),
-        ("streamed", True, 0.02),
-        ("streamed_named", True, 0),
-    ]:
-        name = f"{kind}_{mode}"
-        LOOPS[name] = loop(name, stream, pause)
+    for mode in ["whole", "streamed"]:
+        for pause in [0, 5, 20, 50]:
+            for name in [f"{kind}_{mode}_{pause}", f"{kind}_{mode}_{pause}_named"]:
+                LOOPS[name] = loop(name, mode == "streamed", pause / 1000)
 
-scenarios.run(LOOPS)
+scenarios.run(LOOPS, at_once=4)

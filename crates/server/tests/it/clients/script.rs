@@ -46,8 +46,13 @@ impl<'a> Script<'a> {
 
     /// Goes through all scenarios.
     pub(crate) async fn run(&self, base: &str) -> Saw {
+        self.run_some(base, &[]).await
+    }
+
+    /// The same through those of these names, if there are any.
+    pub(crate) async fn run_some(&self, base: &str, names: &[String]) -> Saw {
         let mut command = self.installed.command(&self.path, self.folder.path());
-        let command = command.arg(base).stdin(Stdio::null());
+        let command = command.arg(base).args(names).stdin(Stdio::null());
         let output = command.output().await.unwrap();
         let (said, errors) = (
             String::from_utf8(output.stdout).unwrap(),

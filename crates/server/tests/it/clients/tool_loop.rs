@@ -1,6 +1,8 @@
 //! Agents of other people's clients at full speed: each loop is one conversation, with one branch and each item once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use contexture::ir::Item;
 use contexture::{Format, lift};
@@ -15,8 +17,71 @@ use crate::test_support::Stand;
 /// Requests of a loop.
 const REQUESTS: usize = 30;
 
-/// The items of a request, with the first line that the person said.
-fn history(received: &Received) -> Option<(String, usize)> {
+/// Under what conditions loops run.
+#[derive(Clone, Copy, Debug)]
+struct Conditions {
+    repeat: usize,
+    /// Whether all cores have other work.
+    busy: bool,
+}
+
+impl Conditions {
+    /// A few by default, and in a soak each often.
+    fn all() -> Vec<Self> {
+        let repeats = if is_soak() { 20 } else { 3 };
+        let both = (0..repeats).flat_map(|repeat| [false, true].map(|busy| Self { repeat, busy }));
+        both.filter(|one| is_soak() || one.busy == (one.repeat == 1))
+            .collect()
+    }
+
+    /// The loops of these kinds: each pause, with and without a name, streamed in every other repeat. Without a soak a
+    /// third of them in each repeat.
+    fn loops(self, kinds: &[&str]) -> Vec<String> {
+        let mut names = Vec::new();
+        for kind in kinds {
+            for pause in [0, 5, 20, 50] {
+                for named in ["", "_named"] {
+                    let mode = ["whole", "streamed"][(self.repeat + names.len() / 2) % 2];
+                    names.push(format!("{kind}_{mode}_{pause}{named}"));
+                }
+            }
+        }
+        let third = |at: usize| is_soak() || at % 3 == self.repeat;
+        let chosen = names.into_iter().enumerate().filter(|(at, _)| third(*at));
+        chosen.map(|(_, name)| name).collect()
+    }
+}
+
+fn is_soak() -> bool {
+    std::env::var_os("CONTEXTURE_SOAK").is_some()
+}
+
+/// Other work for all cores, until it is dropped.
+struct OtherWork(Arc<AtomicBool>);
+
+impl OtherWork {
+    fn begin() -> Self {
+        let goes_on = Arc::new(AtomicBool::new(true));
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            let goes_on = Arc::clone(&goes_on);
+            std::thread::spawn(move || {
+                while goes_on.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(goes_on)
+    }
+}
+
+impl Drop for OtherWork {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The items of a request, with the loop that it is of.
+fn history(received: &Received, names: &[String]) -> Option<(String, usize)> {
     let format = match received.path() {
         "/v1/chat/completions" => Format::OpenAiChat,
         "/v1/responses" => Format::OpenAiResponses,
@@ -26,46 +91,89 @@ fn history(received: &Received) -> Option<(String, usize)> {
     };
     let text = String::from_utf8(received.body.to_vec()).unwrap();
     let items = lift(format, &text).unwrap().transcript.items;
-    let first = items.iter().find_map(|item| match item {
-        Item::Message(message) => message.content.first()?.as_text(),
+    // Some clients say something of their own first.
+    let name = items.iter().find_map(|item| match item {
+        Item::Message(message) => {
+            let text = message.content.first()?.as_text()?;
+            names
+                .iter()
+                .find(|name| text.lines().next() == Some(name.as_str()))
+        }
         _ => None,
     })?;
-    Some((first.lines().next()?.to_owned(), items.len()))
+    Some((name.clone(), items.len()))
 }
 
-async fn check(script: &str, loops: usize) {
+/// Runs loops against servers over one database, and checks what is stored.
+async fn check(
+    script: &str,
+    names: &[String],
+    conditions: Conditions,
+    servers: &[Stand],
+    upstream: &Upstream,
+) {
     let Some(installed) = Installed::find() else {
         return;
     };
-    let upstream = Upstream::start(ScriptedProvider::default()).await;
-    let server = Stand::with(&passing_to(&upstream)).await;
     let script = Script::new(&installed, script);
-    let saw = script.run(&format!("http://{}", server.address)).await;
-    assert_eq!(saw.len(), loops, "{saw:#?}");
-    assert!(saw.values().all(|count| *count == REQUESTS), "{saw:#?}");
+    let bases: Vec<String> = servers
+        .iter()
+        .map(|server| format!("http://{}", server.address))
+        .collect();
+    let other_work = conditions.busy.then(OtherWork::begin);
+    let saw = script.run_some(&bases.join(","), names).await;
+    drop(other_work);
+    assert_eq!(saw.len(), names.len(), "{conditions:?}: {saw:#?}");
+    assert!(
+        saw.values().all(|count| *count == REQUESTS),
+        "{conditions:?}: {saw:#?}"
+    );
     let mut longest: BTreeMap<String, usize> = BTreeMap::new();
     for received in upstream.received_requests() {
-        let Some((name, items)) = history(&received) else {
+        let Some((name, items)) = history(&received, names) else {
             continue;
         };
         let known = longest.entry(name).or_default();
         *known = items.max(*known);
     }
-    assert_eq!(longest.len(), loops, "{longest:?}");
+    assert_eq!(longest.len(), names.len(), "{longest:?}");
     // The answer to the longest request is one message more.
     let mut wanted: Vec<usize> = longest.values().map(|items| items + 1).collect();
     wanted.sort_unstable();
-    let conversations = stored(&server, &wanted).await;
-    assert_eq!(conversations.len(), loops, "{conversations:#?}");
-    for conversation in &conversations {
-        assert_eq!(conversation["branches"], 1, "{conversation}");
-    }
-    assert_eq!(items_of(&conversations), wanted, "{conversations:#?}");
-    let figures = server.get("/metrics").await.text;
-    assert!(
-        !figures.contains("contexture_proxy_raced_total"),
-        "{figures}"
+    let conversations = stored(&servers[0], &wanted).await;
+    assert_eq!(
+        conversations.len(),
+        names.len(),
+        "{conditions:?}: {conversations:#?}"
     );
+    for conversation in &conversations {
+        assert_eq!(
+            conversation["branches"], 1,
+            "{conditions:?}: {conversation}"
+        );
+    }
+    assert_eq!(
+        items_of(&conversations),
+        wanted,
+        "{conditions:?}: {conversations:#?}"
+    );
+    for server in servers {
+        let figures = server.get("/metrics").await.text;
+        assert!(
+            !figures.contains("contexture_proxy_raced_total"),
+            "{conditions:?}: {figures}"
+        );
+    }
+}
+
+/// Runs the loops of a script under all conditions, each time on one server of its own.
+async fn check_one_server(script: &str, kinds: &[&str]) {
+    for conditions in Conditions::all() {
+        let upstream = Upstream::start(ScriptedProvider::default()).await;
+        let server = Stand::with(&passing_to(&upstream)).await;
+        let names = conditions.loops(kinds);
+        check(script, &names, conditions, &[server], &upstream).await;
+    }
 }
 
 fn items_of(conversations: &[Value]) -> Vec<usize> {
@@ -87,12 +195,36 @@ async fn stored(server: &Stand, wanted: &[usize]) -> Vec<Value> {
     }
 }
 
+const SDKS: [&str; 3] = ["chat", "responses", "anthropic"];
+const AI_SDK: [&str; 4] = ["chat", "responses", "anthropic", "google"];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn loops_of_python_clients_are_one_conversation_each() {
-    check("tool_loop.py", 12).await;
+    check_one_server("tool_loop.py", &SDKS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn loops_of_the_ai_sdk_are_one_conversation_each() {
-    check("tool-loop.mjs", 16).await;
+    check_one_server("tool-loop.mjs", &AI_SDK).await;
+}
+
+/// The loops of Codex in one repeat: with each pause, with a name in every other.
+fn codex_loops(conditions: Conditions) -> Vec<String> {
+    let pause = [0, 5, 20, 50][conditions.repeat % 4];
+    let named = if conditions.repeat % 2 == 0 {
+        ""
+    } else {
+        "_named"
+    };
+    vec![format!("codex_{pause}{named}")]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn loops_of_codex_are_one_conversation_each() {
+    for conditions in Conditions::all() {
+        let upstream = Upstream::start(ScriptedProvider::default()).await;
+        let server = Stand::with(&passing_to(&upstream)).await;
+        let names = codex_loops(conditions);
+        check("codex_loop.py", &names, conditions, &[server], &upstream).await;
+    }
 }
