@@ -211,7 +211,7 @@ async fn loops_of_the_ai_sdk_are_one_conversation_each() {
 /// The loops of Codex in one repeat: with each pause, with a name in every other.
 fn codex_loops(conditions: Conditions) -> Vec<String> {
     let pause = [0, 5, 20, 50][conditions.repeat % 4];
-    let named = if conditions.repeat % 2 == 0 {
+    let named = if conditions.repeat.is_multiple_of(2) {
         ""
     } else {
         "_named"
