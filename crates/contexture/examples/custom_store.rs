@@ -14,9 +14,9 @@ use contexture::store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
     KeyValues, Limits, ListConversations, ListEntries, Maintenance, MemoryStore, NewConversation,
-    Node, NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, StreamSignal,
-    Streams,
+    Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadRequest,
+    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
+    StreamSignal, Streams,
 };
 use contexture::{Engine, Owner, Store, user};
 
@@ -173,6 +173,9 @@ impl Store for AuditedStore {
     }
     fn path_index(&self) -> Option<&dyn PathIndex> {
         self.inner.path_index()
+    }
+    fn processes(&self) -> Option<&dyn Processes> {
+        self.inner.processes()
     }
     fn streams(&self) -> Option<&dyn Streams> {
         self.inner.streams()

@@ -4,7 +4,7 @@
 //! fragments on one, put messages into a [`Draft`] and commit it, resolve or compile what the model shall see, record its
 //! answer, move to another branch.
 //!
-//! The modules, from the bottom up: `error`, `exchange` (requests under way), `path` (nodes read from a store), `state`
+//! The modules, from the bottom up: `error`, `presence` (which processes share the store), `exchange` (requests under way), `path` (nodes read from a store), `state`
 //! (typed entries of state), `handle` (what engine and conversation hold), `refs` and `search`, `append` (the one way into
 //! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`,
 //! `tree`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
@@ -25,6 +25,7 @@ mod hooks;
 mod import;
 mod ingest;
 mod path;
+mod presence;
 mod record;
 mod refs;
 mod search;
@@ -52,6 +53,7 @@ pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
 pub use path::parse_node_item;
+pub use presence::PresenceTimes;
 pub use record::{RecordOptions, Recorded};
 pub use state::{CoverEntry, Instructions};
 pub use view::{LinkTarget, MessageView, PathMatches, Resolved};

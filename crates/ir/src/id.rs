@@ -85,6 +85,10 @@ binary_id! {
     StreamId, "stream id"
 }
 binary_id! {
+    /// One process, or one engine of it, that shares a store with others.
+    ProcessId, "process id"
+}
+binary_id! {
     /// The hash of a history up to a point; see [`HistoryHasher`](crate::HistoryHasher).
     PathHash, "path hash"
 }

@@ -40,7 +40,7 @@ pub use hash::{
 };
 pub use id::{
     BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, PathHash,
-    ResponseId, RunId, StreamId,
+    ProcessId, ResponseId, RunId, StreamId,
 };
 pub use item::{
     Compaction, Extension, ExtensionPart, FilePart, FunctionCall, FunctionCallOutput, ImagePart,

@@ -13,6 +13,7 @@ use crate::connection::error::RowError;
 use crate::connection::transaction::Tx;
 use crate::key_values;
 use crate::path_index;
+use crate::processes;
 use crate::refs::branch::{self, BranchRow};
 use crate::rows::conversation_row::{ConversationKey, ConversationRow, next_number};
 use crate::rows::node_row::{self, ExistingNode, NodeSlots};
@@ -73,6 +74,10 @@ pub(crate) async fn append_items(
         node_row::find_existing_nodes(tx, key, named_nodes(request)),
     )
     .await?;
+    // Also for a repetition; sent with the commit, so not for an append that is refused.
+    if let Some(change) = request.exchange {
+        processes::change_exchange(tx, &conversation, change);
+    }
     // Before all other checks: the first run of a repeated append has moved the head, so they would
     // refuse the repetition.
     let stored = node_row::stored_items(&request.items, &existing_nodes);

@@ -55,6 +55,7 @@ mod key_values;
 mod maintenance;
 mod options;
 mod path_index;
+mod processes;
 mod refs;
 mod rows;
 mod schema;

@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use crate::error::RowError;
 use crate::key_values;
 use crate::path_index;
+use crate::processes;
 use crate::refs::branch::{self, BranchRow};
 use crate::rows::conversation_row::{ConversationRow, next_number};
 use crate::rows::node_row::{self, NodeSlot};
@@ -55,6 +56,10 @@ pub(crate) fn append_items(
     terms: &[String],
     limits: &Limits,
 ) -> Result<Appended, RowError> {
+    // Also for a repetition, and rolled back with an append that is refused.
+    if let Some(change) = request.exchange {
+        processes::change_exchange(conn, conversation, change)?;
+    }
     // Before all other checks: the first run of a repeated append has moved the head, so they would
     // refuse the repetition.
     let stored = request.items.iter();

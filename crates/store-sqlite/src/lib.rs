@@ -21,6 +21,8 @@ mod key_values;
 mod maintenance;
 mod options;
 mod path_index;
+mod process_locks;
+mod processes;
 #[cfg(test)]
 mod query_plans;
 mod refs;

@@ -18,6 +18,9 @@ pub struct SqliteOptions {
     pub queue_bytes: usize,
     /// Largest number of concurrent reads. Default 4.
     pub readers: usize,
+    /// Whether servers in other processes use the file too. They then mark their exchanges with providers in it, so that
+    /// each finds what another has not recorded yet. Default false.
+    pub shared: bool,
     /// Largest size of the database file in bytes; `None` for as large as the disk allows.
     pub max_bytes: Option<u64>,
 }
@@ -30,6 +33,7 @@ impl Default for SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             queue_bytes: 256 << 20,
             readers: 4,
+            shared: false,
             max_bytes: None,
         }
     }

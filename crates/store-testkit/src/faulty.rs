@@ -12,16 +12,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner, ResponseId, StreamId};
+use contexture_ir::{ConversationId, Owner, PathHash, ProcessId, ResponseId, StreamId};
 use contexture_store::{
     AppendChunks, AppendRequest, Appended, BackedUp, BlobId, Capabilities, ChunkPage,
     CollectRequest, Collected, Compacted, Conversation, ConversationPage, ConversationUpdate,
-    EntryPage, EraseScope, Erased, Error, Event, FinishStream, KeyScope, KeyValueEntry, KeyValues,
-    Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery,
-    NodeState, PathIndex, PathMark, PathMatch, PathPage, PathQuery, PutEntry, ReadChunks,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search,
-    SearchPage, SearchRequest, StateRequest, Statistics, Store, StreamOpened, StreamRecord,
-    StreamSignal, Streams, VerifyCursor, VerifyPage,
+    EntryPage, EraseScope, Erased, Error, Event, ExchangeChange, FinishStream, KeyScope,
+    KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation,
+    Node, NodeQuery, NodeState, PathIndex, PathMark, PathMatch, PathPage, PathQuery,
+    PendingExchange, ProcessBeat, Processes, PutEntry, ReadChunks, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage, SearchRequest,
+    StateRequest, Statistics, Store, StreamOpened, StreamRecord, StreamSignal, Streams,
+    VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
@@ -230,6 +231,10 @@ impl Store for Faulty {
 
     fn path_index(&self) -> Option<&dyn PathIndex> {
         self.inner.path_index().map(|_| self as &dyn PathIndex)
+    }
+
+    fn processes(&self) -> Option<&dyn Processes> {
+        self.inner.processes().map(|_| self as &dyn Processes)
     }
 
     fn streams(&self) -> Option<&dyn Streams> {
@@ -554,6 +559,55 @@ impl PathIndex for Faulty {
     ) -> Result<(), Error> {
         let call = self.inner_paths()?.put_paths(owner, id, version, marks);
         self.call_with_fault(Method::PutPaths, call).await
+    }
+}
+
+impl Faulty {
+    fn inner_processes(&self) -> Result<&dyn Processes, Error> {
+        let none = || Error::invalid_argument("processes", "this store has none");
+        self.inner.processes().ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl Processes for Faulty {
+    async fn beat(&self, process: ProcessId) -> Result<u64, Error> {
+        let call = self.inner_processes()?.beat(process);
+        self.call_with_fault(Method::Beat, call).await
+    }
+
+    async fn beats(&self, processes: &[ProcessId]) -> Result<Vec<ProcessBeat>, Error> {
+        let call = self.inner_processes()?.beats(processes);
+        self.call_with_fault(Method::Beats, call).await
+    }
+
+    async fn list_processes(&self) -> Result<Vec<ProcessBeat>, Error> {
+        let call = self.inner_processes()?.list_processes();
+        self.call_with_fault(Method::ListProcesses, call).await
+    }
+
+    async fn remove_processes(&self, dead: &[ProcessBeat]) -> Result<u64, Error> {
+        let call = self.inner_processes()?.remove_processes(dead);
+        self.call_with_fault(Method::RemoveProcesses, call).await
+    }
+
+    async fn change_exchange(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        change: ExchangeChange,
+    ) -> Result<(), Error> {
+        let call = self.inner_processes()?.change_exchange(owner, id, change);
+        self.call_with_fault(Method::ChangeExchange, call).await
+    }
+
+    async fn find_exchanges(
+        &self,
+        owner: &Owner,
+        hashes: Option<&[PathHash]>,
+    ) -> Result<Vec<PendingExchange>, Error> {
+        let call = self.inner_processes()?.find_exchanges(owner, hashes);
+        self.call_with_fault(Method::FindExchanges, call).await
     }
 }
 

@@ -50,6 +50,18 @@ pub enum Method {
     FindPathHashes,
     /// `PathIndex::put_paths`, of a store that has it.
     PutPaths,
+    /// `Processes::beat`, of a store that has it.
+    Beat,
+    /// `Processes::beats`, of a store that has it.
+    Beats,
+    /// `Processes::list_processes`, of a store that has it.
+    ListProcesses,
+    /// `Processes::remove_processes`, of a store that has it.
+    RemoveProcesses,
+    /// `Processes::change_exchange`, of a store that has it.
+    ChangeExchange,
+    /// `Processes::find_exchanges`, of a store that has it.
+    FindExchanges,
     /// `Streams::open_stream`, of a store that has it.
     OpenStream,
     /// `Streams::append_chunks`, of a store that has it.
@@ -80,7 +92,7 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of their variants.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 42] = [
         Self::CreateConversation,
         Self::LoadConversation,
         Self::ListConversations,
@@ -104,6 +116,12 @@ impl Method {
         Self::SearchNodes,
         Self::FindPathHashes,
         Self::PutPaths,
+        Self::Beat,
+        Self::Beats,
+        Self::ListProcesses,
+        Self::RemoveProcesses,
+        Self::ChangeExchange,
+        Self::FindExchanges,
         Self::OpenStream,
         Self::AppendChunks,
         Self::FinishStream,
@@ -146,6 +164,12 @@ impl Method {
             Self::SearchNodes => "search_nodes",
             Self::FindPathHashes => "find_path_hashes",
             Self::PutPaths => "put_paths",
+            Self::Beat => "beat",
+            Self::Beats => "beats",
+            Self::ListProcesses => "list_processes",
+            Self::RemoveProcesses => "remove_processes",
+            Self::ChangeExchange => "change_exchange",
+            Self::FindExchanges => "find_exchanges",
             Self::OpenStream => "open_stream",
             Self::AppendChunks => "append_chunks",
             Self::FinishStream => "finish_stream",
@@ -177,6 +201,9 @@ impl Method {
                 | Self::EraseStep
                 | Self::PutEntry
                 | Self::PutPaths
+                | Self::Beat
+                | Self::RemoveProcesses
+                | Self::ChangeExchange
                 | Self::OpenStream
                 | Self::AppendChunks
                 | Self::FinishStream
@@ -190,6 +217,20 @@ impl Method {
     #[must_use]
     pub(crate) const fn is_of_paths(self) -> bool {
         matches!(self, Self::FindPathHashes | Self::PutPaths)
+    }
+
+    /// Returns whether it belongs to [`Processes`](contexture_store::Processes), which is optional.
+    #[must_use]
+    pub(crate) const fn is_of_processes(self) -> bool {
+        matches!(
+            self,
+            Self::Beat
+                | Self::Beats
+                | Self::ListProcesses
+                | Self::RemoveProcesses
+                | Self::ChangeExchange
+                | Self::FindExchanges
+        )
     }
 
     /// Returns whether it belongs to [`Streams`](contexture_store::Streams), which is optional.

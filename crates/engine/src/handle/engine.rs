@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_catalogue::Catalogue;
 use contexture_ir::{ConversationId, NodeId, Owner};
 use contexture_layers::Layers;
-use contexture_store::Store;
+use contexture_store::{Processes, Store};
 
 use super::circuit_breaker::CircuitBreakers;
 use super::environment::{Clock, IdSource};
@@ -16,6 +16,7 @@ use super::secrets::Secrets;
 use super::side_calls::LayerModel;
 use super::targets::Targets;
 use crate::exchange::Exchanges;
+use crate::presence::Presence;
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -35,6 +36,7 @@ pub struct Engine {
     pub(crate) layer_model: Option<Arc<LayerModel>>,
     pub(crate) handle_caches: Option<Arc<HandleCaches>>,
     pub(crate) exchanges: Exchanges,
+    pub(crate) presence: Presence,
 }
 
 impl Engine {
@@ -122,6 +124,14 @@ impl Engine {
 
     pub(crate) fn circuit_breakers(&self) -> &CircuitBreakers {
         &self.breakers
+    }
+
+    /// The processes that share the store, where others can use it too.
+    pub(crate) fn shared_processes(&self) -> Option<&dyn Processes> {
+        match self.store.capabilities().shared {
+            true => self.store.processes(),
+            false => None,
+        }
     }
 
     /// The time by the engine's clock, in milliseconds since the Unix epoch.

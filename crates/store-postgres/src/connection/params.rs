@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use contexture_ir::{ContentHash, NodeId, PathHash, ResponseId, RunId, StreamId};
+use contexture_ir::{ContentHash, NodeId, PathHash, ProcessId, ResponseId, RunId, StreamId};
 use contexture_store::BlobId;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
@@ -132,6 +132,7 @@ bytea! {
     RunId: id => Bytea::Id(*id.as_bytes());
     ResponseId: id => Bytea::Id(*id.as_bytes());
     PathHash: hash => Bytea::Id(*hash.as_bytes());
+    ProcessId: id => Bytea::Id(*id.as_bytes());
     StreamId: id => Bytea::Id(*id.as_bytes());
     BlobId: id => Bytea::Id(*id.as_bytes());
     Arc<str>: text => Bytea::Text(text);

@@ -39,7 +39,7 @@ macro_rules! some_of {
 
 /// Removes some rows of a conversation, table by table.
 // Nodes first, since they hold most of the content.
-const TABLES: [(&str, i64); 15] = [
+const TABLES: [(&str, i64); 16] = [
     (some_of!("nodes", "segment, depth"), STEP_ROWS),
     (some_of!("terms", "segment, depth"), STEP_ROWS),
     (some_of!("segments", "segment"), STEP_ROWS),
@@ -54,6 +54,10 @@ const TABLES: [(&str, i64); 15] = [
     (some_of!("stream_chunks", "epoch, seq"), STEP_ROWS),
     (some_of!("responses", "response_id"), STEP_LARGE),
     (some_of!("runs", "run"), STEP_LARGE),
+    (
+        some_of!("exchanges", "owner, path_hash, process, number"),
+        STEP_ROWS,
+    ),
     (
         some_of!("path_index", "owner, version, path_hash, segment, depth"),
         STEP_ROWS,

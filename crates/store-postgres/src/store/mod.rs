@@ -9,9 +9,9 @@ use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
     KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node,
-    NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest, Redacted,
-    RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store, StreamSignal,
-    StreamSignals, Streams, WakeScope, rules,
+    NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store,
+    StreamSignal, StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::append;
@@ -29,6 +29,7 @@ use crate::schema;
 use crate::search::index;
 
 mod maintenance;
+mod processes;
 mod search;
 mod streams;
 
@@ -108,6 +109,7 @@ impl Store for PostgresStore {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.durable = true;
+        capabilities.shared = true;
         capabilities
     }
 
@@ -381,6 +383,10 @@ impl Store for PostgresStore {
     }
 
     fn path_index(&self) -> Option<&dyn PathIndex> {
+        Some(self)
+    }
+
+    fn processes(&self) -> Option<&dyn Processes> {
         Some(self)
     }
 

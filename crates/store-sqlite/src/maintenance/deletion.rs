@@ -32,7 +32,7 @@ const BY_KEY: [(&str, &str); 8] = [
 
 /// Tables with the conversation's number in a column, with their key and the size of a row's
 /// content.
-const BY_COLUMN: [(&str, &str, &str); 7] = [
+const BY_COLUMN: [(&str, &str, &str); 8] = [
     ("metadata", "conversation_no", "0"),
     ("attributes", "conversation_no, key", "0"),
     ("checkpoints", "conversation_no, name", "0"),
@@ -43,6 +43,7 @@ const BY_COLUMN: [(&str, &str, &str); 7] = [
         "conversation_no, epoch, seq",
         "length(chunk)",
     ),
+    ("exchanges", "owner, path_hash, process, number", "0"),
     (
         "path_index",
         "owner, version, path_hash, conversation_no, segment, depth",

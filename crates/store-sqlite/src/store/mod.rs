@@ -8,9 +8,9 @@ use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance,
-    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, StorageFault,
-    Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
+    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadRequest,
+    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
+    StorageFault, Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
 };
 use rusqlite::Connection;
 
@@ -20,6 +20,7 @@ use crate::conversations;
 use crate::error::RowError;
 use crate::maintenance::{deletion, redaction};
 use crate::options::SqliteOptions;
+use crate::process_locks::ProcessLocks;
 use crate::refs::{self, resolve_end};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::{blob, event, node_row, response, state};
@@ -29,6 +30,7 @@ use crate::worker::write_thread::WriteThread;
 
 mod key_values;
 mod maintenance;
+mod processes;
 mod search;
 mod streams;
 
@@ -45,6 +47,8 @@ pub struct SqliteStore {
     writer: WriteThread,
     readers: ReadPool,
     pub(crate) signals: StreamSignals,
+    process_locks: ProcessLocks,
+    is_shared: bool,
 }
 
 impl SqliteStore {
@@ -96,6 +100,8 @@ impl SqliteStore {
             readers: ReadPool::new(Arc::clone(&path), options.readers),
             limits: Arc::new(options.limits),
             signals: StreamSignals::default(),
+            process_locks: ProcessLocks::new(&path),
+            is_shared: options.shared,
             writer,
             path,
         })
@@ -208,6 +214,7 @@ impl Store for SqliteStore {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.durable = true;
+        capabilities.shared = self.is_shared;
         capabilities
     }
 
@@ -480,6 +487,10 @@ impl Store for SqliteStore {
     }
 
     fn path_index(&self) -> Option<&dyn PathIndex> {
+        Some(self)
+    }
+
+    fn processes(&self) -> Option<&dyn Processes> {
         Some(self)
     }
 

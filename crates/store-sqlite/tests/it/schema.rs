@@ -25,7 +25,7 @@ const BY_KEY: [&str; 8] = [
     "streams",
 ];
 /// Tables that name the conversation in a column.
-const BY_COLUMN: [&str; 8] = [
+const BY_COLUMN: [&str; 9] = [
     "metadata",
     "attributes",
     "checkpoints",
@@ -33,21 +33,29 @@ const BY_COLUMN: [&str; 8] = [
     "blobs",
     "stream_chunks",
     "path_index",
+    "exchanges",
     "deletions",
 ];
 /// Tables that name the owner.
-const BY_OWNER: [&str; 4] = ["conversations", "key_values", "deletions", "path_index"];
+const BY_OWNER: [&str; 5] = [
+    "conversations",
+    "key_values",
+    "deletions",
+    "path_index",
+    "exchanges",
+];
 /// Rows about the file itself.
-const OF_THE_FILE: [&str; 5] = [
+const OF_THE_FILE: [&str; 6] = [
     "format",
     "search_state",
+    "processes",
     "sqlite_schema",
     "pragma_page_count",
     "pragma_page_size",
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     (
         "SELECT c.id, c.title,",
         "the condition follows where it is used",
@@ -59,6 +67,10 @@ const ELSEWHERE: [(&str, &str); 8] = [
     (
         "SELECT conversation_no, metadata FROM metadata",
         "a migration",
+    ),
+    (
+        "DELETE FROM exchanges WHERE process = ?",
+        "what a process had under way that has ended",
     ),
     ("SELECT id, segment, depth, messages,", "a migration"),
     (
@@ -313,7 +325,9 @@ fn every_key_begins_with_the_conversation_or_the_owner() {
             // Rows with a number of their own, reached through an index that names the owner or the
             // conversation.
             "conversations" | "blobs" | "key_values" => "no",
-            "path_index" => "owner",
+            "path_index" | "exchanges" => "owner",
+            // The one table of processes, which belong to nobody.
+            "processes" => "id",
             _ => "conversation_no",
         };
         assert_eq!(column, wanted, "{table}");

@@ -20,6 +20,7 @@ mod key_values;
 mod limits;
 mod owners;
 mod porting;
+mod presence;
 mod searching;
 mod streaming;
 mod tree;
@@ -228,6 +229,15 @@ static TABLE: &[Behaviour] = table! {
         marks_go_with_their_conversation
         owners_are_isolated
         limits_and_strange_marks_are_refused;
+    Base presence:
+        a_process_raises_its_own_number
+        a_dead_process_goes_with_its_exchanges
+        marks_come_and_go_with_appends
+        a_replay_changes_its_mark
+        a_refused_append_marks_nothing
+        marks_are_in_no_list_and_no_export
+        marks_go_with_a_deleted_conversation
+        marks_of_owners_are_isolated;
     Base erasing:
         a_resource_goes_and_the_rest_stays
         an_owner_is_erased_completely

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, CheckpointName, MessageId, Owner, ResponseId};
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, BlobId, BranchLabel, CollectRequest,
-    ConversationUpdate, EntityKind, EraseScope, Erased, Error, ExpectedVersion, KeyScope,
-    ListConversations, ListEntries, MetadataChange, NewBranch, NodeKind, NodeQuery, OnMoved,
-    PathEnd, PutEntry, ReadRequest, RedactRequest, RefChange, ResponseRecord, SearchRequest,
-    SearchScope, StateRequest, Store, TitleChange, VerifyCursor, erase_all,
+    ConversationUpdate, EntityKind, EraseScope, Erased, Error, ExchangeChange, ExpectedVersion,
+    KeyScope, ListConversations, ListEntries, MetadataChange, NewBranch, NodeKind, NodeQuery,
+    OnMoved, PathEnd, PutEntry, ReadRequest, RedactRequest, RefChange, ResponseRecord,
+    SearchRequest, SearchScope, StateRequest, Store, TitleChange, VerifyCursor, erase_all,
 };
 
+use super::presence::exchange_mark;
 use super::streaming::Streaming;
 use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
 use crate::method::Method;
@@ -128,9 +129,23 @@ async fn call_method(method: Method, chat: &Chat) -> Vec<Option<Error>> {
 
 /// Calls a method of an optional part of the contract.
 async fn call_without_conversation(method: Method, chat: &Chat) -> Vec<Option<Error>> {
-    match method.is_of_paths() {
-        true => calls_of_paths(method, chat).await,
-        false => calls_of_maintenance(method, chat).await,
+    match method {
+        method if method.is_of_paths() => calls_of_paths(method, chat).await,
+        method if method.is_of_processes() => calls_of_processes(method, chat).await,
+        method => calls_of_maintenance(method, chat).await,
+    }
+}
+
+/// Calls of one method of [`Processes`](contexture_store::Processes). Processes belong to no owner; the exchanges that are
+/// found are their owner's (`presence`).
+async fn calls_of_processes(method: Method, chat: &Chat) -> Vec<Option<Error>> {
+    match chat.store.processes() {
+        Some(processes) if method == Method::ChangeExchange => {
+            let change = ExchangeChange::Begin(exchange_mark("question", "process", 1));
+            let changed = processes.change_exchange(&chat.owner, &chat.id, change);
+            vec![changed.await.err()]
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -185,6 +200,8 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
             Method::SearchNodes => chat.store.search().is_none(),
             Method::FindPathHashes => true,
             Method::PutPaths => chat.store.path_index().is_none(),
+            Method::ChangeExchange => chat.store.processes().is_none(),
+            method if method.is_of_processes() => true,
             method if method.is_of_streams() => chat.store.streams().is_none(),
             method if method.is_of_maintenance() => chat.store.maintenance().is_none(),
             _ => false,

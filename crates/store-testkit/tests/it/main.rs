@@ -39,6 +39,7 @@ fn every_method_has_a_row() {
         include_str!("../../../store/src/contract/key_value.rs"),
         include_str!("../../../store/src/contract/search.rs"),
         include_str!("../../../store/src/contract/path_index.rs"),
+        include_str!("../../../store/src/contract/process.rs"),
         include_str!("../../../store/src/contract/stream.rs"),
         include_str!("../../../store/src/contract/maintenance.rs"),
     ];

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, NodeId};
 
 use crate::contract::{
-    BlobId, Fence, KeyScope, NewBranch, NewItem, PathMark, PutEntry, ResponseRecord, StatePatch,
-    StreamClaim,
+    BlobId, ExchangeChange, Fence, KeyScope, NewBranch, NewItem, PathMark, PutEntry,
+    ResponseRecord, StatePatch, StreamClaim,
 };
 
 /// Items to append, and the point to append them at; see [`Store::append_items`](crate::Store::append_items).
@@ -38,6 +38,11 @@ pub struct AppendRequest {
     /// [`Error::VersionConflict`](crate::Error::VersionConflict) and nothing is stored. The values
     /// are also written if the items go to a sibling branch. Needs items. A replay writes none.
     pub entries: Vec<(KeyScope, PutEntry)>,
+    /// Mark of an exchange with a provider that begins or ends with these items; `None` for neither.
+    ///
+    /// Changed in the same transaction, also by a replay: the same request again is another exchange. Ignored by a
+    /// store without [`Processes`](crate::Processes). Needs items.
+    pub exchange: Option<ExchangeChange>,
     /// Claim on the stream whose response the items complete.
     ///
     /// The append removes the stream's chunks and ends it as completed, if it is still running. Its
@@ -62,6 +67,7 @@ impl AppendRequest {
             response: None,
             paths: Vec::new(),
             entries: Vec::new(),
+            exchange: None,
             ends_stream: None,
             at_ms,
         }

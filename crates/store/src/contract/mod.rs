@@ -2,7 +2,7 @@
 //!
 //! [`Store`] is the conversation tree: conversations, nodes, branches and checkpoints, state, blobs,
 //! responses and events. Values outside the tree are [`KeyValues`]; [`Search`], [`PathIndex`],
-//! [`Streams`] and [`Maintenance`] are capabilities that a backend may lack.
+//! [`Streams`], [`Processes`] and [`Maintenance`] are capabilities that a backend may lack.
 //!
 //! The vocabulary, one file each:
 //!
@@ -30,6 +30,7 @@ mod limits;
 mod maintenance;
 mod node;
 mod path_index;
+mod process;
 mod read;
 mod refs;
 mod removal;
@@ -59,6 +60,7 @@ pub use maintenance::{
 };
 pub use node::{NewItem, Node, NodeKind};
 pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
+pub use process::{ExchangeChange, ExchangeMark, PendingExchange, ProcessBeat, Processes};
 pub use read::{NodeQuery, PathEnd, PathPage, ReadRequest, Span};
 pub use refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,

@@ -9,8 +9,9 @@ use contexture_ir::{ConversationId, Owner, ResponseId};
 use crate::contract::{
     AppendRequest, Appended, BlobId, Conversation, ConversationPage, ConversationUpdate,
     EraseScope, Erased, Error, Event, KeyValues, Limits, ListConversations, Maintenance,
-    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Streams,
+    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadRequest,
+    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
+    Streams,
 };
 use crate::wake::StreamSignal;
 
@@ -266,6 +267,11 @@ pub trait Store: KeyValues + fmt::Debug {
         None
     }
 
+    /// Returns the presence of processes, if this backend keeps it. Without it, the exchanges of appends are ignored.
+    fn processes(&self) -> Option<&dyn Processes> {
+        None
+    }
+
     /// Returns the logs of running responses, if this backend keeps them.
     fn streams(&self) -> Option<&dyn Streams> {
         None
@@ -278,4 +284,6 @@ pub trait Store: KeyValues + fmt::Debug {
 pub struct Capabilities {
     /// Acknowledged writes survive the process.
     pub durable: bool,
+    /// Other processes may use the same data, so what one of them has under way must be visible to all.
+    pub shared: bool,
 }

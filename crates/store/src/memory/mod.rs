@@ -7,6 +7,7 @@ mod append;
 mod key_values;
 mod path_hashes;
 mod path_index;
+mod processes;
 mod redact;
 mod search;
 mod stream_log;
@@ -25,13 +26,15 @@ use crate::contract::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationCursor,
     ConversationPage, ConversationUpdate, EntityKind, EntryPage, EraseScope, Erased, Error, Event,
     KeyScope, KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, NewConversation,
-    Node, NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store, Streams,
+    Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadRequest,
+    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
+    Store, Streams,
 };
 use crate::rules;
 use crate::wake::{StreamSignal, StreamSignals, WakeScope};
 use key_values::KeyValueTable;
 use path_hashes::PathHashTable;
+use processes::ProcessTable;
 use tree::NodeTree;
 
 /// A store that keeps its data in memory for as long as the value lives.
@@ -49,6 +52,7 @@ struct Tables {
     trees: Trees,
     entries: KeyValueTable,
     paths: PathHashTable,
+    processes: ProcessTable,
 }
 
 impl MemoryStore {
@@ -101,11 +105,15 @@ impl Tables {
         // Cloned before the request is consumed; marks are added only after the append has
         // succeeded.
         let marks = request.paths.clone();
+        let exchange = request.exchange;
         let tree = find_tree(&mut self.trees, owner, id)?;
         let appended = tree.append_items(owner, request, &mut self.entries, limits)?;
         // The first run of a repetition has stored its marks, or they were removed since.
         if !appended.replayed {
             self.paths.add_marks(owner, id, &marks);
+        }
+        if let Some(change) = exchange {
+            self.processes.change_exchange(owner, id, change);
         }
         Ok(appended)
     }
@@ -133,6 +141,8 @@ impl Tables {
         let is_erased = |id: &ConversationId| erased.contains(&KeyScope::Conversation(id.clone()));
         // Marks belong to conversations and are erased with them.
         self.paths.retain_marks(owner, |id, _| !is_erased(id));
+        self.processes
+            .retain_exchanges(|of, id| of != owner || !is_erased(id));
         let entries = self.entries.remove_scopes(|entry_owner, entry_scope| {
             let is_in_scope = match (scope, entry_scope) {
                 (EraseScope::Owner, _) => true,
@@ -249,6 +259,9 @@ impl Store for MemoryStore {
         let removed = own.and_then(|own| own.remove(id));
         removed.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
         tables.paths.retain_marks(owner, |of, _| of != id);
+        tables
+            .processes
+            .retain_exchanges(|of, held| of != owner || held != id);
         let scope = KeyScope::Conversation(id.clone());
         tables
             .entries
@@ -373,6 +386,10 @@ impl Store for MemoryStore {
     }
 
     fn path_index(&self) -> Option<&dyn PathIndex> {
+        Some(self)
+    }
+
+    fn processes(&self) -> Option<&dyn Processes> {
         Some(self)
     }
 

@@ -90,6 +90,10 @@ fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     if request.response.is_some() {
         return Err(Error::invalid_argument("append", "a response has an item"));
     }
+    if request.exchange.is_some() {
+        let why = "an exchange is about an item";
+        return Err(Error::invalid_argument("exchange", why));
+    }
     // A repetition is recognised by its items. Without one, every retry would write the values
     // again.
     if !request.entries.is_empty() {

@@ -1,0 +1,219 @@
+//! Process presence: an engine as one of the processes that share a store, and which of the others live.
+//!
+//! A process that claims something in a shared store is registered there under a random id and raises its number every
+//! [`PresenceTimes::beat`], from its first claim on. Another one is dead once its number has stood still for
+//! [`PresenceTimes::dead_after`] by this process's own monotonic clock, or once the store knows that it has ended. No wall
+//! clock is read, and an id of the operating system is never used.
+//!
+//! A claim that its holder could not withdraw itself, because it was dropped, is withdrawn with the next beat.
+//!
+//! Not here: what is claimed (`exchange`, `ingest`), how a store knows that a process has ended (the stores).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use contexture_ir::{ConversationId, Owner, ProcessId};
+use contexture_store::{
+    Error as StoreError, ExchangeChange, ExchangeMark, ProcessBeat, Processes, Store,
+};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::handle::{IdSource as _, RandomIds};
+
+/// Beats after which the rows of dead processes are looked for.
+const BEATS_PER_CLEANUP: u64 = 5;
+
+/// How often a process says that it lives, and when another one is taken for dead. The same in all processes of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresenceTimes {
+    /// Time between two beats. Default 2 s.
+    pub beat: Duration,
+    /// Time that a number stands still until its process counts as dead: several beats, since a busy machine may lose one.
+    /// Default 10 s.
+    pub dead_after: Duration,
+}
+
+impl Default for PresenceTimes {
+    fn default() -> Self {
+        Self {
+            beat: Duration::from_secs(2),
+            dead_after: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The presence of one engine. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Presence(Arc<Process>);
+
+#[derive(Debug)]
+struct Process {
+    id: ProcessId,
+    times: PresenceTimes,
+    /// The task that raises the number; `None` before the first claim.
+    task: tokio::sync::Mutex<Option<AbortHandle>>,
+    /// The numbers of other processes, each with the time at which it was first seen.
+    seen: Mutex<BTreeMap<ProcessId, (u64, Instant)>>,
+    /// Marks whose exchanges ended without removing them.
+    left: Mutex<Vec<LeftMark>>,
+}
+
+/// A mark that nobody removes any more.
+#[derive(Debug)]
+struct LeftMark {
+    owner: Owner,
+    conversation: ConversationId,
+    mark: ExchangeMark,
+}
+
+impl Presence {
+    pub(crate) fn new(times: PresenceTimes) -> Self {
+        Self(Arc::new(Process {
+            // Random, also where an engine's other ids are not: two processes of one id would hide each other.
+            id: ProcessId::from_bytes(RandomIds.new_id_bytes()),
+            times,
+            task: tokio::sync::Mutex::default(),
+            seen: Mutex::default(),
+            left: Mutex::default(),
+        }))
+    }
+
+    /// Returns the id of this process.
+    pub(crate) fn id(&self) -> ProcessId {
+        self.0.id
+    }
+
+    /// Makes sure that this process is registered and raises its number. To be called before each claim.
+    pub(crate) async fn ensure_registered(&self, store: &Arc<dyn Store>) -> Result<(), StoreError> {
+        let mut task = self.0.task.lock().await;
+        // The task ends with the runtime that it was started on, which need not be the program's last.
+        if task.as_ref().is_some_and(|task| !task.is_finished()) {
+            return Ok(());
+        }
+        if let Some(processes) = store.processes() {
+            processes.beat(self.0.id).await?;
+        }
+        let beating = keep_beating(Arc::downgrade(&self.0), Arc::downgrade(store));
+        *task = Some(tokio::spawn(beating).abort_handle());
+        Ok(())
+    }
+
+    /// Returns which of some other processes live.
+    pub(crate) async fn find_live(
+        &self,
+        processes: &dyn Processes,
+        ids: &BTreeSet<ProcessId>,
+    ) -> Result<BTreeSet<ProcessId>, StoreError> {
+        if ids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let ids: Vec<ProcessId> = ids.iter().copied().collect();
+        // One without a row was dead long enough to be removed.
+        let beats = processes.beats(&ids).await?;
+        let live = beats.iter().filter(|one| !self.0.is_dead(one));
+        Ok(live.map(|one| one.process).collect())
+    }
+
+    /// Has a mark removed with the next beat.
+    pub(crate) fn leave_mark(
+        &self,
+        owner: Owner,
+        conversation: ConversationId,
+        mark: ExchangeMark,
+    ) {
+        lock(&self.0.left).push(LeftMark {
+            owner,
+            conversation,
+            mark,
+        });
+    }
+}
+
+impl Process {
+    /// Notes the number of a process, and tells whether it has stood still for too long.
+    fn is_dead(&self, one: &ProcessBeat) -> bool {
+        if one.is_gone {
+            return true;
+        }
+        let now = Instant::now();
+        let mut seen = lock(&self.seen);
+        let (beat, since) = seen.entry(one.process).or_insert((one.beat, now));
+        if *beat != one.beat {
+            (*beat, *since) = (one.beat, now);
+        }
+        now.duration_since(*since) >= self.times.dead_after
+    }
+
+    async fn remove_left_marks(&self, processes: &dyn Processes) {
+        let left = std::mem::take(&mut *lock(&self.left));
+        for one in left {
+            let end = ExchangeChange::End(one.mark);
+            let removed = processes.change_exchange(&one.owner, &one.conversation, end);
+            match removed.await {
+                // The conversation is gone, and its marks with it.
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the mark of an exchange is removed later");
+                    lock(&self.left).push(one);
+                }
+            }
+        }
+    }
+
+    /// Removes the rows of dead processes.
+    async fn remove_dead(&self, processes: &dyn Processes) -> Result<(), StoreError> {
+        let all = processes.list_processes().await?;
+        let is_other = |one: &&ProcessBeat| one.process != self.id;
+        let dead = all.iter().filter(is_other).filter(|one| self.is_dead(one));
+        let dead: Vec<ProcessBeat> = dead.copied().collect();
+        // What is remembered of processes that are no longer there would only grow.
+        lock(&self.seen).retain(|id, _| all.iter().any(|one| one.process == *id));
+        if !dead.is_empty() {
+            processes.remove_processes(&dead).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.get_mut() {
+            task.abort();
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No foreign code runs under these locks, so what they hold is consistent even after a panic.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Raises the number of a process until its engine or its store is gone.
+async fn keep_beating(process: Weak<Process>, store: Weak<dyn Store>) {
+    let mut beats: u64 = 0;
+    loop {
+        let Some(pause) = process.upgrade().map(|process| process.times.beat) else {
+            return;
+        };
+        // Nothing is held meanwhile: a store is closed when its last user drops it.
+        tokio::time::sleep(pause).await;
+        let (Some(process), Some(store)) = (process.upgrade(), store.upgrade()) else {
+            return;
+        };
+        let Some(processes) = store.processes() else {
+            return;
+        };
+        beats += 1;
+        if let Err(error) = processes.beat(process.id).await {
+            tracing::warn!(%error, "others may take this process for dead");
+        }
+        process.remove_left_marks(processes).await;
+        if beats.is_multiple_of(BEATS_PER_CLEANUP)
+            && let Err(error) = process.remove_dead(processes).await
+        {
+            tracing::warn!(%error, "dead processes are removed later");
+        }
+    }
+}
