@@ -9,7 +9,7 @@
 //!   conversation. What an exchange asks is unknown until its request is read; till then it may be any.
 //! * Only earlier arrivals are awaited, so no two requests wait for each other.
 //!
-//! Not here: what a request asks and holds (`ingest`), other processes, when an answer is delivered (the caller says so).
+//! Not here: what a request asks and holds, and exchanges of other processes (`ingest`), when an answer is delivered (the caller says so).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 /// Longest time that a request waits for one answer, from when nothing else holds up the recording of that.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// The exchanges of one process. Clones share one registry.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +108,11 @@ impl Exchange {
         AnswerDelivery(self.state.clone())
     }
 
+    /// Its number among all exchanges of this process.
+    pub(crate) const fn number(&self) -> u64 {
+        self.arrival
+    }
+
     pub(crate) fn handle(&self) -> ExchangeHandle {
         self.state.clone()
     }
@@ -191,17 +196,29 @@ impl<'a> AnswerWait<'a> {
         if earlier.is_empty() {
             return false;
         }
-        let start = Instant::now();
-        self.update_exchange(|exchange| exchange.is_waiting = true);
+        let start = self.begin_waiting();
+        let mut raced = false;
         for mut state in earlier {
             if !wait_until_over(&mut state, is_awaited).await {
-                self.raced = true;
+                raced = true;
                 break;
             }
         }
+        self.end_waiting(start, raced);
+        true
+    }
+
+    /// Tells those who wait for this request's answer that their time does not run now; returns when this began.
+    pub(crate) fn begin_waiting(&self) -> Instant {
+        self.update_exchange(|exchange| exchange.is_waiting = true);
+        Instant::now()
+    }
+
+    /// Ends what [`Self::begin_waiting`] began; `raced` if an awaited answer was not recorded in time.
+    pub(crate) fn end_waiting(&mut self, start: Instant, raced: bool) {
         self.update_exchange(|exchange| exchange.is_waiting = false);
         self.waited += start.elapsed();
-        true
+        self.raced |= raced;
     }
 }
 

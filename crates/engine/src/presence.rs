@@ -20,8 +20,6 @@ use contexture_store::{
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::handle::{IdSource as _, RandomIds};
-
 /// Beats after which the rows of dead processes are looked for.
 const BEATS_PER_CLEANUP: u64 = 5;
 
@@ -72,7 +70,7 @@ impl Presence {
     pub(crate) fn new(times: PresenceTimes) -> Self {
         Self(Arc::new(Process {
             // Random, also where an engine's other ids are not: two processes of one id would hide each other.
-            id: ProcessId::from_bytes(RandomIds.new_id_bytes()),
+            id: ProcessId::from_bytes(uuid::Uuid::new_v4().into_bytes()),
             times,
             task: tokio::sync::Mutex::default(),
             seen: Mutex::default(),

@@ -194,7 +194,11 @@ impl Ingested {
         let base = self
             .head
             .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
+        // With calls of ours in it, the model goes on: the client has no answer yet.
+        let mark = self.trail.mark.as_ref().filter(|_| own.is_empty());
+        request.exchange = mark.and_then(|mark| mark.end());
         let appended = append_with_retries(chat, request, seen, base).await?;
+        mark.inspect(|mark| mark.set_ended());
         recorded.apply_append(appended);
         if let Some(state) = &state {
             state.mark_stored(chat, &recorded);

@@ -58,6 +58,11 @@ impl CandidateFinder<'_> {
         Ok(places.into_iter().next())
     }
 
+    /// Whether a place is stored under a key.
+    pub(super) async fn has_place(&self, key: PathHash) -> Result<bool, EngineError> {
+        Ok(!self.find_places(vec![key]).await?.is_empty())
+    }
+
     async fn look_up_links(
         &self,
         links: &[HistoryHash],

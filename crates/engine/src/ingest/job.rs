@@ -19,6 +19,7 @@ use super::new_nodes::NewNodes;
 use super::passthrough::RelayedCall;
 use super::request_history::RequestHistory;
 use super::resolve_match::{MatchTarget, NamedConversation};
+use super::shared_exchanges::{AwaitedAnswers, SharedExchanges, StoredMark};
 use super::types::{AnswerContext, IngestRequest, Ingested, MatchKind};
 use super::withdraw::restore_branch;
 use crate::append::{split_by_limits, state_node};
@@ -89,10 +90,12 @@ struct IngestTarget {
     keys: PathKeys,
     chain: HistoryHasher,
     links: Vec<contexture_ir::HistoryHash>,
+    /// The hash of what its answer follows.
+    question: PathHash,
     active: BranchName,
 }
 
-impl IngestJob<'_> {
+impl<'a> IngestJob<'a> {
     async fn try_ingest(&mut self) -> Result<Ingested, EngineError> {
         let landed = self.choose_target().await?;
         let branch = landed.target.branch.clone();
@@ -110,6 +113,8 @@ impl IngestJob<'_> {
             base: landed.target.base,
         };
         let (nodes, observed) = news.build_nodes(&chat).await?;
+        let (keys, exchange) = (&landed.keys, self.incoming.exchange);
+        let mark = StoredMark::prepare(&chat, keys, landed.question, exchange).await?;
         let mut ingested = Ingested {
             chat,
             matched: landed.target.matched,
@@ -127,6 +132,7 @@ impl IngestJob<'_> {
                 base: landed.target.base,
                 active: landed.active.clone(),
                 exchange: self.incoming.exchange.map(Exchange::handle),
+                mark,
             },
         };
         self.store_nodes(&landed, nodes, &observed, &mut ingested)
@@ -187,7 +193,7 @@ impl IngestJob<'_> {
             start_hash,
             full_hash: chain.current_hash(),
         };
-        self.wait_for_answers(&sent, &keys, record.as_ref()).await;
+        self.wait_for_answers(&sent, &keys, record.as_ref()).await?;
         let tails = PathTails {
             engine: self.engine,
             owner: self.owner,
@@ -201,7 +207,12 @@ impl IngestJob<'_> {
                     wanted: self.incoming.branch,
                 };
                 let target = sent.match_by_name(&finder, &named, start.as_ref());
-                (target.await?, record.active)
+                let mut target = target.await?;
+                if self.wait_for_unknown_step(&sent, &keys, &target).await? {
+                    let again = sent.match_by_name(&finder, &named, start.as_ref());
+                    target = again.await?;
+                }
+                (target, record.active)
             }
             None => match sent
                 .match_by_prefix(&self.candidate_finder(&keys, None), &tails)
@@ -235,6 +246,7 @@ impl IngestJob<'_> {
             target,
             keys,
             chain,
+            question: sent.question_hash(),
             links,
             active,
         })
@@ -256,11 +268,23 @@ impl IngestJob<'_> {
         }
         let name = keys.response_key(id);
         let may_be_named = |earlier: &ExchangeState| earlier.answer.is_none_or(|key| key == name);
-        match self.wait.wait_for_answers(may_be_named).await {
-            true => {
-                let finder = self.candidate_finder(keys, conversation);
-                finder.find_response(id).await
-            }
+        let mut has_waited = self.wait.wait_for_answers(may_be_named).await;
+        let finder = self.candidate_finder(keys, conversation);
+        // Nobody knows an answer's name before it came, so it may be that of any exchange.
+        let awaited = AwaitedAnswers {
+            questions: None,
+            conversation: conversation.cloned(),
+            answer: Some(name),
+        };
+        if let Some(shared) = SharedExchanges::of_engine(self.engine, self.owner) {
+            // Looked for again even if nothing was pending: it may have been recorded since the first look.
+            shared
+                .wait_for_answers(&awaited, &finder, &mut self.wait)
+                .await?;
+            has_waited = true;
+        }
+        match has_waited {
+            true => finder.find_response(id).await,
             false => Ok(None),
         }
     }
@@ -271,7 +295,7 @@ impl IngestJob<'_> {
         sent: &RequestHistory<'_>,
         keys: &PathKeys,
         record: Option<&Record>,
-    ) {
+    ) -> Result<(), EngineError> {
         let partition = keys.partition_key();
         let conversation = record.map(|record| record.id.clone());
         // Said before waiting: who waits for what this request asks must not wait for what it waits for.
@@ -292,15 +316,53 @@ impl IngestJob<'_> {
             }
         };
         self.wait.wait_for_answers(is_awaited).await;
+        let shared = SharedExchanges::of_engine(self.engine, self.owner);
+        if let Some((shared, awaited)) = shared.zip(AwaitedAnswers::in_history(sent, keys)) {
+            // Of whatever conversation: the marks are found before the conversation is.
+            let finder = self.candidate_finder(keys, None);
+            shared
+                .wait_for_answers(&awaited, &finder, &mut self.wait)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the other processes' answers in a conversation that a request names, if a step of the model in it was not
+    /// found there: a client that sends the end of its history only has no hash in common. Returns whether to look again.
+    async fn wait_for_unknown_step(
+        &mut self,
+        sent: &RequestHistory<'_>,
+        keys: &PathKeys,
+        target: &MatchTarget,
+    ) -> Result<bool, EngineError> {
+        let shared = SharedExchanges::of_engine(self.engine, self.owner);
+        let Some(shared) = shared.filter(|_| sent.has_answer_after(target.known)) else {
+            return Ok(false);
+        };
+        let awaited = AwaitedAnswers {
+            questions: None,
+            conversation: Some(target.conversation.clone()),
+            answer: None,
+        };
+        let finder = self.candidate_finder(keys, Some(&target.conversation));
+        shared
+            .wait_for_answers(&awaited, &finder, &mut self.wait)
+            .await?;
+        // Also if nothing was pending: it may have been recorded since.
+        Ok(true)
     }
 
     fn candidate_finder<'f>(
-        &'f self,
+        &self,
         keys: &'f PathKeys,
         conversation: Option<&'f ConversationId>,
-    ) -> CandidateFinder<'f> {
+    ) -> CandidateFinder<'f>
+    where
+        'a: 'f,
+    {
+        let engine: &'a Engine = self.engine;
         CandidateFinder {
-            store: self.engine.store().as_ref(),
+            store: engine.store().as_ref(),
             owner: self.owner,
             keys,
             conversation,
@@ -367,8 +429,13 @@ impl IngestJob<'_> {
         }
         let mut marks = self.path_marks(landed, &nodes);
         let mut at = self.append_position(landed);
+        let mark = ingested.trail.mark.clone();
         if nodes.is_empty() {
-            return self.open_retry_branch(at, ingested).await;
+            self.open_retry_branch(at, ingested).await?;
+            return match mark {
+                Some(mark) => mark.store_alone().await,
+                None => Ok(()),
+            };
         }
         let chat = &ingested.chat;
         let mut session = match chat.layers().is_empty() {
@@ -378,7 +445,10 @@ impl IngestJob<'_> {
         // Taken by the first append only: instructions are the same for all parts.
         let mut changes = Vec::from(changes);
         let mut observed = observed.iter();
-        for part in split_by_limits(nodes, self.engine.store().limits()) {
+        let mut parts = split_by_limits(nodes, self.engine.store().limits())
+            .into_iter()
+            .peekable();
+        while let Some(part) = parts.next() {
             let opens = matches!(at, AppendPoint::New(_));
             let place = at.clone();
             let ids: Vec<NodeId> = part.iter().map(|node| node.id).collect();
@@ -388,6 +458,9 @@ impl IngestJob<'_> {
                 changes: std::mem::take(&mut changes),
                 from: 0,
             };
+            // With the last part: before that the request is not stored.
+            let mark = mark.as_ref().filter(|_| parts.peek().is_none());
+            request.exchange = mark.map(|mark| mark.begin());
             let (own, later) = marks.into_iter().partition(|mark| ids.contains(&mark.node));
             // Each mark goes with the append that stores its node.
             (request.paths, marks) = (own, later);

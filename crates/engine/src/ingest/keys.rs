@@ -83,6 +83,16 @@ impl PathKeys {
         self.derive_key("response", id.as_bytes())
     }
 
+    /// The key of a history with a recorded answer at its end.
+    pub(super) fn answer_key(&self, path: PathHash) -> PathHash {
+        self.history_key(AnswerStatus::Answered, path)
+    }
+
+    /// The key of an exchange under way, by the history that its answer follows.
+    pub(super) fn exchange_key(&self, question: PathHash) -> PathHash {
+        self.derive_key("exchange", question.as_bytes())
+    }
+
     /// The key of the partition itself.
     pub(super) fn partition_key(&self) -> PathHash {
         self.derive_key("exchange", &[])

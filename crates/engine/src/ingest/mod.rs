@@ -8,12 +8,13 @@
 //!
 //! 1. `types`: the request, and what became of it;
 //! 2. `keys`, `request_history`: hashes of its beginnings, keyed by owner and partition;
-//! 3. `candidates`: the stored places that match one of them;
-//! 4. `resolve_match`, with `compare_tail` and `window`: the place the request continues from;
-//! 5. `new_nodes`, with `renamed_calls`: the items that are new, as nodes;
-//! 6. `job`: the transaction, and retries;
-//! 7. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later; or
-//! 8. `withdraw`: there is none.
+//! 3. `shared_exchanges`: the answers that it holds and another process has not recorded yet are waited for;
+//! 4. `candidates`: the stored places that match one of them;
+//! 5. `resolve_match`, with `compare_tail` and `window`: the place the request continues from;
+//! 6. `new_nodes`, with `renamed_calls`: the items that are new, as nodes;
+//! 7. `job`: the transaction, and retries;
+//! 8. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later; or
+//! 9. `withdraw`: there is none.
 //!
 //! Hashes cover what a client was shown, so nodes for the model alone never prevent a match.
 //! `rebuild` makes the index again from the stored nodes.
@@ -32,6 +33,7 @@ mod rebuild;
 mod renamed_calls;
 mod request_history;
 mod resolve_match;
+mod shared_exchanges;
 mod types;
 mod window;
 mod withdraw;

@@ -54,6 +54,30 @@ impl<'a> RequestHistory<'a> {
         self.start_hash == history || before.any(|link| link.hash == history)
     }
 
+    /// The hashes of the histories behind which a step of the model stands, the latest first, at most so many: of the
+    /// questions to which the client has an answer.
+    pub(super) fn answered_questions(&self, most: usize) -> impl Iterator<Item = PathHash> {
+        let last = self.items.iter().rposition(is_model_item);
+        let before = self.links.iter().rev();
+        let before = before.filter(move |link| last.is_some_and(|last| link.items <= last));
+        let before = before.map(|link| link.hash);
+        let start = last.map(|_| self.start_hash);
+        before.chain(start).take(most)
+    }
+
+    /// The hash of the history that ends with the last step of the model.
+    pub(super) fn last_answer_hash(&self) -> Option<PathHash> {
+        let last = self.items.iter().rposition(is_model_item)?;
+        let link = self.links.iter().find(|link| link.items > last)?;
+        Some(link.hash)
+    }
+
+    /// Whether a step of the model is behind its first `known` items.
+    pub(super) fn has_answer_after(&self, known: usize) -> bool {
+        let new = self.items.get(known..).unwrap_or_default();
+        new.iter().any(is_model_item)
+    }
+
     /// How many items a beginning has.
     pub(super) fn prefix_length(&self, link: &HistoryHash) -> usize {
         self.items.len() - self.items_after(link).len()

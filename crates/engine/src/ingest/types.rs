@@ -1,10 +1,12 @@
 //! The request to ingest, and its result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use contexture_ir::{BranchName, ConversationId, HistoryHasher, NodeId, PathHash, Raw, Transcript};
 
 use super::keys::PathKeys;
+use super::shared_exchanges::StoredMark;
 use crate::exchange::{Exchange, ExchangeHandle};
 use crate::handle::Conversation;
 
@@ -111,4 +113,6 @@ pub(super) struct AnswerContext {
     pub(super) active: BranchName,
     /// The exchange that it belongs to.
     pub(super) exchange: Option<ExchangeHandle>,
+    /// Its mark, where other processes use the store.
+    pub(super) mark: Option<Arc<StoredMark>>,
 }

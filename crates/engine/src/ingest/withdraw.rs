@@ -34,10 +34,22 @@ impl Ingested {
     /// The store's; the branch may then end with the request, which is recognised when it is repeated.
     pub async fn withdraw(&self) -> Result<Withdrawal, EngineError> {
         let chat = &self.chat;
+        let mark = self.trail.mark.as_ref();
         if self.matched == MatchKind::New {
             delete_conversation(chat.engine(), chat.owner(), chat.id()).await?;
+            // It went with the conversation.
+            mark.inspect(|mark| mark.set_ended());
             return Ok(Withdrawal::ConversationDeleted);
         }
+        let withdrawal = self.take_back().await?;
+        if let Some(mark) = mark {
+            mark.remove().await?;
+        }
+        Ok(withdrawal)
+    }
+
+    async fn take_back(&self) -> Result<Withdrawal, EngineError> {
+        let chat = &self.chat;
         if self.appended.is_empty() && self.opened_branch.is_none() {
             return Ok(Withdrawal::Kept);
         }

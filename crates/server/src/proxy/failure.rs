@@ -79,6 +79,15 @@ pub(crate) fn count_released_early(delay: Duration) {
     metrics::counter!("contexture_proxy_released_early_total").increment(1);
 }
 
+/// Records that a client got the last of an answer before its request was stored.
+pub(crate) fn count_hold_expired(hold: Duration) {
+    tracing::warn!(
+        ?hold,
+        "an answer was passed on before its request was stored: another server may not find it"
+    );
+    metrics::counter!("contexture_proxy_hold_expired_total").increment(1);
+}
+
 /// Records that an answer came damaged: it is stored as far as it can be read, with the bytes that cannot.
 pub(crate) fn count_damaged(outcome: &OutcomeRecorder, why: &str) {
     tracing::warn!(why, "an answer is damaged");

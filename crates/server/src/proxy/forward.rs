@@ -283,6 +283,7 @@ impl CaptureContext<'_> {
             delivery,
             rewriting: timeout.map(|timeout| (rewrite, timeout)),
             should_wait_for_store,
+            holds_last_piece: app.engine().store().capabilities().shared,
         }
     }
 }
@@ -296,7 +297,11 @@ async fn send_and_respond(
     let Some(mut capture) = capture else {
         let answer = host.send(request).await?;
         let tee = Tee::body_without_capture(answer.body);
-        return Ok(build_response(answer.status, &answer.headers, tee));
+        return Ok(build_response(
+            answer.status,
+            &answer.headers,
+            Body::from_stream(tee),
+        ));
     };
     let rewritten = capture.wait_for_rewrite().await;
     let sent = send_with_fallback(host, &request, rewritten, &capture.outcome).await;

@@ -1,6 +1,7 @@
 //! Responses: an answer on its way to the client, with a copy for the capture task.
 //!
-//! An answer is passed on as it comes. Only an error waits, until the request that got it is taken back.
+//! An answer is passed on as it comes. Only an error waits, until the request that got it is taken back, and the last piece
+//! where other servers use the store.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use axum::response::Response;
 use contexture::engine::AnswerDelivery;
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 
+use crate::proxy::capture::hold::hold_last_piece;
 use crate::proxy::capture::task::{AnswerSender, AnswerStart, RewriteReceiver};
 use crate::proxy::capture::tee::Tee;
 use crate::proxy::failure::ProxyFailure;
@@ -35,6 +37,8 @@ pub(super) struct CaptureHandle {
     pub(super) rewriting: Option<(RewriteReceiver, Duration)>,
     /// Whether the answer's head waits until the request is stored.
     pub(super) should_wait_for_store: bool,
+    /// Whether the answer's last piece does, because other servers use the store.
+    pub(super) holds_last_piece: bool,
 }
 
 impl CaptureHandle {
@@ -72,7 +76,11 @@ impl CaptureHandle {
             wait_for_withdrawal(&self.outcome).await;
         }
         // The body is not read here: the client's reading drives the provider's stream.
-        let mut response = build_response(answer.status, &answer.headers, tee);
+        let body = match self.holds_last_piece && answer.status.is_success() {
+            true => Body::from_stream(hold_last_piece(tee, length, self.outcome.clone())),
+            false => Body::from_stream(tee),
+        };
+        let mut response = build_response(answer.status, &answer.headers, body);
         let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
         add_response_headers(response.headers_mut(), self.id, &known);
         response
@@ -141,8 +149,8 @@ fn lost_answer() -> ProxyRefusal {
     ProxyRefusal::new(StatusCode::BAD_GATEWAY, "fault", message)
 }
 
-pub(super) fn build_response(status: StatusCode, headers: &HeaderMap, body: Tee) -> Response {
-    let mut response = Response::new(Body::from_stream(body));
+pub(super) fn build_response(status: StatusCode, headers: &HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = forwarded_response_headers(headers);
     response

@@ -24,7 +24,7 @@ fn count(conn: &Connection, table: &str) -> i64 {
 fn tables(conn: &Connection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'format' \
                AND name NOT LIKE 'sqlite_%' \
-               AND name NOT IN ('search_data', 'search_idx', 'search_config', 'search_state')";
+               AND name NOT IN ('search_data', 'search_idx', 'search_config', 'search_state', 'processes')";
     let mut statement = conn.prepare(sql).unwrap();
     let names = statement.query_map([], |row| row.get(0)).unwrap();
     names.map(Result::unwrap).collect()
@@ -105,7 +105,8 @@ async fn a_deleted_conversation_leaves_no_row_and_no_byte() {
     conn.execute_batch(
         "INSERT INTO responses (id, response_id, status) VALUES (1 << 32 | 1, x'00', 0);
          INSERT INTO runs (id, run, status) VALUES (1 << 32 | 1, x'00', 0);
-         INSERT INTO path_index VALUES ('ada', 1, x'00', 1, 1, 1);",
+         INSERT INTO path_index VALUES ('ada', 1, x'00', 1, 1, 1);
+         INSERT INTO exchanges VALUES ('ada', x'00', x'00', 1, 1);",
     )
     .unwrap();
     for table in tables(&conn) {

@@ -62,7 +62,8 @@ pub(super) async fn write_everything(chat: &Chat) {
         .await;
     }
     until_done(&[], || processes.beat(process("ada"))).await;
-    let dead = processes.list_processes().await.unwrap();
+    let dead = until_done(&[], || processes.list_processes()).await;
+    let dead = dead.unwrap_or_default();
     until_done(&[], || processes.remove_processes(&dead)).await;
 }
 

@@ -2,8 +2,10 @@
 //!
 //! One background task per request (`task`) ingests the request (`ingest`), reads a copy of the answer's bytes (`tee`,
 //! `parse_answer`) and stores the answer with its ledger entry (`store_answer`). The client's way never waits for it, except
-//! for a rewritten request, and then no longer than the policy's timeout.
+//! for a rewritten request, and then no longer than the policy's timeout, and for the last of an answer where other servers
+//! use the store (`hold`).
 
+pub(super) mod hold;
 pub(super) mod ingest;
 pub(super) mod parse_answer;
 pub(super) mod store_answer;
