@@ -77,7 +77,8 @@ pub(crate) enum WhenMissing {
 /// The store's, or there is none and none is to be made.
 pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outcome<Engine> {
     let address = resolve_address(globals)?;
-    if let DatabaseAddress::Sqlite(file) = address.parse()? {
+    let parsed: DatabaseAddress = address.parse()?;
+    if let Some(file) = parsed.sqlite_file() {
         match missing {
             // SQLite would make an empty file by opening it.
             WhenMissing::Refuse if !file.exists() => {
@@ -86,7 +87,7 @@ pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outc
                     .with_hint("`contexture import FILE` makes one, --db FILE names another"));
             }
             WhenMissing::Refuse => {}
-            WhenMissing::Create => ensure_database_directory(&file, globals)?,
+            WhenMissing::Create => ensure_database_directory(file, globals)?,
         }
     }
     Ok(contexture::open(&address).await?)

@@ -3,7 +3,7 @@
 //! The only file of this crate that holds code: `contexture-engine` knows the store's contract and no backend, so the
 //! choice of a backend by its address is made here, where the features are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -18,8 +18,24 @@ pub enum DatabaseAddress {
     Memory,
     /// In a SQLite file: `sqlite:<path>`, `sqlite://<path>`, or a path alone.
     Sqlite(PathBuf),
+    /// In a SQLite file that servers in other processes use too: `sqlite:<path>?shared=true`.
+    SharedSqlite(PathBuf),
     /// On a PostgreSQL server: `postgres://…` or `postgresql://…`, the whole address.
     Postgres(String),
+}
+
+/// Option of the address of a file that several processes serve.
+const SHARED: &str = "?shared=true";
+
+impl DatabaseAddress {
+    /// Returns the SQLite file that it names, if it names one.
+    #[must_use]
+    pub fn sqlite_file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(file) | Self::SharedSqlite(file) => Some(file),
+            Self::Memory | Self::Postgres(_) => None,
+        }
+    }
 }
 
 impl FromStr for DatabaseAddress {
@@ -37,10 +53,12 @@ impl FromStr for DatabaseAddress {
             Some(("sqlite", path)) => {
                 // `sqlite://a.db` is how other tools write it.
                 let path = path.strip_prefix("//").unwrap_or(path);
-                if path.is_empty() {
-                    Err(unsupported())
-                } else {
-                    Ok(Self::Sqlite(path.into()))
+                // After a scheme only: a path alone may hold any character.
+                match path.strip_suffix(SHARED) {
+                    Some("") => Err(unsupported()),
+                    Some(path) => Ok(Self::SharedSqlite(path.into())),
+                    None if path.is_empty() => Err(unsupported()),
+                    None => Ok(Self::Sqlite(path.into())),
                 }
             }
             // Another scheme is refused and never taken for a file of that name.
@@ -104,6 +122,7 @@ impl OpenError {
 /// |---|---|---|
 /// | `memory:` | the memory of this process | – |
 /// | a path, `sqlite:<path>` | a SQLite file, created if absent | `sqlite` (default) |
+/// | `sqlite:<path>?shared=true` | the same, with servers in other processes | `sqlite` |
 /// | `postgres://…`, `postgresql://…` | a PostgreSQL database with its tables (`contexture migrate`) | `postgres` |
 ///
 /// Options of the engine are set on what it returns, options of a store by opening the store and
@@ -128,12 +147,23 @@ pub async fn open(address: &str) -> Result<Engine, OpenError> {
         DatabaseAddress::Sqlite(path) => {
             Arc::new(contexture_store_sqlite::SqliteStore::open(path)?)
         }
+        #[cfg(feature = "sqlite")]
+        DatabaseAddress::SharedSqlite(path) => {
+            let options = contexture_store_sqlite::SqliteOptions {
+                shared: true,
+                ..contexture_store_sqlite::SqliteOptions::default()
+            };
+            let store = contexture_store_sqlite::SqliteStore::open_with(path, options)?;
+            Arc::new(store)
+        }
         #[cfg(feature = "postgres")]
         DatabaseAddress::Postgres(address) => {
             Arc::new(contexture_store_postgres::PostgresStore::open(&address).await?)
         }
         #[cfg(not(feature = "sqlite"))]
-        DatabaseAddress::Sqlite(_) => return Err(missing_feature(address, "sqlite")),
+        DatabaseAddress::Sqlite(_) | DatabaseAddress::SharedSqlite(_) => {
+            return Err(missing_feature(address, "sqlite"));
+        }
         #[cfg(not(feature = "postgres"))]
         DatabaseAddress::Postgres(_) => return Err(missing_feature(address, "postgres")),
     };
@@ -178,6 +208,9 @@ mod tests {
         check("sqlite:/var/lib/a.db", file("/var/lib/a.db"));
         check("sqlite:///var/lib/a.db", file("/var/lib/a.db"));
         check("sqlite://a.db", file("a.db"));
+        let shared = |path: &str| DatabaseAddress::SharedSqlite(path.into());
+        check("sqlite:a.db?shared=true", shared("a.db"));
+        check("a.db?shared=true", file("a.db?shared=true"));
         check("C:\\data\\a.db", file("C:\\data\\a.db"));
         for server in ["postgres://ada:secret@host/db", "postgresql://host/db"] {
             check(server, DatabaseAddress::Postgres(server.to_owned()));
@@ -186,7 +219,13 @@ mod tests {
 
     #[test]
     fn address_of_no_backend_is_refused_without_its_password() {
-        for bad in ["", "sqlite:", "sqlite://", "redis://ada:secret@host"] {
+        for bad in [
+            "",
+            "sqlite:",
+            "sqlite://",
+            "sqlite:?shared=true",
+            "redis://ada:secret@host",
+        ] {
             let error = bad.parse::<DatabaseAddress>().unwrap_err();
             assert_eq!(error.kind(), "unsupported_database", "{bad}");
             assert!(!error.to_string().contains("secret"), "{error}");

@@ -72,6 +72,7 @@ pub struct Faulty {
     inner: Arc<dyn Store>,
     plan: FaultPlan,
     log: Mutex<CallLog>,
+    is_shared: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +121,15 @@ impl Faulty {
                 random,
                 ..CallLog::default()
             }),
+            is_shared: false,
         }
+    }
+
+    /// Returns the same store as one that other processes use too: each of several over one inner store is a process.
+    #[must_use]
+    pub const fn as_shared(mut self) -> Self {
+        self.is_shared = true;
+        self
     }
 
     /// Returns how often each method was called.
@@ -214,7 +223,9 @@ impl CallLog {
 #[async_trait]
 impl Store for Faulty {
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        let mut capabilities = self.inner.capabilities();
+        capabilities.shared |= self.is_shared;
+        capabilities
     }
 
     fn limits(&self) -> &Limits {

@@ -1,5 +1,7 @@
 //! Two servers on one PostgreSQL, one of them killed in the middle of its answers.
 
+use std::time::Duration;
+
 use contexture_upstream_testkit::{Gate, Received, ScriptedProvider, Upstream, UpstreamResponse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -60,11 +62,22 @@ impl Came {
 
 /// Asks, and reads until the connection ends, however it does. `None` if no head came.
 async fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<Came> {
+    ask_with(address, method, path, "x-contexture-wait: ingest", body).await
+}
+
+/// The same with this header.
+async fn ask_with(
+    address: &str,
+    method: &str,
+    path: &str,
+    header: &str,
+    body: &str,
+) -> Option<Came> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     // HTTP/1.0: the body comes without chunks, and the connection ends with it.
     let head = format!(
         "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-         x-contexture-wait: ingest\r\ncontent-length: {}\r\n\r\n{body}",
+         {header}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(head.as_bytes()).await.ok()?;
@@ -246,4 +259,100 @@ async fn one_is_killed_and_the_other_goes_on() {
     let listed = ask(&two, "GET", "/api/v1/conversations?limit=500", "").await;
     let listed = listed.unwrap().json();
     assert_eq!(listed["conversations"].as_array().unwrap().len(), TALKS);
+}
+
+/// An agent that runs a tool until the model is done, each request to the other server.
+struct Agent {
+    name: Option<String>,
+    /// Time that its tool takes.
+    pause: Duration,
+}
+
+/// Requests of an agent's loop.
+const STEPS: usize = 30;
+
+impl Agent {
+    /// Runs its loop; returns the answers, in order.
+    async fn run(&self, servers: &[&str; 2]) -> Vec<Came> {
+        let Self { name, pause } = self;
+        let calls = STEPS - 1;
+        let first = format!("{name:?} {pause:?}\nupstream: again {calls} look {{\"at\":\"x\"}}");
+        let mut history = vec![json!({"role": "user", "content": first})];
+        let header = match name {
+            Some(name) => format!("x-contexture-conversation: {name}"),
+            None => "accept: application/json".to_owned(),
+        };
+        let look = json!({"name": "look", "parameters": {"type": "object"}});
+        let tools = json!([{"type": "function", "function": look}]);
+        let mut all: Vec<Came> = Vec::new();
+        loop {
+            let body = json!({"model": "gpt-4.1", "messages": history, "tools": tools}).to_string();
+            let server = servers[all.len() % 2];
+            let came = ask_with(server, "POST", "/v1/chat/completions", &header, &body).await;
+            let came = came.unwrap();
+            assert_eq!(came.status, "200", "{came:?}");
+            let message = came.json()["choices"][0]["message"].take();
+            all.push(came);
+            let Some(call) = message["tool_calls"][0]["id"].as_str().map(str::to_owned) else {
+                return all;
+            };
+            history.push(message);
+            tokio::time::sleep(*pause).await;
+            let output = format!("output {}", all.len());
+            history.push(json!({"role": "tool", "tool_call_id": call, "content": output}));
+        }
+    }
+
+    /// It is one conversation with one branch, and each item is there once.
+    async fn check(servers: &[&str; 2], all: &[Came]) {
+        assert_eq!(all.len(), STEPS);
+        let mut conversations = Vec::new();
+        for (came, server) in all.iter().zip(servers.iter().cycle()) {
+            let outcome = stored(server, came).await;
+            assert_eq!(outcome["raced"], false, "{outcome}");
+            conversations.push(outcome["conversation"].as_str().unwrap().to_owned());
+        }
+        conversations.dedup();
+        assert_eq!(conversations.len(), 1, "{conversations:?}");
+        let path = format!("/api/v1/conversations/{}", conversations[0]);
+        let conversation = ask(servers[0], "GET", &path, "").await.unwrap().json();
+        assert_eq!(conversation["branches"], 1, "{conversation}");
+        assert_eq!(conversation["items"], 2 * STEPS, "{conversation}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tool_loops_across_servers_stay_whole() {
+    let upstream = Upstream::start(ScriptedProvider::default()).await;
+    let place = Place::new();
+    let config = format!(
+        "[upstreams.openai]\nformat = \"openai\"\nbase_url = \"{}\"\n",
+        upstream.base_url()
+    );
+    place.write("c.toml", config);
+    let owner = format!("loops-{}", std::process::id());
+    place.ok(&format!("--db {} migrate", database()));
+    let running = [serve(&place, &owner), serve(&place, &owner)];
+    let servers = running.each_ref().map(|server| server.address.clone());
+    let agents: Vec<Agent> = [0, 5, 20, 50]
+        .into_iter()
+        .flat_map(|pause| [None, Some(format!("agent-{pause}"))].map(|name| (pause, name)))
+        .map(|(pause, name)| Agent {
+            name,
+            pause: Duration::from_millis(pause),
+        })
+        .collect();
+    let count = agents.len();
+    let run = |agent: Agent| {
+        let servers = servers.clone();
+        tokio::spawn(async move { agent.run(&servers.each_ref().map(|one| &**one)).await })
+    };
+    let runs: Vec<_> = agents.into_iter().map(run).collect();
+    for run in runs {
+        let servers = servers.each_ref().map(|one| &**one);
+        Agent::check(&servers, &run.await.unwrap()).await;
+    }
+    let listed = ask(&servers[1], "GET", "/api/v1/conversations?limit=500", "").await;
+    let listed = listed.unwrap().json();
+    assert_eq!(listed["conversations"].as_array().unwrap().len(), count);
 }

@@ -19,6 +19,7 @@ mod layout;
 mod maintenance;
 mod own_mounts;
 mod power;
+mod presence;
 mod processes;
 mod queue;
 mod random_operations;

@@ -95,7 +95,7 @@ async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut V
         Err(failure) => return checks.push(DoctorCheck::from_failure("database", failure)),
     };
     let file = match address.parse() {
-        Ok(DatabaseAddress::Sqlite(file)) => file,
+        Ok(DatabaseAddress::Sqlite(file) | DatabaseAddress::SharedSqlite(file)) => file,
         Ok(DatabaseAddress::Postgres(_)) => {
             return check_postgres(arguments, globals, checks).await;
         }

@@ -7,4 +7,5 @@ mod formats;
 mod kept;
 mod own;
 mod sessions;
+mod shared;
 mod withdrawals;

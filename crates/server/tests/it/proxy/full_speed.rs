@@ -25,32 +25,38 @@ use super::{Proxied, chat, said, says};
 const CHAT: &str = "/v1/chat/completions";
 
 /// An agent that runs a tool until the model is done.
-struct Agent {
-    format: Format,
-    mode: Mode,
-    name: Option<String>,
+pub(super) struct Agent {
+    pub(super) format: Format,
+    pub(super) mode: Mode,
+    pub(super) name: Option<String>,
     /// Time that its tool takes.
-    pause: Duration,
-    first: String,
+    pub(super) pause: Duration,
+    pub(super) first: String,
     /// Whether its tool has long outputs.
-    listing: bool,
+    pub(super) listing: bool,
 }
 
 /// What an agent ends with.
-struct Run {
-    history: Vec<Item>,
-    heads: Vec<HeaderMap>,
+pub(super) struct Run {
+    pub(super) history: Vec<Item>,
+    pub(super) heads: Vec<HeaderMap>,
 }
 
 impl Agent {
     /// Runs its loop and waits for nothing but answers.
     async fn run(&self, proxied: &Proxied) -> Run {
+        self.run_across(&[proxied]).await
+    }
+
+    /// Runs its loop, each request to the next of the servers.
+    pub(super) async fn run_across(&self, servers: &[&Proxied]) -> Run {
         let mut run = Run {
             history: vec![user(&self.first)],
             heads: Vec::new(),
         };
         loop {
-            let said = self.ask(proxied, &mut run).await;
+            let server = servers[run.heads.len() % servers.len()];
+            let said = self.ask(server, &mut run).await;
             let calls: Vec<(String, usize)> = said
                 .iter()
                 .filter_map(|item| match item {
@@ -114,10 +120,16 @@ fn normalized(item: Item) -> Item {
 
 /// Each run is one conversation with one branch and each item once.
 async fn check(proxied: &Proxied, runs: &[Run]) {
+    check_across(&[proxied], runs).await;
+}
+
+/// The same of runs whose requests went to each of the servers in turn.
+pub(super) async fn check_across(servers: &[&Proxied], runs: &[Run]) {
+    let proxied = servers[0];
     for run in runs {
         let mut conversations = Vec::new();
-        for head in &run.heads {
-            let outcome = proxied.outcome_of(head).await;
+        for (head, server) in run.heads.iter().zip(servers.iter().cycle()) {
+            let outcome = server.outcome_of(head).await;
             assert_eq!(outcome["raced"], false, "{outcome}");
             assert_eq!(outcome["failed"], Value::Null, "{outcome}");
             conversations.push(outcome["conversation"].as_str().unwrap().to_owned());

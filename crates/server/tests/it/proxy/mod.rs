@@ -21,6 +21,7 @@ mod redacting;
 mod selecting;
 mod shown;
 mod slow;
+mod two_servers;
 
 use contexture::Engine;
 use contexture_upstream_testkit::{Provider, ScriptedProvider, Upstream};
