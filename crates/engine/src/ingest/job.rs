@@ -1,30 +1,25 @@
-//! One ingest: choosing the target, storing what is new, retrying after concurrent writes.
+//! One ingest: storing what is new, retrying after concurrent writes.
+//!
+//! Not here: choosing where (`choose_target`).
 
-use contexture_ir::{
-    BranchName, CHAIN_VERSION, ConversationId, HistoryHasher, Item, Message, NodeId, Owner,
-    PathHash, Raw, Transcript,
-};
+use contexture_ir::{CHAIN_VERSION, ConversationId, Item, Message, NodeId, Owner, Raw, Transcript};
 use contexture_layers::ObservedItems;
 use contexture_store::{
-    Activation, AppendPoint, AppendRequest, BranchLabel, Conversation as Record, EntityKind,
-    Error as StoreError, NewBranch, NewConversation, NewItem, PathMark, PathMatch, RefChange,
-    RefChanged, StatePatch,
+    Activation, AppendPoint, AppendRequest, BranchLabel, EntityKind, Error as StoreError,
+    NewBranch, NewItem, PathMark, RefChange, RefChanged, StatePatch,
 };
 use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 
-use super::candidates::CandidateFinder;
-use super::compare_tail::PathTails;
-use super::keys::{AnswerStatus, PathKeys};
+use super::choose_target::IngestTarget;
+use super::keys::AnswerStatus;
 use super::new_nodes::NewNodes;
-use super::passthrough::RelayedCall;
-use super::request_history::RequestHistory;
-use super::resolve_match::{MatchTarget, NamedConversation};
-use super::shared_exchanges::{AwaitedAnswers, SharedExchanges, StoredMark};
-use super::types::{AnswerContext, IngestRequest, Ingested, MatchKind};
+use super::resolve_match::MatchTarget;
+use super::shared_exchanges::StoredMark;
+use super::types::{AnswerContext, IngestRequest, Ingested};
 use super::withdraw::restore_branch;
 use crate::append::{split_by_limits, state_node};
 use crate::error::EngineError;
-use crate::exchange::{AnswerWait, Exchange, ExchangeState, Question};
+use crate::exchange::{AnswerWait, Exchange};
 use crate::handle::{Conversation, Engine, RecordLevel, delete_conversation};
 use crate::hooks::{append_with_hooks, open_session_for_append};
 use crate::state::{messages_change, settings_change};
@@ -75,27 +70,17 @@ fn is_write_conflict(error: &EngineError) -> bool {
     moved || error.is_stale_state()
 }
 
-struct IngestJob<'a> {
-    engine: &'a Engine,
-    owner: &'a Owner,
-    incoming: IngestRequest<'a>,
+/// One ingest, with all its attempts.
+pub(super) struct IngestJob<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) owner: &'a Owner,
+    pub(super) incoming: IngestRequest<'a>,
     /// The id of a new conversation, the same in every attempt.
-    fresh: ConversationId,
-    wait: AnswerWait<'a>,
+    pub(super) fresh: ConversationId,
+    pub(super) wait: AnswerWait<'a>,
 }
 
-/// The target of an ingest, with the hashes that led to it.
-struct IngestTarget {
-    target: MatchTarget,
-    keys: PathKeys,
-    chain: HistoryHasher,
-    links: Vec<contexture_ir::HistoryHash>,
-    /// The hash of what its answer follows.
-    question: PathHash,
-    active: BranchName,
-}
-
-impl<'a> IngestJob<'a> {
+impl IngestJob<'_> {
     async fn try_ingest(&mut self) -> Result<Ingested, EngineError> {
         let landed = self.choose_target().await?;
         let branch = landed.target.branch.clone();
@@ -151,264 +136,6 @@ impl<'a> IngestJob<'a> {
                 tracing::warn!(%error, "a conversation that was begun could not be deleted")
             }
         }
-    }
-
-    /// Where the request goes on.
-    async fn choose_target(&mut self) -> Result<IngestTarget, EngineError> {
-        let IngestRequest {
-            conversation,
-            partition,
-            ..
-        } = self.incoming;
-        let mut keys = PathKeys::for_owner(self.owner, partition);
-        let mut record = match conversation {
-            Some(id) => Some(self.open_conversation(id, &keys).await?),
-            None => None,
-        };
-        if let Some(record) = &record {
-            // The partition of the conversation and not that of the request: a client that names it may come from
-            // another partition.
-            keys = PathKeys::for_conversation(record);
-        }
-        let start = self.find_named_answer(&keys).await?;
-        if let (Some(start), None) = (&start, &record) {
-            let store = self.engine.store();
-            record = Some(
-                store
-                    .load_conversation(self.owner, &start.conversation)
-                    .await?,
-            );
-        }
-        // With an answer named, the request holds only what follows it: its hashes go on from that answer.
-        let mut chain = match &start {
-            Some(start) => self.load_history_hash(start).await?,
-            None => HistoryHasher::default(),
-        };
-        let items = &self.incoming.transcript.items;
-        let start_hash = chain.current_hash();
-        let links = chain.hash_items(items);
-        let sent = RequestHistory {
-            items,
-            links: &links,
-            start_hash,
-            full_hash: chain.current_hash(),
-        };
-        self.wait_for_answers(&sent, &keys, record.as_ref()).await?;
-        let tails = PathTails {
-            engine: self.engine,
-            owner: self.owner,
-        };
-        let (target, active) = match record {
-            Some(record) => {
-                let finder = self.candidate_finder(&keys, Some(&record.id));
-                let named = NamedConversation {
-                    tails: &tails,
-                    record: &record,
-                    wanted: self.incoming.branch,
-                };
-                let target = sent.match_by_name(&finder, &named, start.as_ref());
-                let mut target = target.await?;
-                if self.wait_for_unknown_step(&sent, &keys, &target).await? {
-                    let again = sent.match_by_name(&finder, &named, start.as_ref());
-                    target = again.await?;
-                }
-                (target, record.active)
-            }
-            None => match sent
-                .match_by_prefix(&self.candidate_finder(&keys, None), &tails)
-                .await?
-            {
-                // The branch is known, so the record with the active one need not be read.
-                Some(target) if target.branch.is_some() => (target, BranchName::main()),
-                Some(target) => {
-                    let store = self.engine.store();
-                    let record = store
-                        .load_conversation(self.owner, &target.conversation)
-                        .await?;
-                    (target, record.active)
-                }
-                None => {
-                    let record = self.open_conversation(&self.fresh, &keys).await?;
-                    let branch = Some(record.active.clone());
-                    let target = MatchTarget {
-                        conversation: record.id,
-                        known: 0,
-                        base: None,
-                        branch,
-                        has_answer: false,
-                        matched: MatchKind::New,
-                    };
-                    (target, record.active)
-                }
-            },
-        };
-        Ok(IngestTarget {
-            target,
-            keys,
-            chain,
-            question: sent.question_hash(),
-            links,
-            active,
-        })
-    }
-
-    /// The place of the answer that the request names. One that is not recorded yet is waited for.
-    async fn find_named_answer(
-        &mut self,
-        keys: &PathKeys,
-    ) -> Result<Option<PathMatch>, EngineError> {
-        let Some(id) = self.incoming.previous_response else {
-            return Ok(None);
-        };
-        let conversation = self.incoming.conversation;
-        let found = self.candidate_finder(keys, conversation);
-        let found = found.find_response(id).await?;
-        if found.is_some() {
-            return Ok(found);
-        }
-        let name = keys.response_key(id);
-        let may_be_named = |earlier: &ExchangeState| earlier.answer.is_none_or(|key| key == name);
-        let mut has_waited = self.wait.wait_for_answers(may_be_named).await;
-        let finder = self.candidate_finder(keys, conversation);
-        // Nobody knows an answer's name before it came, so it may be that of any exchange.
-        let awaited = AwaitedAnswers {
-            questions: None,
-            conversation: conversation.cloned(),
-            answer: Some(name),
-        };
-        if let Some(shared) = SharedExchanges::of_engine(self.engine, self.owner) {
-            // Looked for again even if nothing was pending: it may have been recorded since the first look.
-            shared
-                .wait_for_answers(&awaited, &finder, &mut self.wait)
-                .await?;
-            has_waited = true;
-        }
-        match has_waited {
-            true => finder.find_response(id).await,
-            false => Ok(None),
-        }
-    }
-
-    /// Says what the request asks, and waits for the answers that its client holds.
-    async fn wait_for_answers(
-        &mut self,
-        sent: &RequestHistory<'_>,
-        keys: &PathKeys,
-        record: Option<&Record>,
-    ) -> Result<(), EngineError> {
-        let partition = keys.partition_key();
-        let conversation = record.map(|record| record.id.clone());
-        // Said before waiting: who waits for what this request asks must not wait for what it waits for.
-        self.wait.update_exchange(|exchange| {
-            exchange.question = Some(Question {
-                partition,
-                history: sent.question_hash(),
-            });
-            exchange.conversation.clone_from(&conversation);
-        });
-        // A client that names its conversation may send the end of its history only, which has no hash in common.
-        let is_named = conversation.is_some();
-        let is_awaited = |earlier: &ExchangeState| match earlier.question {
-            None => is_named || sent.has_answer(),
-            Some(question) => {
-                is_named && earlier.conversation == conversation
-                    || question.partition == partition && sent.has_answer_to(question.history)
-            }
-        };
-        self.wait.wait_for_answers(is_awaited).await;
-        let shared = SharedExchanges::of_engine(self.engine, self.owner);
-        if let Some((shared, awaited)) = shared.zip(AwaitedAnswers::in_history(sent, keys)) {
-            // Of whatever conversation: the marks are found before the conversation is.
-            let finder = self.candidate_finder(keys, None);
-            shared
-                .wait_for_answers(&awaited, &finder, &mut self.wait)
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// Waits for the other processes' answers in a conversation that a request names, if a step of the model in it was not
-    /// found there: a client that sends the end of its history only has no hash in common. Returns whether to look again.
-    async fn wait_for_unknown_step(
-        &mut self,
-        sent: &RequestHistory<'_>,
-        keys: &PathKeys,
-        target: &MatchTarget,
-    ) -> Result<bool, EngineError> {
-        let shared = SharedExchanges::of_engine(self.engine, self.owner);
-        let Some(shared) = shared.filter(|_| sent.has_answer_after(target.known)) else {
-            return Ok(false);
-        };
-        let awaited = AwaitedAnswers {
-            questions: None,
-            conversation: Some(target.conversation.clone()),
-            answer: None,
-        };
-        let finder = self.candidate_finder(keys, Some(&target.conversation));
-        shared
-            .wait_for_answers(&awaited, &finder, &mut self.wait)
-            .await?;
-        // Also if nothing was pending: it may have been recorded since.
-        Ok(true)
-    }
-
-    fn candidate_finder<'f>(
-        &self,
-        keys: &'f PathKeys,
-        conversation: Option<&'f ConversationId>,
-    ) -> CandidateFinder<'f>
-    where
-        'a: 'f,
-    {
-        let engine: &'a Engine = self.engine;
-        CandidateFinder {
-            store: engine.store().as_ref(),
-            owner: self.owner,
-            keys,
-            conversation,
-        }
-    }
-
-    /// A conversation's record; it is made if it is not there.
-    async fn open_conversation(
-        &self,
-        id: &ConversationId,
-        keys: &PathKeys,
-    ) -> Result<Record, EngineError> {
-        let store = self.engine.store();
-        match store.load_conversation(self.owner, id).await {
-            Err(StoreError::NotFound { .. }) => {}
-            known => return Ok(known?),
-        }
-        let new = NewConversation {
-            resource: self.incoming.resource.map(str::to_owned),
-            metadata: keys.partition_metadata(),
-            ..NewConversation::new(id.clone(), self.engine.now_ms())
-        };
-        match store.create_conversation(self.owner, new).await {
-            Err(StoreError::AlreadyExists { .. }) => {
-                Ok(store.load_conversation(self.owner, id).await?)
-            }
-            made => Ok(made?),
-        }
-    }
-
-    /// The chain behind a recorded answer. If nothing is kept of it, one of the answer's own: what follows
-    /// is then found by names only.
-    async fn load_history_hash(&self, start: &PathMatch) -> Result<HistoryHasher, EngineError> {
-        let (store, id) = (self.engine.store(), &start.conversation);
-        let query = contexture_store::NodeQuery::Id(start.node);
-        let nodes = store.find_nodes(self.owner, id, query).await?;
-        let response = nodes.first().and_then(|node| node.response);
-        let mut stored_hash = None;
-        if let Some(response) = response {
-            let record = store.load_response(self.owner, id, response).await?;
-            stored_hash = RelayedCall::from_inputs(&record.inputs)
-                .and_then(|call| call.history_hash(CHAIN_VERSION));
-        }
-        // A hash of its own: it never equals that of a full history, so nothing is matched wrongly.
-        let own = || PathHash::derive("behind", &[start.node.as_bytes()]);
-        Ok(HistoryHasher::resume(stored_hash.unwrap_or_else(own)))
     }
 
     /// Stores the new nodes, in as many appends as the limits ask for.

@@ -10,7 +10,7 @@
 //! 2. `keys`, `request_history`: hashes of its beginnings, keyed by owner and partition;
 //! 3. `shared_exchanges`: the answers that it holds and another process has not recorded yet are waited for;
 //! 4. `candidates`: the stored places that match one of them;
-//! 5. `resolve_match`, with `compare_tail` and `window`: the place the request continues from;
+//! 5. `choose_target`, with `resolve_match`, `compare_tail` and `window`: the place the request continues from;
 //! 6. `new_nodes`, with `renamed_calls`: the items that are new, as nodes;
 //! 7. `job`: the transaction, and retries;
 //! 8. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later; or
@@ -24,6 +24,7 @@
 mod answer;
 mod billed_usage;
 mod candidates;
+mod choose_target;
 mod compare_tail;
 mod job;
 mod keys;
