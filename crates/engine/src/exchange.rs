@@ -108,11 +108,6 @@ impl Exchange {
         AnswerDelivery(self.state.clone())
     }
 
-    /// Its number among all exchanges of this process.
-    pub(crate) const fn number(&self) -> u64 {
-        self.arrival
-    }
-
     pub(crate) fn handle(&self) -> ExchangeHandle {
         self.state.clone()
     }

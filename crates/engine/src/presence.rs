@@ -10,6 +10,7 @@
 //! Not here: what is claimed (`exchange`, `ingest`), how a store knows that a process has ended (the stores).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -50,6 +51,7 @@ pub(crate) struct Presence(Arc<Process>);
 struct Process {
     id: ProcessId,
     times: PresenceTimes,
+    marks: AtomicU64,
     /// The task that raises the number; `None` before the first claim.
     task: tokio::sync::Mutex<Option<AbortHandle>>,
     /// The numbers of other processes, each with the time at which it was first seen.
@@ -72,6 +74,7 @@ impl Presence {
             // Random, also where an engine's other ids are not: two processes of one id would hide each other.
             id: ProcessId::from_bytes(uuid::Uuid::new_v4().into_bytes()),
             times,
+            marks: AtomicU64::new(1),
             task: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
             left: Mutex::default(),
@@ -112,6 +115,11 @@ impl Presence {
         let beats = processes.beats(&ids).await?;
         let live = beats.iter().filter(|one| !self.0.is_dead(one));
         Ok(live.map(|one| one.process).collect())
+    }
+
+    /// Returns a number for a mark that no other mark of this process has.
+    pub(crate) fn next_mark_number(&self) -> u64 {
+        self.0.marks.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Has a mark removed with the next beat.

@@ -15,7 +15,7 @@ CREATE TABLE contexture.exchanges (
     owner           text     COLLATE "C" NOT NULL,
     path_hash       bytea    NOT NULL,     -- key of the history that the answer follows
     process         bytea    NOT NULL,
-    number          bigint   NOT NULL,     -- of the exchange in its process
+    number          bigint   NOT NULL,     -- of the mark in its process
     conversation    bytea    NOT NULL,
     PRIMARY KEY (owner, path_hash, process, number)
 );

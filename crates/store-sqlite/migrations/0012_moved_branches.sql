@@ -15,7 +15,7 @@ CREATE TABLE exchanges (
     owner           TEXT    NOT NULL,
     path_hash       BLOB    NOT NULL,      -- key of the history that the answer follows
     process         BLOB    NOT NULL,
-    number          INTEGER NOT NULL,      -- of the exchange in its process
+    number          INTEGER NOT NULL,      -- of the mark in its process
     conversation_no INTEGER NOT NULL,
     PRIMARY KEY (owner, path_hash, process, number)
 ) STRICT, WITHOUT ROWID;

@@ -51,9 +51,9 @@ impl StoredMark {
         exchange: Option<&Exchange>,
     ) -> Result<Option<Arc<Self>>, EngineError> {
         let engine = chat.engine();
-        let (Some(exchange), Some(_)) = (exchange, engine.shared_processes()) else {
+        if exchange.is_none() || engine.shared_processes().is_none() {
             return Ok(None);
-        };
+        }
         // Before the mark: one of an unknown process is taken for that of a dead one.
         engine.presence.ensure_registered(engine.store()).await?;
         Ok(Some(Arc::new(Self {
@@ -63,7 +63,8 @@ impl StoredMark {
             mark: ExchangeMark {
                 hash: keys.exchange_key(question),
                 process: engine.presence.id(),
-                number: exchange.number(),
+                // Of this attempt to store the request: what is left of an earlier one must not take this one's mark away.
+                number: engine.presence.next_mark_number(),
             },
             is_stored: AtomicBool::new(false),
         })))

@@ -28,7 +28,7 @@ async fn rows(client: &Client) -> Vec<(String, i64)> {
     let tables = client
         .query(
             "SELECT tablename::text FROM pg_tables WHERE schemaname = 'contexture' \
-             AND tablename <> 'schema_version' ORDER BY 1",
+             AND tablename NOT IN ('schema_version', 'processes') ORDER BY 1",
             &[],
         )
         .await
@@ -97,7 +97,9 @@ async fn fill(chat: &Chat, client: &Client) {
              INSERT INTO contexture.runs (conversation, run, status) \
              SELECT conversation, '\\x01', 0 FROM contexture.conversations; \
              INSERT INTO contexture.path_index (owner, version, path_hash, conversation, segment, \
-             depth) SELECT owner, 1, '\\x01', conversation, 1, 1 FROM contexture.conversations",
+             depth) SELECT owner, 1, '\\x01', conversation, 1, 1 FROM contexture.conversations; \
+             INSERT INTO contexture.exchanges (owner, path_hash, process, number, conversation) \
+             SELECT owner, '\\x01', '\\x01', 1, conversation FROM contexture.conversations",
         )
         .await
         .unwrap();

@@ -30,7 +30,7 @@ pub struct ExchangeMark {
     pub hash: PathHash,
     /// Process that will record the answer.
     pub process: ProcessId,
-    /// Number of the exchange in that process: several may ask the same.
+    /// Number of the mark in that process: several exchanges may ask the same.
     pub number: u64,
 }
 
