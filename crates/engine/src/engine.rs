@@ -27,7 +27,7 @@ use crate::handle::{
 };
 use crate::import::{ImportOptions, Imported, import_session};
 use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
-use crate::presence::{Presence, PresenceTimes};
+use crate::presence::Presence;
 use crate::search::search_owner;
 
 impl Engine {
@@ -84,7 +84,7 @@ impl Engine {
             layer_model: None,
             handle_caches: None,
             exchanges: Exchanges::default(),
-            presence: Presence::new(PresenceTimes::default()),
+            presence: Presence::default(),
         }
     }
 
@@ -518,24 +518,6 @@ impl Engine {
     #[must_use]
     pub fn begin_exchange(&self, owner: &Owner) -> Exchange {
         self.exchanges.begin_exchange(owner)
-    }
-
-    /// Sets how often this engine tells the other processes of a shared store that it lives, and when it takes one of them for
-    /// dead. All of them need the same times.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use contexture_engine::{Engine, PresenceTimes};
-    ///
-    /// let times = PresenceTimes { dead_after: Duration::from_secs(30), ..PresenceTimes::default() };
-    /// let engine = Engine::in_memory().with_presence(times);
-    /// # drop(engine);
-    /// ```
-    #[must_use]
-    pub fn with_presence(mut self, times: PresenceTimes) -> Self {
-        self.presence = Presence::new(times);
-        self
     }
 
     /// Finds the conversation of a request whose client keeps no state, and stores what is new of it.

@@ -53,7 +53,6 @@ pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
 pub use path::parse_node_item;
-pub use presence::PresenceTimes;
 pub use record::{RecordOptions, Recorded};
 pub use state::{CoverEntry, Instructions};
 pub use view::{LinkTarget, MessageView, PathMatches, Resolved};

@@ -1,8 +1,8 @@
 //! Process presence: an engine as one of the processes that share a store, and which of the others live.
 //!
 //! A process that claims something in a shared store is registered there under a random id and raises its number every
-//! [`PresenceTimes::beat`], from its first claim on. Another one is dead once its number has stood still for
-//! [`PresenceTimes::dead_after`] by this process's own monotonic clock, or once the store knows that it has ended. No wall
+//! [`BEAT`], from its first claim on. Another one is dead once its number has stood still for
+//! [`DEAD_AFTER`] by this process's own monotonic clock, or once the store knows that it has ended. No wall
 //! clock is read, and an id of the operating system is never used.
 //!
 //! A claim that its holder could not withdraw itself, because it was dropped, is withdrawn with the next beat.
@@ -21,36 +21,22 @@ use contexture_store::{
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+/// Time between two beats.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// Time that a number stands still until its process counts as dead: several beats, since a busy machine may lose one.
+const DEAD_AFTER: Duration = Duration::from_secs(10);
+
 /// Beats after which the rows of dead processes are looked for.
 const BEATS_PER_CLEANUP: u64 = 5;
 
-/// How often a process says that it lives, and when another one is taken for dead. The same in all processes of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PresenceTimes {
-    /// Time between two beats. Default 2 s.
-    pub beat: Duration,
-    /// Time that a number stands still until its process counts as dead: several beats, since a busy machine may lose one.
-    /// Default 10 s.
-    pub dead_after: Duration,
-}
-
-impl Default for PresenceTimes {
-    fn default() -> Self {
-        Self {
-            beat: Duration::from_secs(2),
-            dead_after: Duration::from_secs(10),
-        }
-    }
-}
-
 /// The presence of one engine. Clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Presence(Arc<Process>);
 
 #[derive(Debug)]
 struct Process {
     id: ProcessId,
-    times: PresenceTimes,
     marks: AtomicU64,
     /// The task that raises the number; `None` before the first claim.
     task: tokio::sync::Mutex<Option<AbortHandle>>,
@@ -69,18 +55,6 @@ struct LeftMark {
 }
 
 impl Presence {
-    pub(crate) fn new(times: PresenceTimes) -> Self {
-        Self(Arc::new(Process {
-            // Random, also where an engine's other ids are not: two processes of one id would hide each other.
-            id: ProcessId::from_bytes(uuid::Uuid::new_v4().into_bytes()),
-            times,
-            marks: AtomicU64::new(1),
-            task: tokio::sync::Mutex::default(),
-            seen: Mutex::default(),
-            left: Mutex::default(),
-        }))
-    }
-
     /// Returns the id of this process.
     pub(crate) fn id(&self) -> ProcessId {
         self.0.id
@@ -137,6 +111,19 @@ impl Presence {
     }
 }
 
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            // Random, also where an engine's other ids are not: two processes of one id would hide each other.
+            id: ProcessId::from_bytes(uuid::Uuid::new_v4().into_bytes()),
+            marks: AtomicU64::new(1),
+            task: tokio::sync::Mutex::default(),
+            seen: Mutex::default(),
+            left: Mutex::default(),
+        }
+    }
+}
+
 impl Process {
     /// Notes the number of a process, and tells whether it has stood still for too long.
     fn is_dead(&self, one: &ProcessBeat) -> bool {
@@ -149,7 +136,7 @@ impl Process {
         if *beat != one.beat {
             (*beat, *since) = (one.beat, now);
         }
-        now.duration_since(*since) >= self.times.dead_after
+        now.duration_since(*since) >= DEAD_AFTER
     }
 
     async fn remove_left_marks(&self, processes: &dyn Processes) {
@@ -200,11 +187,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn keep_beating(process: Weak<Process>, store: Weak<dyn Store>) {
     let mut beats: u64 = 0;
     loop {
-        let Some(pause) = process.upgrade().map(|process| process.times.beat) else {
-            return;
-        };
         // Nothing is held meanwhile: a store is closed when its last user drops it.
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(BEAT).await;
         let (Some(process), Some(store)) = (process.upgrade(), store.upgrade()) else {
             return;
         };
