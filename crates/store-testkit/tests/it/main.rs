@@ -37,11 +37,11 @@ fn every_method_has_a_row() {
     let sources = [
         include_str!("../../../store/src/contract/store.rs"),
         include_str!("../../../store/src/contract/key_value.rs"),
-        include_str!("../../../store/src/contract/search.rs"),
-        include_str!("../../../store/src/contract/path_index.rs"),
-        include_str!("../../../store/src/contract/process.rs"),
-        include_str!("../../../store/src/contract/stream.rs"),
-        include_str!("../../../store/src/contract/maintenance.rs"),
+        include_str!("../../../store/src/contract/capability/search.rs"),
+        include_str!("../../../store/src/contract/capability/path_index.rs"),
+        include_str!("../../../store/src/contract/capability/process.rs"),
+        include_str!("../../../store/src/contract/capability/stream.rs"),
+        include_str!("../../../store/src/contract/capability/maintenance.rs"),
     ];
     let mut declared: Vec<&str> = sources
         .iter()

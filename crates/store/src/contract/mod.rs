@@ -4,7 +4,7 @@
 //! responses and events. Values outside the tree are [`KeyValues`]; [`Search`], [`PathIndex`],
 //! [`Streams`], [`Processes`] and [`Maintenance`] are capabilities that a backend may lack.
 //!
-//! The vocabulary, one file each:
+//! The vocabulary, one file each, and `capability` for what a backend may lack:
 //!
 //! * A *node* carries one item and never changes; its *path* is the nodes from the beginning to it.
 //! * A *ref* is a name for a node: a branch, whose head moves with appends, or a checkpoint.
@@ -21,27 +21,31 @@
 
 mod append;
 mod blob;
+mod capability;
 mod conversation;
 mod error;
 mod event;
 mod filter;
 mod key_value;
 mod limits;
-mod maintenance;
 mod node;
-mod path_index;
-mod process;
 mod read;
 mod refs;
 mod removal;
 mod response;
-mod search;
 mod state;
 mod store;
-mod stream;
 
 pub use append::{AppendPoint, AppendRequest, Appended, OnMoved};
 pub use blob::BlobId;
+pub use capability::{
+    AppendChunks, BackedUp, ChunkPage, CollectRequest, Collected, Compacted, ExchangeChange,
+    ExchangeMark, FinishStream, HiddenContent, Hit, Maintenance, MatchMode, PathIndex, PathMark,
+    PathMatch, PathQuery, PendingExchange, ProcessBeat, Processes, ReadChunks, Search,
+    SearchCoverage, SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet,
+    Statistics, StorageAmount, StreamClaim, StreamCursor, StreamEnd, StreamEpoch, StreamLimits,
+    StreamOpened, StreamRecord, Streams, VerifyCursor, VerifyPage, verify_conversation,
+};
 pub use conversation::{
     Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,
     Metadata, MetadataChange, NewConversation, TitleChange,
@@ -54,29 +58,15 @@ pub use key_value::{
     PutEntry,
 };
 pub use limits::Limits;
-pub use maintenance::{
-    BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,
-    VerifyCursor, VerifyPage, verify_conversation,
-};
 pub use node::{NewItem, Node, NodeKind};
-pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
-pub use process::{ExchangeChange, ExchangeMark, PendingExchange, ProcessBeat, Processes};
 pub use read::{NodeQuery, PathEnd, PathPage, ReadRequest, Span};
 pub use refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
 pub use removal::{EraseScope, Erased, RedactRequest, Redacted};
 pub use response::{ResponseInputs, ResponseRecord, ResponseStatus};
-pub use search::{
-    HiddenContent, Hit, MatchMode, Search, SearchCoverage, SearchCursor, SearchLimits, SearchPage,
-    SearchRequest, SearchScope, Snippet,
-};
 pub use state::{
     NodeState, StateChange, StateEntry, StateExpectation, StateKey, StateOp, StatePatch,
     StateRequest, StateRoot, StateValues,
 };
 pub use store::{Capabilities, Store};
-pub use stream::{
-    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamClaim, StreamCursor, StreamEnd,
-    StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
-};

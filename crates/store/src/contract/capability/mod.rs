@@ -1,0 +1,24 @@
+//! What a backend may lack: each a trait of its own, which [`Store`](crate::Store) gives where it is there.
+//!
+//! Not here: what every backend has.
+
+mod maintenance;
+mod path_index;
+mod process;
+mod search;
+mod stream;
+
+pub use maintenance::{
+    BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,
+    VerifyCursor, VerifyPage, verify_conversation,
+};
+pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
+pub use process::{ExchangeChange, ExchangeMark, PendingExchange, ProcessBeat, Processes};
+pub use search::{
+    HiddenContent, Hit, MatchMode, Search, SearchCoverage, SearchCursor, SearchLimits, SearchPage,
+    SearchRequest, SearchScope, Snippet,
+};
+pub use stream::{
+    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamClaim, StreamCursor, StreamEnd,
+    StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
+};
