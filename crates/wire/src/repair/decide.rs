@@ -227,6 +227,8 @@ impl RepairDecisions {
                 calls.insert(id);
                 false
             }
+            // The call may stand in what the provider keeps.
+            Some(HostedHalf::Result(_)) if rules.kept_beginning => false,
             Some(HostedHalf::Result(id)) if !calls.contains(&id) => {
                 let what = "a result of a call of the provider's that is not there; taken out";
                 self.drop_item(index, IssueKind::OrphanOutput, what, issues);

@@ -9,7 +9,9 @@
 //! * every call has exactly one output, directly behind the model's step, in the order of the calls;
 //! * a call nobody answered has the output [`NO_RESULT`](crate::NO_RESULT), or is gone ([`Unanswered`](crate::Unanswered));
 //! * an output without a call is gone, a second output of one call is a user message in its place;
-//! * a custom tool's call and output are a function's where the target knows functions only;
+//! * a custom tool's call and output are a function's where the target knows functions only, and so is a function's call
+//!   under a type that nobody knows;
+//! * an item of a type that the provider would refuse is gone;
 //! * call ids, those of providers' own calls among them, are unique and fit the target; ids of items are unique where the target wants that;
 //! * no message is empty, or empty once the target's writer has left out what it has no words for; no
 //!   call is half written, no thought stands without the item it led to;
@@ -32,7 +34,7 @@ use std::borrow::Cow;
 
 use contexture_ir::{Item, Message, Part, Role, Transcript};
 
-use crate::custom_calls::{AS_FUNCTION, as_function};
+use crate::custom_calls::as_functions;
 use crate::model::format::Format;
 use crate::model::loss::{Loss, LossKind};
 use crate::model::paired_item::Side;
@@ -46,22 +48,22 @@ pub use tools::{RepairedTools, remove_empty_tools, repair_tools};
 /// Makes a history one that a provider accepts; O(n log n) in the number of items.
 #[must_use]
 pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
-    let functions = items.iter().map(|item| as_function(item, rules.target));
-    let functions: Vec<Option<Item>> = functions.collect();
+    let functions = as_functions(items.iter().copied(), rules.target, true);
     if functions.iter().all(Option::is_none) {
         return repair_functions(items, rules, Vec::new());
     }
     // First of all, so that a function's rules hold for them, and a call that nobody answered can be answered.
     let calls = functions.iter().enumerate();
-    let calls = calls.filter(|(_, item)| matches!(item, Some(Item::FunctionCall(_))));
-    let issues = calls.map(|(index, _)| Issue {
-        kind: IssueKind::CustomCall,
-        index,
-        what: AS_FUNCTION.to_owned(),
+    let issues = calls.filter_map(|(index, function)| {
+        Some(Issue {
+            kind: IssueKind::CustomCall,
+            index,
+            what: function.as_ref()?.what?.to_owned(),
+        })
     });
     let list = items.iter().zip(&functions);
     let list: Vec<&Item> = list
-        .map(|(item, own)| own.as_ref().unwrap_or(item))
+        .map(|(item, own)| own.as_ref().map_or(*item, |own| &own.item))
         .collect();
     let repaired = repair_functions(&list, rules, issues.collect());
     let borrow_from_input = |entry: RepairedItem<'_>| RepairedItem {

@@ -54,7 +54,7 @@ pub enum IssueKind {
     LateOutput,
     /// An output that did not stand behind its call.
     MisplacedOutput,
-    /// A custom tool's call for a target that knows functions only.
+    /// A call of a kind that the target does not know, written as a function's.
     CustomCall,
     /// A call id that is used twice, or that the target refuses.
     CallId,

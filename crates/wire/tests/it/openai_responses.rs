@@ -140,6 +140,8 @@ fn unusual_shapes_come_back_exactly() {
         json!([{"type": "item_reference", "id": "msg_1"}, {"id": "msg_2"}, {"id": "msg_3", "type": null}]),
         json!([{"type": "web_search_call", "id": "ws", "status": "searching", "action": {"a": 9007199254740993u64}}, {"type": "custom_tool_call", "call_id": "c", "name": "n", "input": "x"},
                {"type": "custom_tool_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "x"}]}, {"type": "openrouter:datetime", "id": "x", "status": "completed"}]),
+        json!([{"type": "tool_call", "id": "x", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "tool_call_output", "call_id": "c", "output": "x"},
+               {"type": "ghost_snapshot", "ghost_commit": {}}]),
     ] {
         let text = items.to_string();
         check_exact(

@@ -454,6 +454,32 @@ fn custom_calls_are_functions_where_only_those_are_known() {
     }
 }
 
+/// A function's call under a type that nobody knows is one for every provider, with its output.
+#[test]
+fn calls_of_unknown_types_are_functions_everywhere() {
+    let history = [
+        r#"{"type":"message","role":"user","content":"q"}"#,
+        r#"{"type":"tool_call","id":"x","call_id":"A","name":"f","arguments":"{}","at":1}"#,
+        r#"{"type":"tool_result","call_id":"A","output":"y","at":2}"#,
+        r#"{"type":"message","role":"user","content":"n"}"#,
+    ];
+    let history: Vec<Item> = history.map(|text| Item::parse(text).unwrap()).into();
+    for target in Format::PROVIDERS {
+        let mended = repair(
+            &history.iter().collect::<Vec<_>>(),
+            &RepairRules::for_format(target),
+        );
+        let kinds: Vec<IssueKind> = mended.issues.iter().map(|issue| issue.kind).collect();
+        assert_eq!(kinds, [CustomCall], "{target}");
+        let items = mended.into_items();
+        let expected = [
+            FunctionCall::new("A", "f", "{}").into(),
+            FunctionCallOutput::new("A", Output::Text("y".to_owned())).into(),
+        ];
+        assert_eq!(items[1..3], expected, "{target}");
+    }
+}
+
 /// What a document of the format may hold but its schema refuses is left out of what is sent, and only there.
 #[test]
 fn nulls_that_the_schema_refuses_are_not_sent() {

@@ -1,15 +1,13 @@
 //! A run of items, written as items.
 
-use contexture_ir::{Extension, Item, Message};
+use contexture_ir::{Item, Message};
 
 use super::encode::{EncodeContext, encode_item};
-use super::spec::{ItemDirection, NAME, STRUCTURE};
+use super::extension::encode_extension;
+use super::spec::{ItemDirection, STRUCTURE};
 use crate::model::chunk::{Chunk, Dialect};
-use crate::model::loss::{LossKind, Losses};
+use crate::model::loss::Losses;
 use crate::model::paired_item::RoleRun;
-
-/// Whose items with a prefix before their type this format's hosts read.
-const HOSTS: [&str; 2] = ["openai:", "openrouter:"];
 
 pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     let (mut chunk, mut losses) = (Chunk::default(), Losses::default());
@@ -57,27 +55,4 @@ pub(super) fn encode_instruction(
         salt: 0,
     };
     encode_item(&Item::Message(message.clone()), "", &site, losses)
-}
-
-/// This format's own items are bare words; bookkeeping is written nowhere.
-pub(super) fn encode_extension(
-    item: &Extension,
-    path: &str,
-    losses: &mut Losses,
-) -> Option<String> {
-    let kind = item.kind.as_str();
-    // An item of ours, which no provider is sent; leaving it out is no loss to report.
-    if kind.starts_with("ctx:") {
-        return None;
-    }
-    // A bare word is a type of this format; a prefix names the host that made it.
-    if kind.contains(':') && !HOSTS.iter().any(|host| kind.starts_with(host)) {
-        losses.push(
-            path,
-            LossKind::Item,
-            format!("{NAME} has no word for `{kind}`"),
-        );
-        return None;
-    }
-    Some(item.raw.get().to_owned())
 }

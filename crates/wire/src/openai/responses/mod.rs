@@ -14,6 +14,7 @@
 
 mod encode;
 mod encode_run;
+mod extension;
 mod parse;
 mod part;
 mod proxy;

@@ -9,7 +9,7 @@ use contexture_ir::{
 };
 
 use super::encode::{EncodeContext, encode_item};
-use super::encode_run::encode_extension;
+use super::extension::encode_extension;
 use super::parse::parse_items;
 use super::spec::{FORMAT, ItemDirection, NAME, STRUCTURE};
 use crate::model::chunk::Dialect;

@@ -4,8 +4,9 @@ use contexture_ir::{Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ResponsesStream;
-use super::{encode, encode_run, lift, parse, request, response};
+use super::{encode, encode_run, extension, lift, parse, request, response};
 use crate::http_profile::{CallPath, HttpProfile};
+use crate::model::call_ids::HostedHalf;
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
 use crate::model::conversion::{Lifted, Lowered};
 use crate::model::error::WireError;
@@ -190,7 +191,14 @@ impl FormatSpec for Responses {
     }
 
     fn repair_item(&self, item: &Item) -> Option<ItemRepair> {
-        parse::repair_item_id(item)
+        match item {
+            Item::Extension(own) => extension::repair_extension(own),
+            _ => parse::repair_item_id(item),
+        }
+    }
+
+    fn hosted_half(&self, item: &Item) -> Option<HostedHalf> {
+        extension::hosted_half(item)
     }
 
     fn tool_rules(&self) -> ToolRules {
