@@ -13,22 +13,17 @@ pub(crate) struct Expected {
     pub(crate) what: &'static str,
 }
 
-/// What is wrong with a line.
-pub(crate) enum LineFault {
-    /// It is no record of the log.
-    NoRecord(String),
-    /// It is a record in which something is not understood: most likely another version's.
-    NotUnderstood(String),
-}
+/// What is not understood of a line: most likely it is another version's.
+pub(crate) struct NotUnderstood(pub(crate) String);
 
-/// Reads a log's lines in order; `record` says what is wrong with a line, if anything is. A record that is not understood
-/// never ends the reading: it is kept and listed.
+/// Reads a log's lines in order; `record` says what is not understood of a line, if anything is. A line of JSON never ends
+/// the reading: one that is not understood is kept and listed. A line that is no JSON shows damage, and ends it.
 pub(crate) fn each_line(
     text: &str,
     expected: &Expected,
     options: &ReadOptions<'_>,
     records: &mut Records,
-    mut record: impl FnMut(&RawValue, &mut Records) -> Result<(), LineFault>,
+    mut record: impl FnMut(&RawValue, &mut Records) -> Result<(), NotUnderstood>,
 ) -> Result<Vec<Skipped>, SessionError> {
     let mut skipped = Vec::new();
     let mut read = 0;
@@ -36,43 +31,46 @@ pub(crate) fn each_line(
         if line.trim().is_empty() {
             continue;
         }
-        let result = match serde_json::from_str::<&RawValue>(line) {
-            Ok(raw) => record(raw, records),
-            // The log was cut off while it was written, usually in its last line.
-            Err(error) if error.is_eof() => Err(LineFault::NoRecord("truncated JSON".to_owned())),
+        let found = match serde_json::from_str::<&RawValue>(line) {
+            Ok(raw) => match record(raw, records) {
+                Ok(()) => {
+                    read += 1;
+                    continue;
+                }
+                Err(NotUnderstood(found)) => found,
+            },
+            Err(error) if options.keep_going => describe_damage(&error),
             Err(error) => {
-                let found = format!("broken JSON at column {}", error.column());
-                Err(LineFault::NoRecord(found))
-            }
-        };
-        let goes_on = options.keep_going || matches!(result, Err(LineFault::NotUnderstood(_)));
-        match result {
-            Ok(()) => read += 1,
-            Err(LineFault::NoRecord(found) | LineFault::NotUnderstood(found)) if goes_on => {
-                // Kept as text, since it may be no JSON that a record could hold.
-                records.list.push(StoredRecord::Text(line.to_owned()));
-                skipped.push(Skipped {
-                    number: index + 1,
-                    what: format!("expected {}, found {found}", expected.what),
-                });
-            }
-            Err(LineFault::NoRecord(found) | LineFault::NotUnderstood(found)) => {
                 return Err(SessionError::Record {
                     place: "line",
                     number: index + 1,
                     expected: expected.what,
-                    found,
+                    found: describe_damage(&error),
                     read,
                 });
             }
-        }
+        };
+        // Kept as text, since it may be no JSON that a record could hold.
+        records.list.push(StoredRecord::Text(line.to_owned()));
+        skipped.push(Skipped {
+            number: index + 1,
+            what: format!("expected {}, found {found}", expected.what),
+        });
     }
     Ok(skipped)
 }
 
-/// The fault of a record that is no object with a `type`.
-pub(crate) fn wrong_record(record: &str) -> LineFault {
-    LineFault::NoRecord(if record.starts_with('{') {
+fn describe_damage(error: &serde_json::Error) -> String {
+    // The log was cut off while it was written, usually in its last line.
+    match error.is_eof() {
+        true => "truncated JSON".to_owned(),
+        false => format!("broken JSON at column {}", error.column()),
+    }
+}
+
+/// Describes a record that is no object with a `type`.
+pub(crate) fn wrong_record(record: &str) -> NotUnderstood {
+    NotUnderstood(if record.starts_with('{') {
         format!("an object without `type`: {}", excerpt(record))
     } else {
         excerpt(record)

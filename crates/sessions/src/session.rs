@@ -38,7 +38,7 @@ pub struct Session {
     pub metadata: Raw,
     /// Properties of the conversation, as the log gives them; most logs give none.
     pub info: SessionInfo,
-    /// Records that could not be read, with [`ReadOptions::keep_going`]. In a file of several sessions: those before
+    /// Records that were not understood and, with [`ReadOptions::keep_going`], those that could not be read. In a file of several sessions: those before
     /// this one, and for the last session also those after it.
     pub skipped: Vec<Skipped>,
 }

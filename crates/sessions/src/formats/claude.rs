@@ -18,7 +18,7 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, timestamp_of, with_member};
 use crate::kept_records::Records;
-use crate::lines::{Expected, LineFault, each_line, join_lines, wrong_record};
+use crate::lines::{Expected, NotUnderstood, each_line, join_lines, wrong_record};
 use crate::session::{
     ReadOptions, Session, SessionHead, SessionInfo, SessionNode, TITLE_CHARS, audience_of,
     leaf_nodes, origin_of, title_of,
@@ -92,7 +92,7 @@ struct ClaudeReader {
 }
 
 impl ClaudeReader {
-    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), LineFault> {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), NotUnderstood> {
         let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let kind = text_of(&fields, "type").ok_or_else(|| wrong_record(raw.get()))?;
         // The first record that has one: later ones may be of a resumed session that was copied in.
@@ -122,7 +122,7 @@ impl ClaudeReader {
             Err(found) => {
                 // What follows hangs below what was above it.
                 self.link_items(&fields, &kind, Vec::new());
-                return Err(LineFault::NotUnderstood(found));
+                return Err(NotUnderstood(found));
             }
         };
         // Added also without items, for the record must be written back.

@@ -20,7 +20,7 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{text_of, timestamp_of, with_member, without_members};
 use crate::kept_records::Records;
-use crate::lines::{Expected, LineFault, each_line, join_lines, wrong_record};
+use crate::lines::{Expected, NotUnderstood, each_line, join_lines, wrong_record};
 use crate::session::{
     ReadOptions, Session, SessionHead, SessionInfo, SessionNode, TITLE_CHARS, audience_of,
     leaf_nodes, origin_of, title_of,
@@ -107,7 +107,7 @@ struct Turn {
 }
 
 impl CodexReader {
-    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), LineFault> {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), NotUnderstood> {
         let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let payload = fields.get(&["payload"]);
         let Some(kind) = text_of(&fields, "type") else {
@@ -121,7 +121,7 @@ impl CodexReader {
             return Err(wrong_record(raw.get()));
         };
         let split = self.split_record(raw, &kind, payload);
-        let (item, form) = split.map_err(LineFault::NotUnderstood)?;
+        let (item, form) = split.map_err(NotUnderstood)?;
         let mut items: Vec<Item> = item.into_iter().collect();
         // Later instructions are part of the history; those before the first node are not.
         if self.tree.is_empty() {

@@ -12,24 +12,64 @@ fn fault(format: SessionFormat, text: &str) -> String {
 }
 
 #[test]
-fn the_first_bad_line_is_named() {
+fn the_first_damaged_line_is_named() {
     let text = testdata::read_text("claude-code/edge_cases.jsonl");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(
-        fault(SessionFormat::ClaudeCode, &text),
-        // Records before it in which something is not understood are listed.
-        "line 13: expected a Claude Code record, found \"massive error\"; 10 records were read"
-    );
     let cut = format!("{}\n{}", lines[0], &lines[1][..40]);
     assert_eq!(
         fault(SessionFormat::ClaudeCode, &cut),
         "line 2: expected a Claude Code record, found truncated JSON; 1 record was read"
     );
-    let other = format!("{}\n\n42\n", lines[0]);
+    let other = format!("{}\n\n42,\n", lines[0]);
     assert_eq!(
         fault(SessionFormat::ClaudeCode, &other),
-        "line 3: expected a Claude Code record, found 42; 1 record was read"
+        "line 3: expected a Claude Code record, found broken JSON at column 3; 1 record was read"
     );
+}
+
+/// Whatever a line of JSON is, the records around it are read, and all of them are written back.
+#[test]
+fn lines_that_are_no_records_are_listed() {
+    let claude = |uuid: &str, parent: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"sessionId":"s","message":{{"role":"user","content":"hi"}}}}"#
+        )
+    };
+    let codex = r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}}"#;
+    let logs = [
+        (
+            SessionFormat::ClaudeCode,
+            claude("a", "null"),
+            claude("b", "\"a\""),
+        ),
+        (SessionFormat::Codex, codex.to_owned(), codex.to_owned()),
+    ];
+    for (format, first, second) in logs {
+        for line in [
+            "\"massive error\"",
+            "42",
+            "[1]",
+            "null",
+            r#"{"silly":"this"}"#,
+        ] {
+            let text = format!("{first}\n{line}\n{second}\n");
+            let session = read_sessions(format, &text, &ReadOptions::default())
+                .unwrap()
+                .remove(0);
+            let [skipped] = session.skipped.as_slice() else {
+                panic!("{text}: {:?}", session.skipped);
+            };
+            assert_eq!(skipped.number, 2);
+            assert!(skipped.what.contains(line), "{}", skipped.what);
+            assert_eq!(session.path_to(session.heads[0].node), [0, 1]);
+            same_lines(&write_session(format, &session).unwrap(), &text);
+        }
+    }
+    // A file of nothing else is of another program.
+    for text in ["42\n[1]\n", "{\"a\":1}"] {
+        let fault = fault(SessionFormat::Codex, text);
+        assert!(fault.starts_with("no item was found"), "{fault}");
+    }
 }
 
 #[test]
@@ -73,11 +113,6 @@ fn wrong_shapes_are_named() {
             SessionFormat::TauBench,
             "[{\"traj\":",
             "not JSON, line 1 column 9",
-        ),
-        (
-            SessionFormat::Codex,
-            "{\"a\":1}",
-            "line 1: expected a Codex rollout record, found an object without `type`: {\"a\":1}; none before it was read",
         ),
     ];
     for (format, text, expected) in cases {
