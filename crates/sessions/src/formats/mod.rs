@@ -21,6 +21,7 @@ mod swe;
 mod tau;
 mod ui;
 
+use contexture_ir::{Item, Message};
 use contexture_wire::Format;
 use serde::de::IgnoredAny;
 
@@ -34,8 +35,10 @@ use crate::skip_bad_messages::skip_bad_messages;
 /// # Errors
 /// [`SessionError::NotJson`] and [`SessionError::WrongShape`] for a text that is no log of the format;
 /// [`SessionError::Record`] names the first record that cannot be read, unless
-/// [`ReadOptions::keep_going`]; [`SessionError::Wire`] for documents of wire formats, whose messages are
-/// their records; [`SessionError::NoItems`] for a log in which nothing is said.
+/// [`ReadOptions::keep_going`] (a line of JSON that is not understood is no such record: it is in
+/// [`Session::skipped`]); [`SessionError::Wire`] for documents of wire formats, whose messages are
+/// their records; [`SessionError::NoItems`] for a log in which nothing is said, messages
+/// without content among them.
 ///
 /// ```
 /// use contexture_sessions::{ReadOptions, SessionFormat, detect_format, read_sessions, write_session};
@@ -63,15 +66,28 @@ pub fn read_sessions(
         }
     };
     // A chat of `@deepagents/context` is one even before anything is said in it: it has an owner and branches.
-    let says_something =
-        |session: &Session| !session.tree.is_empty() || !session.instructions.is_empty();
-    match format == SessionFormat::DeepAgents || sessions.iter().any(says_something) {
+    match format == SessionFormat::DeepAgents || sessions.iter().any(is_anything_said) {
         true => Ok(sessions),
         // Success would hide that the log was not understood.
         false => Err(SessionError::NoItems {
             format: format.as_str(),
         }),
     }
+}
+
+/// Whether something was read of a session's messages. Messages without content are what another program's look like, which
+/// has its texts under other names.
+fn is_anything_said(session: &Session) -> bool {
+    let has_content = |message: &Message| {
+        let mut parts = message.content.iter();
+        parts.any(|part| part.as_text().is_none_or(|text| !text.is_empty()))
+    };
+    let items = session.tree.iter().map(|node| &node.item);
+    session.instructions.iter().any(has_content)
+        || items.into_iter().any(|item| match item {
+            Item::Message(message) => has_content(message),
+            _ => true,
+        })
 }
 
 fn read_json_sessions(

@@ -1,6 +1,8 @@
 //! Files that are damaged, or of programs we do not know: none is read as a session without items.
 
-use contexture_sessions::{ReadOptions, Session, SessionError, detect_format, read_sessions};
+use contexture_sessions::{
+    ReadOptions, Session, SessionError, SessionFormat, detect_format, read_sessions,
+};
 
 /// Detects and reads a file as every command does.
 fn read(text: &str, name: &str, keep_going: bool) -> Result<Vec<Session>, SessionError> {
@@ -136,6 +138,34 @@ fn no_foreign_or_damaged_file_is_an_empty_session() {
             }
         }
     }
+}
+
+/// A file that was declared to be of a format, and of whose messages nothing is read in it.
+#[test]
+fn messages_without_content_are_no_session() {
+    let chat = r#"{"messages":[{"role":"user","text":"hi"},{"role":"assistant","text":"hello"}]}"#;
+    let items = r#"[{"type":"message","role":"user","text":"hi"}]"#;
+    let input = r#"{"input":[{"role":"user","text":"hi"}]}"#;
+    let empty = r#"[{"role":"user","content":""}]"#;
+    let files = [
+        ("openai-chat", chat),
+        ("openai-chat", empty),
+        ("openai-responses", input),
+        ("items", items),
+    ];
+    for (name, text) in files {
+        let format: SessionFormat = name.parse().unwrap();
+        let read = read_sessions(format, text, &ReadOptions::default());
+        assert!(
+            matches!(read, Err(SessionError::NoItems { .. })),
+            "{name}: {read:?}"
+        );
+    }
+    // One message that says something is a session.
+    let more = chat.replacen('[', r#"[{"role":"user","content":"x"},"#, 1);
+    let format = SessionFormat::Wire(contexture_wire::Format::OpenAiChat);
+    let sessions = read_sessions(format, &more, &ReadOptions::default()).unwrap();
+    assert_eq!(sessions[0].tree.len(), 3);
 }
 
 /// A record in the middle that is not understood is listed; what stands around it is read, and all of it is written back.
