@@ -4,7 +4,7 @@
 //! the Responses API knows it; `session_meta` holds the session's id and base instructions; events,
 //! contexts and usage are kept but become no items. A `compacted` record becomes a compaction. Fields of
 //! Codex's own inside items (`internal_…`) stay with the record. Older rollouts hold items without an
-//! envelope; a rollout without any items has its messages in events, which are read then.
+//! envelope; a message that no item says is read from the event that reports it.
 //!
 //! An event `thread_rolled_back` takes the user's last turns back: what follows goes on before them, and
 //! what was taken back is a branch of its own, `rollback-1`, `rollback-2`, … in order. Events say which
@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
+use crate::formats::codex_events::{find_event_only, parse_message_event};
 use crate::json::{text_of, timestamp_of, with_member, without_members};
 use crate::kept_records::Records;
 use crate::lines::{Expected, NotUnderstood, each_line, join_lines, wrong_record};
@@ -40,7 +41,7 @@ const EXPECTED: Expected = Expected {
 
 pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
     let mut reader = CodexReader {
-        reads_events: !text.lines().any(is_item_line),
+        event_only: find_event_only(text, read_message).into_iter(),
         ..CodexReader::default()
     };
     let mut records = Records::default();
@@ -71,17 +72,20 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     })
 }
 
-/// Whether a line holds an item, in an envelope or without one.
-fn is_item_line(line: &str) -> bool {
-    let fields = Fields::parse(line).unwrap_or_default();
-    let kind = text_of(&fields, "type").unwrap_or_default();
-    kind == "response_item" || fields.get(&["payload"]).is_none() && BARE.contains(&kind.as_str())
+/// Reads the message of a record that holds an item, in an envelope or without one.
+fn read_message(line: &str, record: &Fields<'_>) -> Option<Item> {
+    let kind = text_of(record, "type")?;
+    match record.get(&["payload"]) {
+        Some(payload) if kind == "response_item" => Item::parse(payload.get()).ok(),
+        None if kind == "message" => Item::parse(line).ok(),
+        _ => None,
+    }
 }
 
 #[derive(Default)]
 struct CodexReader {
-    /// Whether messages are those of events, because there are no items.
-    reads_events: bool,
+    /// For each event that reports a message, whether no item says it.
+    event_only: std::vec::IntoIter<bool>,
     tree: Vec<SessionNode>,
     id: Option<String>,
     instructions: Vec<Message>,
@@ -129,8 +133,14 @@ impl CodexReader {
         }
         records.add_record(raw, form, &items, fill_template);
         let created_at = timestamp_of(&fields);
+        // A message that only an event says began a turn, as one does that an event tells of.
+        let begins_turn =
+            kind == "event_msg" && items.iter().any(|item| item.role() == Some(Role::User));
         for item in items {
             self.push_item(item, created_at);
+        }
+        if begins_turn {
+            self.start_turn();
         }
         Ok(())
     }
@@ -161,9 +171,13 @@ impl CodexReader {
                 (None, None)
             }
             ("event_msg", Some(payload)) => {
-                self.read_event(payload);
-                let message = self.reads_events.then(|| parse_message_event(payload));
-                (message.flatten(), None)
+                let message = parse_message_event(payload);
+                let message = message.filter(|_| self.event_only.next().unwrap_or_default());
+                // Such an event has no other use.
+                if message.is_none() {
+                    self.read_event(payload);
+                }
+                (message.map(Item::Message), None)
             }
             ("response_item", Some(payload)) => split_item(raw, payload)?,
             ("compacted", Some(payload)) => (parse_compaction(payload), None),
@@ -208,8 +222,7 @@ impl CodexReader {
             // The state before the turn, for a rollback to return to. Several items may follow before the
             // user's message.
             Some("task_started" | "turn_started") => self.began = Some(self.last),
-            // Where messages are those of events, each of the user's is a turn.
-            Some("user_message") if !self.reads_events => self.start_turn(),
+            Some("user_message") => self.start_turn(),
             Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => {
                 self.start_turn()
             }
@@ -350,18 +363,6 @@ fn parse_output_object(payload: &str) -> Option<Item> {
         payload = with_member(&payload, "is_error", "true")?;
     }
     Item::parse(&payload).ok()
-}
-
-/// A message that an event reports.
-fn parse_message_event(payload: &RawValue) -> Option<Item> {
-    let fields = Fields::parse(payload.get()).ok()?;
-    let role = match text_of(&fields, "type")?.as_str() {
-        "user_message" => Role::User,
-        "agent_message" => Role::Assistant,
-        _ => return None,
-    };
-    let text = text_of(&fields, "message").filter(|text| !text.is_empty())?;
-    Some(Message::text(role, text).into())
 }
 
 /// Fails if a record of an unknown type seems to hold what somebody said: it would be missed.

@@ -3,7 +3,7 @@
 //! | Module | Log |
 //! |---|---|
 //! | `claude` | Claude Code's transcript, one JSON record a line |
-//! | `codex` | Codex's rollout, one JSON record a line |
+//! | `codex` | Codex's rollout, one JSON record a line; `codex_events` finds messages that stand in events alone |
 //! | `deepagents` | a chat of `@deepagents/context`, rows of its tables in one object |
 //! | `swe` | a trajectory of SWE-agent |
 //! | `tau` | results of tau-bench, several sessions in one array |
@@ -15,6 +15,7 @@
 
 mod claude;
 mod codex;
+mod codex_events;
 mod deepagents;
 mod request_body;
 mod swe;

@@ -117,9 +117,95 @@ fn messages_of_events_are_read_where_there_are_no_items() {
     let (_, sessions) = open(&back, "rollout-x.jsonl");
     assert_eq!(sessions[0].heads.len(), 2);
     assert_eq!(sessions[0].heads[0].node, 1);
-    // Where an item says it, the event is only told of it.
+    // Where an item says it, the event only tells of it.
     let item = r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]}}"#;
-    assert_eq!(texts(&(text + item + "\n")), ["one"]);
+    assert_eq!(texts(&(text + item + "\n")), ["two", "three", "one"]);
+}
+
+/// A message that an item and an event both have is read once, wherever the two stand in their turn, and one that only an
+/// event has is read where the event stands.
+#[test]
+fn messages_that_stand_only_in_events_are_read() {
+    let record = |kind: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2025-05-01T10:00:00Z","type":"{kind}","payload":{{{payload}}}}}"#)
+            + "\n"
+    };
+    let line = |word: &str| {
+        let (kind, text) = word.split_once(':').unwrap();
+        let event = |kind: &str| {
+            record(
+                "event_msg",
+                &format!(r#""type":"{kind}_message","message":"{text}""#),
+            )
+        };
+        let item = |role: &str, part: &str| {
+            let content = text
+                .split('+')
+                .map(|text| format!(r#"{{"type":"{part}","text":"{text}"}}"#));
+            let content: Vec<String> = content.collect();
+            let content = content.join(",");
+            record(
+                "response_item",
+                &format!(r#""type":"message","role":"{role}","content":[{content}]"#),
+            )
+        };
+        match kind {
+            "U" => item("user", "input_text"),
+            "A" => item("assistant", "output_text"),
+            "u" => event("user"),
+            "a" => event("agent"),
+            other => panic!("{other}"),
+        }
+    };
+    // Upper case are items, lower case are events.
+    let cases = [
+        ("U:one u:one A:two a:two", "one two"),
+        ("u:one U:one a:two A:two", "one two"),
+        (
+            "U:one u:one a:two A:two u:three a:four",
+            "one two three four",
+        ),
+        (
+            "u:one a:two U:three u:three A:four a:four",
+            "one two three four",
+        ),
+        // The same said again.
+        ("U:yes u:yes u:yes a:yes U:yes u:yes", "yes yes yes yes"),
+        ("u:yes u:yes", "yes yes"),
+        // All events before the items, and one event for each part.
+        ("U:q u:q a:one a:two A:one A:two", "q one two"),
+        (
+            "U:<image>+q u:q a:one a:two A:one+two",
+            "<image>\nq one\ntwo",
+        ),
+        // A text with context around it.
+        (
+            "U:#context:What-is-the-capital-of-the-largest-of-them? u:What-is-the-capital-of-the-largest-of-them?",
+            "#context:What-is-the-capital-of-the-largest-of-them?",
+        ),
+        // One side's words are not the other's.
+        ("U:one u:one a:one", "one one"),
+    ];
+    for (words, expected) in cases {
+        let meta = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n".to_owned();
+        let text = words
+            .split(' ')
+            .map(line)
+            .fold(meta, |text, line| text + &line);
+        let (format, sessions) = open(&text, "rollout-x.jsonl");
+        let found = sessions[0].tree.iter().map(|node| node.item.text());
+        let found: Vec<String> = found.collect();
+        assert_eq!(found.join(" "), expected, "{words}");
+        same_lines(&write_session(format, &sessions[0]).unwrap(), &text);
+    }
+    // A turn that only an event began is taken back like any other.
+    let text = ["U:one", "u:one", "A:two", "u:three", "a:four"]
+        .map(line)
+        .concat()
+        + &record("event_msg", r#""type":"thread_rolled_back","num_turns":1"#);
+    let (_, sessions) = open(&text, "rollout-x.jsonl");
+    assert_eq!(sessions[0].heads[0].node, 1);
+    assert_eq!(sessions[0].heads[1].node, 3);
 }
 
 /// Some versions wrote an output as an object.
