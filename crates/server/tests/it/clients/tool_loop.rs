@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use contexture::ir::Item;
-use contexture::{Format, lift};
+use contexture::{Engine, Format, lift};
+use contexture_store_postgres::{PostgresStore, migrate};
 use contexture_upstream_testkit::{Received, ScriptedProvider, Upstream};
 use serde_json::Value;
+use tokio_postgres::NoTls;
 
 use super::installed::Installed;
 use super::passing_to;
@@ -226,5 +228,77 @@ async fn loops_of_codex_are_one_conversation_each() {
         let server = Stand::with(&passing_to(&upstream)).await;
         let names = codex_loops(conditions);
         check("codex_loop.py", &names, conditions, &[server], &upstream).await;
+    }
+}
+
+/// Runs the loops of a script, each request to the next of two servers over one PostgreSQL.
+async fn check_two_servers(script: &str, loops: impl Fn(Conditions) -> Vec<String>) {
+    if Installed::find().is_none() {
+        return;
+    }
+    for conditions in Conditions::all() {
+        let database = Database::migrated().await;
+        let upstream = Upstream::start(ScriptedProvider::default()).await;
+        let mut servers = Vec::new();
+        for _ in 0..2 {
+            let store = PostgresStore::open(&database.address).await.unwrap();
+            let engine = Engine::new(Arc::new(store));
+            servers.push(Stand::over(engine, &passing_to(&upstream)).await);
+        }
+        check(script, &loops(conditions), conditions, &servers, &upstream).await;
+        for server in servers {
+            server.stopped().await;
+        }
+        database.drop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn loops_of_python_clients_across_two_servers() {
+    check_two_servers("tool_loop.py", |conditions| conditions.loops(&SDKS)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn loops_of_the_ai_sdk_across_two_servers() {
+    check_two_servers("tool-loop.mjs", |conditions| conditions.loops(&AI_SDK)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn loops_of_codex_across_two_servers() {
+    check_two_servers("codex_loop.py", codex_loops).await;
+}
+
+/// A database of one test on the server that `CONTEXTURE_TEST_POSTGRES` names, which `cargo xtask test` starts.
+struct Database {
+    address: String,
+    name: String,
+    server: String,
+}
+
+impl Database {
+    async fn migrated() -> Self {
+        let server = std::env::var("CONTEXTURE_TEST_POSTGRES").unwrap();
+        let name = format!("clients_{:016x}", fastrand::u64(..));
+        Self::execute(&server, &format!("CREATE DATABASE {name}")).await;
+        let (start, _) = server.rsplit_once('/').unwrap();
+        let address = format!("{start}/{name}?sslmode=disable");
+        migrate(&address).await.unwrap();
+        Self {
+            address,
+            name,
+            server,
+        }
+    }
+
+    async fn execute(server: &str, statement: &str) {
+        let (client, connection) = tokio_postgres::connect(server, NoTls).await.unwrap();
+        // It ends with the client.
+        tokio::spawn(async move { drop(connection.await) });
+        client.batch_execute(statement).await.unwrap();
+    }
+
+    async fn drop(self) {
+        let statement = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        Self::execute(&self.server, &statement).await;
     }
 }
