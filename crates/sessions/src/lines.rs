@@ -31,24 +31,22 @@ pub(crate) fn each_line(
         if line.trim().is_empty() {
             continue;
         }
-        let found = match serde_json::from_str::<&RawValue>(line) {
-            Ok(raw) => match record(raw, records) {
-                Ok(()) => {
-                    read += 1;
-                    continue;
-                }
-                Err(NotUnderstood(found)) => found,
-            },
-            Err(error) if options.keep_going => describe_damage(&error),
-            Err(error) => {
+        let raw = serde_json::from_str::<&RawValue>(line).map_err(|error| describe_damage(&error));
+        let found = match raw.map(|raw| record(raw, records)) {
+            Ok(Ok(())) => {
+                read += 1;
+                continue;
+            }
+            Err(found) if !options.keep_going => {
                 return Err(SessionError::Record {
                     place: "line",
                     number: index + 1,
                     expected: expected.what,
-                    found: describe_damage(&error),
+                    found,
                     read,
                 });
             }
+            Ok(Err(NotUnderstood(found))) | Err(found) => found,
         };
         // Kept as text, since it may be no JSON that a record could hold.
         records.list.push(StoredRecord::Text(line.to_owned()));

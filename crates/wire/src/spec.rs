@@ -9,6 +9,8 @@
 //! about a provider (its names, addresses and members). Facts do no I/O. `Ui` and `Items` are nobody's wire format:
 //! they return `None`, or the defaults, wherever only a provider has an answer.
 
+use std::collections::BTreeMap;
+
 use contexture_ir::{Fields, Item, Raw, Transcript, Usage};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -113,6 +115,14 @@ pub trait FormatSpec: Sync {
     /// Returns what is wrong with an item whatever stands beside it; `None` if nothing is.
     fn repair_item(&self, _item: &Item) -> Option<ItemRepair> {
         None
+    }
+
+    /// Returns what is wrong with the items of a history, by their indices; some of it depends on the other items.
+    fn repair_items(&self, items: &[&Item]) -> BTreeMap<usize, ItemRepair> {
+        let repairs = items.iter().enumerate();
+        repairs
+            .filter_map(|(index, item)| Some((index, self.repair_item(item)?)))
+            .collect()
     }
 
     /// Returns the half of a pair that an item is whose call and result the provider makes both, with the id they share;

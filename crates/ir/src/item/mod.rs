@@ -5,7 +5,9 @@
 //! given and never write an item anew.
 //!
 //! What is not checked here: whether calls and outputs pair, whether roles alternate. Any list of
-//! items is a history; making one fit for a provider is repair, at lowering.
+//! items is a history; making one fit for a provider is repair, at lowering. Nor that a status is a word of
+//! the specification, and that an extension has an id, which the specification wants of those who make
+//! items: readers are to keep what they do not know, and stores hold such items.
 
 mod part;
 mod read;

@@ -32,15 +32,15 @@ pub(super) fn find_event_only(
     text: &str,
     read_item: impl Fn(&str, &Fields<'_>) -> Option<Item>,
 ) -> Vec<bool> {
-    let read = |line: &str| Said::read_record(line, &read_item);
-    let mut said: Vec<Said> = text.lines().filter_map(read).collect();
-    let events: Vec<usize> = (0..said.len())
-        .filter(|at| said.get(*at).is_some_and(|one| one.is_event))
+    let read = |line: &str| MessageText::read_record(line, &read_item);
+    let mut texts: Vec<MessageText> = text.lines().filter_map(read).collect();
+    let events: Vec<usize> = (0..texts.len())
+        .filter(|at| texts.get(*at).is_some_and(|one| one.is_event))
         .collect();
-    let is_alone = |event: usize| match find_item(&said, event) {
+    let is_alone = |event: usize| match find_item(&texts, event) {
         Some((item, exact)) => {
             // An item that says just that stands for one event only: the same may be said twice.
-            if let Some(item) = said.get_mut(item).filter(|_| exact) {
+            if let Some(item) = texts.get_mut(item).filter(|_| exact) {
                 item.is_taken = true;
             }
             false
@@ -51,25 +51,28 @@ pub(super) fn find_event_only(
 }
 
 /// Finds the nearest item that says what an event reports, and whether it says nothing else.
-fn find_item(said: &[Said], event: usize) -> Option<(usize, bool)> {
-    let told = said.get(event)?;
+fn find_item(texts: &[MessageText], event: usize) -> Option<(usize, bool)> {
+    let event_text = texts.get(event)?;
     let first = event.saturating_sub(NEAR);
-    let near = said
+    let near = texts
         .iter()
         .enumerate()
         .skip(first)
         .take(event + NEAR + 1 - first);
-    let mut near: Vec<(usize, &Said)> = near
-        .filter(|(_, one)| !one.is_event && !one.is_taken && one.role == told.role)
+    let mut near: Vec<(usize, &MessageText)> = near
+        .filter(|(_, one)| !one.is_event && !one.is_taken && one.role == event_text.role)
         .collect();
     near.sort_by_key(|(at, _)| at.abs_diff(event));
-    let exact = near.iter().find(|(_, item)| item.whole == told.whole);
-    let item = exact.or_else(|| near.iter().find(|(_, item)| item.includes(&told.whole)))?;
+    let exact = near.iter().find(|(_, item)| item.whole == event_text.whole);
+    let item = exact.or_else(|| {
+        near.iter()
+            .find(|(_, item)| item.includes(&event_text.whole))
+    })?;
     Some((item.0, exact.is_some()))
 }
 
 /// What a record says, without white space, which the two kinds of records break differently.
-struct Said {
+struct MessageText {
     role: Role,
     is_event: bool,
     /// Whether an event was found to tell of it.
@@ -78,7 +81,7 @@ struct Said {
     parts: Vec<String>,
 }
 
-impl Said {
+impl MessageText {
     /// Reads a record that is a message of one of the two sides.
     fn read_record(
         line: &str,

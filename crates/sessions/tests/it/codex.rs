@@ -122,42 +122,44 @@ fn messages_of_events_are_read_where_there_are_no_items() {
     assert_eq!(texts(&(text + item + "\n")), ["two", "three", "one"]);
 }
 
+fn record(kind: &str, payload: &str) -> String {
+    format!(r#"{{"timestamp":"2025-05-01T10:00:00Z","type":"{kind}","payload":{{{payload}}}}}"#)
+        + "\n"
+}
+
+/// A record in a short notation: `U:` and `A:` are items of the two sides, with `+` between their parts, `u:` and `a:` are
+/// events.
+fn record_of(word: &str) -> String {
+    let (kind, text) = word.split_once(':').unwrap();
+    let event = |kind: &str| {
+        let payload = format!(r#""type":"{kind}_message","message":"{text}""#);
+        record("event_msg", &payload)
+    };
+    let item = |role: &str, part: &str| {
+        let parts = text.split('+');
+        let parts: Vec<String> = parts
+            .map(|text| format!(r#"{{"type":"{part}","text":"{text}"}}"#))
+            .collect();
+        let content = parts.join(",");
+        let payload = format!(r#""type":"message","role":"{role}","content":[{content}]"#);
+        record("response_item", &payload)
+    };
+    match kind {
+        "U" => item("user", "input_text"),
+        "A" => item("assistant", "output_text"),
+        "u" => event("user"),
+        "a" => event("agent"),
+        other => panic!("{other}"),
+    }
+}
+
 /// A message that an item and an event both have is read once, wherever the two stand in their turn, and one that only an
 /// event has is read where the event stands.
 #[test]
 fn messages_that_stand_only_in_events_are_read() {
-    let record = |kind: &str, payload: &str| {
-        format!(r#"{{"timestamp":"2025-05-01T10:00:00Z","type":"{kind}","payload":{{{payload}}}}}"#)
-            + "\n"
-    };
-    let line = |word: &str| {
-        let (kind, text) = word.split_once(':').unwrap();
-        let event = |kind: &str| {
-            record(
-                "event_msg",
-                &format!(r#""type":"{kind}_message","message":"{text}""#),
-            )
-        };
-        let item = |role: &str, part: &str| {
-            let content = text
-                .split('+')
-                .map(|text| format!(r#"{{"type":"{part}","text":"{text}"}}"#));
-            let content: Vec<String> = content.collect();
-            let content = content.join(",");
-            record(
-                "response_item",
-                &format!(r#""type":"message","role":"{role}","content":[{content}]"#),
-            )
-        };
-        match kind {
-            "U" => item("user", "input_text"),
-            "A" => item("assistant", "output_text"),
-            "u" => event("user"),
-            "a" => event("agent"),
-            other => panic!("{other}"),
-        }
-    };
-    // Upper case are items, lower case are events.
+    let question = "What-is-the-capital-of-the-largest-of-them?";
+    let in_context = format!("U:#context:{question} u:{question}");
+    let both = format!("#context:{question}");
     let cases = [
         ("U:one u:one A:two a:two", "one two"),
         ("u:one U:one a:two A:two", "one two"),
@@ -178,34 +180,30 @@ fn messages_that_stand_only_in_events_are_read() {
             "U:<image>+q u:q a:one a:two A:one+two",
             "<image>\nq one\ntwo",
         ),
-        // A text with context around it.
-        (
-            "U:#context:What-is-the-capital-of-the-largest-of-them? u:What-is-the-capital-of-the-largest-of-them?",
-            "#context:What-is-the-capital-of-the-largest-of-them?",
-        ),
+        (&in_context, &both),
         // One side's words are not the other's.
         ("U:one u:one a:one", "one one"),
     ];
     for (words, expected) in cases {
-        let meta = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n".to_owned();
-        let text = words
-            .split(' ')
-            .map(line)
-            .fold(meta, |text, line| text + &line);
+        let meta = record("session_meta", r#""id":"x""#);
+        let lines = words.split(' ').map(record_of);
+        let text = lines.fold(meta, |text, line| text + &line);
         let (format, sessions) = open(&text, "rollout-x.jsonl");
         let found = sessions[0].tree.iter().map(|node| node.item.text());
         let found: Vec<String> = found.collect();
         assert_eq!(found.join(" "), expected, "{words}");
         same_lines(&write_session(format, &sessions[0]).unwrap(), &text);
     }
-    // A turn that only an event began is taken back like any other.
-    let text = ["U:one", "u:one", "A:two", "u:three", "a:four"]
-        .map(line)
-        .concat()
-        + &record("event_msg", r#""type":"thread_rolled_back","num_turns":1"#);
+}
+
+#[test]
+fn a_turn_that_only_an_event_began_is_taken_back() {
+    let lines = ["U:one", "u:one", "A:two", "u:three", "a:four"];
+    let back = record("event_msg", r#""type":"thread_rolled_back","num_turns":1"#);
+    let text = lines.map(record_of).concat() + &back;
     let (_, sessions) = open(&text, "rollout-x.jsonl");
-    assert_eq!(sessions[0].heads[0].node, 1);
-    assert_eq!(sessions[0].heads[1].node, 3);
+    let ends: Vec<usize> = sessions[0].heads.iter().map(|head| head.node).collect();
+    assert_eq!(ends, [1, 3]);
 }
 
 /// Some versions wrote an output as an object.

@@ -175,10 +175,11 @@ impl RepairDecisions {
     ) {
         let mut seen = BTreeSet::new();
         let mut hosted = BTreeSet::new();
+        let mut repairs = rules.target.spec().repair_items(items);
         for (index, item) in items.iter().enumerate() {
             if self.is_dropped(index)
                 || self.drop_orphaned_result(index, item, rules, &mut hosted, issues)
-                || self.apply_item_repair(index, item, rules, issues)
+                || self.apply_item_repair(index, repairs.remove(&index), issues)
             {
                 continue;
             }
@@ -238,15 +239,14 @@ impl RepairDecisions {
         }
     }
 
-    /// Does what the target's format says about the item alone, and returns whether the item is gone.
+    /// Does what the target's format says about the item, and returns whether the item is gone.
     fn apply_item_repair(
         &mut self,
         index: usize,
-        item: &Item,
-        rules: &RepairRules,
+        repair: Option<ItemRepair>,
         issues: &mut Vec<Issue>,
     ) -> bool {
-        match rules.target.spec().repair_item(item) {
+        match repair {
             None => false,
             Some(ItemRepair::Remove(what)) => {
                 self.drop_item(index, IssueKind::RefusedItem, what, issues);

@@ -1,5 +1,7 @@
 //! What is special about OpenAI Chat Completions, and the format's own names.
 
+use std::collections::BTreeMap;
+
 use contexture_ir::{Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
@@ -158,8 +160,8 @@ impl FormatSpec for Chat {
         }
     }
 
-    fn repair_item(&self, item: &Item) -> Option<ItemRepair> {
-        repair::repair_item(item)
+    fn repair_items(&self, items: &[&Item]) -> BTreeMap<usize, ItemRepair> {
+        repair::repair_items(items)
     }
 
     fn tool_rules(&self) -> ToolRules {

@@ -113,9 +113,13 @@ fn newer_output(item: &Extension) -> Option<String> {
     Some(format!("{call}:{id}"))
 }
 
-/// Whether a provider of this API made the item: its id is a short word for its kind, `_`, and a long random rest.
 fn is_from_provider(item: &Extension) -> bool {
-    let Some((kind, random)) = item.id.as_deref().and_then(|id| id.split_once('_')) else {
+    item.id.as_deref().is_some_and(is_given_id)
+}
+
+/// Whether a provider of this API made an id: it is a short word for the kind of item, `_`, and a long random rest.
+pub(super) fn is_given_id(id: &str) -> bool {
+    let Some((kind, random)) = id.split_once('_') else {
         return false;
     };
     let is_word = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -18,6 +18,7 @@ mod extension;
 mod parse;
 mod part;
 mod proxy;
+mod repair;
 mod request;
 mod response;
 mod spec;

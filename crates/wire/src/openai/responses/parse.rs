@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::part::record_part_shape;
 use super::spec::{FAMILY, ItemDirection, NAME};
 use crate::model::format_extras::set_hint;
-use crate::model::repair_rules::ItemRepair;
 use crate::openai::shared::unexpected_value;
 
 /// The hint of a system message that came among the items, not as `instructions`.
@@ -107,36 +106,6 @@ pub(super) fn id_prefix(item: &Item) -> &'static str {
         Item::Compaction(_) => "cm",
         Item::Extension(_) => "",
     }
-}
-
-/// How ids begin that OpenAI gave to other kinds of items, and ids of calls that clients write into the place of an
-/// item's (jlcodes99/cockpit-tools#2090).
-const KNOWN_PREFIXES: [&str; 6] = ["msg_", "fc_", "fco_", "rs_", "cm_", "call_"];
-
-/// Finds an id that OpenAI gave to another kind of item. Ids of other forms are those of hosts that accept them.
-pub(super) fn repair_item_id(item: &Item) -> Option<ItemRepair> {
-    let id = item.id()?;
-    let own = id_prefix(item);
-    let known = KNOWN_PREFIXES.iter().any(|prefix| id.starts_with(prefix));
-    if own.is_empty() || id.starts_with(own) || !known {
-        return None;
-    }
-    let mut mended = item.clone();
-    match &mut mended {
-        Item::Message(message) => message.id = None,
-        Item::FunctionCall(call) => call.id = None,
-        Item::FunctionCallOutput(output) => output.id = None,
-        Item::Reasoning(thought) => thought.id = None,
-        Item::Compaction(compaction) => compaction.id = None,
-        Item::Extension(_) => return None,
-    }
-    if let Some(extra) = mended.extra_mut() {
-        let mut hints = extra.wire_fields(NAME);
-        hints.remove("~id");
-        extra.set_wire_fields(NAME, hints);
-    }
-    let what = "an id of another kind of item; written without it";
-    Some(ItemRepair::Replace(mended, what))
 }
 
 fn record_id_hint(item: &Item, place: ItemDirection, hints: &mut Extra) {

@@ -4,7 +4,7 @@ use contexture_ir::{Fields, Item, Transcript, quote_json};
 use serde_json::value::RawValue;
 
 use super::stream::ResponsesStream;
-use super::{encode, encode_run, extension, lift, parse, request, response};
+use super::{encode, encode_run, extension, lift, repair, request, response};
 use crate::http_profile::{CallPath, HttpProfile};
 use crate::model::call_ids::HostedHalf;
 use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
@@ -191,10 +191,7 @@ impl FormatSpec for Responses {
     }
 
     fn repair_item(&self, item: &Item) -> Option<ItemRepair> {
-        match item {
-            Item::Extension(own) => extension::repair_extension(own),
-            _ => parse::repair_item_id(item),
-        }
+        repair::repair_item(item)
     }
 
     fn hosted_half(&self, item: &Item) -> Option<HostedHalf> {
