@@ -177,7 +177,9 @@ pub(crate) async fn rewrite_request(
         at_ms: now_ms(chat.engine()),
         ignores_cost: plan.is_over_window || plan.policy.cost_condition == CostCondition::Fits,
         sets_marks: plan.policy.cache_marks,
-        is_bound: request.bound_thinking && !call.report.cache.first,
+        // A call was sent before, perhaps under a policy with another window.
+        is_bound: request.bound_thinking
+            && !(call.report.cache.first && call.report.epoch.number == 1),
     };
     let rewritten = match plan.choose_call(call, ingested, &cost_check).await? {
         None => None,
