@@ -108,6 +108,13 @@ impl Exchange {
         AnswerDelivery(self.state.clone())
     }
 
+    /// Waits until its answer is delivered, or none will be.
+    pub async fn wait_until_delivered(&self) {
+        let mut state = self.state.0.subscribe();
+        // An error would mean that the exchange is over, which it is not while this is borrowed.
+        let _ = state.wait_for(|state| state.is_delivered).await;
+    }
+
     pub(crate) fn handle(&self) -> ExchangeHandle {
         self.state.clone()
     }

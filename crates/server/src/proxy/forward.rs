@@ -253,6 +253,7 @@ impl CaptureContext<'_> {
             count_failed_open(&outcome, &failure);
         }
         let should_wait_for_store = control_headers.wait;
+        let holds_last_piece = app.engine().store().capabilities().shared;
         let skills = choice
             .policy
             .and_then(|(name, _)| app.skills_for_policy(name).cloned());
@@ -270,6 +271,7 @@ impl CaptureContext<'_> {
             conversation_from: upstream.conversation_from.clone(),
             by_user: policy.as_ref().is_some_and(has_user_memory),
             skills,
+            is_awaited: policy.is_some() || should_wait_for_store || holds_last_piece,
             queue_permit,
             exchange,
         };
@@ -283,7 +285,7 @@ impl CaptureContext<'_> {
             delivery,
             rewriting: timeout.map(|timeout| (rewrite, timeout)),
             should_wait_for_store,
-            holds_last_piece: app.engine().store().capabilities().shared,
+            holds_last_piece,
         }
     }
 }

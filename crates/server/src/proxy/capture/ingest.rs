@@ -40,6 +40,8 @@ pub(crate) struct CaptureRequest {
     /// Skills that are listed to the model.
     pub(crate) skills: Option<Skills>,
     /// Its room in the store queue; without room it is not stored.
+    /// Whether something waits for it to be stored: a rewrite, or the client's answer.
+    pub(crate) is_awaited: bool,
     pub(crate) queue_permit: Option<QueuePermit>,
     /// Over when the answer is stored, or will not be.
     pub(crate) exchange: Arc<Exchange>,

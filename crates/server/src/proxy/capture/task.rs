@@ -2,6 +2,8 @@
 //!
 //! There is one task per request. The server waits for all of them when it shuts down.
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, StatusCode};
 use contexture::engine::Ingested;
 use contexture::ir::Transcript;
@@ -188,6 +190,9 @@ struct CapturedRequest {
     priced: Option<PricedRequest>,
 }
 
+/// Longest time that storing a request leaves the CPU to its forwarding, which the client waits for.
+const MAX_HEAD_START: Duration = Duration::from_millis(3);
+
 /// Stores a request, and sends back what to use in its place. Its body and its room in the queue are released at the end.
 async fn ingest_request(
     app: &App,
@@ -196,6 +201,11 @@ async fn ingest_request(
     outcome: &OutcomeRecorder,
     rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
 ) -> Option<Box<CapturedRequest>> {
+    if !request.is_awaited {
+        // Not longer than the answer takes: a next request may be waiting for this one.
+        let delivered = request.exchange.wait_until_delivered();
+        let _ = tokio::time::timeout(MAX_HEAD_START, delivered).await;
+    }
     let (mut stored, parsed) = match ingest::store_request(&mut request).await {
         Ok(stored) => stored,
         Err(failure) => {
