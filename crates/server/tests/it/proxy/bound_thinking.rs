@@ -71,6 +71,8 @@ async fn what_is_thought_behind_a_rewrite_stays_behind_one() {
             "turn {turn}: {}",
             answer.text
         );
+        // A policy that fails open would change nothing, and show nothing.
+        assert_eq!(answer.headers.get("x-contexture-failed"), None);
         proxied.outcome(&answer).await;
         history.push(json!({"role": "assistant", "content": answer.json()["content"]}));
     }
