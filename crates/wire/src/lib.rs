@@ -47,8 +47,8 @@ pub use http_profile::{
     CallPath, HttpProfile, PathCall, ResponseMode, RootEvidence, RootMatch, RootRule,
 };
 pub use markers::{
-    disable_automatic_markers, head_markers, limit_markers, marker_field, markers,
-    remove_head_markers, remove_markers, set_head_marker, set_marker,
+    automatic_marker_member, disable_automatic_markers, head_markers, limit_markers, marker_field,
+    markers, remove_head_markers, remove_markers, set_head_marker, set_marker,
 };
 pub use model::call_ids::{HostedHalf, call_id};
 pub use model::chunk::{CacheTtl, Chunk, ChunkStructure, Dialect, Envelope};
@@ -85,5 +85,6 @@ pub use spec::{
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
 pub use tool_names::ToolNameMap;
 pub use turns::{
-    continued_message, ends_step, join_messages, put_host_last, role_runs, side, spoken_side,
+    MESSAGE_END, continued_message, ends_step, join_messages, put_host_last, role_runs, side,
+    spoken_side,
 };

@@ -142,6 +142,13 @@ pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> 
     Some(format!("{open},{name}:{value}}}"))
 }
 
+/// Returns the name of the option that says whether the provider sets markers by itself; `None` if the format has none.
+#[must_use]
+pub fn automatic_marker_member(format: Format) -> Option<&'static str> {
+    let (name, _) = format.spec().markers()?.automatic_option()?;
+    Some(name)
+}
+
 /// Returns the name of the member that is a marker; `None` if the format has no markers.
 #[must_use]
 pub fn marker_field(format: Format) -> Option<&'static str> {

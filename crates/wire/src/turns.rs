@@ -111,7 +111,10 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
     Some(all.join(","))
 }
 
-/// How many bytes of the second chunk's beginning are left out, and the closing `]}` of the first with them, so that its
+/// How a message ends that another continues; see [`continued_message`].
+pub const MESSAGE_END: &str = "]}";
+
+/// How many bytes of the second chunk's beginning are left out, and [`MESSAGE_END`] of the first with them, so that its
 /// first message goes on from the last of the first chunk.
 ///
 /// `None` where the provider takes two messages in a row of one side, and where the two are of different sides or have
@@ -129,7 +132,7 @@ pub fn continued_message(target: Format, first: &str, second: &str) -> Option<us
     };
     let joins = |role: &str| has_parts(last, role) && has_parts(next, role);
     let opening = second.find('[')? + 1;
-    ((joins("user") || joins("assistant")) && first.ends_with("]}")).then_some(opening)
+    ((joins("user") || joins("assistant")) && first.ends_with(MESSAGE_END)).then_some(opening)
 }
 
 /// The elements of two chunks of the user's side, of which the first ends with the host's words: those are put last, and

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item};
-use contexture_wire::{RepairRules, repair as mend};
+use contexture_wire::{Issue, RepairRules, repair as mend};
 
 use crate::blocks::view_entry::{ShownAs, ViewEntry};
 use contexture_report::Repair;
@@ -56,15 +56,23 @@ pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> Re
     }
     let source = |at: usize| entries.get(at).and_then(|entry| entry.source);
     let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
-    let repairs = mended.issues.into_iter().map(|issue| Repair {
-        index: source(issue.index),
-        what: issue.kind.as_str().to_owned(),
-        reason: issue.what,
+    let repairs = mended.issues.into_iter().map(|issue| {
+        let index = source(issue.index);
+        repair_row(issue, index)
     });
     RepairedEntries {
         dropped: gone.filter_map(|(at, _)| source(at)).collect(),
         repairs: repairs.collect(),
         entries: out,
         refuses_thinking: mended.refuses_thinking,
+    }
+}
+
+/// The report's row for an issue of an item at an index on the path, if it concerns one.
+pub(crate) fn repair_row(issue: Issue, index: Option<usize>) -> Repair {
+    Repair {
+        index,
+        what: issue.kind.as_str().to_owned(),
+        reason: issue.what,
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use contexture_ir::ContentHash;
 use contexture_prompt_cache::{RequestPart, SegmentStability};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{CacheTtl, Format, Side, continued_message};
+use contexture_wire::{CacheTtl, Format, MESSAGE_END, Side, continued_message};
 
 use crate::blocks::block::BlockKind;
 use crate::blocks::lower::LoweredBlock;
@@ -86,9 +86,6 @@ impl Element {
         text.unwrap_or(&self.json)
     }
 }
-
-/// How a message ends whose content is its last member.
-const MESSAGE_END: &str = "]}";
 
 /// How many elements a stretch has.
 // A stretch is the unit of sharing: long enough that ten thousand messages are under a hundred of

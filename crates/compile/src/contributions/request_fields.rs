@@ -3,7 +3,7 @@
 use contexture_ir::Extra;
 use contexture_report::SettingChange;
 use contexture_tokens::TokenBounds;
-use contexture_wire::Format;
+use contexture_wire::{Format, automatic_marker_member};
 
 use crate::blocks::{Lowerer, Memo};
 use crate::input::CompileRequest;
@@ -58,10 +58,7 @@ pub(crate) fn fields_weight(
 fn compiled_names(format: Format) -> impl Iterator<Item = &'static str> {
     let spec = format.spec();
     let names = spec.members().map_or(&[][..], |members| members.compiled);
-    let automatic = spec
-        .markers()
-        .and_then(|markers| markers.automatic_option())
-        .map(|(name, _)| name);
+    let automatic = automatic_marker_member(format);
     names
         .iter()
         .flat_map(|spellings| spellings.iter().copied())

@@ -5,9 +5,11 @@
 use contexture_ir::{ContentHash, concat_hashes};
 use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{IssueKind, Loss, RepairRules, ToolNameMap};
+use contexture_wire::{Issue, Loss, RepairRules, ToolNameMap};
 
-use crate::blocks::{LoweredBlock, Lowerer, Memo, VerifyInput, is_sound, verify_payload};
+use crate::blocks::{
+    LoweredBlock, Lowerer, Memo, VerifyInput, is_sound, repair_row, verify_payload,
+};
 use crate::contributions::{
     PayloadSlot, PlacedContribution, RequestOverhead, arrange_slots, bridge_contributions,
     place_contribution, unit_count,
@@ -21,7 +23,7 @@ use crate::pipeline::explain::build_report;
 use crate::pipeline::fit::{FittedParts, fit_to_budget};
 use crate::pipeline::outcome::CompileOutcome;
 use crate::rewrite::{ClearDecision, PreviewDecision};
-use contexture_report::{Repair, Report};
+use contexture_report::Report;
 
 /// What one attempt works on.
 pub(crate) struct AssemblyInput<'a> {
@@ -232,30 +234,16 @@ fn insert_bridges<'b>(
             _ => slots.len(),
         };
         let mut placed = place_contribution(&slot, 1, lowerer, memo)?;
-        placed.repairs.push(bridge_repair(slot.band));
+        let issue = match slot.band {
+            Band::Anchor => Issue::no_beginning(),
+            _ => Issue::no_end(0),
+        };
+        // It concerns no item of the path.
+        placed.repairs.push(repair_row(issue, None));
         full.insert(at, placed);
         slots.insert(at, slot);
     }
     Ok(())
-}
-
-/// What the report says of words that were put before or behind a history that the model would open or close.
-fn bridge_repair(band: Band) -> Repair {
-    let (kind, reason) = match band {
-        Band::Anchor => (
-            IssueKind::NoBeginning,
-            "the history does not begin with the user; a placeholder was put before it",
-        ),
-        _ => (
-            IssueKind::NoEnd,
-            "the history ends with the model; a placeholder was put behind it",
-        ),
-    };
-    Repair {
-        index: None,
-        what: kind.as_str().to_owned(),
-        reason: reason.to_owned(),
-    }
 }
 
 /// What stands before the history, as the next compile recognises it.

@@ -1,7 +1,7 @@
 //! Secrets are not stored, and what held them is known again all the same.
 
 use contexture_compile::Target;
-use contexture_engine::{ImportOptions, SecretPattern, Secrets};
+use contexture_engine::{Engine, ImportOptions, SecretPattern, Secrets};
 use contexture_ir::{FunctionCall, Item, Message, Owner, Role, UiMessage, meaning_hash, user};
 use contexture_models::text_response;
 use contexture_sessions::{ReadOptions, detect_format, read_sessions};
@@ -84,21 +84,26 @@ async fn a_session_is_imported_without_its_keys_and_grows() {
     assert!(!format!("{record:?}").contains("T3Blbk"));
 }
 
+/// An engine that takes keys out of all it stores, by a pattern of this name.
+fn engine_with_pattern(name: &str) -> Engine {
+    let pattern = SecretPattern::Word {
+        name: name.to_owned(),
+        prefix: "sk-".to_owned(),
+        extra_characters: "-".to_owned(),
+        min_length: 20,
+        max_length: 400,
+        min_run: 16,
+    };
+    let secrets = Secrets {
+        patterns: vec![pattern],
+    };
+    engine().with_secrets(secrets)
+}
+
 #[tokio::test]
 async fn pattern_name_with_quotes_never_stores_clear_text() {
     for name in ["the \"big\" key", "back\\slash", "two\nlines"] {
-        let pattern = SecretPattern::Word {
-            name: name.to_owned(),
-            prefix: "sk-".to_owned(),
-            extra_characters: "-".to_owned(),
-            min_length: 20,
-            max_length: 400,
-            min_run: 16,
-        };
-        let secrets = Secrets {
-            patterns: vec![pattern],
-        };
-        let engine = engine().with_secrets(secrets);
+        let engine = engine_with_pattern(name);
         let chat = engine.conversation("chat").open().await.unwrap();
         chat.save([asks("u1", &format!("use {KEY} please"))])
             .await
@@ -139,18 +144,7 @@ async fn no_caller_stores_clear_text_under_an_odd_name() {
         &long,
     ];
     for name in names {
-        let pattern = SecretPattern::Word {
-            name: name.to_owned(),
-            prefix: "sk-".to_owned(),
-            extra_characters: "-".to_owned(),
-            min_length: 20,
-            max_length: 400,
-            min_run: 16,
-        };
-        let secrets = Secrets {
-            patterns: vec![pattern],
-        };
-        let engine = engine().with_secrets(secrets);
+        let engine = engine_with_pattern(name);
         let chat = engine.conversation("chat").open().await.unwrap();
         let mut draft = chat.draft();
         // In text, in JSON within JSON, in fields that the SDK does not know.

@@ -132,12 +132,7 @@ fn ensure_user_ends(
             .find(speaks)
             .is_some_and(|item| is_user_opening(&item.item, rules.target))
     {
-        issues.push(Issue {
-            kind: IssueKind::NoBeginning,
-            index: 0,
-            what: "the history does not begin with the user; a placeholder was put before it"
-                .into(),
-        });
+        issues.push(Issue::no_beginning());
         items.insert(
             0,
             RepairedItem::placeholder(Message::text(Role::User, BEGINNING)),
@@ -153,11 +148,7 @@ fn ensure_user_ends(
         trim_begun_answer(last, issues);
     }
     if rules.user_last {
-        issues.push(Issue {
-            kind: IssueKind::NoEnd,
-            index: length,
-            what: "the history ends with the model; a placeholder was put behind it".into(),
-        });
+        issues.push(Issue::no_end(length));
         items.push(RepairedItem::placeholder(Message::text(
             Role::User,
             CONTINUE,

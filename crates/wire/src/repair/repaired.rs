@@ -42,6 +42,30 @@ pub struct Issue {
     pub what: String,
 }
 
+impl Issue {
+    /// Returns the issue of a history that was given a beginning, as the target demands that the user speaks first.
+    #[must_use]
+    pub fn no_beginning() -> Self {
+        Self {
+            kind: IssueKind::NoBeginning,
+            index: 0,
+            what: "the history does not begin with the user; a placeholder was put before it"
+                .to_owned(),
+        }
+    }
+
+    /// Returns the issue of a history of so many items that was given an end, as the target demands that the user speaks
+    /// last.
+    #[must_use]
+    pub fn no_end(items: usize) -> Self {
+        Self {
+            kind: IssueKind::NoEnd,
+            index: items,
+            what: "the history ends with the model; a placeholder was put behind it".to_owned(),
+        }
+    }
+}
+
 /// The kinds of issues, a closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -204,15 +204,13 @@ fn the_older_function_shape_beside_calls_is_no_call() {
             let calls = calls.filter(|item| item["type"] == "function_call");
             assert_eq!(calls.count(), count, "{items}");
             let text = messages.to_string();
-            check_exact(
-                CHAT,
-                DocumentKind::Messages,
-                &text,
-                &text,
-                &mut Tally::new(),
-            );
+            check_exact_messages(&text);
         }
     }
+}
+
+fn check_exact_messages(text: &str) {
+    check_exact(CHAT, DocumentKind::Messages, text, text, &mut Tally::new());
 }
 
 /// Documents whose shape is not the usual one; each comes back as it was.
@@ -252,13 +250,7 @@ fn unusual_shapes_come_back_exactly() {
     ];
     for messages in messages {
         let text = messages.to_string();
-        check_exact(
-            CHAT,
-            DocumentKind::Messages,
-            &text,
-            &text,
-            &mut Tally::new(),
-        );
+        check_exact_messages(&text);
         let request = json!({"model": "m", "messages": messages}).to_string();
         check_exact(
             CHAT,

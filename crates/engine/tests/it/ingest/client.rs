@@ -1,6 +1,6 @@
 //! A client that keeps no state but its history, in the format of a provider.
 
-use contexture_engine::{Engine, IngestRequest, Ingested, Recorded};
+use contexture_engine::{Engine, EngineError, Exchange, IngestRequest, Ingested, Recorded};
 use contexture_ir::{
     ConversationId, FinishReason, Item, Message, Owner, ResponseInfo, Role, Transcript,
 };
@@ -53,6 +53,35 @@ pub(super) fn answer(items: &[Item]) -> Transcript {
         }),
         ..Transcript::default()
     }
+}
+
+/// What a request says of itself beside its history.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Named<'a> {
+    pub(super) conversation: Option<&'a str>,
+    pub(super) previous: Option<&'a str>,
+    pub(super) partition: Option<&'a str>,
+}
+
+/// Sends the request of an exchange.
+pub(super) async fn ingest(
+    engine: &Engine,
+    exchange: &Exchange,
+    items: &[Item],
+    named: Named<'_>,
+) -> Result<Ingested, EngineError> {
+    let id = named
+        .conversation
+        .map(|id| ConversationId::new(id).unwrap());
+    let request = request(items);
+    let incoming = IngestRequest {
+        conversation: id.as_ref(),
+        previous_response: named.previous,
+        partition: named.partition,
+        exchange: Some(exchange),
+        ..IngestRequest::new(&request)
+    };
+    engine.ingest(&owner(), incoming).await
 }
 
 /// Sends a history that nobody names.

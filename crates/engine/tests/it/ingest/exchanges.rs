@@ -2,39 +2,11 @@
 
 use std::time::Duration;
 
-use contexture_engine::{Engine, EngineError, Exchange, IngestRequest, Ingested, MatchKind};
-use contexture_ir::{ConversationId, Item, Transcript};
+use contexture_engine::{Engine, Exchange, Ingested, MatchKind};
+use contexture_ir::{Item, Transcript};
 use futures_util::future::join;
 
-use super::client::{answer, call, conversations, model, output, owner, request, user};
-
-/// What a request says of itself beside its history.
-#[derive(Clone, Copy, Default)]
-struct Named<'a> {
-    conversation: Option<&'a str>,
-    previous: Option<&'a str>,
-    partition: Option<&'a str>,
-}
-
-async fn ingest(
-    engine: &Engine,
-    exchange: &Exchange,
-    items: &[Item],
-    named: Named<'_>,
-) -> Result<Ingested, EngineError> {
-    let id = named
-        .conversation
-        .map(|id| ConversationId::new(id).unwrap());
-    let request = request(items);
-    let incoming = IngestRequest {
-        conversation: id.as_ref(),
-        previous_response: named.previous,
-        partition: named.partition,
-        exchange: Some(exchange),
-        ..IngestRequest::new(&request)
-    };
-    engine.ingest(&owner(), incoming).await
-}
+use super::client::{Named, answer, call, conversations, ingest, model, output, owner, user};
 
 /// A client asks; its answer is delivered; it asks on; only then the answer is recorded.
 async fn asks_on(

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use contexture_engine::{Engine, EngineError, Exchange, IngestRequest, Ingested};
-use contexture_ir::{ConversationId, Item, ProcessId, Transcript};
+use contexture_engine::{Engine, Ingested};
+use contexture_ir::{Item, ProcessId, Transcript};
 use contexture_store::{
     ExchangeChange, ExchangeMark, MemoryStore, PendingExchange, ProcessBeat, Store,
 };
 use contexture_store_testkit::{Faulty, Method};
 use futures_util::future::join;
 
-use super::client::{answer, call, conversations, model, output, owner, request, user};
+use super::client::{Named, answer, call, conversations, ingest, model, output, owner, user};
 
 /// Two engines over one store, each as a process of its own.
 struct Pair {
@@ -42,34 +42,6 @@ fn process(store: &Arc<MemoryStore>) -> Engine {
     Engine::new(Arc::new(
         Faulty::never(Arc::clone(store) as Arc<dyn Store>).as_shared(),
     ))
-}
-
-/// What a request says of itself beside its history.
-#[derive(Clone, Copy, Default)]
-struct Named<'a> {
-    conversation: Option<&'a str>,
-    previous: Option<&'a str>,
-    partition: Option<&'a str>,
-}
-
-async fn ingest(
-    engine: &Engine,
-    exchange: &Exchange,
-    items: &[Item],
-    named: Named<'_>,
-) -> Result<Ingested, EngineError> {
-    let id = named
-        .conversation
-        .map(|id| ConversationId::new(id).unwrap());
-    let request = request(items);
-    let incoming = IngestRequest {
-        conversation: id.as_ref(),
-        previous_response: named.previous,
-        partition: named.partition,
-        exchange: Some(exchange),
-        ..IngestRequest::new(&request)
-    };
-    engine.ingest(&owner(), incoming).await
 }
 
 /// A client asks one process, and with its answer another one; only then the first records it.

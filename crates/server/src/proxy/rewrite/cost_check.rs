@@ -48,11 +48,8 @@ impl CostCheck<'_> {
 
     /// Whether a call, of this outline, differs from the client's request and should be sent in its place.
     pub(crate) fn should_replace_original(&self, then: &Outline, call: &CompiledCall) -> bool {
-        let differs = || {
-            let is_whole = is_history_complete(&call.report);
-            !is_same_request(self.original, then, is_whole, self.sets_marks)
-        };
-        (self.is_bound && differs()) || self.should_replace(self.original, then, call)
+        self.differs(self.original, then, call)
+            && (self.is_bound || self.is_worthwhile(self.original, then, call))
     }
 
     /// Whether `then`, the outline of a call, differs from `now` and should be sent in its place.
@@ -62,16 +59,22 @@ impl CostCheck<'_> {
         then: &Outline,
         call: &CompiledCall,
     ) -> bool {
+        self.differs(now, then, call) && self.is_worthwhile(now, then, call)
+    }
+
+    fn differs(&self, now: &Outline, then: &Outline, call: &CompiledCall) -> bool {
         let is_whole = is_history_complete(&call.report);
-        if is_same_request(now, then, is_whole, self.sets_marks) {
-            return false;
-        }
+        !is_same_request(now, then, is_whole, self.sets_marks)
+    }
+
+    /// Whether a call costs little enough to be sent in the place of `now`.
+    fn is_worthwhile(&self, now: &Outline, then: &Outline, call: &CompiledCall) -> bool {
         let offer = RewriteOffer {
             original: self.original,
             current: now,
             proposed: then,
             // A marker on a complete history costs the write surcharge now and saves with the next call.
-            debt: match is_whole && self.sets_marks {
+            debt: match self.sets_marks && is_history_complete(&call.report) {
                 true => RewriteDebt::OneWrite,
                 false => RewriteDebt::None,
             },

@@ -2,6 +2,7 @@
 
 use contexture::Format;
 use contexture::ir::{Error, Fields, quote_json};
+use contexture::wire::automatic_marker_member;
 
 /// Returns `original` with the instructions, tools and history of `compiled`.
 ///
@@ -16,10 +17,7 @@ pub(crate) fn replace_history(
     let spec = format.spec();
     // Each is a list of spellings, the compiler's own first.
     let names = spec.members().map_or(&[][..], |members| members.compiled);
-    let automatic = spec
-        .markers()
-        .and_then(|markers| markers.automatic_option())
-        .map(|(name, _)| name);
+    let automatic = automatic_marker_member(format);
     let of = |name: &str| names.iter().find(|names| names.contains(&name));
     let mut left: Vec<_> = names.to_vec();
     let mut members: Vec<(&str, &str)> = Vec::new();

@@ -144,6 +144,22 @@ pub(super) async fn check_across(servers: &[&Proxied], runs: &[Run]) {
     assert_eq!(proxied.conversations().await.len(), runs.len());
 }
 
+/// Agents that differ in how long their tool takes, with and without a name, each in a loop of thirty requests.
+pub(super) fn tool_loop_agents() -> Vec<Agent> {
+    [0, 5, 20, 50]
+        .into_iter()
+        .flat_map(|pause| [false, true].map(|named| (pause, named)))
+        .map(|(pause, named)| Agent {
+            format: Format::OpenAiChat,
+            mode: if named { Mode::Whole } else { Mode::Streamed },
+            name: named.then(|| format!("agent-{pause}")),
+            pause: Duration::from_millis(pause),
+            first: format!("{pause} {named}\nupstream: again 29 look {{\"at\":\"x\"}}"),
+            listing: false,
+        })
+        .collect()
+}
+
 /// A server over a database in a file, which takes longer to write than memory.
 async fn over_file(provider: impl Provider, config: &str) -> (Proxied, TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -157,18 +173,7 @@ async fn tool_loop_at_full_speed_is_one_conversation() {
     let configs = ["", &all("limit_tokens = 100000\n")];
     for config in configs {
         let (proxied, _folder) = over_file(ScriptedProvider::default(), config).await;
-        let agents: Vec<Agent> = [0, 5, 20, 50]
-            .into_iter()
-            .flat_map(|pause| [false, true].map(|named| (pause, named)))
-            .map(|(pause, named)| Agent {
-                format: Format::OpenAiChat,
-                mode: if named { Mode::Whole } else { Mode::Streamed },
-                name: named.then(|| format!("agent-{pause}")),
-                pause: Duration::from_millis(pause),
-                first: format!("{pause} {named}\nupstream: again 29 look {{\"at\":\"x\"}}"),
-                listing: false,
-            })
-            .collect();
+        let agents = tool_loop_agents();
         let runs = join_all(agents.iter().map(|agent| agent.run(&proxied))).await;
         assert!(runs.iter().all(|run| run.heads.len() == 30));
         check(&proxied, &runs).await;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use contexture::Engine;
 use contexture::store_sqlite::{SqliteOptions, SqliteStore};
-use contexture::{Engine, Format};
 use contexture_upstream_testkit::{Provider, ScriptedProvider};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::full_speed::{Agent, Run, check_across};
-use super::own_talk::{MODES, Mode, text_streamed};
+use super::full_speed::{Agent, Run, check_across, tool_loop_agents};
+use super::own_talk::{MODES, text_streamed};
 use super::{Proxied, chat, said, says};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -37,18 +37,7 @@ async fn pair<P: Provider>(provider: impl Fn() -> P, config: &str) -> ([Proxied;
 async fn tool_loop_across_servers_is_one_conversation() {
     let (servers, _folder) = pair(ScriptedProvider::default, "").await;
     let servers: Vec<&Proxied> = servers.iter().collect();
-    let agents: Vec<Agent> = [0, 5, 20, 50]
-        .into_iter()
-        .flat_map(|pause| [false, true].map(|named| (pause, named)))
-        .map(|(pause, named)| Agent {
-            format: Format::OpenAiChat,
-            mode: if named { Mode::Whole } else { Mode::Streamed },
-            name: named.then(|| format!("agent-{pause}")),
-            pause: Duration::from_millis(pause),
-            first: format!("{pause} {named}\nupstream: again 29 look {{\"at\":\"x\"}}"),
-            listing: false,
-        })
-        .collect();
+    let agents = tool_loop_agents();
     let runs = join_all(agents.iter().map(|agent| agent.run_across(&servers))).await;
     assert!(runs.iter().all(|run| run.heads.len() == 30));
     check_across(&servers, &runs).await;
