@@ -96,6 +96,8 @@ pub enum Code {
     TooManyRequests,
     /// The answer did not begin in time.
     TimedOut,
+    /// Other requests take all the memory that the server has for them.
+    Overloaded,
     /// The branch has another head than `if-match` names.
     HeadMoved,
     /// The resource has another version than `if-match` names.
@@ -130,6 +132,7 @@ impl Code {
             Self::ForeignOrigin => "foreign_origin",
             Self::TooManyRequests => "too_many_requests",
             Self::TimedOut => "timed_out",
+            Self::Overloaded => "overloaded",
             Self::HeadMoved => "head_moved",
             // The store's own word, so that programs read one word for a moved version with and
             // without `if-match`.
@@ -147,7 +150,7 @@ impl Code {
         // These depend on time and load, not on what the request says.
         matches!(
             self,
-            Self::TooManyRequests | Self::TimedOut | Self::InProgress
+            Self::TooManyRequests | Self::TimedOut | Self::Overloaded | Self::InProgress
         )
     }
 }

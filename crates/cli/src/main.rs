@@ -39,6 +39,10 @@ use crate::runtime::block_on;
 #[cfg(feature = "serve")]
 use crate::runtime::block_on_pool;
 
+/// Gives memory back to the system after a peak. The system's own allocator keeps a gigabyte after a few large requests.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
         Ok(line) => line,

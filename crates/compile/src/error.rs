@@ -1,10 +1,8 @@
 //! Why a request was not compiled. There is no payload that breaks the post-condition: there is a
 //! refusal instead, and it says by how much and by what.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use contexture_catalogue::CatalogueError;
+use contexture_ir::Cancelled;
 use contexture_wire::{Format, ToolRefusal};
 
 /// A request that cannot be compiled as asked.
@@ -124,39 +122,9 @@ impl Refusal {
     }
 }
 
-/// Calls compiles off that were given it. Clones are the same; once cancelled it stays so.
-///
-/// A compile looks at it between its passes, and ends with [`Refusal::Cancelled`]. What its scratch learned
-/// until then stays good.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Not cancelled yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Cancels the compile; it stops at the next check.
-    pub fn cancel(&self) {
-        // Relaxed suffices: no other memory is published with the flag, and a compile that sees it one
-        // pass later is still cancelled.
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was cancelled.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// To be asked between passes.
-    pub(crate) fn ensure_not_cancelled(cancel: Option<&Self>) -> Result<(), Refusal> {
-        match cancel {
-            Some(cancel) if cancel.is_cancelled() => Err(Refusal::Cancelled),
-            _ => Ok(()),
-        }
+impl From<Cancelled> for Refusal {
+    fn from(Cancelled: Cancelled) -> Self {
+        Self::Cancelled
     }
 }
 

@@ -31,6 +31,7 @@ pub use contexture_condense::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
     READ_TOOL, TextSize, ToolPreview, read_tool,
 };
+pub use contexture_ir::Cancel;
 pub use contexture_prompt_cache::{
     CacheAdvice, CacheDiff, CacheMarker, CacheReport, CacheRules, CacheSimulator, CacheState,
     CacheUsage, CachedContent, CachedPrefix, CallTokens, ContentIgnored, ContentReport, DiffError,
@@ -47,7 +48,7 @@ pub use contexture_report::{
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;
-pub use error::{Cancel, CompileError, Refusal, RequiredSegment};
+pub use error::{CompileError, Refusal, RequiredSegment};
 pub use input::{
     AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
     ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,

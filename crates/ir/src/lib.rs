@@ -10,6 +10,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod cancel;
 mod error;
 mod fragment;
 mod hash;
@@ -23,6 +24,7 @@ mod tool;
 mod transcript;
 mod ui_message;
 
+pub use cancel::{Cancel, Cancelled};
 pub use contexture_text::truncate_chars;
 pub use error::Error;
 pub use fragment::{

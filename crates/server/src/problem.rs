@@ -131,7 +131,7 @@ const fn status_of_code(code: Code) -> StatusCode {
         Code::MissingScope | Code::ForeignOrigin => StatusCode::FORBIDDEN,
         Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
         // Not 408, which would say that the client was too slow with its request.
-        Code::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
+        Code::TimedOut | Code::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         // Only writes with `if-match` answer with these codes (`api/conventions/etag.rs`); without the header the same
         // conflict is the store's, with 409 (`store_status`).
         Code::HeadMoved | Code::VersionMoved => StatusCode::PRECONDITION_FAILED,

@@ -8,6 +8,7 @@
 //! What is not here: faults inside a backend (a full disk, a torn page); those are its own tests.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +27,9 @@ use contexture_store::{
 };
 
 use crate::method::Method;
+
+/// Name of the environment variable that repeats a random test.
+const VARIABLE: &str = "CONTEXTURE_TEST_SEED";
 
 /// Fault that a call is made to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -692,4 +696,32 @@ pub(crate) async fn until_done<T, F: Future<Output = Result<T, Error>>>(
         }
     }
     panic!("repeating it does not help");
+}
+
+/// Returns the seed of a random test, and prints it to standard error: a random one, or that of the environment variable
+/// `CONTEXTURE_TEST_SEED`.
+///
+/// # Panics
+/// The variable is set and holds no number.
+///
+/// ```
+/// let seed = contexture_store_testkit::test_seed();
+/// // In the output of a test that failed: `CONTEXTURE_TEST_SEED=…`.
+/// # let _ = seed;
+/// ```
+#[must_use]
+pub fn test_seed() -> u64 {
+    let seed = match std::env::var(VARIABLE) {
+        Ok(given) => match given.parse() {
+            Ok(seed) => seed,
+            Err(error) => panic!("{VARIABLE}={given}: {error}"),
+        },
+        // Seeded by the operating system for each process.
+        Err(_) => RandomState::new().hash_one(std::process::id()),
+    };
+    #[expect(clippy::print_stderr, reason = "for whoever reads why a test failed")]
+    {
+        eprintln!("{VARIABLE}={seed}");
+    }
+    seed
 }

@@ -77,6 +77,6 @@ mod run;
 pub use behaviour::{Behaviour, Level, Running};
 pub use behaviours::behaviours;
 pub use chat::Chat;
-pub use faulty::{Chances, Faulty, InjectedFault};
+pub use faulty::{Chances, Faulty, InjectedFault, test_seed};
 pub use method::Method;
 pub use run::{run_all, run_levels};

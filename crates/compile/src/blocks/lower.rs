@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item, Part, Role, ToolDefinition, finish_content_hash};
+use contexture_ir::{Cancel, ContentHash, Item, Part, Role, ToolDefinition, finish_content_hash};
 use contexture_prompt_cache::Framing;
 use contexture_tokens::{TokenBounds, TokenCounter};
 use contexture_wire::{Dialect, RepairRules, RoleRun, lower_run};
@@ -62,6 +62,8 @@ pub(crate) struct Lowerer<'a> {
     narrowing: Option<CalibratedRange>,
     lowering: u32,
     counting: u32,
+    /// Calls lowering off.
+    cancel: Option<&'a Cancel>,
 }
 
 /// What lowering and weighing depend on: as the memo knows it, and how counts are narrowed.
@@ -71,6 +73,7 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn new(
         request: &'a CompileRequest,
         counter: &'a dyn TokenCounter,
+        cancel: Option<&'a Cancel>,
         memo: &mut Memo,
     ) -> Self {
         let (dialect, media) = (request.dialect, &request.media);
@@ -110,6 +113,7 @@ impl<'a> Lowerer<'a> {
                 "count {format} {} {media:?}{adapter}",
                 counter.name()
             )),
+            cancel,
         }
     }
 
@@ -168,6 +172,8 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Lowers entries block by block. `follows_user` says whether something of the user's side stands before them.
+    ///
+    /// Once the compile is cancelled the rest is left out: who asked for it checks that before it is used.
     pub(crate) fn lower_items(
         &self,
         entries: &[ViewEntry],
@@ -180,6 +186,7 @@ impl<'a> Lowerer<'a> {
             self.dialect.format,
         )
         .into_iter()
+        .take_while(|_| Cancel::check_optional(self.cancel).is_ok())
         .map(|block| {
             let follows = std::mem::replace(&mut follows_user, block.class != BlockKind::Model);
             self.lower_block(block, entries, &wired, follows, memo)

@@ -1,12 +1,12 @@
 //! The front for those who have no store: items in, payload out.
 
 use contexture_catalogue::Catalogue;
-use contexture_ir::Item;
+use contexture_ir::{Cancel, Item};
 use contexture_tokens::{TokenCounter, counter_for};
 
 use crate::compiler::inline_manifests::{InlinedManifests, inline_manifests};
 use crate::compiler::target::Target;
-use crate::error::CompileError;
+use crate::error::{CompileError, Refusal};
 use crate::input::{CalibratedRange, CompileInput, Contribution, PathItem, Plan};
 use crate::pipeline::{Compiled, Scratch, compile};
 
@@ -33,6 +33,7 @@ pub struct Compiler<'a> {
     counter: Option<&'a dyn TokenCounter>,
     narrowing: Option<CalibratedRange>,
     manifests: bool,
+    cancel: Option<&'a Cancel>,
 }
 
 /// How often what a manifest pushed out is taken into it.
@@ -59,6 +60,7 @@ impl<'a> Compiler<'a> {
             counter: None,
             narrowing: None,
             manifests: false,
+            cancel: None,
         }
     }
 
@@ -162,6 +164,28 @@ impl<'a> Compiler<'a> {
         self
     }
 
+    /// Lets another thread call compiles off. Default: nothing does.
+    ///
+    /// ```
+    /// use contexture_compile::{Cancel, CompileError, Refusal};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Message, Role};
+    ///
+    /// let cancel = Cancel::new();
+    /// let compiler = Compiler::new(Catalogue::builtin()).with_cancel(&cancel);
+    /// let items = [Message::text(Role::User, "Hello").into()];
+    /// // As whoever notices that nobody waits any more does.
+    /// cancel.cancel();
+    /// let error = compiler.compile(&items, &Target::openai_chat("gpt-4o")).unwrap_err();
+    /// assert!(matches!(error, CompileError::Refused(Refusal::Cancelled)));
+    /// ```
+    #[must_use]
+    pub const fn with_cancel(mut self, cancel: &'a Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
     /// Compiles the items for the target.
     ///
     /// ```
@@ -228,7 +252,7 @@ impl<'a> Compiler<'a> {
                 plan: &Plan::default(),
                 request: &request,
                 counter,
-                cancel: None,
+                cancel: self.cancel,
             };
             compile(&input, scratch)
         };
@@ -243,8 +267,10 @@ impl<'a> Compiler<'a> {
                 break;
             };
             // A manifest for which there is no room is none.
-            let Ok(again) = run(&next) else {
-                break;
+            let again = match run(&next) {
+                Ok(again) => again,
+                Err(Refusal::Cancelled) => return Err(Refusal::Cancelled.into()),
+                Err(_) => break,
             };
             (inlined, compiled) = (next, again);
         }

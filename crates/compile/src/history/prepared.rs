@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture_condense::Link;
-use contexture_ir::{ContentHash, Item};
+use contexture_ir::{Cancel, ContentHash, Item};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use crate::blocks::{
     Lowerer, LoweringKey, Memo, ShownAs, ViewEntry, is_sound, repair_entries, select_for_model,
 };
-use crate::error::{Cancel, Refusal};
+use crate::error::Refusal;
 use crate::history::rounds::History;
 use crate::history::view_policy::{ViewPolicy, ViewRequest};
 use crate::input::{CompileInput, Cover, PathItem};
@@ -71,9 +71,9 @@ impl PreparedHistory {
     ) -> Result<Self, Refusal> {
         let (path, asked) = (input.path, ViewRequest::from_input(input));
         let (entries, hidden) = view_policy.build_view(path, 0, asked, lowerer, memo)?;
-        Cancel::ensure_not_cancelled(input.cancel)?;
+        Cancel::check_optional(input.cancel)?;
         let repaired = repair_entries(entries, &repair_rules(lowerer));
-        Cancel::ensure_not_cancelled(input.cancel)?;
+        Cancel::check_optional(input.cancel)?;
         let mut front = Self {
             history: History::default(),
             view_policy: view_policy.clone(),

@@ -4,11 +4,11 @@
 //! Not here: where the history is cut, which depends on what the rest of the request leaves.
 
 use contexture_condense::{PreviewPolicy, Previewer, Previewing};
-use contexture_ir::{ContentHash, Item};
+use contexture_ir::{Cancel, ContentHash, Item};
 use contexture_prompt_cache::{EditedThinking, Rates, ThinkingFrontier};
 
 use crate::blocks::{Lowerer, Memo, ViewEntry, select_for_model};
-use crate::error::{Cancel, Refusal};
+use crate::error::Refusal;
 use crate::history::clear::clear_entries;
 use crate::history::covers::{ActiveCovers, apply_covers};
 use crate::history::host_pass::run_host_passes;
@@ -109,7 +109,7 @@ impl ViewPolicy {
         // is treated like the rest.
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::BeforeView);
         hidden.extend(left_out);
-        Cancel::ensure_not_cancelled(asked.cancel)?;
+        Cancel::check_optional(asked.cancel)?;
         let (mut entries, covered) =
             // Covers before clearing: what a compaction stands for needs no placeholder.
             apply_covers(entries, &self.active_covers, lowerer.dialect().format);
@@ -126,13 +126,13 @@ impl ViewPolicy {
         let edited = self.thinking_from.zip(self.edited_thinking);
         let (mut entries, bound) = leave_out_thinking(entries, edited, lowerer.dialect().format);
         hidden.extend(bound);
-        Cancel::ensure_not_cancelled(asked.cancel)?;
+        Cancel::check_optional(asked.cancel)?;
         // Previews last, on what neither was left out nor cleared.
         if let Some(policy) = &self.preview {
             let counter = lowerer.item_weigher().counter;
             preview_outputs(&mut entries, &Previewer { policy, counter });
         }
-        Cancel::ensure_not_cancelled(asked.cancel)?;
+        Cancel::check_optional(asked.cancel)?;
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::AfterView);
         hidden.extend(left_out);
         Ok((entries, hidden))

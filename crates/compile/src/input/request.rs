@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{
-    Audience, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition, Transcript,
+    Audience, Cancel, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition,
+    Transcript,
 };
 use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenCounter;
 use contexture_tools::Offer;
 use contexture_wire::{Dialect, Overhead, RepairRules, RequestTraits, Thinking};
 
-use crate::error::Cancel;
 use crate::input::adapter::SharedAdapter;
 use crate::input::calibrated_range::CalibratedRange;
 use crate::input::contribution::Contribution;

@@ -2,7 +2,7 @@
 //!
 //! Not here: what a further attempt changes (`compile`), and who gets how many tokens (`fit`).
 
-use contexture_ir::{ContentHash, concat_hashes};
+use contexture_ir::{Cancel, ContentHash, concat_hashes};
 use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Issue, Loss, RepairRules, ToolNameMap};
@@ -14,7 +14,7 @@ use crate::contributions::{
     PayloadSlot, PlacedContribution, RequestOverhead, arrange_slots, bridge_contributions,
     place_contribution, unit_count,
 };
-use crate::error::{Cancel, Refusal};
+use crate::error::Refusal;
 use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
 use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions};
 use crate::payload::{apply_caching, assemble_payload, payload_head};
@@ -145,7 +145,7 @@ pub(crate) fn assemble_request(
     let bridges = bridge_contributions(history, lowerer.repair_rules(), &slots, &full);
     insert_bridges(&bridges, &mut slots, &mut full, lowerer, memo)?;
     let overhead = RequestOverhead::measure_request(request, &slots, lowerer, memo);
-    Cancel::ensure_not_cancelled(input.cancel)?;
+    Cancel::check_optional(input.cancel)?;
 
     let planned = TrimPoint::from_plan(input, call.target, history, lowerer, memo);
     if let Some(edited) = call.find_thinking_edit(&planned, None) {
@@ -158,7 +158,7 @@ pub(crate) fn assemble_request(
         FittedParts::Preview(previews) => return Ok(AssemblyOutcome::Preview(previews)),
         FittedParts::Clear(clearing) => return Ok(AssemblyOutcome::Clear(clearing)),
     };
-    Cancel::ensure_not_cancelled(input.cancel)?;
+    Cancel::check_optional(input.cancel)?;
 
     let (before, owners_before) = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
     let (after, owners_after) = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
@@ -182,7 +182,7 @@ pub(crate) fn assemble_request(
     let is_last = after.iter().all(|block| block.element_count() == 0);
     let newest = sent.last().filter(|_| request.bound_thinking && is_last);
     let decisions = plan_decisions(call, &trim, marked.kept, newest.map(|block| block.key));
-    Cancel::ensure_not_cancelled(input.cancel)?;
+    Cancel::check_optional(input.cancel)?;
     let sent_keys = sent.iter().map(|block| &block.key);
     let (plan, epoch) = input.plan.next_plan(prefix, sent_keys, decisions);
     let outcome = CompileOutcome {

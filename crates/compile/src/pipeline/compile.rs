@@ -11,12 +11,13 @@
 
 use std::borrow::Cow;
 
+use contexture_ir::Cancel;
 use contexture_prompt_cache::AnsweredHistory;
 use contexture_wire::{Format, Loss, ToolNameMap};
 
 use crate::blocks::Lowerer;
 use crate::contributions::RequestOverhead;
-use crate::error::{Cancel, Refusal};
+use crate::error::Refusal;
 use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
 use crate::input::{Advice, CompileInput, CompileRequest, Plan};
 use crate::payload::Payload;
@@ -48,7 +49,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let (request, tool_losses) = with_legal_tools(input.request, scratch)?;
     let request = &*request;
     let input = &CompileInput { request, ..*input };
-    let lowerer = Lowerer::new(request, input.counter, &mut scratch.memo);
+    let lowerer = Lowerer::new(request, input.counter, input.cancel, &mut scratch.memo);
     // The limit is part of the target: frontiers that were found for one budget say nothing about
     // another.
     let target = format!("{}/{}/{limit}", request.target_name(), request.model);
@@ -60,7 +61,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     // Ends: previews begin at most once, and the frontier moves at most once, as only a first attempt may move it. What
     // thinking is left out moves to the end of the path, and then only to an earlier edit.
     loop {
-        Cancel::ensure_not_cancelled(input.cancel)?;
+        Cancel::check_optional(input.cancel)?;
         let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
         if request.bound_thinking && answered.is_none() {
             let (history, memo) = (&prepared.history, &mut scratch.memo);
@@ -89,7 +90,10 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             scratch.store_prepared_history(prepared);
         }
         match outcome {
-            Ok(AssemblyOutcome::Compiled(compiled)) => return Ok(*compiled),
+            Ok(AssemblyOutcome::Compiled(compiled)) => {
+                Cancel::check_optional(input.cancel)?;
+                return Ok(*compiled);
+            }
             Ok(AssemblyOutcome::Preview(previews)) => {
                 view_policy.begin_previews();
                 preview_decision = Some(previews);
@@ -142,10 +146,13 @@ fn prepare_history(
     let extended = known.and_then(|prepared| {
         prepared.extend_with_new_items(input.path, lowerer, &mut scratch.memo)
     });
-    match extended {
-        Some(prepared) => Ok(prepared),
-        None => PreparedHistory::build(input, view_policy, lowerer, &mut scratch.memo),
-    }
+    let prepared = match extended {
+        Some(prepared) => prepared,
+        None => PreparedHistory::build(input, view_policy, lowerer, &mut scratch.memo)?,
+    };
+    // Of a cancelled history a part may be missing: it must neither be used nor kept.
+    Cancel::check_optional(input.cancel)?;
+    Ok(prepared)
 }
 
 /// The attempt that follows a refused one, if another can still fit.

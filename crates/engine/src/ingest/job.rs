@@ -2,6 +2,8 @@
 //!
 //! Not here: choosing where (`choose_target`).
 
+use std::collections::BTreeSet;
+
 use contexture_ir::{CHAIN_VERSION, ConversationId, Item, Message, NodeId, Owner, Raw, Transcript};
 use contexture_layers::ObservedItems;
 use contexture_store::{
@@ -154,7 +156,7 @@ impl IngestJob<'_> {
             let id = Engine::node_id(b"before the first", 0);
             nodes.push(state_node(id, self.engine.now_ms())?);
         }
-        let mut marks = self.path_marks(landed, &nodes);
+        let mut marks = self.path_marks(landed, &nodes).into_iter().peekable();
         let mut at = self.append_position(landed);
         let mark = ingested.trail.mark.clone();
         if nodes.is_empty() {
@@ -188,9 +190,10 @@ impl IngestJob<'_> {
             // With the last part: before that the request is not stored.
             let mark = mark.as_ref().filter(|_| parts.peek().is_none());
             request.exchange = mark.map(|mark| mark.begin());
-            let (own, later) = marks.into_iter().partition(|mark| ids.contains(&mark.node));
-            // Each mark goes with the append that stores its node.
-            (request.paths, marks) = (own, later);
+            // Each mark goes with the append that stores its node; marks and nodes are in the same order.
+            let own: BTreeSet<NodeId> = ids.iter().copied().collect();
+            let next = || marks.next_if(|mark| own.contains(&mark.node));
+            request.paths = std::iter::from_fn(next).collect();
             let seen = ObservedItems {
                 items: &items,
                 nodes: &ids,

@@ -1,4 +1,4 @@
-//! Hostile random trees, the same in every run.
+//! Hostile random trees, others in every run.
 
 use std::collections::BTreeSet;
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use contexture::compile::{
     Band, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Report, Target,
     TextSize, Width, Window, render_html, render_table,
 };
-use contexture::ir::{Raw, parse_fragments};
+use contexture::ir::{Cancel, Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
-use contexture::{CompiledCall, EngineError, Format};
+use contexture::{CompileOptions, CompiledCall, EngineError, Format};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -124,10 +125,11 @@ async fn compile(
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
     Query(on): Query<BranchParams>,
+    Extension(cancel): Extension<Cancel>,
     Json(asked): Json<CompileRequest>,
 ) -> Result<Json<CompiledDocument>, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let call = compile_call(&chat, &asked).await?;
+    let call = compile_call(&chat, &asked, &cancel).await?;
     Ok(Json(CompiledDocument {
         payload: Raw::parse(call.payload.to_json()).map_err(EngineError::from)?,
         report: Raw::from_value(&call.report).map_err(EngineError::from)?,
@@ -157,10 +159,11 @@ async fn explain(
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
     Query(on): Query<BranchParams>,
+    Extension(cancel): Extension<Cancel>,
     Json(asked): Json<CompileRequest>,
 ) -> Result<Json<ExplainedDocument>, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let report: Report = compile_call(&chat, &asked).await?.report;
+    let report: Report = compile_call(&chat, &asked, &cancel).await?.report;
     Ok(Json(ExplainedDocument {
         table: render_table(&report, Width(120)),
         html: render_html(&report, &id),
@@ -171,6 +174,7 @@ async fn explain(
 async fn compile_call(
     chat: &contexture::Conversation,
     asked: &CompileRequest,
+    cancel: &Cancel,
 ) -> Result<CompiledCall, Problem> {
     let to = parse_format(&asked.to)?;
     // Our own document formats can be converted to, but no model takes them as a request.
@@ -205,9 +209,12 @@ async fn compile_call(
     let renderer = parse_renderer(asked.renderer.as_deref())?;
     chat.set_renderer(Arc::clone(&renderer));
     let contributions = system_contributions(asked, renderer)?;
-    Ok(chat
-        .compile_with(&target.history(history), &contributions)
-        .await?)
+    let options = CompileOptions {
+        contributions: &contributions,
+        cancel: Some(cancel),
+        ..CompileOptions::default()
+    };
+    Ok(chat.compile_with(&target.history(history), options).await?)
 }
 
 fn parse_renderer(format: Option<&str>) -> Result<Arc<dyn Renderer>, Problem> {

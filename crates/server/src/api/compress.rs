@@ -3,13 +3,14 @@
 //! Nothing is stored and no model is asked. Long outputs of tools are shown as previews; what would not become shorter
 //! stays as it came, and so does everything that cannot be read.
 
+use axum::Extension;
 use axum::extract::State;
+use contexture::Compiler;
 use contexture::compile::{
-    Band, Clear, Compiled, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Target,
+    Band, Clear, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Target,
 };
-use contexture::ir::{Raw, Transcript};
+use contexture::ir::{Cancel, Raw};
 use contexture::wire::lift;
-use contexture::{Catalogue, Compiler};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -66,13 +67,15 @@ struct CompressedDocument {
 async fn compress(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
+    Extension(cancel): Extension<Cancel>,
     Json(asked): Json<CompressRequest>,
 ) -> Result<Json<CompressedDocument>, Problem> {
     if !asked.messages.get().trim_start().starts_with('[') {
         return Err(Problem::new(Code::BadBody, "`messages`: expected a list"));
     }
     let model = asked.model.as_deref().unwrap_or(DEFAULT_MODEL);
-    let shorter = compress_messages(app.engine().catalogue(), model, &asked.messages);
+    let compiler = Compiler::new(app.engine().catalogue()).with_cancel(&cancel);
+    let shorter = compress_messages(compiler, model, &asked.messages);
     let (before, after, messages) = match shorter {
         Some((before, after, Some(messages))) => (before, after, Some(messages)),
         Some((before, ..)) => (before, before, None),
@@ -97,7 +100,7 @@ const MESSAGES: &str = "messages";
 
 /// Returns the tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
 fn compress_messages(
-    catalogue: &Catalogue,
+    mut compiler: Compiler<'_>,
     model: &str,
     messages: &Raw,
 ) -> Option<(u64, u64, Option<Raw>)> {
@@ -123,9 +126,19 @@ fn compress_messages(
     let target = Target::new(format, model)
         .window(UNLIMITED_WINDOW)
         .marker_policy(None);
-    let before = compile_transcript(catalogue, &transcript, target.clone().history(whole))?;
-    let after = compile_transcript(catalogue, &transcript, target.history(previewed))?;
-    let (before_tokens, after_tokens) = (before.report.totals.tokens, after.report.totals.tokens);
+    if !transcript.instructions.is_empty() {
+        let content = Content::Instructions(transcript.instructions.clone());
+        compiler =
+            compiler.with_contribution(Contribution::new("instructions", Band::System, content));
+    }
+    let compile = |history| {
+        let target = target.clone().history(history);
+        compiler.compile(&transcript.items, &target).ok()
+    };
+    // Of the first only the count is kept: both at once would take twice the memory.
+    let before_tokens = compile(whole)?.report.totals.tokens;
+    let after = compile(previewed)?;
+    let after_tokens = after.report.totals.tokens;
     if after_tokens >= before_tokens {
         return Some((before_tokens, before_tokens, None));
     }
@@ -136,18 +149,4 @@ fn compress_messages(
         after_tokens,
         Some(Raw::parse(messages).ok()?),
     ))
-}
-
-fn compile_transcript(
-    catalogue: &Catalogue,
-    transcript: &Transcript,
-    target: Target,
-) -> Option<Compiled> {
-    let mut compiler = Compiler::new(catalogue);
-    if !transcript.instructions.is_empty() {
-        let content = Content::Instructions(transcript.instructions.clone());
-        compiler =
-            compiler.with_contribution(Contribution::new("instructions", Band::System, content));
-    }
-    compiler.compile(&transcript.items, &target).ok()
 }

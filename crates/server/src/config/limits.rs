@@ -22,6 +22,9 @@ pub struct LimitsConfig {
     pub body_bytes: usize,
     /// Seconds a client may pause within a request's body. Default 30. Beyond: `bad_body`, status 400.
     pub body_seconds: u64,
+    /// Seconds that a request's body may take in all; imports have no such limit. Default 300. Beyond: `bad_body`, status
+    /// 400.
+    pub body_total_seconds: u64,
     /// Seconds until an answer begins. Default 60. Beyond: `timed_out`, status 503. Requests to
     /// providers have their own.
     pub request_seconds: u64,
@@ -34,11 +37,13 @@ pub struct LimitsConfig {
     /// Requests of an owner a minute; a tenth of them may come at once. Default: no limit.
     /// Beyond: `too_many_requests`, status 429.
     pub per_minute: Option<NonZeroU32>,
-    /// Bytes of memory for requests that are passed on and wait to be stored. Default 134,217,728. Beyond: a request
-    /// waits up to two seconds for room, and is then passed on without being stored (`overload`); one that came packed
-    /// and is unpacked later is not stored if there is no room for the rest of it then.
-    #[serde(alias = "behind_bytes")]
-    pub store_queue_bytes: usize,
+    /// Bytes of memory for the bodies of all requests: as they come, unpacked, and while they are worked on and stored.
+    /// Default 402,653,184. One owner may take three quarters of it. Beyond: a body that still comes is refused with
+    /// `too_many_requests`, status 429 (the owner's share), or `overloaded`, status 503; work on one that has come waits up
+    /// to two seconds for room first. A request that is passed on is then not stored (`overload`). A body that takes more
+    /// than an owner's share by itself: `body_too_large`, status 413.
+    #[serde(alias = "store_queue_bytes", alias = "behind_bytes")]
+    pub memory_bytes: usize,
     /// Bytes of memory for what was read of the conversations used last, so that it is not read again with each request.
     /// Default 134,217,728; 0: nothing is kept. Beyond: the oldest are forgotten.
     #[serde(alias = "warm_bytes")]
@@ -54,12 +59,13 @@ impl Default for LimitsConfig {
             keep_alive_seconds: 120,
             body_bytes: 64 << 20,
             body_seconds: 30,
+            body_total_seconds: 300,
             request_seconds: 60,
             drain_seconds: 30,
             connections: 4096,
             concurrent: 512,
             per_minute: None,
-            store_queue_bytes: 128 << 20,
+            memory_bytes: 384 << 20,
             handle_cache_bytes: 128 << 20,
         }
     }

@@ -13,11 +13,16 @@ struct RenamedKey {
     new: &'static str,
 }
 
-const RENAMED_KEYS: [RenamedKey; 3] = [
+const RENAMED_KEYS: [RenamedKey; 4] = [
     RenamedKey {
         table: ["server", "limits"],
         old: "behind_bytes",
-        new: "store_queue_bytes",
+        new: "memory_bytes",
+    },
+    RenamedKey {
+        table: ["server", "limits"],
+        old: "store_queue_bytes",
+        new: "memory_bytes",
     },
     RenamedKey {
         table: ["server", "limits"],

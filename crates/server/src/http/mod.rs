@@ -8,7 +8,9 @@
 pub(crate) mod accept;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
+pub(crate) mod body;
 pub(crate) mod extractors;
+pub(crate) mod heavy;
 pub(crate) mod limits;
 pub(crate) mod panics;
 pub(crate) mod request_smuggling;

@@ -12,10 +12,12 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use contexture::Format;
 use contexture::engine::Secrets;
-use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
+use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream, UpstreamError};
 
 use crate::access::Principal;
+use crate::config::ToolsConfig;
 use crate::http::panics::catch_panic;
 use crate::problem::{Code, Problem};
 use crate::proxy::auth::{OutgoingHead, authorize_request};
@@ -37,6 +39,7 @@ use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
 use crate::proxy::signature::RequestSignature;
 use crate::state::App;
+use crate::state::body_memory::text_bytes;
 use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
 
@@ -93,9 +96,8 @@ async fn forward(
     // Also before the body: waiting for a slow upload counts as a running request.
     let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
     let control_headers = ControlHeaders::parse_headers(&parts.headers)?;
-    let max_bytes = app.config().server.limits.body_bytes;
-    let bytes = read_body(body, max_bytes).await?;
-    let body = RequestBody::new(parts.headers.clone(), bytes, max_bytes);
+    let body = RequestBody::read(app, &principal.owner, parts.headers.clone(), body).await?;
+    let body = Arc::new(body);
     let endpoint = ModelEndpoint::from_request(&parts.method, target);
     let query = PolicyQuery {
         target,
@@ -111,7 +113,12 @@ async fn forward(
         false => PolicyChoice::resolve_policy(app, &query, &control_headers).await?,
     };
     // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
-    let body = restrict_body(&choice, endpoint.as_ref(), is_redactable, body, &mut head).await?;
+    let restrictions = Restrictions::of_policies(&choice, endpoint.as_ref(), is_redactable);
+    let body = restrictions.restrict(app, &principal, body).await?;
+    if body.is_changed {
+        // The new text is not compressed, whatever the client's was.
+        head.headers.remove(CONTENT_ENCODING);
+    }
     signature.check_restriction(body.is_changed)?;
     let sent = body.outgoing_bytes();
     // A bypassed request is restricted like any other, but neither stored nor rewritten.
@@ -145,10 +152,85 @@ async fn forward(
     Ok(response)
 }
 
+/// What the policies of a request forbid to send: tools and secrets.
+struct Restrictions {
+    tools: ToolsConfig,
+    /// Format of the call, if it is one whose tools can be taken out.
+    format: Option<Format>,
+    /// Patterns of secrets, if the body is searched for some.
+    secrets: Option<Secrets>,
+}
+
+impl Restrictions {
+    fn of_policies(
+        choice: &PolicyChoice<'_>,
+        endpoint: Option<&ModelEndpoint>,
+        is_redactable: bool,
+    ) -> Self {
+        let tools = choice.allowed_tools();
+        let format = endpoint.map(|endpoint| endpoint.format);
+        Self {
+            format: format.filter(|_| !tools.allows_all()),
+            tools,
+            secrets: choice.secret_patterns().filter(|_| is_redactable),
+        }
+    }
+
+    /// Removes from a body what is forbidden; a large body's turn is waited for.
+    ///
+    /// # Errors
+    /// The body cannot be read, it requires a forbidden tool, or there is no memory for it.
+    async fn restrict(
+        self,
+        app: &App,
+        principal: &Principal,
+        body: Arc<RequestBody>,
+    ) -> Result<RestrictedBody, ProxyRefusal> {
+        let changes_nothing = self.format.is_none() && self.secrets.is_none();
+        if changes_nothing || !body.is_heavy() {
+            return self.restrict_now(body).await;
+        }
+        let restrict = |_| self.restrict_now(body);
+        app.work_pool().run(&principal.owner, restrict).await
+    }
+
+    async fn restrict_now(
+        self,
+        mut body: Arc<RequestBody>,
+    ) -> Result<RestrictedBody, ProxyRefusal> {
+        let mut is_changed = false;
+        // Tools first: redaction then has less to search, and what it returns is the final text.
+        let edits = self.format.and_then(|format| format.spec().proxy());
+        if let Some(edits) = edits {
+            let text = body.read_text().await.map_err(Problem::from)?;
+            let allowed = |names: &[&str]| self.tools.allows_spelled(names);
+            if let Some(text) = edits.filter_tools(text, &allowed)? {
+                is_changed = true;
+                body = Arc::new(body.with_text(text).map_err(Problem::from)?);
+            }
+        }
+        let mut redacted = None;
+        if let Some(secrets) = &self.secrets {
+            let text = body.read_text().await.map_err(Problem::from)?;
+            if let Some(text) = redact_request(secrets, text)? {
+                is_changed = true;
+                let without = body.with_text(text).map_err(Problem::from)?;
+                redacted = Some(without.bytes().clone());
+            }
+        }
+        Ok(RestrictedBody {
+            body,
+            redacted,
+            secrets: self.secrets,
+            is_changed,
+        })
+    }
+}
+
 /// A request's body as the restrictions of its policy leave it.
 struct RestrictedBody {
     /// Without forbidden tools but still with its secrets, because the history is matched by what the client sends.
-    body: RequestBody,
+    body: Arc<RequestBody>,
     /// The body without secrets, if it had any.
     redacted: Option<Bytes>,
     /// The patterns of secrets that were searched for.
@@ -163,47 +245,6 @@ impl RestrictedBody {
         let redacted = self.redacted.clone();
         redacted.unwrap_or_else(|| self.body.bytes().clone())
     }
-}
-
-/// Removes from a body what its policy forbids: tools and secrets.
-///
-/// # Errors
-/// The body cannot be read, or it requires a forbidden tool.
-async fn restrict_body(
-    choice: &PolicyChoice<'_>,
-    endpoint: Option<&ModelEndpoint>,
-    is_redactable: bool,
-    mut body: RequestBody,
-    head: &mut OutgoingHead,
-) -> Result<RestrictedBody, ProxyRefusal> {
-    // Tools first: redaction then has less to search, and what it returns is the final text.
-    let tools = choice.allowed_tools();
-    let edits = endpoint.and_then(|endpoint| endpoint.format.spec().proxy());
-    let mut is_changed = false;
-    if let Some(edits) = edits.filter(|_| !tools.allows_all())
-        && let Some(text) =
-            edits.filter_tools(body.read_text().await, &|names| tools.allows_spelled(names))?
-    {
-        is_changed = true;
-        body.replace_text(text);
-        // The new text is not compressed, whatever the client's was.
-        head.headers.remove(CONTENT_ENCODING);
-    }
-    let secrets = choice.secret_patterns().filter(|_| is_redactable);
-    let redacted = match &secrets {
-        Some(secrets) => redact_request(secrets, body.read_text().await)?.map(Bytes::from),
-        None => None,
-    };
-    if redacted.is_some() {
-        head.headers.remove(CONTENT_ENCODING);
-    }
-    is_changed |= redacted.is_some();
-    Ok(RestrictedBody {
-        body,
-        redacted,
-        secrets,
-        is_changed,
-    })
 }
 
 /// What is known of a request when its capture starts.
@@ -239,8 +280,9 @@ impl CaptureContext<'_> {
         // Before anything is awaited: requests are in order by their arrival.
         let exchange = Arc::new(app.engine().begin_exchange(&principal.owner));
         let delivery = exchange.delivery();
-        // Awaited before the request is forwarded: a full queue slows clients down instead of growing without bound.
-        let queue_permit = app.store_queue().acquire_permit(body.known_length()).await;
+        // Awaited before the request is forwarded: where memory is short, clients are slowed down.
+        let mut memory = body.lease();
+        let room = memory.grow(text_bytes(body.known_length())).await;
         let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
         let upstream = target.upstream;
         let document = RequestDocument {
@@ -272,7 +314,7 @@ impl CaptureContext<'_> {
             by_user: policy.as_ref().is_some_and(has_user_memory),
             skills,
             is_awaited: policy.is_some() || should_wait_for_store || holds_last_piece,
-            queue_permit,
+            memory: room.map(|()| memory),
             exchange,
         };
         // Taken before `capture` consumes the policy. Without a policy nothing is waited for.
@@ -305,18 +347,27 @@ async fn send_and_respond(
             Body::from_stream(tee),
         ));
     };
-    let rewritten = capture.wait_for_rewrite().await;
-    let sent = send_with_fallback(host, &request, rewritten, &capture.outcome).await;
-    let sent = match sent {
+    let Some(rewritten) = capture.wait_for_rewrite().await else {
+        // Moved, not copied: its memory is free again as soon as it is sent.
+        return match host.send(request).await {
+            Ok(answer) => Ok(capture.respond_with_capture(answer, None).await),
+            Err(error) => {
+                capture.end_without_answer().await;
+                Err(error.into())
+            }
+        };
+    };
+    let (answer, sent) = match send_with_fallback(host, &request, rewritten, &capture.outcome).await
+    {
         Ok(sent) => sent,
-        Err(refusal) => {
+        Err(error) => {
             capture.end_without_answer().await;
-            return Err(refusal);
+            return Err(error.into());
         }
     };
     match sent {
         // The request offers server tools, whose calls the client must not see: the capture task answers the client.
-        (answer, Some(sent)) if sent.plan.is_some() && answer.status.is_success() => {
+        Some(sent) if sent.plan.is_some() && answer.status.is_success() => {
             // Each round of the loop sets a body of its own, so the client's need not stay in memory until it ends.
             let request = replace_body(&request, Bytes::new());
             let host = host.clone();
@@ -324,7 +375,7 @@ async fn send_and_respond(
                 .respond_with_tool_loop(answer, sent, host, request)
                 .await
         }
-        (answer, sent) => Ok(capture.respond_with_capture(answer, sent).await),
+        sent => Ok(capture.respond_with_capture(answer, sent).await),
     }
 }
 
@@ -332,12 +383,9 @@ async fn send_and_respond(
 async fn send_with_fallback(
     host: &Upstream,
     request: &PassthroughRequest,
-    rewritten: Option<Box<RewrittenRequest>>,
+    rewritten: Box<RewrittenRequest>,
     outcome: &OutcomeRecorder,
-) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), ProxyRefusal> {
-    let Some(rewritten) = rewritten else {
-        return Ok((host.send(request.clone()).await?, None));
-    };
+) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), UpstreamError> {
     let answer = host
         .send(replace_body(request, rewritten.body.clone()))
         .await?;
@@ -366,26 +414,4 @@ fn replace_body(request: &PassthroughRequest, body: Bytes) -> PassthroughRequest
         headers,
         body,
     }
-}
-
-/// Reads all of a body of at most `max_bytes`: matching needs all of it, and an answer may not begin before it has come.
-async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, ProxyRefusal> {
-    axum::body::to_bytes(body, max_bytes)
-        .await
-        .map_err(|error| {
-            // axum wraps the limit's error, so only the innermost cause tells a body that is too long from one that
-            // broke off.
-            let mut cause: &dyn std::error::Error = &error;
-            while let Some(source) = cause.source() {
-                cause = source;
-            }
-            match cause.is::<http_body_util::LengthLimitError>() {
-                true => ProxyRefusal::too_large(max_bytes),
-                false => ProxyRefusal::new(
-                    StatusCode::BAD_REQUEST,
-                    "bad_body",
-                    "the body ended before its end",
-                ),
-            }
-        })
 }

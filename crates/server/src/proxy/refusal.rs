@@ -47,11 +47,6 @@ impl ProxyRefusal {
         Self::new(StatusCode::UPGRADE_REQUIRED, "websocket", message)
     }
 
-    pub(crate) fn too_large(most: usize) -> Self {
-        let message = format!("the body is larger than {most} bytes, the most this server takes");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
-    }
-
     /// Encodes the refusal as an error of this provider.
     pub(crate) fn encode_for(self, format: UpstreamFormat) -> Response {
         let Self {

@@ -10,7 +10,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::{accept, audit, authenticate, limits, panics, request_smuggling};
+use crate::http::{accept, audit, authenticate, heavy, limits, panics, request_smuggling};
 use crate::problem::{Code, Problem};
 use crate::serve::operations;
 use crate::state::App;
@@ -90,6 +90,7 @@ pub(crate) fn router(app: &App) -> Router {
         .route_layer(from_fn_with_state(app.clone(), api::run_idempotently))
         .route_layer(from_fn(accept::check_accept_header))
         .merge(mcp::router(app))
+        .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
         .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
         .merge(long)
         .route_layer(from_fn_with_state(app.clone(), authenticate::authenticate))

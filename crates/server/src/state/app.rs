@@ -13,13 +13,14 @@ use crate::access::api_keys::ApiKeys;
 use crate::access::rate_limit::RateLimiter;
 use crate::config::Config;
 use crate::metrics::install_recorder;
+use crate::state::body_memory::BodyMemory;
 use crate::state::cost_accounts::CostAccounts;
 use crate::state::keyed_lock::KeyedLocks;
 use crate::state::live_feed::LiveFeed;
 use crate::state::request_outcomes::RequestOutcomes;
 use crate::state::skills;
-use crate::state::store_queue::StoreQueue;
 use crate::state::upstreams::{UpstreamConfigError, Upstreams};
+use crate::state::work_pool::WorkPool;
 
 /// What all handlers share: the engine, the configuration, keys, limits and the in-memory state. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -32,7 +33,8 @@ struct AppInner {
     config: Config,
     api_keys: ApiKeys,
     rate_limiter: RateLimiter,
-    store_queue: StoreQueue,
+    body_memory: BodyMemory,
+    work_pool: WorkPool,
     metrics_handle: Option<PrometheusHandle>,
     upstreams: Upstreams,
     request_outcomes: RequestOutcomes,
@@ -59,10 +61,8 @@ impl App {
     pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamConfigError> {
         let keys = ApiKeys::new(&config.keys, &config.server.owner);
         let limits = &config.server.limits;
-        let (rate_limiter, store_queue) = (
-            RateLimiter::new(limits),
-            StoreQueue::new(limits.store_queue_bytes),
-        );
+        let rate_limiter = RateLimiter::new(limits);
+        let body_memory = BodyMemory::new(limits.memory_bytes);
         let engine = match limits.handle_cache_bytes {
             0 => engine,
             bytes => engine.with_handle_cache(bytes),
@@ -76,7 +76,8 @@ impl App {
                 config,
                 api_keys: keys,
                 rate_limiter,
-                store_queue,
+                body_memory,
+                work_pool: WorkPool::new(),
                 metrics_handle: install_recorder(),
                 upstreams,
                 request_outcomes: RequestOutcomes::default(),
@@ -111,9 +112,14 @@ impl App {
         &self.inner.rate_limiter
     }
 
-    /// Returns the bound on requests that wait to be stored.
-    pub(crate) fn store_queue(&self) -> &StoreQueue {
-        &self.inner.store_queue
+    /// Returns the memory that requests share.
+    pub(crate) fn body_memory(&self) -> &BodyMemory {
+        &self.inner.body_memory
+    }
+
+    /// Returns the threads for heavy work.
+    pub(crate) fn work_pool(&self) -> &WorkPool {
+        &self.inner.work_pool
     }
 
     pub(crate) fn metrics_handle(&self) -> Option<&PrometheusHandle> {

@@ -6,13 +6,14 @@
 //! Not here: what is done with the state, and how requests are read (`http`).
 
 mod app;
+pub(crate) mod body_memory;
 pub(crate) mod cost_accounts;
 pub(crate) mod keyed_lock;
 pub(crate) mod live_feed;
 pub(crate) mod request_outcomes;
 mod skills;
-pub(crate) mod store_queue;
 pub(crate) mod upstreams;
+pub(crate) mod work_pool;
 
 pub use app::App;
 pub use upstreams::UpstreamConfigError;

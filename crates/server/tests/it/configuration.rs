@@ -69,10 +69,12 @@ fn everything_that_may_be_said() {
 fn older_spellings_of_keys_mean_the_same() {
     use contexture_server::config::CostCondition;
     let old = "[server.limits]\nbehind_bytes = 7\nwarm_bytes = 8\n[policies.p]\npays = \"fits\"\n";
-    let new = "[server.limits]\nstore_queue_bytes = 7\nhandle_cache_bytes = 8\n[policies.p]\ncost_condition = \"fits\"\n";
-    for text in [old, new] {
+    let older =
+        "[server.limits]\nstore_queue_bytes = 7\nwarm_bytes = 8\n[policies.p]\npays = \"fits\"\n";
+    let new = "[server.limits]\nmemory_bytes = 7\nhandle_cache_bytes = 8\n[policies.p]\ncost_condition = \"fits\"\n";
+    for text in [old, older, new] {
         let config = Config::parse(text, "c.toml").unwrap();
-        assert_eq!(config.server.limits.store_queue_bytes, 7);
+        assert_eq!(config.server.limits.memory_bytes, 7);
         assert_eq!(config.server.limits.handle_cache_bytes, 8);
         assert_eq!(config.policies["p"].cost_condition, CostCondition::Fits);
     }
@@ -82,8 +84,8 @@ fn older_spellings_of_keys_mean_the_same() {
 fn key_in_both_spellings_is_an_error_that_names_both() {
     for (text, expected) in [
         (
-            "[server.limits]\nstore_queue_bytes = 7\nbehind_bytes = 8\n",
-            "c.toml:3: server.limits.behind_bytes: `behind_bytes` is the older spelling of `store_queue_bytes`; give one of them",
+            "[server.limits]\nmemory_bytes = 7\nbehind_bytes = 8\n",
+            "c.toml:3: server.limits.behind_bytes: `behind_bytes` is the older spelling of `memory_bytes`; give one of them",
         ),
         (
             "[server.limits]\nwarm_bytes = 7\nhandle_cache_bytes = 8\n",

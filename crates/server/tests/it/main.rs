@@ -10,6 +10,7 @@
 mod abuse;
 mod blobs;
 mod branches;
+mod bystander;
 mod cassettes;
 mod clients;
 mod compiling;

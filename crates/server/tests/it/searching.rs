@@ -89,7 +89,7 @@ async fn any_text_is_a_query() {
         "日本語",
         "🦀",
     ];
-    let mut random = fastrand::Rng::with_seed(7);
+    let mut random = fastrand::Rng::with_seed(contexture_store_testkit::test_seed());
     let noise = (0..400).map(|_| {
         (0..random.usize(..40))
             .map(|_| random.char(..))

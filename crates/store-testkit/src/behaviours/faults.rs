@@ -18,6 +18,7 @@ use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
 use crate::faulty::until_done;
 use crate::faulty::{Chances, Faulty, InjectedFault};
 use crate::method::Method;
+use crate::test_seed;
 
 type Tested = Arc<dyn Store>;
 
@@ -268,8 +269,9 @@ async fn remove_all(chat: &Chat) {
 /// Clients retry on a store that fails at random: what was acknowledged is stored once, at the
 /// depth that was acknowledged.
 pub(super) async fn what_is_acknowledged_is_there_once(store: Tested) {
-    for seed in 0..6 {
-        let name = format!("chat-{seed}");
+    let first = test_seed();
+    for n in 0..6 {
+        let (name, seed) = (format!("chat-{n}"), first.wrapping_add(n));
         let sound = Chat::start_as(Arc::clone(&store), "ada", &name).await;
         let chances = Chances {
             before: 150,

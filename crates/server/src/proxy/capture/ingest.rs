@@ -15,7 +15,7 @@ use crate::proxy::control_headers::ControlHeaders;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::request_body::{RequestBody, UnreadableBody};
 use crate::proxy::route::model_call::ModelEndpoint;
-use crate::state::store_queue::QueuePermit;
+use crate::state::body_memory::{MemoryError, MemoryLease, parsed_bytes};
 
 /// Fields that name the end user, first match wins.
 const END_USER_FIELDS: [&str; 3] = ["safety_identifier", "user", "metadata.user_id"];
@@ -29,7 +29,7 @@ pub(crate) struct CaptureRequest {
     pub(crate) owner: Owner,
     pub(crate) endpoint: ModelEndpoint,
     /// With its secrets: the hashes by which a history is found again are those of what the client sends.
-    pub(crate) body: RequestBody,
+    pub(crate) body: Arc<RequestBody>,
     /// Its text without secrets, if it had any.
     pub(crate) redacted: Option<Bytes>,
     pub(crate) control_headers: ControlHeaders,
@@ -39,10 +39,10 @@ pub(crate) struct CaptureRequest {
     pub(crate) by_user: bool,
     /// Skills that are listed to the model.
     pub(crate) skills: Option<Skills>,
-    /// Its room in the store queue; without room it is not stored.
     /// Whether something waits for it to be stored: a rewrite, or the client's answer.
     pub(crate) is_awaited: bool,
-    pub(crate) queue_permit: Option<QueuePermit>,
+    /// Memory for the work on it; without any it is not stored.
+    pub(crate) memory: Result<MemoryLease, MemoryError>,
     /// Over when the answer is stored, or will not be.
     pub(crate) exchange: Arc<Exchange>,
 }
@@ -69,13 +69,6 @@ pub(crate) struct ParsedRequest {
 }
 
 impl CaptureRequest {
-    /// Parses a body, on the blocking pool: a large one would stall the reactor.
-    async fn parse_body(&self, body: Bytes) -> Result<ParsedRequest, ProxyFailure> {
-        let call = self.endpoint.clone();
-        let read = tokio::task::spawn_blocking(move || parse_request(&call, body)).await;
-        read.unwrap_or_else(|_| Err(ProxyFailure::from_panic()))
-    }
-
     /// Matches a request to its conversation, and stores what is new of it there.
     async fn ingest(
         &self,
@@ -148,21 +141,28 @@ impl BodyFields {
 pub(crate) async fn store_request(
     request: &mut CaptureRequest,
 ) -> Result<(IngestedRequest, ParsedRequest), ProxyFailure> {
+    let overload = |error: &MemoryError| ProxyFailure::from_error("overload", error);
+    let memory = request.memory.as_mut().map_err(|error| overload(error))?;
     let body = request
         .body
-        .decompress_within(request.queue_permit.as_mut())
-        .await;
-    let body = body.map_err(|unread| match unread {
-        UnreadableBody::NoRoom => ProxyFailure::from_error("overload", &unread),
-        _ => ProxyFailure::from_error("request", &unread),
-    })?;
+        .decompress()
+        .await
+        .map_err(|unread| match unread {
+            UnreadableBody::NoMemory(error) => overload(error),
+            _ => ProxyFailure::from_error("request", unread),
+        })?;
+    memory
+        .grow(parsed_bytes(body))
+        .await
+        .map_err(|error| overload(&error))?;
+    let body = body.clone();
     let request = &*request;
-    let parsed = request.parse_body(body).await?;
+    let parsed = parse_request(&request.endpoint, body)?;
     let user = end_user(&request.control_headers, &parsed.fields);
     let ingested = request.ingest(&parsed, user.as_deref()).await?;
     // Matched by what the client sends, rewritten from what may leave the server.
     let parsed = match &request.redacted {
-        Some(body) => request.parse_body(body.clone()).await?,
+        Some(body) => parse_request(&request.endpoint, body.clone())?,
         None => parsed,
     };
     let stored = IngestedRequest {

@@ -193,10 +193,11 @@ struct CapturedRequest {
 /// Longest time that storing a request leaves the CPU to its forwarding, which the client waits for.
 const MAX_HEAD_START: Duration = Duration::from_millis(3);
 
-/// Stores a request, and sends back what to use in its place. Its body and its room in the queue are released at the end.
+/// Stores a request, and sends back what to use in its place; a large one's turn is waited for. Its body and its memory are
+/// released at the end.
 async fn ingest_request(
     app: &App,
-    mut request: CaptureRequest,
+    request: CaptureRequest,
     policy: Option<PolicyConfig>,
     outcome: &OutcomeRecorder,
     rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
@@ -206,14 +207,34 @@ async fn ingest_request(
         let delivered = request.exchange.wait_until_delivered();
         let _ = tokio::time::timeout(MAX_HEAD_START, delivered).await;
     }
+    let (owner, is_heavy) = (request.owner.clone(), request.body.is_heavy());
+    let work = store_and_rewrite(app.clone(), request, policy, outcome.clone());
+    let mut captured = match is_heavy {
+        true => app.work_pool().run(&owner, |_| work).await,
+        false => work.await,
+    }?;
+    let priced = captured.priced.as_mut();
+    let rewritten = priced.and_then(|priced| priced.rewritten.take());
+    // A receiver that timed out has sent the request as it came.
+    let _ = rewrite_sender.send(rewritten);
+    Some(captured)
+}
+
+/// Stores a request, and prices and rewrites it if there is a policy; `None` if it was not stored.
+async fn store_and_rewrite(
+    app: App,
+    mut request: CaptureRequest,
+    policy: Option<PolicyConfig>,
+    outcome: OutcomeRecorder,
+) -> Option<Box<CapturedRequest>> {
     let (mut stored, parsed) = match ingest::store_request(&mut request).await {
         Ok(stored) => stored,
         Err(failure) => {
-            count_not_stored(outcome, &failure);
+            count_not_stored(&outcome, &failure);
             return None;
         }
     };
-    count_wait(outcome, &stored.ingested);
+    count_wait(&outcome, &stored.ingested);
     let mut priced = None;
     if let Some(policy) = policy {
         let format = request.endpoint.format;
@@ -221,16 +242,13 @@ async fn ingest_request(
             .await
         {
             Ok(done) => priced = done,
-            Err(failure) => count_failed_open(outcome, &failure),
+            Err(failure) => count_failed_open(&outcome, &failure),
         }
     }
     outcome.update_outcome(|document| {
         document.set_ingested(&stored.ingested);
         document.predicted = priced.as_ref().map(|priced| priced.predicted.into());
     });
-    let rewritten = priced.as_mut().and_then(|priced| priced.rewritten.take());
-    // A receiver that timed out has sent the request as it came.
-    let _ = rewrite_sender.send(rewritten);
     Some(Box::new(CapturedRequest { stored, priced }))
 }
 

@@ -4,15 +4,17 @@
 //! restrict further. It fails closed: where a route by model restricts something, a request whose model cannot be read is
 //! refused.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use contexture::engine::Secrets;
-use serde::Deserialize;
 
 use crate::access::Principal;
 use crate::config::{Config, PolicyConfig, RedactConfig, RouteConfig, ToolsConfig};
+use crate::problem::Problem;
 use crate::proxy::control_headers::ControlHeaders;
 use crate::proxy::refusal::ProxyRefusal;
-use crate::proxy::request_body::RequestBody;
+use crate::proxy::request_body::{RequestBody, UnreadableModel};
 use crate::proxy::route::model_call::{ModelEndpoint, model_in_path};
 use crate::proxy::route::target::RouteTarget;
 use crate::state::App;
@@ -32,7 +34,7 @@ pub(crate) struct PolicyQuery<'a> {
     /// The model call that it is, if it is one.
     pub(crate) endpoint: Option<&'a ModelEndpoint>,
     pub(crate) principal: &'a Principal,
-    pub(crate) body: &'a RequestBody,
+    pub(crate) body: &'a Arc<RequestBody>,
 }
 
 impl<'a> PolicyChoice<'a> {
@@ -48,7 +50,7 @@ impl<'a> PolicyChoice<'a> {
         let config = app.config();
         // Matched even if the header names a policy: the restrictions of the route hold in any
         // case.
-        let route = query.match_route(config).await?;
+        let route = query.match_route(app).await?;
         let Some(name) = &control_headers.policy else {
             return Ok(Self {
                 policy: route,
@@ -111,9 +113,10 @@ impl PolicyQuery<'_> {
     /// Returns the policy of the first route that fits.
     async fn match_route<'c>(
         &self,
-        config: &'c Config,
+        app: &'c App,
     ) -> Result<Option<(&'c str, &'c PolicyConfig)>, ProxyRefusal> {
-        let model = self.resolve_model(config).await;
+        let config = app.config();
+        let model = self.resolve_model(app).await;
         for route in config
             .routes
             .iter()
@@ -130,9 +133,9 @@ impl PolicyQuery<'_> {
                     }
                 }
                 // The route may be the one that forbids something: passing on would circumvent it.
-                (Some(_), Err(UnreadableModel)) => {
+                (Some(_), Err(error)) => {
                     if policy.is_some_and(|(_, policy)| self.is_restricted_by(policy)) {
-                        return Err(unreadable_model());
+                        return Err(unreadable_model(*error));
                     }
                 }
             }
@@ -141,7 +144,8 @@ impl PolicyQuery<'_> {
     }
 
     /// Returns the model that routes are matched by. The body is parsed only where a route's answer depends on it.
-    async fn resolve_model(&self, config: &Config) -> Result<Option<String>, UnreadableModel> {
+    async fn resolve_model(&self, app: &App) -> Result<Option<String>, UnreadableModel> {
+        let config = app.config();
         if let Some(model) = model_in_path(self.target) {
             return Ok(Some(model));
         }
@@ -152,7 +156,7 @@ impl PolicyQuery<'_> {
         let mut routes = config.routes.iter();
         let names_model = |route: &RouteConfig| self.is_matched_by(route) && route.model.is_some();
         match can_change && routes.any(names_model) {
-            true => self.read_model().await,
+            true => self.read_model(app).await,
             false => Ok(None),
         }
     }
@@ -174,21 +178,16 @@ impl PolicyQuery<'_> {
         by_tools || self.has_json_body() && policy.redact.as_option().is_some()
     }
 
-    /// Reads the model from the body. A duplicate member is an error: hosts differ in which of them they read.
-    async fn read_model(&self) -> Result<Option<String>, UnreadableModel> {
-        #[derive(Deserialize)]
-        struct Body {
-            model: Option<String>,
+    /// Reads the model from the body.
+    async fn read_model(&self, app: &App) -> Result<Option<String>, UnreadableModel> {
+        if !self.body.is_heavy() {
+            return self.body.read_model().await;
         }
-        let body = self.body.decompress().await.map_err(|_| UnreadableModel)?;
-        let body: Body = serde_json::from_slice(body).map_err(|_| UnreadableModel)?;
-        Ok(body.model)
+        let (pool, body) = (app.work_pool(), Arc::clone(self.body));
+        let read = |_| async move { body.read_model().await };
+        pool.run(&self.principal.owner, read).await
     }
 }
-
-/// The body names no model that can be read.
-#[derive(Clone, Copy, Debug)]
-struct UnreadableModel;
 
 /// Whether a name matches a pattern in which `*` stands for any characters.
 fn matches_wildcard(pattern: &str, name: &str) -> bool {
@@ -204,7 +203,10 @@ fn matches_wildcard(pattern: &str, name: &str) -> bool {
         .any(|end| matches_wildcard(rest, end))
 }
 
-fn unreadable_model() -> ProxyRefusal {
+fn unreadable_model(error: UnreadableModel) -> ProxyRefusal {
+    if let UnreadableModel::NoMemory(error) = error {
+        return Problem::from(error).into();
+    }
     let message = "the request's model cannot be read, and what may be sent to some models is restricted here";
     ProxyRefusal::new(StatusCode::BAD_REQUEST, "unreadable", message)
 }

@@ -78,7 +78,7 @@ async fn rewrite_timeout_forwards_original_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
-    let limits = "[server.limits]\nstore_queue_bytes = 65536\n";
+    let limits = "[server.limits]\nmemory_bytes = 65536\n";
     let (proxied, slow) = behind(limits).await;
     // Each takes more than half of the room.
     let ask = |text: &'static str| {
@@ -110,7 +110,7 @@ async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_packed_request_takes_the_room_of_what_is_in_it() {
-    let limits = "[server.limits]\nbehind_bytes = 1048576\n";
+    let limits = "[server.limits]\nmemory_bytes = 2097152\n";
     let (proxied, slow) = behind(limits).await;
     // Packed to less than a hundredth, each takes more than half of the room.
     let ask = |text: &str| {

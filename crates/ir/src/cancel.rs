@@ -1,0 +1,67 @@
+//! Calling off long work from another thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Calls off the work that was given it: reading, redacting, compiling. Clones are the same; once cancelled it stays so.
+///
+/// Work looks at it every few hundred items or some ten thousand bytes, and then ends with [`Cancelled`], or the error of
+/// its crate that says the same. It never gives another result than it would have given otherwise.
+///
+/// ```
+/// use contexture_ir::Cancel;
+///
+/// let cancel = Cancel::new();
+/// // Kept by another thread, say: one that notices that nobody waits any more.
+/// let elsewhere = cancel.clone();
+/// assert!(cancel.check().is_ok());
+/// elsewhere.cancel();
+/// assert!(cancel.check().is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+/// Work was called off: nobody waits for it any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled: nobody waits for it any more")]
+pub struct Cancelled;
+
+impl Cancel {
+    /// Creates one that is not cancelled yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Calls the work off; it ends at its next look.
+    pub fn cancel(&self) {
+        // Relaxed suffices: no other memory is published with the flag, and work that sees it a little later is still
+        // cancelled.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether it was cancelled, to be left with `?`.
+    ///
+    /// # Errors
+    /// [`Cancelled`] if it was.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        match self.is_cancelled() {
+            true => Err(Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks at the cancellation of work that may have none.
+    ///
+    /// # Errors
+    /// [`Cancelled`] if it has one, and it was cancelled.
+    pub fn check_optional(cancel: Option<&Self>) -> Result<(), Cancelled> {
+        cancel.map_or(Ok(()), Self::check)
+    }
+}

@@ -1,0 +1,308 @@
+//! Heavy work: what parses, redacts, compiles or rewrites large bodies, on threads of its own and in turn by owner.
+//!
+//! The threads that accept connections, read from the store and pass answers on never do such work, so that no request
+//! waits for another's computing. The work is a future; these threads poll it, and while it waits for the store or for
+//! another request it takes none of them. Not here: what is heavy (`http::heavy`, `proxy`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use async_task::Runnable;
+use contexture::Owner;
+use contexture::ir::Cancel;
+use tokio::runtime::Handle;
+use tracing::Instrument as _;
+
+/// Bytes of a body from which reading it is heavy work. Smaller ones take less time than handing them over saves.
+pub(crate) const HEAVY_BYTES: usize = 64 << 10;
+
+/// The threads for heavy work: one less than there are processors, but at least two.
+#[derive(Debug)]
+pub(crate) struct WorkPool {
+    queue: Arc<WorkQueue>,
+    /// Set once the threads run: they need a runtime, and only requests that come have one for sure.
+    started: OnceLock<()>,
+}
+
+impl WorkPool {
+    pub(crate) fn new() -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self {
+            queue: Arc::new(WorkQueue::new(processors.saturating_sub(1).max(2))),
+            started: OnceLock::new(),
+        }
+    }
+
+    /// Runs work for an owner, and returns its result. Dropped, the work is called off: it ends where it next awaits
+    /// something or looks at its [`Cancel`].
+    pub(crate) async fn run<T, F>(&self, owner: &Owner, work: impl FnOnce(Cancel) -> F) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.started.get_or_init(|| self.start_threads());
+        let call_off = CallOff(Cancel::new());
+        let work = work(call_off.0.clone()).in_current_span();
+        let (queue, owner) = (Arc::clone(&self.queue), owner.clone());
+        let schedule = move |runnable| queue.push(&owner, runnable);
+        let (runnable, task) = async_task::Builder::new()
+            // A panic belongs to the request, which answers it.
+            .propagate_panic(true)
+            .spawn(|()| work, schedule);
+        runnable.schedule();
+        task.await
+    }
+
+    fn start_threads(&self) {
+        let runtime = Handle::current();
+        for number in 0..self.queue.threads {
+            let (queue, runtime) = (Arc::clone(&self.queue), runtime.clone());
+            let thread = thread::Builder::new().name(format!("contexture-work-{number}"));
+            let started = thread.spawn(move || {
+                // What the work spawns or waits for belongs to the server's runtime.
+                let _runtime = runtime.enter();
+                queue.run_in_turn();
+            });
+            if let Err(error) = started {
+                tracing::error!(%error, "a thread for heavy work was not started");
+            }
+        }
+    }
+}
+
+impl Drop for WorkPool {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+/// Calls work off when it is dropped; after the work has ended that changes nothing.
+struct CallOff(Cancel);
+
+impl Drop for CallOff {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Work that is ready to go on, in turn by owner.
+#[derive(Debug)]
+struct WorkQueue {
+    threads: usize,
+    state: Mutex<QueueState>,
+    is_ready: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    owners: BTreeMap<Owner, OwnerWork>,
+    /// Owners with work that is ready, the next one first.
+    line: VecDeque<Owner>,
+    is_closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct OwnerWork {
+    /// Threads that are busy with it.
+    running: usize,
+    ready: VecDeque<Runnable>,
+}
+
+impl WorkQueue {
+    fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            state: Mutex::default(),
+            is_ready: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        // Nothing foreign runs under the lock, so the state is consistent even if a thread has panicked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, owner: &Owner, work: Runnable) {
+        {
+            let mut state = self.lock();
+            if state.is_closed {
+                // Dropped outside of the lock below: the work's destructors may wake other work.
+                drop(state);
+                return drop(work);
+            }
+            state.push(owner, work);
+        }
+        self.is_ready.notify_one();
+    }
+
+    /// Runs what is ready until the queue is closed.
+    fn run_in_turn(&self) {
+        let mut state = self.lock();
+        loop {
+            // All threads but one: another owner's work is never behind work of this one.
+            if let Some((owner, work)) = state.take_next(self.threads - 1) {
+                drop(state);
+                metrics::gauge!("contexture_work_running").increment(1);
+                work.run();
+                metrics::gauge!("contexture_work_running").decrement(1);
+                state = self.lock();
+                state.finish(&owner);
+                // Work of this owner may have been passed over because it had all the threads it may have.
+                self.is_ready.notify_one();
+            } else if state.is_closed {
+                return;
+            } else {
+                state = self
+                    .is_ready
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    fn close(&self) {
+        let abandoned = {
+            let mut state = self.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.owners)
+        };
+        self.is_ready.notify_all();
+        drop(abandoned);
+    }
+}
+
+impl QueueState {
+    fn push(&mut self, owner: &Owner, work: Runnable) {
+        let own = self.owners.entry(owner.clone()).or_default();
+        own.ready.push_back(work);
+        if own.ready.len() == 1 {
+            self.line.push_back(owner.clone());
+        }
+    }
+
+    /// Takes the next work of the first in line who has fewer than `most` threads.
+    fn take_next(&mut self, most: usize) -> Option<(Owner, Runnable)> {
+        let running = |owner: &Owner| self.owners.get(owner).map_or(0, |own| own.running);
+        let at = self.line.iter().position(|owner| running(owner) < most)?;
+        let owner = self.line.remove(at)?;
+        let own = self.owners.get_mut(&owner)?;
+        let work = own.ready.pop_front()?;
+        own.running += 1;
+        if !own.ready.is_empty() {
+            // Behind all others who wait.
+            self.line.push_back(owner.clone());
+        }
+        Some((owner, work))
+    }
+
+    fn finish(&mut self, owner: &Owner) {
+        let Some(own) = self.owners.get_mut(owner) else {
+            return;
+        };
+        own.running = own.running.saturating_sub(1);
+        // Owners who are idle take no memory.
+        if own.running == 0 && own.ready.is_empty() {
+            self.owners.remove(owner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn owner(name: &str) -> Owner {
+        Owner::new(name).unwrap()
+    }
+
+    #[tokio::test]
+    async fn dropped_work_is_called_off_and_frees_its_thread() {
+        let pool = WorkPool::new();
+        let (started, has_started) = oneshot::channel();
+        let (ended, has_ended) = oneshot::channel();
+        let ada = owner("ada");
+        let work = pool.run(&ada, |cancel| async move {
+            started.send(()).unwrap();
+            // Computes and never awaits, as a compile does.
+            while !cancel.is_cancelled() {
+                thread::yield_now();
+            }
+            ended.send(()).unwrap();
+        });
+        tokio::select! {
+            () = work => panic!("it runs until it is called off"),
+            () = async { has_started.await.unwrap() } => {}
+        }
+        has_ended.await.unwrap();
+        assert_eq!(pool.run(&ada, |_| async { 7 }).await, 7);
+    }
+
+    #[tokio::test]
+    async fn work_that_waits_is_dropped_and_takes_no_thread() {
+        let pool = WorkPool::new();
+        let ada = owner("ada");
+        let (held, is_dropped) = oneshot::channel::<()>();
+        let waits = pool.run(&ada, |_| async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        // Far more than there are threads.
+        let more = (0..64).map(|_| pool.run(&ada, |_| std::future::pending::<()>()));
+        let all = futures_util::future::join(waits, futures_util::future::join_all(more));
+        tokio::select! {
+            _ = all => panic!("these never end"),
+            seven = async {
+                tokio::task::yield_now().await;
+                pool.run(&ada, |_| async { 7 }).await
+            } => assert_eq!(seven, 7),
+        }
+        // The sender was dropped with the work.
+        assert!(is_dropped.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn one_owner_leaves_a_thread_to_another() {
+        let pool = WorkPool::new();
+        let (ada, bob) = (owner("ada"), owner("bob"));
+        let computes = |cancel: Cancel| async move {
+            while !cancel.is_cancelled() {
+                thread::yield_now();
+            }
+        };
+        let all = futures_util::future::join_all((0..64).map(|_| pool.run(&ada, computes)));
+        tokio::select! {
+            _ = all => panic!("these never end"),
+            seven = async {
+                tokio::task::yield_now().await;
+                pool.run(&bob, |_| async { 7 }).await
+            } => assert_eq!(seven, 7),
+        }
+    }
+
+    #[tokio::test]
+    async fn work_uses_the_runtime_of_the_server() {
+        let pool = WorkPool::new();
+        let ada = owner("ada");
+        let slept = pool.run(&ada, |_| async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::spawn(async { 7 }).await.unwrap()
+        });
+        assert_eq!(slept.await, 7);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_requests() {
+        let pool = WorkPool::new();
+        let ada = owner("ada");
+        let panics = pool.run(&ada, |_| async { panic!("of the work") });
+        let caught = crate::http::panics::catch_panic::<()>(panics).await;
+        assert!(caught.is_err());
+        assert_eq!(pool.run(&ada, |_| async { 7 }).await, 7);
+    }
+}
