@@ -26,6 +26,7 @@ use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess, requir
 use crate::http::panics::{Panicked, catch_panic};
 use crate::problem::{Code, Problem, error_chain};
 use crate::state::App;
+use crate::state::body_memory::{MemoryLease, text_bytes};
 
 const JSON_LINES: &str = "application/jsonl";
 /// Number of pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
@@ -194,8 +195,7 @@ async fn import(
     request: Request,
 ) -> Result<Json<ImportedDocument>, Problem> {
     require_content_type(&[JSON_LINES], request.headers())?;
-    let store = Arc::clone(app.engine().store());
-    let importing = import_lines(store, owner, request.into_body());
+    let importing = import_in_pool(app.clone(), owner, request.into_body());
     // On a task of its own: dropping the request would leave half an import behind instead of undoing it.
     match app.background_tasks().spawn(catch_panic(importing)).await {
         Ok(Ok(imported)) => imported.map(Json),
@@ -203,12 +203,22 @@ async fn import(
     }
 }
 
+/// Imports on the threads for heavy work: a line may have megabytes.
+async fn import_in_pool(app: App, owner: Owner, body: Body) -> Result<ImportedDocument, Problem> {
+    let store = Arc::clone(app.engine().store());
+    let memory = app.body_memory().lease(&owner);
+    let whose = owner.clone();
+    let import = |_| import_lines(store, whose, memory, body);
+    app.work_pool().run(&owner, import).await
+}
+
 async fn import_lines(
     store: Arc<dyn Store>,
     owner: Owner,
+    memory: MemoryLease,
     body: Body,
 ) -> Result<ImportedDocument, Problem> {
-    let mut importer = LineImporter::new(&*store, &owner);
+    let mut importer = LineImporter::new(&*store, &owner, memory);
     let result = importer.import_body(body).await;
     if result.is_err() {
         // Finishing an incomplete import is refused, which undoes what was stored of it.
@@ -226,6 +236,8 @@ enum PendingImport<'a> {
 struct LineImporter<'a> {
     store: &'a dyn Store,
     owner: &'a Owner,
+    /// For the longest line so far, as text and parsed.
+    memory: MemoryLease,
     pending: Option<PendingImport<'a>>,
     /// Lines read so far, and those before the pending import: its errors count from its own first line.
     line_count: u64,
@@ -234,10 +246,11 @@ struct LineImporter<'a> {
 }
 
 impl<'a> LineImporter<'a> {
-    fn new(store: &'a dyn Store, owner: &'a Owner) -> Self {
+    fn new(store: &'a dyn Store, owner: &'a Owner, memory: MemoryLease) -> Self {
         Self {
             store,
             owner,
+            memory,
             pending: None,
             line_count: 0,
             finished_lines: 0,
@@ -255,6 +268,9 @@ impl<'a> LineImporter<'a> {
                 piece.map_err(|_| Problem::new(Code::BadBody, "the body ended before its end"))?;
             // What was buffered before has no line end, so it is not searched again.
             let (mut done, mut searched) = (0, buffer.len());
+            self.memory
+                .grow(text_bytes(buffer.len() + piece.len()))
+                .await?;
             buffer.extend_from_slice(&piece);
             while let Some(end) = buffer
                 .get(searched..)

@@ -28,7 +28,11 @@ pub(crate) enum ReadBodyError {
     Memory(#[from] MemoryError),
 }
 
-/// Reads all of a body. The bytes hold the lease, which grows as they come: a length that is only announced takes nothing.
+/// Bytes of a body after which its announced length is believed. Most bodies are shorter, and a length that is only
+/// announced takes no memory.
+const BELIEVED_AFTER: usize = 64 << 10;
+
+/// Reads all of a body. The bytes hold the lease, which grows as they come.
 pub(crate) async fn read_whole_body(
     mut body: Body,
     mut lease: MemoryLease,
@@ -60,7 +64,11 @@ pub(crate) async fn read_whole_body(
         if length > most {
             return Err(too_long);
         }
-        lease.try_grow(length)?;
+        // At once for all of a long body: many that grow side by side would all be refused, each after having taken much.
+        lease.try_grow(match length > BELIEVED_AFTER {
+            true => announced.max(length),
+            false => length,
+        })?;
         match first.take() {
             // A body that came in one piece is not copied.
             None if all.is_empty() => first = Some(data),

@@ -17,7 +17,13 @@ use crate::state::body_memory::parsed_bytes;
 use crate::state::work_pool::HEAVY_BYTES;
 
 /// Routes whose work depends on what is stored and not on the body: they compile, or read a whole conversation.
-const HEAVY_ROUTES: [&str; 3] = ["/compile", "/explain", "/resolve"];
+const HEAVY_ROUTES: [&str; 5] = [
+    "/compile",
+    "/explain",
+    "/resolve",
+    "/compactions",
+    "/export",
+];
 
 /// Reads the body of a request, and runs it in the pool if it is heavy. Handlers find a [`Cancel`] among its extensions: it is
 /// cancelled when nobody waits for the answer any more.

@@ -218,8 +218,8 @@ impl Drop for MemoryLease {
     }
 }
 
-/// Copies of a body while it is worked on: as text, as items, as what is written of them.
-const COPIES: usize = 3;
+/// Copies of a body while it is worked on: as text, as items, as what is written of them, as rows of the store.
+const COPIES: usize = 4;
 /// Bytes that an object of a body takes once it is read, beside its text: an item, its hashes, its place in a report.
 const OBJECT_BYTES: usize = 1 << 10;
 /// Bytes that a request takes beside its body.

@@ -75,7 +75,7 @@ impl Crowd {
             "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-contexture-key: {}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             self.attacker,
-            2 * bytes
+            bytes + 1
         );
         let mut begun = Vec::new();
         for _ in 0..count {
@@ -154,8 +154,9 @@ async fn a_client_that_leaves_takes_its_work_with_it() {
     let start = Instant::now();
     assert_eq!(crowd.attack(&body).await, 200);
     let after = start.elapsed();
+    // Behind work that goes on it would take eight times as long.
     assert!(
-        after < 2 * alone,
+        after < 4 * alone,
         "{after:?} behind work that was called off; alone {alone:?}"
     );
 }
@@ -167,8 +168,8 @@ async fn bodies_of_one_owner_leave_memory_to_others() {
     let begun = crowd.begin_bodies(20, MIB).await;
     let answers = begun.iter().map(|(_, answer)| answer);
     let refused: Vec<&String> = answers.filter(|answer| !answer.is_empty()).collect();
-    // Three quarters of 16 MiB are twelve bodies of one.
-    assert_eq!(refused.len(), 8, "{refused:?}");
+    // Three quarters of 16 MiB are eleven bodies of a little more than one.
+    assert_eq!(refused.len(), 9, "{refused:?}");
     for answer in refused {
         assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
         assert!(answer.contains("retry-after: 1"), "{answer}");

@@ -6,6 +6,7 @@ mod exchanges;
 mod formats;
 mod kept;
 mod own;
+mod scale;
 mod sessions;
 mod shared;
 mod withdrawals;
