@@ -166,6 +166,28 @@ impl CallPath {
         }
     }
 
+    /// Returns the path of a call that a client meant whose base URL has the version of the paths twice, or not at all; `None`
+    /// for every other path. The path is percent-decoded and without empty steps.
+    #[must_use]
+    pub fn with_one_version(&self, path: &str) -> Option<String> {
+        let steps = match self {
+            Self::Fixed(steps) => *steps,
+            Self::Model { prefix, .. } => *prefix,
+        };
+        let (version, rest) = steps.split_first().filter(|(first, _)| is_version(first))?;
+        let call: String = rest.iter().flat_map(|step| ["/", step]).collect();
+        let (before, after) = path.split_at_checked(path.find(&call)?)?;
+        // Up to two versions, of this format or of another one whose base URL has one.
+        let mut versions = before.split('/').skip(1);
+        let is_mistaken = match (versions.next(), versions.next(), versions.next()) {
+            (None, ..) => true,
+            (Some(first), Some(second), None) => is_version(first) && is_version(second),
+            _ => false,
+        };
+        let meant = format!("/{version}{after}");
+        (is_mistaken && self.parse_call(&meant).is_some()).then_some(meant)
+    }
+
     /// Returns the model that a path names, whatever is asked of it.
     #[must_use]
     pub fn model_in<'p>(&self, path: &'p str) -> Option<&'p str> {
@@ -285,6 +307,39 @@ mod tests {
             let called = format!("/prefix/{}", steps.join("/"));
             assert!(path.parse_call(&called).is_some(), "{format}");
             assert!(path.parse_call("/v1/embeddings").is_none(), "{format}");
+        }
+    }
+
+    #[test]
+    fn version_that_is_missing_or_doubled_is_noticed() {
+        for format in Format::PROVIDERS {
+            let path = format.spec().http().unwrap().path;
+            let steps = path.call_steps("some-model", ResponseMode::Whole);
+            let right = format!("/{}", steps.join("/"));
+            assert_eq!(path.with_one_version(&right), None, "{format}");
+            let Some((version, rest)) = steps.split_first().filter(|(first, _)| is_version(first))
+            else {
+                continue;
+            };
+            let rest = rest.join("/");
+            for wrong in [
+                format!("/{rest}"),
+                format!("/{version}/{version}/{rest}"),
+                format!("/v1/{version}/{rest}"),
+            ] {
+                assert_eq!(
+                    path.with_one_version(&wrong),
+                    Some(right.clone()),
+                    "{wrong}"
+                );
+            }
+            for other in [
+                format!("/openai/{rest}"),
+                format!("/api/{version}/{rest}"),
+                "/".to_owned(),
+            ] {
+                assert_eq!(path.with_one_version(&other), None, "{other}");
+            }
         }
     }
 
