@@ -130,6 +130,42 @@ impl HttpProfile {
         matches.max()
     }
 
+    /// Returns the path of a call, behind the host, that a client meant whose base URL has the version of the paths twice or not
+    /// at all; `None` for every other path. The path is percent-decoded and without empty steps.
+    #[must_use]
+    pub fn with_one_version(&self, path: &str) -> Option<String> {
+        let version = self.version()?;
+        let call: String = self
+            .path
+            .steps()
+            .iter()
+            .flat_map(|step| ["/", step])
+            .collect();
+        let (before, after) = path.split_at_checked(path.find(&call)?)?;
+        // Up to two versions, of this format or of another one whose base URL has one.
+        let mut versions = before.split('/').skip(1);
+        let is_mistaken = match (versions.next(), versions.next(), versions.next()) {
+            (None, ..) => true,
+            (Some(first), Some(second), None) => is_version(first) && is_version(second),
+            _ => false,
+        };
+        let meant = format!("/{version}{after}");
+        (is_mistaken && self.path.parse_call(&meant).is_some()).then_some(meant)
+    }
+
+    /// Returns the version that paths begin with behind the host: that of the call, or of the base URL.
+    fn version(&self) -> Option<&'static str> {
+        let steps = match self.path {
+            CallPath::Fixed(steps) => steps,
+            CallPath::Model { prefix, .. } => prefix,
+        };
+        let own = steps.first().copied().filter(|first| is_version(first));
+        own.or_else(|| {
+            let last = self.base_url.rsplit('/').next();
+            last.filter(|last| is_version(last))
+        })
+    }
+
     /// Reports whether a request with this `authorization` header is signed together with its body.
     #[must_use]
     pub fn is_signed(&self, authorization: &str) -> bool {
@@ -164,28 +200,6 @@ impl CallPath {
                 is_call.then_some(PathCall { model: Some(model) })
             }
         }
-    }
-
-    /// Returns the path of a call that a client meant whose base URL has the version of the paths twice, or not at all; `None`
-    /// for every other path. The path is percent-decoded and without empty steps.
-    #[must_use]
-    pub fn with_one_version(&self, path: &str) -> Option<String> {
-        let steps = match self {
-            Self::Fixed(steps) => *steps,
-            Self::Model { prefix, .. } => *prefix,
-        };
-        let (version, rest) = steps.split_first().filter(|(first, _)| is_version(first))?;
-        let call: String = rest.iter().flat_map(|step| ["/", step]).collect();
-        let (before, after) = path.split_at_checked(path.find(&call)?)?;
-        // Up to two versions, of this format or of another one whose base URL has one.
-        let mut versions = before.split('/').skip(1);
-        let is_mistaken = match (versions.next(), versions.next(), versions.next()) {
-            (None, ..) => true,
-            (Some(first), Some(second), None) => is_version(first) && is_version(second),
-            _ => false,
-        };
-        let meant = format!("/{version}{after}");
-        (is_mistaken && self.parse_call(&meant).is_some()).then_some(meant)
     }
 
     /// Returns the model that a path names, whatever is asked of it.
@@ -224,6 +238,14 @@ impl CallPath {
                 }
                 steps
             }
+        }
+    }
+
+    /// Returns the steps of every call, without a version.
+    fn steps(&self) -> &[&'static str] {
+        match self {
+            Self::Fixed(steps) => without_version(steps),
+            Self::Model { prefix, .. } => without_version(prefix),
         }
     }
 
@@ -312,23 +334,25 @@ mod tests {
 
     #[test]
     fn version_that_is_missing_or_doubled_is_noticed() {
+        let mut versioned = 0;
         for format in Format::PROVIDERS {
-            let path = format.spec().http().unwrap().path;
-            let steps = path.call_steps("some-model", ResponseMode::Whole);
-            let right = format!("/{}", steps.join("/"));
-            assert_eq!(path.with_one_version(&right), None, "{format}");
-            let Some((version, rest)) = steps.split_first().filter(|(first, _)| is_version(first))
-            else {
+            let profile = format.spec().http().unwrap();
+            let Some(version) = profile.version() else {
                 continue;
             };
-            let rest = rest.join("/");
+            versioned += 1;
+            let steps = profile.path.call_steps("some-model", ResponseMode::Whole);
+            let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+            let rest = steps.strip_prefix(&[version]).unwrap_or(&steps).join("/");
+            let right = format!("/{version}/{rest}");
+            assert_eq!(profile.with_one_version(&right), None, "{format}");
             for wrong in [
                 format!("/{rest}"),
                 format!("/{version}/{version}/{rest}"),
                 format!("/v1/{version}/{rest}"),
             ] {
                 assert_eq!(
-                    path.with_one_version(&wrong),
+                    profile.with_one_version(&wrong),
                     Some(right.clone()),
                     "{wrong}"
                 );
@@ -338,9 +362,10 @@ mod tests {
                 format!("/api/{version}/{rest}"),
                 "/".to_owned(),
             ] {
-                assert_eq!(path.with_one_version(&other), None, "{other}");
+                assert_eq!(profile.with_one_version(&other), None, "{other}");
             }
         }
+        assert!(versioned >= 4, "{versioned}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub(crate) mod accept;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
+pub(crate) mod cross_origin;
 pub(crate) mod extractors;
 pub(crate) mod limits;
 pub(crate) mod panics;

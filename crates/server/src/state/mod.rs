@@ -10,6 +10,7 @@ pub(crate) mod cost_accounts;
 pub(crate) mod keyed_lock;
 pub(crate) mod live_feed;
 pub(crate) mod request_outcomes;
+pub(crate) mod running_claims;
 mod skills;
 pub(crate) mod store_queue;
 pub(crate) mod upstreams;
