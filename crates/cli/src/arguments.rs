@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, log, mcp, memory, migrate, pin, read,
+    delete, diff, doctor, explain, export, gc, import, log, mcp, memory, migrate, pin, prune, read,
     render, replay, restore, resume, rewind, run, runs, search, show, skills, stats, uncompact,
     verify,
 };
@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Verify(verify::Arguments),
     Stats(stats::Arguments),
     Gc(gc::Arguments),
+    Prune(prune::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }

@@ -27,9 +27,9 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::PinAction;
 use crate::commands::{
     backup, branch, chat as chat_command, checkpoint, compact, compile, completions, conversations,
-    convert, count, delete, diff, doctor, export, gc, import, log, mcp, memory, migrate, pin, read,
-    render, replay, restore, resume, rewind, run as turn, runs, search, show, skills, stats,
-    uncompact, verify,
+    convert, count, delete, diff, doctor, export, gc, import, log, mcp, memory, migrate, pin,
+    prune, read, render, replay, restore, resume, rewind, run as turn, runs, search, show, skills,
+    stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -131,6 +131,7 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Verify(arguments) => block_on(verify::run(arguments, globals)),
         Command::Stats(arguments) => block_on(stats::run(arguments, globals)),
         Command::Gc(arguments) => block_on(gc::run(arguments, globals)),
+        Command::Prune(arguments) => block_on(prune::run(arguments, globals)),
         Command::Doctor(arguments) => block_on(doctor::run(arguments, globals)),
         Command::Completions(arguments) => completions::run(arguments, CommandLine::command()),
     }

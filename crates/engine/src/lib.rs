@@ -53,6 +53,7 @@ pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
 pub use path::parse_node_item;
+pub use presence::ProcessState;
 pub use record::{RecordOptions, Recorded};
 pub use state::{CoverEntry, Instructions};
 pub use view::{LinkTarget, MessageView, PathMatches, Resolved};

@@ -7,7 +7,7 @@
 //!
 //! A claim that its holder could not withdraw itself, because it was dropped, is withdrawn with the next beat.
 //!
-//! Not here: what is claimed (`exchange`, `ingest`), how a store knows that a process has ended (the stores).
+//! Not here: what is claimed (`exchange`, `ingest`, a server's idempotency keys), how a store knows that a process has ended (the stores).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,18 @@ const DEAD_AFTER: Duration = Duration::from_secs(10);
 
 /// Beats after which the rows of dead processes are looked for.
 const BEATS_PER_CLEANUP: u64 = 5;
+
+/// What is known of a process that claimed something in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessState {
+    /// It has ended, or was never seen: nobody will finish what it claimed.
+    Dead,
+    /// It may live.
+    Alive {
+        /// Time after which it counts as dead, if it gives no sign of life until then; at most 10 s.
+        dead_in: Duration,
+    },
+}
 
 /// The presence of one engine. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +103,31 @@ impl Presence {
         Ok(live.map(|one| one.process).collect())
     }
 
+    /// Returns what is known of a process.
+    pub(crate) async fn process_state(
+        &self,
+        store: &Arc<dyn Store>,
+        process: ProcessId,
+    ) -> Result<ProcessState, StoreError> {
+        if process == self.0.id {
+            return Ok(ProcessState::Alive {
+                dead_in: DEAD_AFTER,
+            });
+        }
+        let beats = match store.processes() {
+            Some(processes) => processes.beats(&[process]).await?,
+            // Nobody else can use such a store.
+            None => Vec::new(),
+        };
+        let silent = beats.first().and_then(|one| self.0.silent_time(one));
+        Ok(match silent {
+            Some(silent) if silent < DEAD_AFTER => ProcessState::Alive {
+                dead_in: DEAD_AFTER - silent,
+            },
+            _ => ProcessState::Dead,
+        })
+    }
+
     /// Returns a number for a mark that no other mark of this process has.
     pub(crate) fn next_mark_number(&self) -> u64 {
         self.0.marks.fetch_add(1, Ordering::Relaxed)
@@ -127,8 +164,14 @@ impl Default for Process {
 impl Process {
     /// Notes the number of a process, and tells whether it has stood still for too long.
     fn is_dead(&self, one: &ProcessBeat) -> bool {
+        let silent = self.silent_time(one);
+        silent.is_none_or(|silent| silent >= DEAD_AFTER)
+    }
+
+    /// Notes the number of a process, and returns for how long it has stood still; `None` for a process that has ended.
+    fn silent_time(&self, one: &ProcessBeat) -> Option<Duration> {
         if one.is_gone {
-            return true;
+            return None;
         }
         let now = Instant::now();
         let mut seen = lock(&self.seen);
@@ -136,7 +179,7 @@ impl Process {
         if *beat != one.beat {
             (*beat, *since) = (one.beat, now);
         }
-        now.duration_since(*since) >= DEAD_AFTER
+        Some(now.duration_since(*since))
     }
 
     async fn remove_left_marks(&self, processes: &dyn Processes) {

@@ -34,8 +34,9 @@ pub struct HttpOptions {
     /// itself, so that no page in a browser reaches it by a name of its own. None named: any, for servers that ask
     /// everybody for a key.
     pub hosts: Vec<String>,
-    /// The origins that pages in browsers may have, such as `https://app.example.com`. Default: none.
-    pub origins: Vec<String>,
+    /// The origins that pages in browsers may have, such as `https://app.example.com`. Default: none of them. `None`: any,
+    /// for servers that decide before.
+    pub origins: Option<Vec<String>>,
     /// Bytes of a request's body; more is answered with 413. Default 4 MiB.
     pub body_bytes: usize,
 }
@@ -46,7 +47,7 @@ impl Default for HttpOptions {
             hosts: ["localhost", "127.0.0.1", "::1"]
                 .map(str::to_owned)
                 .to_vec(),
-            origins: Vec::new(),
+            origins: Some(Vec::new()),
             body_bytes: 4 << 20,
         }
     }
@@ -67,9 +68,13 @@ pub fn http_service(
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_allowed_hosts(options.hosts)
-        .with_allowed_origins(options.origins)
-        .enforce_origin_validation()
         .with_max_request_body_bytes(options.body_bytes);
+    let config = match options.origins {
+        Some(origins) => config
+            .with_allowed_origins(origins)
+            .enforce_origin_validation(),
+        None => config.disable_allowed_origins(),
+    };
     // The service wants a manager even where no session is kept; this one refuses to make any.
     let sessions = Arc::new(NeverSessionManager::default());
     HttpService(StreamableHttpService::new(

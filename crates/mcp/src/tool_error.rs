@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use contexture::EngineError;
+use contexture::catalogue::CatalogueError;
 use contexture::store::{EntityKind, Error as StoreError};
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::json;
@@ -85,7 +86,12 @@ impl From<EngineError> for ToolError {
                 tracing::error!(error = %error_chain(&error), "a request failed");
                 format!("the server failed ({kind}); its log says how")
             }
-            false => error_chain(&error),
+            false => match &error {
+                EngineError::Catalogue(CatalogueError::UnknownModel { name, similar }) => {
+                    describe_unknown_model(name, similar)
+                }
+                error => error_chain(error),
+            },
         };
         Self {
             kind,
@@ -105,6 +111,14 @@ impl From<StoreError> for ToolError {
 impl From<contexture::ir::Error> for ToolError {
     fn from(error: contexture::ir::Error) -> Self {
         EngineError::from(error).into()
+    }
+}
+
+/// Says that no model has this name. A caller of a tool can describe none, which the error itself suggests.
+fn describe_unknown_model(name: &str, similar: &[String]) -> String {
+    match similar {
+        [] => format!("unknown model {name:?}"),
+        similar => format!("unknown model {name:?}; similar: {}", similar.join(", ")),
     }
 }
 

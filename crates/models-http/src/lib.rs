@@ -33,6 +33,7 @@ pub use model::HttpModel;
 pub use options::{ClientOptions, RetryLimits, TimeLimits};
 pub use passthrough::{
     PassthroughBody, PassthroughRequest, PassthroughResponse, Upstream, UpstreamError,
+    decode_request_path,
 };
 pub use provider::Provider;
 pub use root_certificates::RootCertificate;

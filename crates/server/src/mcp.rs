@@ -19,11 +19,12 @@ const PATH: &str = "/mcp";
 
 /// The protocol, for whoever may read; tools that change something for those who may write as well.
 pub(crate) fn router(app: &App) -> Router<App> {
-    let mut options = HttpOptions::default();
-    if app.api_keys().is_key_required() {
-        // A page in a browser that makes up a name for this server has no key.
-        options.hosts.clear();
-    }
+    // Both were looked at when the caller was authenticated, by the rule of all routes.
+    let options = HttpOptions {
+        hosts: Vec::new(),
+        origins: None,
+        ..HttpOptions::default()
+    };
     let service = http_service(app.engine().clone(), options, mcp_caller);
     Router::new()
         .route_service(PATH, service)

@@ -43,8 +43,9 @@ pub use portable::{
     Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
 };
 pub use queries::{
-    BranchDiff, Divergence, Graph, GraphNode, compute_redaction_closure, diff_branches, erase_all,
-    find_divergence, list_all, load_graph,
+    BranchDiff, Divergence, ExpiredConversation, ExpiryReason, Graph, GraphNode, RetentionPlan,
+    RetentionRule, compute_redaction_closure, delete_expired, diff_branches, erase_all,
+    find_divergence, list_all, load_graph, plan_retention,
 };
 pub use tail::{
     ChunkBatching, ChunkWriter, EventTail, FollowOptions, StreamTail, TailEvent, TailOptions,

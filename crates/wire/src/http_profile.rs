@@ -130,6 +130,42 @@ impl HttpProfile {
         matches.max()
     }
 
+    /// Returns the path of a call, behind the host, that a client meant whose base URL has the version of the paths twice or not
+    /// at all; `None` for every other path. The path is percent-decoded and without empty steps.
+    #[must_use]
+    pub fn with_one_version(&self, path: &str) -> Option<String> {
+        let version = self.version()?;
+        let call: String = self
+            .path
+            .steps()
+            .iter()
+            .flat_map(|step| ["/", step])
+            .collect();
+        let (before, after) = path.split_at_checked(path.find(&call)?)?;
+        // Up to two versions, of this format or of another one whose base URL has one.
+        let mut versions = before.split('/').skip(1);
+        let is_mistaken = match (versions.next(), versions.next(), versions.next()) {
+            (None, ..) => true,
+            (Some(first), Some(second), None) => is_version(first) && is_version(second),
+            _ => false,
+        };
+        let meant = format!("/{version}{after}");
+        (is_mistaken && self.path.parse_call(&meant).is_some()).then_some(meant)
+    }
+
+    /// Returns the version that paths begin with behind the host: that of the call, or of the base URL.
+    fn version(&self) -> Option<&'static str> {
+        let steps = match self.path {
+            CallPath::Fixed(steps) => steps,
+            CallPath::Model { prefix, .. } => prefix,
+        };
+        let own = steps.first().copied().filter(|first| is_version(first));
+        own.or_else(|| {
+            let last = self.base_url.rsplit('/').next();
+            last.filter(|last| is_version(last))
+        })
+    }
+
     /// Reports whether a request with this `authorization` header is signed together with its body.
     #[must_use]
     pub fn is_signed(&self, authorization: &str) -> bool {
@@ -202,6 +238,14 @@ impl CallPath {
                 }
                 steps
             }
+        }
+    }
+
+    /// Returns the steps of every call, without a version.
+    fn steps(&self) -> &[&'static str] {
+        match self {
+            Self::Fixed(steps) => without_version(steps),
+            Self::Model { prefix, .. } => without_version(prefix),
         }
     }
 
@@ -286,6 +330,42 @@ mod tests {
             assert!(path.parse_call(&called).is_some(), "{format}");
             assert!(path.parse_call("/v1/embeddings").is_none(), "{format}");
         }
+    }
+
+    #[test]
+    fn version_that_is_missing_or_doubled_is_noticed() {
+        let mut versioned = 0;
+        for format in Format::PROVIDERS {
+            let profile = format.spec().http().unwrap();
+            let Some(version) = profile.version() else {
+                continue;
+            };
+            versioned += 1;
+            let steps = profile.path.call_steps("some-model", ResponseMode::Whole);
+            let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+            let rest = steps.strip_prefix(&[version]).unwrap_or(&steps).join("/");
+            let right = format!("/{version}/{rest}");
+            assert_eq!(profile.with_one_version(&right), None, "{format}");
+            for wrong in [
+                format!("/{rest}"),
+                format!("/{version}/{version}/{rest}"),
+                format!("/v1/{version}/{rest}"),
+            ] {
+                assert_eq!(
+                    profile.with_one_version(&wrong),
+                    Some(right.clone()),
+                    "{wrong}"
+                );
+            }
+            for other in [
+                format!("/openai/{rest}"),
+                format!("/api/{version}/{rest}"),
+                "/".to_owned(),
+            ] {
+                assert_eq!(profile.with_one_version(&other), None, "{other}");
+            }
+        }
+        assert!(versioned >= 4, "{versioned}");
     }
 
     #[test]

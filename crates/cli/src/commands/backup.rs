@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use contexture::store::Error as StoreError;
 use serde_json::json;
 
 use crate::database::{self, WhenMissing, require_maintenance};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
-use crate::output::failure::Outcome;
+use crate::output::failure::{Failure, Outcome};
 use crate::output::printable::group_thousands;
 use crate::output::write;
 
@@ -32,9 +33,17 @@ pub(crate) struct Arguments {
 /// The file exists or cannot be written, or the database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
-    let done = require_maintenance(&engine)?
-        .back_up(&arguments.file)
-        .await?;
+    let done = require_maintenance(&engine)?.back_up(&arguments.file).await;
+    let done = done.map_err(|error| {
+        let is_there = matches!(error, StoreError::AlreadyExists { .. });
+        let failure = Failure::from(error);
+        match is_there {
+            true => failure.with_hint(
+                "no file is overwritten: name another one, with the date say, or remove it first",
+            ),
+            false => failure,
+        }
+    })?;
     let file = arguments.file.display().to_string();
     if globals.json {
         write::print_json(&json!({ "file": file, "bytes": done.bytes }))?;

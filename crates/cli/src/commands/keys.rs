@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use contexture_server::NewKey;
+use contexture_server::config::AccessScope;
 use serde_json::json;
 
 use crate::database;
@@ -67,13 +68,12 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let key = NewKey::random()
         .map_err(|error| Failure::new(Exit::Fault, "randomness", error.to_string()))?;
     let hash = key.hash().to_string();
-    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+    let scopes: Vec<&str> = match scopes.as_slice() {
+        // Written out, so that whoever reads the file learns that there are scopes.
+        [] => AccessScope::EVERYDAY.map(AccessScope::name).to_vec(),
+        scopes => scopes.iter().map(|scope| scope.name()).collect(),
+    };
     if globals.json {
-        let scopes = if scopes.is_empty() {
-            None
-        } else {
-            Some(scopes)
-        };
         write::print_json(&json!({
             "key": key.secret(), "name": name, "sha256": hash, "owner": owner.as_str(), "scopes": scopes,
         }))?;
@@ -83,14 +83,15 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     // Apart from the lines above, which may be appended to the configuration: it must hold the hash
     // only.
     write::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
+    if !scopes.contains(&AccessScope::Admin.name()) && !globals.quiet {
+        write::print_stderr("for /metrics a key needs `--scope admin`\n");
+    }
     Ok(Exit::Done)
 }
 
 /// The lines that name a key in the server's configuration.
 fn config_lines(name: &str, hash: &str, owner: &str, scopes: &[&str]) -> String {
-    let mut lines = format!("[[keys]]\nname = {name:?}\nsha256 = {hash:?}\nowner = {owner:?}\n");
-    if !scopes.is_empty() {
-        lines.push_str(&format!("scopes = {scopes:?}\n"));
-    }
-    lines
+    format!(
+        "[[keys]]\nname = {name:?}\nsha256 = {hash:?}\nowner = {owner:?}\nscopes = {scopes:?}\n"
+    )
 }

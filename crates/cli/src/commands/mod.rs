@@ -26,6 +26,7 @@ pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod migrate;
 pub(crate) mod pin;
+pub(crate) mod prune;
 pub(crate) mod read;
 pub(crate) mod render;
 pub(crate) mod replay;

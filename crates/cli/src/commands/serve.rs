@@ -114,9 +114,13 @@ async fn wait_for_second_ctrl_c() {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let place = json!({ "file": error.file, "line": error.line, "key": error.key });
+        let hint = match error.page() {
+            Some(page) => format!("{page} lists what may be said"),
+            None => "--config names the file; without it the defaults hold".to_owned(),
+        };
         Self::bad_input("configuration", error.to_string())
             .with_details(place)
-            .with_hint("docs/http.md lists what may be said")
+            .with_hint(hint)
     }
 }
 

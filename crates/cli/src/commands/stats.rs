@@ -1,29 +1,31 @@
-//! `contexture stats`: what a conversation takes.
+//! `contexture stats`: what a conversation takes, or each of them.
 
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::store::StorageAmount;
+use contexture::store::{StorageAmount, list_all};
 use serde_json::{Map, Value, json};
 
-use crate::database::{self, require_maintenance};
+use crate::database::{self, WhenMissing, require_maintenance};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{group_thousands, pad_left, pad_right};
+use crate::output::printable::{count_with_noun, group_thousands, one_line, pad_left, pad_right};
 use crate::output::write;
 
-/// Show what a conversation takes in the database
+/// Show what a conversation takes in the database, or how much each takes
 ///
-/// Bytes are those of the content as stored, compressed where it is.
+/// Without a conversation all of the owner's are listed, the largest first, as `du` lists folders. Bytes are those of the
+/// content as stored, compressed where it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
+  contexture stats | head                         # the largest conversations
   contexture stats support-42
   contexture stats support-42 --json | jq .blobs.bytes")]
 pub(crate) struct Arguments {
-    /// The conversation
-    conversation: String,
+    /// The conversation; default: all, with one line each
+    conversation: Option<String>,
 }
 
 /// Runs the command.
@@ -31,7 +33,51 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
+    match &arguments.conversation {
+        Some(conversation) => print_one(conversation, globals).await,
+        None => print_all(globals).await,
+    }
+}
+
+/// Prints the size of each conversation, largest first, and of all.
+async fn print_all(globals: &Globals) -> Outcome {
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let owner = database::resolve_owner(globals)?;
+    let maintenance = require_maintenance(&engine)?;
+    let mut sizes = Vec::new();
+    for id in list_all(&**engine.store(), &owner, None).await? {
+        let counted = maintenance.read_statistics(&owner, &id).await?;
+        let items: u64 = counted.nodes.values().map(|amount| amount.count).sum();
+        sizes.push((counted.total_bytes(), items, id));
+    }
+    sizes.sort_by(|left, right| right.cmp(left));
+    let bytes: u64 = sizes.iter().map(|(bytes, ..)| bytes).sum();
+    if globals.json {
+        let rows = sizes
+            .iter()
+            .map(|(bytes, items, id)| json!({ "id": id.as_str(), "items": items, "bytes": bytes }));
+        let rows: Vec<Value> = rows.collect();
+        write::print_json(&json!({ "conversations": rows, "bytes": bytes }))?;
+        return Ok(Exit::Done);
+    }
+    let mut out = String::new();
+    for (bytes, items, id) in &sizes {
+        let bytes = pad_left(&group_thousands(*bytes), 14);
+        let items = pad_left(&group_thousands(*items), 10);
+        let _ = writeln!(out, "{bytes} bytes{items} items  {}", one_line(id.as_str()));
+    }
+    let many = count_with_noun(sizes.len() as u64, "conversation");
+    let _ = writeln!(
+        out,
+        "{} bytes in {many}",
+        pad_left(&group_thousands(bytes), 14)
+    );
+    write::print_styled(&out)?;
+    Ok(Exit::Done)
+}
+
+async fn print_one(conversation: &str, globals: &Globals) -> Outcome {
+    let chat = database::open_conversation(globals, conversation, None).await?;
     let owner = database::resolve_owner(globals)?;
     let counted = require_maintenance(chat.engine())?
         .read_statistics(&owner, chat.id())

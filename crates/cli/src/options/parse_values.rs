@@ -61,24 +61,21 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
             None => (lower.as_str(), 1),
         },
     };
+    parse_scaled(digits, unit).ok_or_else(expected)
+}
+
+/// A decimal number of a unit, as a whole number.
+fn parse_scaled(digits: &str, unit: u64) -> Option<u64> {
     // In integers throughout, so that nothing is rounded.
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let number: u64 = whole.parse().map_err(|_| expected())?;
-    let number = number.checked_mul(unit).ok_or_else(expected)?;
+    let number = whole.parse::<u64>().ok()?.checked_mul(unit)?;
     if part.is_empty() {
-        return if digits.contains('.') {
-            Err(expected())
-        } else {
-            Ok(number)
-        };
+        return (!digits.contains('.')).then_some(number);
     }
-    let scale = u32::try_from(part.len())
-        .ok()
-        .and_then(|length| 10_u64.checked_pow(length));
-    // More decimals than the unit has would be a part of a token.
-    let scale = scale.filter(|scale| *scale <= unit).ok_or_else(expected)?;
-    let part: u64 = part.parse().map_err(|_| expected())?;
-    Ok(number + part * (unit / scale))
+    let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
+    // More decimals than the unit has would be a part of one.
+    let part: u64 = part.parse().ok().filter(|_| scale <= unit)?;
+    number.checked_add(part * (unit / scale))
 }
 
 /// A length of time, in milliseconds: `90s`, `30m`, `12h`, `7d`, `2w`, alone or several, `1d 12h`.
@@ -95,9 +92,48 @@ pub(crate) fn parse_milliseconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a length of time: 90s, 30m, 12h, 7d or 2w".to_owned())
 }
 
+/// A number of bytes: `500000`, `500kB`, `200MB`, `1.5GB`, in steps of 1,000.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 4] = [
+        ("tb", 1_000_000_000_000),
+        ("gb", 1_000_000_000),
+        ("mb", 1_000_000),
+        ("kb", 1_000),
+    ];
+    let expected = || "expected a number of bytes: 500000, 500kB, 200MB or 1.5GB".to_owned();
+    let lower = text.trim().to_ascii_lowercase();
+    let unit = UNITS
+        .into_iter()
+        .find_map(|(word, unit)| Some((lower.strip_suffix(word)?, unit)));
+    let (digits, unit) = unit.unwrap_or((lower.as_str(), 1));
+    parse_scaled(digits.trim_end(), unit).ok_or_else(expected)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_bytes() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("500", Some(500)),
+            ("500kB", Some(500_000)),
+            ("1.5 GB", Some(1_500_000_000)),
+            ("2tb", Some(2_000_000_000_000)),
+            ("", None),
+            ("GB", None),
+            ("-1", None),
+            ("1.", None),
+            ("1.2345kB", None),
+            ("99999999999TB", None),
+        ] {
+            assert_eq!(parse_bytes(text).ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn lengths_of_time() {

@@ -172,7 +172,7 @@ fn the_configuration_is_understood_whole() {
     assert_eq!((limits.connections, limits.concurrent), (128, 16));
     // Written as `behind_bytes` and `warm_bytes`.
     assert_eq!(
-        (limits.store_queue_bytes, limits.handle_cache_bytes),
+        (limits.memory_bytes, limits.handle_cache_bytes),
         (32 << 20, 16 << 20)
     );
     assert_eq!(limits.per_minute.map(std::num::NonZero::get), Some(600));

@@ -17,6 +17,7 @@ mod deepagents;
 mod documents;
 mod earlier_version;
 mod errors;
+mod killed_server;
 mod maintenance;
 mod mcp;
 mod memory;

@@ -149,6 +149,11 @@ fn a_database_is_copied_checked_and_counted() {
     let taken = place.run("backup copy.db");
     assert_eq!(taken.code, 4, "{}", taken.err);
     assert!(taken.err.contains("copy.db"), "{}", taken.err);
+    assert!(
+        taken.err.contains("hint: no file is overwritten"),
+        "{}",
+        taken.err
+    );
     let sound = place.ok("--db copy.db verify");
     assert!(
         sound.contains("2 conversations") && sound.contains("nothing is damaged"),
@@ -204,4 +209,67 @@ fn what_is_deleted_is_gone() {
         1
     );
     assert_eq!(place.ok("export --all").trim(), "");
+}
+
+/// The ids of the conversations that are there.
+fn ids(place: &Place) -> Vec<String> {
+    let listed = json(&place.ok("conversations --json"));
+    let listed = listed["conversations"].as_array().unwrap().iter();
+    listed
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn sizes_are_listed_largest_first() {
+    let place = kept();
+    let sizes = json(&place.ok("stats --json"));
+    let rows = sizes["conversations"].as_array().unwrap();
+    let bytes: Vec<u64> = rows
+        .iter()
+        .map(|row| row["bytes"].as_u64().unwrap())
+        .collect();
+    assert_eq!(bytes.len(), 2);
+    assert!(bytes[0] > bytes[1] && bytes[1] > 0, "{bytes:?}");
+    assert_eq!(sizes["bytes"], bytes.iter().sum::<u64>());
+    let shown = place.ok("stats");
+    assert!(shown.lines().nth(1).unwrap().ends_with("chat"), "{shown}");
+    assert!(shown.ends_with("bytes in 2 conversations\n"), "{shown}");
+}
+
+#[test]
+fn what_is_old_or_too_much_goes_only_if_it_is_meant() {
+    let place = kept();
+    let all = ids(&place);
+    let newest = all[0].clone();
+    assert_eq!(place.run("prune").code, 2);
+    // Nothing is as old as that, so nothing would go, and nothing does.
+    let none = json(&place.ok("prune --older-than 1d --json"));
+    assert_eq!(
+        (&none["would_delete"], &none["kept"]),
+        (&Value::Array(Vec::new()), &2.into())
+    );
+    place.ok("prune --older-than 1d --yes");
+    assert_eq!(ids(&place), all);
+    // Only the one that was changed last fits.
+    let sizes = json(&place.ok("stats --json"));
+    let sizes = sizes["conversations"].as_array().unwrap();
+    let size = sizes
+        .iter()
+        .find(|row| row["id"] == newest.as_str())
+        .unwrap();
+    let line = format!("prune --keep {}", size["bytes"]);
+    let plan = json(&place.ok(&format!("{line} --json")));
+    assert_eq!(plan["would_delete"][0]["id"], all[1].as_str());
+    assert_eq!(plan["would_delete"][0]["reason"], "size");
+    let shown = place.run(&line);
+    assert!(
+        shown.out.contains(&all[1]) && shown.err.contains("--yes"),
+        "{shown:?}"
+    );
+    assert_eq!(ids(&place), all);
+    let done = json(&place.ok(&format!("{line} --yes --json")));
+    assert_eq!((&done["deleted"], &done["kept"]), (&1.into(), &1.into()));
+    assert_eq!(ids(&place), [newest]);
+    assert!(place.ok("verify").contains("nothing is damaged"));
 }

@@ -94,7 +94,7 @@ fn doctor_says_whether_the_server_would_start() {
     assert_eq!(code, 1);
     let (state, found) = checked(&report, "configuration");
     assert_eq!(state, "fail");
-    assert!(found.contains("c.toml:2: prot"), "{found}");
+    assert!(found.contains("c.toml:2: server.prot"), "{found}");
 
     let (code, report) = examine("[server]\nlisten = \"0.0.0.0:0\"\n");
     assert_eq!(code, 1);
@@ -127,4 +127,61 @@ fn doctor_says_whether_the_server_would_start() {
     let (state, found) = checked(&report, "address");
     assert_eq!(state, "warn");
     assert!(found.contains("is taken"), "{found}");
+}
+
+#[cfg(unix)]
+#[test]
+fn doctor_looks_at_what_lies_around_the_database() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let examine = || -> Value {
+        let run = place.run("doctor --json --db here.db");
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let missing = examine();
+    let text = missing.to_string();
+    assert!(
+        text.contains("`contexture serve` and `contexture import FILE` make it"),
+        "{text}"
+    );
+    place.write("chat.json", r#"[{"role":"user","content":"hi"}]"#);
+    place.ok("--db here.db import chat.json --conversation chat");
+    let modes = |mode| {
+        for end in ["", "-wal", "-shm", "-turn", "-processes"] {
+            let path = place.path(&format!("here.db{end}"));
+            if path.exists() {
+                std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+            }
+        }
+    };
+    modes(0o600);
+    let report = examine();
+    for name in ["file modes", "disk", "clock and database"] {
+        assert_eq!(checked(&report, name).0, "ok", "{name}: {report}");
+    }
+    assert!(!report.to_string().contains("unfinished"), "{report}");
+    modes(0o644);
+    place.write("backup.db.part", "");
+    let report = examine();
+    assert_eq!(checked(&report, "file modes").0, "warn");
+    let (state, found) = checked(&report, "backups");
+    assert_eq!(state, "warn");
+    assert!(found.contains("backup.db.part"), "{found}");
+}
+
+#[test]
+fn doctor_notes_both_forms_of_base_url() {
+    let place = Place::new();
+    let examine = |base: &str| -> String {
+        let lines = format!("[upstreams.groq]\nformat = \"openai\"\nbase_url = \"{base}\"\n");
+        place.write(
+            "c.toml",
+            format!("[server]\nlisten = \"127.0.0.1:0\"\n{lines}"),
+        );
+        let run = place.run("doctor --json --config c.toml");
+        assert_eq!(run.code, 0, "{}", run.out);
+        run.out
+    };
+    assert!(examine("https://api.groq.com/openai/v1").contains("the version is sent once"));
+    assert!(!examine("https://api.groq.com/openai").contains("the version is sent once"));
 }

@@ -26,7 +26,7 @@ fn a_configuration_that_is_wrong_is_named() {
     place.write("c.toml", "[server]\nlisten = \"127.0.0.1:0\"\nprot = 1\n");
     let refused = refused(&place, "serve --config c.toml", 6);
     assert!(
-        refused.contains("c.toml:3: prot: unknown field"),
+        refused.contains("c.toml:3: server.prot: unknown field"),
         "{refused}"
     );
 }
@@ -35,7 +35,9 @@ fn a_configuration_that_is_wrong_is_named() {
 fn keys_are_shown_once_and_kept_as_hashes() {
     let place = Place::new();
     let made = place.run("keys new --name laptop --owner acme/ada --scope read");
-    let key = made.err.trim().rsplit(' ').next().unwrap();
+    let line = made.err.lines().next().unwrap();
+    let key = line.trim().rsplit(' ').next().unwrap();
+    assert!(made.out.contains("scopes = [\"read\"]"), "{}", made.out);
     assert!(key.starts_with("ctx_"), "{}", made.err);
     assert!(!made.out.contains(key));
     place.write(
@@ -48,6 +50,94 @@ fn keys_are_shown_once_and_kept_as_hashes() {
     // The keys are read: what is wrong is something else.
     let refused = refused(&place, "serve --config c.toml", 6);
     assert!(refused.contains("server.limits.headers"), "{refused}");
+}
+
+#[test]
+fn a_new_key_shows_that_there_are_scopes() {
+    let place = Place::new();
+    let made = place.run("keys new --name laptop");
+    let everyday = "scopes = [\"read\", \"write\", \"proxy\"]";
+    assert!(made.out.contains(everyday), "{}", made.out);
+    assert!(made.err.contains("--scope admin"), "{}", made.err);
+    let admin = place.run("keys new --name scraper --scope admin");
+    assert!(!admin.err.contains("--scope"), "{}", admin.err);
+}
+
+#[test]
+fn a_wrong_configuration_is_told_in_its_own_words() {
+    let place = Place::new();
+    for (text, said, page) in [
+        (
+            "[policies.p]\nwindow = 5\n",
+            "c.toml:2: policies.p.window: invalid type: integer `5`, expected { turns = N } or { tokens = N }, such as window = { turns = 20 }",
+            "docs/proxy.md#policies",
+        ),
+        (
+            "[policies.p]\ncompact = \"all\"\n",
+            "c.toml:2: policies.p.compact: ",
+            "docs/proxy.md#policies",
+        ),
+        (
+            "[policies.p.tools]\ndeny = 1\n",
+            "c.toml:2: policies.p.tools.deny: ",
+            "docs/proxy.md#policies",
+        ),
+        (
+            "routes = 1\n",
+            "c.toml:1: routes: ",
+            "docs/proxy.md#policies",
+        ),
+        (
+            "[[routes]]\npolicy = \"x\"\n",
+            "c.toml:2: routes[0].policy: ",
+            "docs/proxy.md#policies",
+        ),
+        (
+            "[upstreams.a]\nformat = \"opnai\"\n",
+            "c.toml:2: upstreams.a.format: ",
+            "docs/proxy.md#upstreams",
+        ),
+        (
+            "[upstreams]\na = 1\n",
+            "c.toml:2: upstreams.a: ",
+            "docs/proxy.md#upstreams",
+        ),
+        (
+            "[[keys]]\nname = 1\n",
+            "c.toml:2: keys[0].name: ",
+            "docs/http.md#authentication",
+        ),
+        (
+            "[server]\nprot = 1\n",
+            "c.toml:2: server.prot: ",
+            "docs/http.md#configuration",
+        ),
+        (
+            "[server.limits]\nheaders = \"x\"\n",
+            "c.toml:2: server.limits.headers: ",
+            "docs/http.md#configuration",
+        ),
+        (
+            "[server]\norigins = [\"*\"]\n",
+            "c.toml:2: server.origins: ",
+            "docs/http.md#configuration",
+        ),
+    ] {
+        place.write("c.toml", text);
+        let found = refused(&place, "serve --config c.toml", 6);
+        assert!(found.contains(said), "{text}: {found}");
+        assert!(found.contains(page), "{text}: {found}");
+        for word in [
+            "struct", "enum ", "Config", "usize", "u64", "Option", "BTree",
+        ] {
+            assert!(!found.contains(word), "{text}: {found}");
+        }
+    }
+    let missing = refused(&place, "serve --config nowhere.toml", 6);
+    assert!(
+        missing.contains("--config") && !missing.contains("docs/"),
+        "{missing}"
+    );
 }
 
 /// A server that is killed when it is dropped.

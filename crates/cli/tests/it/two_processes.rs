@@ -19,7 +19,7 @@ const TALKS: usize = 12;
 const KEY: &str = "sk-canary-of-the-environment";
 
 /// The database of the tests.
-fn database() -> String {
+pub(crate) fn database() -> String {
     let server = std::env::var(VARIABLE).unwrap_or_else(|_| {
         panic!(
             "this test needs a PostgreSQL server: run `cargo xtask test -p contexture-cli`, which starts one, or name \
@@ -38,14 +38,14 @@ fn serve(place: &Place, owner: &str) -> Serving {
 
 /// An answer: its head, and its body as far as it came.
 #[derive(Debug)]
-struct Came {
-    status: String,
+pub(crate) struct Came {
+    pub(crate) status: String,
     headers: String,
     body: String,
 }
 
 impl Came {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self
             .headers
             .lines()
@@ -55,7 +55,7 @@ impl Came {
             .map(|(_, value)| value)
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
@@ -66,7 +66,7 @@ async fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<Came
 }
 
 /// The same with this header.
-async fn ask_with(
+pub(crate) async fn ask_with(
     address: &str,
     method: &str,
     path: &str,

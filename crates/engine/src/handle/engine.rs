@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
-use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_ir::{ConversationId, NodeId, Owner, ProcessId};
 use contexture_layers::Layers;
 use contexture_store::{Processes, Store};
 
@@ -15,8 +15,9 @@ use super::output_copies::OutputCopies;
 use super::secrets::Secrets;
 use super::side_calls::LayerModel;
 use super::targets::Targets;
+use crate::error::EngineError;
 use crate::exchange::Exchanges;
-use crate::presence::Presence;
+use crate::presence::{Presence, ProcessState};
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -132,6 +133,47 @@ impl Engine {
             true => self.store.processes(),
             false => None,
         }
+    }
+
+    /// Registers this process in the store, so that others can tell whether it lives, and returns its id: for claims that a
+    /// program keeps in the store. A claim that names a process needs no expiry time.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, ProcessState};
+    /// let engine = Engine::in_memory();
+    /// let process = engine.register_process().await?;
+    /// assert!(matches!(engine.process_state(process).await?, ProcessState::Alive { .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn register_process(&self) -> Result<ProcessId, EngineError> {
+        self.presence.ensure_registered(&self.store).await?;
+        Ok(self.presence.id())
+    }
+
+    /// Returns whether the process of a claim may still live. SQLite knows at once that one has ended; otherwise it takes 10 s
+    /// from the first look.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, ProcessState};
+    /// # use contexture_ir::ProcessId;
+    /// let nobody = ProcessId::from_bytes([7; 16]);
+    /// assert_eq!(Engine::in_memory().process_state(nobody).await?, ProcessState::Dead);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn process_state(&self, process: ProcessId) -> Result<ProcessState, EngineError> {
+        Ok(self.presence.process_state(&self.store, process).await?)
     }
 
     /// The time by the engine's clock, in milliseconds since the Unix epoch.

@@ -1,16 +1,13 @@
 //! API keys: the keys of the configuration, and the principal that calls with one of them or with none.
 //!
 //! With keys configured every request carries one, wherever it comes from. Without, the server listens on
-//! loopback only, and whoever reaches it is the local owner; pages of other sites in a browser of the same
-//! machine are refused, since they could reach it too.
+//! loopback only, and whoever reaches it is the local owner.
 //!
-//! Not here: credentials for providers.
+//! Not here: credentials for providers, pages of other sites in a browser of the same machine (`origins`).
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
-use axum::http::header::{HOST, ORIGIN};
 use contexture::Owner;
 
 use crate::config::{AccessScope, KeyConfig, KeyHash};
@@ -43,6 +40,8 @@ impl Principal {
 #[derive(Debug)]
 pub(crate) struct ApiKeys {
     principals: Vec<(KeyHash, Principal)>,
+    /// The hashes of all keys, to search for one among many texts.
+    hashes: BTreeSet<KeyHash>,
     local_principal: Principal,
 }
 
@@ -56,6 +55,7 @@ impl ApiKeys {
         let known = keys.iter().map(|key| (key.sha256, principal(key)));
         Self {
             principals: known.collect(),
+            hashes: keys.iter().map(|key| key.sha256).collect(),
             local_principal: Principal {
                 owner: local.clone(),
                 key: None,
@@ -88,77 +88,18 @@ impl ApiKeys {
         found
     }
 
-    /// Returns the caller without a key: the local owner, unless keys are required or a page of another site asks.
-    pub(crate) fn authorize_without_key(&self, headers: &HeaderMap) -> Result<&Principal, Problem> {
+    /// Whether a text is a key, whoever's. For texts that nobody calls with: how long it takes may tell how close it is.
+    pub(super) fn is_known(&self, text: &str) -> bool {
+        self.hashes.contains(&KeyHash::of(text))
+    }
+
+    /// Returns the caller without a key: the local owner, unless keys are required.
+    pub(crate) fn authorize_without_key(&self) -> Result<&Principal, Problem> {
         if self.is_key_required() {
             let detail =
                 "a key is needed: send it as `x-contexture-key`, or as `authorization: Bearer KEY`";
             return Err(Problem::new(Code::Unauthenticated, detail));
         }
-        if is_foreign_origin(headers) {
-            let detail =
-                "without keys only programs of this machine may call, by a loopback address";
-            return Err(Problem::new(Code::ForeignOrigin, detail));
-        }
         Ok(&self.local_principal)
-    }
-}
-
-/// Whether a browser may have sent this for a page of another site: judged by the name it has for us, and by the page's.
-fn is_foreign_origin(headers: &HeaderMap) -> bool {
-    // A page can point its own DNS name at 127.0.0.1 (DNS rebinding): then the host is foreign, though the address is not.
-    let foreign_host = headers
-        .get(HOST)
-        .is_some_and(|host| !host.to_str().is_ok_and(is_loopback));
-    let foreign_page = headers.get(ORIGIN).is_some_and(|origin| {
-        let page = origin
-            .to_str()
-            .ok()
-            .and_then(|origin| origin.split_once("://"));
-        // `Origin: null`, of sandboxed pages, has no host either and counts as foreign.
-        !page.is_some_and(|(_, host)| is_loopback(host))
-    });
-    foreign_host || foreign_page
-}
-
-fn is_loopback(authority: &str) -> bool {
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority
-            .rsplit_once(':')
-            .map_or(authority, |(host, _)| host),
-    };
-    host.eq_ignore_ascii_case("localhost")
-        || host
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loopback_has_few_names() {
-        for here in [
-            "localhost",
-            "LOCALHOST:8484",
-            "127.0.0.1:80",
-            "127.8.8.8",
-            "[::1]:8484",
-            "[::1]",
-        ] {
-            assert!(is_loopback(here), "{here}");
-        }
-        for elsewhere in [
-            "",
-            "localhost.evil.example",
-            "127.0.0.1.nip.io:80",
-            "10.0.0.1",
-            "[::2]:1",
-            "0.0.0.0",
-        ] {
-            assert!(!is_loopback(elsewhere), "{elsewhere}");
-        }
     }
 }

@@ -6,7 +6,10 @@
 //! Not here: credentials for providers (`proxy::auth`), the keys' section of the configuration (`config`).
 
 pub(crate) mod api_keys;
+pub(crate) mod key_search;
 mod new_key;
+pub(crate) mod origins;
+pub(crate) mod presented_key;
 pub(crate) mod rate_limit;
 
 pub(crate) use api_keys::Principal;

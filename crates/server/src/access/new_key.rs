@@ -7,6 +7,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::config::KeyHash;
 
+/// How every key begins: it shows whose key it is, beside providers' keys in one client.
+pub(super) const KEY_PREFIX: &str = "ctx_";
+
+/// Random bytes of a key.
+const KEY_BYTES: usize = 32;
+
+/// Characters of a key: the prefix, and four for each three bytes.
+pub(super) const KEY_LENGTH: usize = KEY_PREFIX.len() + (KEY_BYTES * 4).div_ceil(3);
+
 /// A key that was just made: shown once, kept as its hash.
 pub struct NewKey {
     key: String,
@@ -19,10 +28,9 @@ impl NewKey {
     /// # Errors
     /// The system has no randomness to give.
     pub fn random() -> std::io::Result<Self> {
-        let mut bytes = [0; 32];
+        let mut bytes = [0; KEY_BYTES];
         getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-        // The prefix shows whose key it is, beside providers' keys in one client.
-        let key = format!("ctx_{}", URL_SAFE_NO_PAD.encode(bytes));
+        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
         let hash = KeyHash::of(&key);
         Ok(Self { key, hash })
     }

@@ -23,6 +23,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<ConfigFault> {
         .or_else(|| default_upstream_fault(config))
         .or_else(|| policy_fault(config))
         .or_else(|| route_fault(config))
+        .or_else(|| retention_fault(config))
 }
 
 fn key_fault(config: &Config) -> Option<ConfigFault> {
@@ -230,6 +231,23 @@ fn route_fault(config: &Config) -> Option<ConfigFault> {
                     .and_then(|name| missing("key", "key", name, keys()))
             })
             .or_else(|| missing("policy", "policy", policy, policies()))
+    })
+}
+
+fn retention_fault(config: &Config) -> Option<ConfigFault> {
+    let mut owners = BTreeSet::new();
+    config.retention.iter().enumerate().find_map(|(index, rule)| {
+        let at = |field| {
+            let [table, field] = ["retention", field].map(KeyPathStep::key);
+            vec![table, KeyPathStep::Index(index), field]
+        };
+        if !owners.insert(&rule.owner) {
+            let why = format!("there is another section for {}; join the two", rule.owner);
+            return Some(ConfigFault::new(at("owner"), why));
+        }
+        let says_nothing = rule.days.is_none() && rule.bytes.is_none();
+        let why = "it says nothing of what to keep: expected days = 90, bytes = 2_000_000_000, or both";
+        says_nothing.then(|| ConfigFault::new(at("owner"), why))
     })
 }
 

@@ -26,13 +26,30 @@ impl ConfigError {
         }
     }
 
+    /// The page of the documentation that describes the key, or all keys; `None` if the file itself is missing.
+    #[must_use]
+    pub fn page(&self) -> Option<&'static str> {
+        const ALL: &str = "docs/http.md#configuration";
+        let Some(key) = &self.key else {
+            return self.line.map(|_| ALL);
+        };
+        let section = key.split(['.', '[']).next().unwrap_or_default();
+        Some(match section {
+            "policies" | "routes" => "docs/proxy.md#policies",
+            "upstreams" => "docs/proxy.md#upstreams",
+            "keys" => "docs/http.md#authentication",
+            "retention" => "docs/operations.md#retention",
+            _ => ALL,
+        })
+    }
+
     /// Converts the parser's error. The line itself is not shown, as it may hold a secret.
     pub(crate) fn from_syntax_error(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let start = error.span().map(|span| span.start);
         Self {
             line: start.map(|start| line_number(text, start)),
             key: start.and_then(|start| key_on_line(text, start)),
-            ..Self::new(file, error.message().replace('\n', ", "))
+            ..Self::new(file, in_words_of_file(error.message()))
         }
     }
 
@@ -45,13 +62,74 @@ impl ConfigError {
     }
 }
 
-/// Returns the text before `=` in the line of a byte.
+/// Returns the parser's message in the words of the file, which has no types of this program.
+fn in_words_of_file(message: &str) -> String {
+    const WORDS: [(&str, &str); 9] = [
+        (
+            "invalid socket address syntax",
+            "invalid socket address syntax; expected an address and a port, such as 127.0.0.1:8484",
+        ),
+        ("expected usize", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        (
+            "expected a nonzero u32",
+            "expected a whole number, at least 1",
+        ),
+        (
+            "expected a sequence",
+            "expected a list, such as [\"a\", \"b\"]",
+        ),
+        ("expected a map", "expected a table"),
+        ("expected path string", "expected a path"),
+        ("invalid type: map", "invalid type: a table"),
+    ];
+    let message = message.replace('\n', ", ");
+    WORDS.into_iter().fold(message, |message, (theirs, ours)| {
+        message.replace(theirs, ours)
+    })
+}
+
+/// Returns the key in the line of a byte, with the section that it stands in: `policies.frugal.window`, `keys[0].name`.
 fn key_on_line(text: &str, byte: usize) -> Option<String> {
     let before = text.get(..byte)?;
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = text.get(start..)?.lines().next()?;
-    let (key, _) = line.split_once('=')?;
-    Some(key.trim().to_owned()).filter(|key| !key.is_empty())
+    let line = text.get(start..)?.lines().next()?.trim();
+    let above = text.get(..start)?;
+    if line.starts_with('[') {
+        return section_name(above, line);
+    }
+    let key = line.split_once('=').map(|(key, _)| key.trim());
+    let key = key.filter(|key| !key.is_empty())?;
+    // The last header above, and what stands above that.
+    let header = above
+        .lines()
+        .rev()
+        .find(|line| line.trim().starts_with('['));
+    let section = header.and_then(|header| {
+        let end = above.rfind(header)?;
+        section_name(above.get(..end)?, header.trim())
+    });
+    Some(match section {
+        Some(section) => format!("{section}.{key}"),
+        None => key.to_owned(),
+    })
+}
+
+/// Returns the name in the header of a section, with a number if it is one of several: `keys[0]`.
+fn section_name(above: &str, header: &str) -> Option<String> {
+    let name = header.trim_start_matches('[').split(']').next()?.trim();
+    if !header.starts_with("[[") {
+        return Some(name.to_owned());
+    }
+    let is_same = |line: &&str| {
+        let inner = line.trim().strip_prefix("[[");
+        inner
+            .and_then(|inner| inner.split(']').next())
+            .map(str::trim)
+            == Some(name)
+    };
+    Some(format!("{name}[{}]", above.lines().filter(is_same).count()))
 }
 
 struct LineSuffix(Option<usize>);

@@ -13,7 +13,10 @@ use crate::config::values::deserialize_from_str;
 
 /// A key: who may call, as whom, to do what. `contexture keys new` makes one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table of the lines that `contexture keys new` writes"
+)]
 pub struct KeyConfig {
     /// What it is called in logs and routes.
     pub name: String,
@@ -34,7 +37,10 @@ pub struct KeyConfig {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
 )]
-#[serde(rename_all = "lowercase")]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "\"read\", \"write\", \"proxy\" or \"admin\", such as scopes = [\"read\", \"write\"]"
+)]
 #[schemars(rename = "Scope")]
 pub enum AccessScope {
     /// Read what the owner has.
@@ -49,7 +55,7 @@ pub enum AccessScope {
 
 impl AccessScope {
     /// What a key may do that says nothing of it.
-    pub(crate) const EVERYDAY: [Self; 3] = [Self::Read, Self::Write, Self::Proxy];
+    pub const EVERYDAY: [Self; 3] = [Self::Read, Self::Write, Self::Proxy];
 
     /// Its name in the configuration.
     #[must_use]
@@ -68,7 +74,7 @@ fn everyday_scopes() -> Vec<AccessScope> {
 }
 
 /// The SHA-256 of a key. A key is 256 random bits, so that a fast hash is enough.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyHash([u8; 32]);
 
 impl KeyHash {

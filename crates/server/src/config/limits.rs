@@ -7,9 +7,14 @@ use serde::Deserialize;
 
 /// How much one request, connection or owner may take. Each is an error that says so where it is exceeded.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table, such as [server.limits]"
+)]
 pub struct LimitsConfig {
-    /// Bytes of a request's head. Default 65,536; at least 8,192. Beyond: status 431.
+    /// Bytes of a request's head: its first line and its fields, without blanks around values. Default 65,536; at least 8,192.
+    /// Beyond: `head_too_large`, status 431; a head of more than twice as many is not read to its end.
     pub header_bytes: usize,
     /// Header fields of a request. Default 100. Beyond: status 431.
     pub headers: usize,
@@ -30,8 +35,12 @@ pub struct LimitsConfig {
     pub request_seconds: u64,
     /// Seconds that running requests have at the end. Default 30. Then they are cut off.
     pub drain_seconds: u64,
-    /// Connections at a time. Default 4,096. Beyond: they wait until one is closed.
+    /// Connections at a time. Default 4,096. Where there are keys, an eighth of them is kept for clients that have shown one.
+    /// Beyond: the connection that has waited longest for its next request is closed; if all are busy, new ones wait.
     pub connections: usize,
+    /// Connections of one peer at a time: an address, or a /64 network of IPv6. Default 1,024; 0: no limit, for a reverse proxy
+    /// in front. Beyond: its connection that has waited longest for its next request is closed; if all are busy, the new one.
+    pub connections_per_peer: usize,
     /// Requests of an owner at a time, streams included. Default 512. Beyond: `too_many_requests`, status 429.
     pub concurrent: usize,
     /// Requests of an owner a minute; a tenth of them may come at once. Default: no limit.
@@ -63,6 +72,7 @@ impl Default for LimitsConfig {
             request_seconds: 60,
             drain_seconds: 30,
             connections: 4096,
+            connections_per_peer: 1024,
             concurrent: 512,
             per_minute: None,
             memory_bytes: 384 << 20,

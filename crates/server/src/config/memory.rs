@@ -5,7 +5,11 @@ use serde::Deserialize;
 
 /// The notes that the model is shown, and their place in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table, such as memory = { of = \"owner\" }"
+)]
 pub struct MemoryConfig {
     /// Scope of the notes. Default: `user`.
     pub of: MemoryScope,
@@ -19,7 +23,7 @@ pub struct MemoryConfig {
 
 /// The scope of the notes that the model is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", expecting = "of = \"user\" or \"owner\"")]
 #[schemars(rename = "MemoryOf")]
 pub enum MemoryScope {
     /// Notes of the end user that the request is for; those of the owner if it is for none.
@@ -31,7 +35,10 @@ pub enum MemoryScope {
 
 /// The place of notes in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "placement = \"system\" or \"tail\""
+)]
 pub enum MemoryPlacement {
     /// In the system prompt: when they change, the provider's cache is written anew.
     #[default]

@@ -13,6 +13,7 @@ mod key;
 mod limits;
 mod line_numbers;
 mod memory;
+mod origin;
 mod policy;
 mod redact;
 mod renamed_keys;
@@ -25,11 +26,13 @@ pub use error::ConfigError;
 pub use key::{AccessScope, KeyConfig, KeyHash};
 pub use limits::LimitsConfig;
 pub use memory::{MemoryConfig, MemoryPlacement, MemoryScope};
+pub(crate) use origin::Authority;
+pub use origin::PageOrigin;
 pub use policy::{
     ClearConfig, CompactConfig, CostCondition, PolicyConfig, RouteConfig, ToolsConfig, WindowConfig,
 };
 pub use redact::{RedactConfig, SecretKind};
 pub use root::{Config, Overrides};
-pub use server::ServerConfig;
+pub use server::{RetentionConfig, ServerConfig};
 pub use upstream::{UpstreamConfig, UpstreamFormat};
 pub use values::Toggle;

@@ -12,7 +12,11 @@ use crate::config::values::Toggle;
 
 /// What may be changed in a request. An empty one changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table, such as [policies.frugal]"
+)]
 pub struct PolicyConfig {
     /// How much of the history is sent at most, newest first. Default: all.
     pub window: Option<WindowConfig>,
@@ -47,7 +51,10 @@ pub struct PolicyConfig {
 
 /// How much of a history is sent at most: one of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "{ turns = N } or { tokens = N }, such as window = { turns = 20 }"
+)]
 pub struct WindowConfig {
     /// So many turns: what a user says, and all that follows.
     pub turns: Option<u32>,
@@ -57,7 +64,10 @@ pub struct WindowConfig {
 
 /// Which old outputs become placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "{ keep_recent = N }, such as clear = { keep_recent = 3 }"
+)]
 pub struct ClearConfig {
     /// So many of the newest outputs stay. Default: 3.
     #[serde(default = "keep_recent")]
@@ -66,7 +76,7 @@ pub struct ClearConfig {
 
 /// What stands for the older part of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", expecting = "compact = \"manifest\"")]
 pub enum CompactConfig {
     /// Its files, commands, errors, identifiers and numbers; no model is asked.
     Manifest,
@@ -74,7 +84,11 @@ pub enum CompactConfig {
 
 /// Which tools may be offered, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table, such as tools = { deny = [\"shell\"] }"
+)]
 pub struct ToolsConfig {
     /// These and no others. Default: all.
     pub allow: Option<BTreeSet<String>>,
@@ -87,7 +101,10 @@ pub struct ToolsConfig {
 
 /// What a change needs to be made, where the request would fit without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "cost_condition = \"strict\" or \"fits\""
+)]
 #[schemars(rename = "Pays")]
 pub enum CostCondition {
     /// It costs less, over this call and four like it, than what the client sent, and now no more than what was saved before.
@@ -181,7 +198,10 @@ const fn keep_recent() -> usize {
 
 /// Which policy a request gets. What is not said fits every request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with a policy, such as [[routes]] policy = \"frugal\""
+)]
 pub struct RouteConfig {
     /// The upstream's name.
     pub upstream: Option<String>,

@@ -8,7 +8,11 @@ use serde::Deserialize;
 
 /// The secrets that are removed from requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table, such as redact = { kinds = [\"api_key\"] }"
+)]
 pub struct RedactConfig {
     /// Kinds of secrets to remove, and no others. Default: all.
     pub kinds: Option<BTreeSet<SecretKind>>,

@@ -13,7 +13,7 @@ use crate::config::error::ConfigError;
 use crate::config::key::KeyConfig;
 use crate::config::policy::{PolicyConfig, RouteConfig};
 use crate::config::renamed_keys;
-use crate::config::server::ServerConfig;
+use crate::config::server::{RetentionConfig, ServerConfig};
 use crate::config::upstream::UpstreamConfig;
 
 /// All that may be configured. `Config::default()` is what holds without a file: the API on loopback for the
@@ -31,6 +31,8 @@ pub struct Config {
     pub policies: BTreeMap<String, PolicyConfig>,
     /// Which policy a request gets: the first route that fits.
     pub routes: Vec<RouteConfig>,
+    /// Which conversations are deleted after some time, by owner. Default: none.
+    pub retention: Vec<RetentionConfig>,
 }
 
 /// What flags and environment say; it goes before the file.

@@ -1,6 +1,7 @@
-//! `[server]`: where it listens, and for whom.
+//! `[server]`: where it listens, and for whom; `[[retention]]`: how long conversations are kept, and how many.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use contexture::Owner;
@@ -8,11 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::limits::LimitsConfig;
-use crate::config::values::deserialize_from_str;
+use crate::config::origin::PageOrigin;
+use crate::config::values::{deserialize_from_str, deserialize_list_from_str};
 
 /// Where it listens, for whom, and within which limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table, such as [server]")]
 pub struct ServerConfig {
     /// Address and port. Default: `127.0.0.1:8484`. Others than loopback need keys.
     #[schemars(with = "String")]
@@ -23,6 +25,11 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "deserialize_from_str")]
     #[schemars(with = "String")]
     pub owner: Owner,
+    /// Origins of pages in browsers that may call, such as `https://app.example.com` or `http://localhost:3000`. Default:
+    /// none but the server's own. Others are refused (`foreign_origin`, status 403), those of other ports of this machine too.
+    #[serde(deserialize_with = "deserialize_list_from_str")]
+    #[schemars(with = "Vec<String>")]
+    pub origins: Vec<PageOrigin>,
     /// Folders of skills that are shown over HTTP, each skill as `FOLDER/NAME/SKILL.md`; of two of one name that of the earlier
     /// folder. They are read when the server starts. Default: none.
     pub skills: Vec<PathBuf>,
@@ -36,8 +43,27 @@ impl Default for ServerConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8484)),
             db: None,
             owner: Owner::local(),
+            origins: Vec::new(),
             skills: Vec::new(),
             limits: LimitsConfig::default(),
         }
     }
+}
+
+/// Which conversations of an owner the server deletes by itself, when it starts and every hour. Without a section it deletes
+/// none. `contexture prune` shows what would go.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as [[retention]] owner = \"acme/ada\" days = 90"
+)]
+pub struct RetentionConfig {
+    /// Owner of the conversations.
+    #[serde(deserialize_with = "deserialize_from_str")]
+    #[schemars(with = "String")]
+    pub owner: Owner,
+    /// Those that were not changed for so many days. Default: of any age.
+    pub days: Option<NonZeroU32>,
+    /// Those beyond so many bytes of content, as stored; the ones changed last are kept. Default: any number.
+    pub bytes: Option<NonZeroU64>,
 }

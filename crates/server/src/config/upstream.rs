@@ -13,7 +13,10 @@ use serde::de::{Deserializer, EnumAccess, Error as _, VariantAccess as _, Visito
 
 /// A provider to pass requests on to, under `/<name>/…`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as [upstreams.groq] with format and base_url"
+)]
 pub struct UpstreamConfig {
     /// Whose protocol it speaks.
     pub format: UpstreamFormat,
@@ -104,7 +107,7 @@ impl<'de> Visitor<'de> for WordVisitor {
     type Value = UpstreamFormat;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("enum UpstreamFormat")
+        write!(f, "one of {}", WORDS.join(", "))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Self::Value, A::Error> {

@@ -19,6 +19,19 @@ where
     text.parse().map_err(D::Error::custom)
 }
 
+/// Deserializes a list of texts by their [`FromStr`] rule.
+pub(crate) fn deserialize_list_from_str<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let parsed = texts
+        .iter()
+        .map(|text| text.parse().map_err(D::Error::custom));
+    parsed.collect()
+}
+
 /// A feature that is off, or on with settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toggle<T> {

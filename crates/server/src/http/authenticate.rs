@@ -3,18 +3,17 @@
 //! Not here: callers of the proxy, who put our key where a provider's key belongs (`proxy/auth.rs`).
 
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument as _;
 
 use crate::access::Principal;
+use crate::access::origins::CallerKey;
+use crate::access::presented_key::{KEY_HEADER, key_in_value};
 use crate::problem::{Code, Problem};
 use crate::state::App;
-
-/// The header that carries a key of this server.
-pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("x-contexture-key");
 
 /// Authenticates a request of the API, and counts it against its owner's limits.
 pub(crate) async fn authenticate(
@@ -34,31 +33,25 @@ pub(crate) async fn authenticate(
 }
 
 fn identify_caller(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {
-    let Some(key) = key_from_headers(headers) else {
-        return app.api_keys().authorize_without_key(headers).cloned();
-    };
+    let keys = app.api_keys();
     // Without configured keys a client may still send one, for a provider say: it is ignored.
-    if !app.api_keys().is_key_required() {
-        return app.api_keys().authorize_without_key(headers).cloned();
-    }
-    app.api_keys()
-        .principal_for_key(key)
-        .cloned()
-        .ok_or_else(|| {
-            Problem::new(
-                Code::Unauthenticated,
-                "this key is not known; `contexture keys new` makes one",
-            )
-        })
+    let key = key_from_headers(headers).filter(|_| keys.is_key_required());
+    let Some(key) = key else {
+        let caller = keys.authorize_without_key()?;
+        app.origins().check_request(headers, CallerKey::Missing)?;
+        return Ok(caller.clone());
+    };
+    let caller = keys.principal_for_key(key).ok_or_else(|| {
+        Problem::new(
+            Code::Unauthenticated,
+            "this key is not known; `contexture keys new` makes one",
+        )
+    })?;
+    app.origins().check_request(headers, CallerKey::Shown)?;
+    Ok(caller.clone())
 }
 
 fn key_from_headers(headers: &HeaderMap) -> Option<&str> {
-    let ours = headers
-        .get(KEY_HEADER)
-        .and_then(|value| value.to_str().ok());
-    ours.or_else(|| {
-        let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-        let (scheme, key) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
-    })
+    let ours = headers.get(KEY_HEADER);
+    key_in_value(ours.or_else(|| headers.get(AUTHORIZATION))?)
 }

@@ -1,6 +1,6 @@
-//! Timeouts of a request: until its answer begins, and between the pieces of its body.
+//! Limits of a request: the length of its head, the time until its answer begins, and between the pieces of its body.
 //!
-//! Not here: limits of heads and connections (`serve::listener`), of body lengths (`extractors`), of callers
+//! Not here: limits of connections (`serve::connections`), of body lengths (`extractors`), of callers
 //! (`access::rate_limit`).
 
 use std::pin::Pin;
@@ -9,13 +9,51 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 use crate::problem::{Code, Problem};
 use crate::state::App;
+
+/// Refuses a request whose head is longer than the limit.
+pub(crate) async fn check_head_size(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let most = app.config().server.limits.header_bytes;
+    let bytes = head_bytes(&request);
+    if bytes <= most {
+        return next.run(request).await;
+    }
+    let detail = format!("the head of the request has {bytes} bytes; `header_bytes` allows {most}");
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let mut response = Problem::custom("head_too_large", status, detail).into_response();
+    // As for longer heads, which are not read to their end.
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
+
+/// Returns the length of a request's head, without blanks that a client may add. The listener's own limit is on what it
+/// reads, and it reads in steps, so that it only bounds memory.
+fn head_bytes(request: &Request) -> usize {
+    // `GET /path HTTP/1.1`, each line with its end, and the empty line.
+    const LINE_END: usize = "\r\n".len();
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    let line = request.method().as_str().len() + " ".len() + target + " HTTP/1.1".len() + LINE_END;
+    let fields = request.headers().iter();
+    let fields =
+        fields.map(|(name, value)| name.as_str().len() + ": ".len() + value.len() + LINE_END);
+    line + fields.sum::<usize>() + LINE_END
+}
 
 /// Refuses when an answer does not begin in time. The handler is dropped: what it stores is stored as a whole or not at all.
 pub(crate) async fn with_timeout(

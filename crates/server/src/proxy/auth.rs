@@ -2,15 +2,19 @@
 //!
 //! Without keys of this server (loopback only) the client's credentials go to the configured host, and nowhere else. With
 //! keys, ours is read from `x-contexture-key` or from where the provider's clients put theirs. A key that the configuration
-//! has for the upstream replaces all others. None is stored or logged.
+//! has for the upstream replaces all others. None is stored or logged, and none of ours leaves, however it is spelled.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use contexture::Format;
 use contexture::models_http::ApiKey;
 
 use crate::access::Principal;
+use crate::access::key_search::holds_key;
+use crate::access::origins::CallerKey;
+use crate::access::presented_key::{
+    KEY_HEADER, key_in_value, values_of_parameter, without_parameter,
+};
 use crate::config::{AccessScope, UpstreamFormat};
-use crate::http::authenticate::KEY_HEADER;
 use crate::proxy::refusal::ProxyRefusal;
 use crate::state::App;
 use crate::state::upstreams::ConfiguredUpstream;
@@ -38,11 +42,13 @@ pub(crate) fn authorize_request(
     headers: &HeaderMap,
     out: &mut OutgoingHead,
 ) -> Result<Principal, ProxyRefusal> {
-    let principal = if app.api_keys().is_key_required() {
-        authenticate_by_key(app, headers, out)?
+    let (principal, key) = if app.api_keys().is_key_required() {
+        (authenticate_by_key(app, headers, out)?, CallerKey::Shown)
     } else {
-        app.api_keys().authorize_without_key(headers)?.clone()
+        let local = app.api_keys().authorize_without_key()?;
+        (local.clone(), CallerKey::Missing)
     };
+    app.origins().check_request(headers, key)?;
     principal.require_scope(AccessScope::Proxy)?;
     if let Some(key) = &upstream.key {
         // All of the client's, so that the provider cannot prefer one of them to the configured key.
@@ -60,24 +66,35 @@ fn authenticate_by_key(
 ) -> Result<Principal, ProxyRefusal> {
     let refused =
         |message: &str| ProxyRefusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
+    let keys = app.api_keys();
+    let principal_of = |value: &HeaderValue| keys.principal_for_key(key_in_value(value)?).cloned();
     let mut principal_in_place = None;
     // All places are searched even after a hit: a second copy of our key must not reach the provider.
     for slot in key_headers() {
-        let mut values = out.headers.get_all(slot).iter();
-        if let Some(principal) = values.find_map(|value| principal_of_header(app, value)) {
-            principal_in_place.get_or_insert(principal.clone());
+        let values = out.headers.get_all(slot);
+        let found = values.iter().find_map(principal_of);
+        principal_in_place = principal_in_place.or(found);
+        // Also in spellings in which nobody may call, `Basic` say.
+        if values.iter().any(|value| holds_key(keys, value.as_bytes())) {
             out.headers.remove(slot);
         }
     }
-    let key = out.query.as_deref().and_then(key_parameter);
-    if let Some(principal) = key.and_then(|key| app.api_keys().principal_for_key(key)) {
-        principal_in_place.get_or_insert(principal.clone());
-        out.query = out.query.as_deref().map(without_key_parameter);
+    if let Some(query) = out.query.take() {
+        let values: Vec<String> = values_of_parameter(&query, KEY_PARAMETER).collect();
+        let found = values
+            .iter()
+            .find_map(|key| keys.principal_for_key(key.trim()));
+        principal_in_place = principal_in_place.or(found.cloned());
+        out.query = Some(
+            match values.iter().any(|key| holds_key(keys, key.as_bytes())) {
+                true => without_parameter(&query, KEY_PARAMETER),
+                false => query,
+            },
+        );
     }
     // Our own header decides, even if it is wrong: what is in a provider's place may be the provider's key.
     if let Some(ours) = headers.get(KEY_HEADER) {
-        let principal = principal_of_header(app, ours).cloned();
-        return principal
+        return principal_of(ours)
             .ok_or_else(|| refused("this key is not known here; `contexture keys new` makes one"));
     }
     principal_in_place.ok_or_else(|| {
@@ -85,17 +102,46 @@ fn authenticate_by_key(
     })
 }
 
-fn principal_of_header<'a>(app: &'a App, value: &HeaderValue) -> Option<&'a Principal> {
-    let value = value.to_str().ok()?;
-    app.api_keys()
-        .principal_for_key(value.strip_prefix("Bearer ").unwrap_or(value).trim())
+/// Refuses a request that would carry a key of this server to its provider, in a header, the path or the query. To be called
+/// when the head is complete: nothing may be added to it afterwards.
+///
+/// # Errors
+/// It holds one outside of the places from which ours are taken.
+pub(crate) fn check_no_key_leaves(
+    app: &App,
+    path: &str,
+    out: &OutgoingHead,
+) -> Result<(), ProxyRefusal> {
+    let keys = app.api_keys();
+    let refused = |place: &str| {
+        let message = format!(
+            "{place} holds a key of this server, which the provider would get; send it as `x-contexture-key`"
+        );
+        Err(ProxyRefusal::new(
+            StatusCode::BAD_REQUEST,
+            "key_would_leave",
+            message,
+        ))
+    };
+    let query = out.query.as_deref().unwrap_or_default();
+    if holds_key(keys, path.as_bytes()) || holds_key(keys, query.as_bytes()) {
+        return refused("the address");
+    }
+    for (name, value) in &out.headers {
+        // Only the key of the upstream is marked so. It may be one of ours where another such server is the upstream.
+        if !value.is_sensitive() && holds_key(keys, value.as_bytes()) {
+            return refused(&format!("the header {name}"));
+        }
+    }
+    Ok(())
 }
 
 fn remove_credentials(out: &mut OutgoingHead) {
     for slot in key_headers() {
         out.headers.remove(slot);
     }
-    out.query = out.query.as_deref().map(without_key_parameter);
+    let query = out.query.as_deref();
+    out.query = query.map(|query| without_parameter(query, KEY_PARAMETER));
 }
 
 /// Returns the headers in which providers' clients put their keys.
@@ -122,34 +168,4 @@ fn insert_upstream_key(
     })?;
     headers.insert(profile.key_header, value);
     Ok(())
-}
-
-fn key_parameter(query: &str) -> Option<&str> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .find(|(name, _)| *name == KEY_PARAMETER)
-        .map(|(_, key)| key)
-}
-
-fn without_key_parameter(query: &str) -> String {
-    // Every one of them goes, as a host may read any of several.
-    let is_key = |pair: &str| pair == KEY_PARAMETER || pair.starts_with("key=");
-    let left: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
-    left.join("&")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_in_the_query_is_found_and_taken_out() {
-        assert_eq!(key_parameter("alt=sse&key=ctx_1&x=y"), Some("ctx_1"));
-        assert_eq!(
-            without_key_parameter("alt=sse&key=ctx_1&x=y"),
-            "alt=sse&x=y"
-        );
-        assert_eq!(key_parameter("monkey=1"), None);
-        assert_eq!(without_key_parameter("monkey=1"), "monkey=1");
-    }
 }

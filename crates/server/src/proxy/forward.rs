@@ -20,7 +20,7 @@ use crate::access::Principal;
 use crate::config::ToolsConfig;
 use crate::http::panics::catch_panic;
 use crate::problem::{Code, Problem};
-use crate::proxy::auth::{OutgoingHead, authorize_request};
+use crate::proxy::auth::{OutgoingHead, authorize_request, check_no_key_leaves};
 use crate::proxy::capture::ingest::CaptureRequest;
 use crate::proxy::capture::task::capture;
 use crate::proxy::capture::tee::Tee;
@@ -34,6 +34,7 @@ use crate::proxy::respond::{CaptureHandle, build_response};
 use crate::proxy::rewrite::injected_layers::has_user_memory;
 use crate::proxy::rewrite::redact::{redact_request, with_added_secrets};
 use crate::proxy::rewrite::{RewrittenRequest, rewrite_timeout};
+use crate::proxy::route::mistaken_path::{check_version, refuse_without_version};
 use crate::proxy::route::model_call::ModelEndpoint;
 use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
@@ -51,12 +52,30 @@ const RETRY_ORIGINAL_ON: [StatusCode; 3] = [
     StatusCode::UNPROCESSABLE_ENTITY,
 ];
 
+/// The methods that are forwarded. Not `TRACE`, whose answer repeats the request with the configured key (RFC 9110, 9.3.8),
+/// and none that a host could understand in its own way.
+const FORWARDED_METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
 /// Forwards a request to the upstream that its path leads to.
 pub(crate) async fn proxy_request(State(app): State<App>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Some(target) = resolve_target(app.upstreams(), &parts.uri, &parts.headers) else {
-        return unknown_path().into_response();
+        return match refuse_without_version(parts.uri.path()) {
+            Some((format, refusal)) => refusal.encode_for(format),
+            None => unknown_path().into_response(),
+        };
     };
+    if !FORWARDED_METHODS.contains(&parts.method) {
+        return unknown_method(&parts.method).encode_for(target.upstream.format);
+    }
     // Caught here and not by the outer middleware, so that the refusal has the shape of the provider's errors.
     let response = catch_panic(forward(&app, &target, &parts, body)).await;
     let response = response.unwrap_or_else(|panicked| Err(Problem::from(panicked).into()));
@@ -67,6 +86,17 @@ fn unknown_path() -> Problem {
     Problem::new(
         Code::NotFound,
         "there is nothing at this path; /openapi.json lists what is",
+    )
+}
+
+fn unknown_method(method: &Method) -> ProxyRefusal {
+    let message = format!(
+        "the method {method} is not forwarded; GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS are"
+    );
+    ProxyRefusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        message,
     )
 }
 
@@ -93,6 +123,9 @@ async fn forward(
     let profile = target.upstream.format.http_profile();
     let signature = RequestSignature::from_headers(profile, &head.headers);
     signature.restore_host(&parts.headers, &mut head.headers);
+    check_no_key_leaves(app, target.path, &head)?;
+    // Before its path decides which policy holds: a host must not read another path than was looked at here.
+    check_version(target)?;
     // Also before the body: waiting for a slow upload counts as a running request.
     let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
     let control_headers = ControlHeaders::parse_headers(&parts.headers)?;

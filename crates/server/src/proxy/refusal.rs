@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
+use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::Format;
@@ -69,6 +69,11 @@ impl ProxyRefusal {
         headers.insert(FAILED_HEADER, HeaderValue::from_static(code));
         if let Some((name, value)) = format.spec().error_header(&error) {
             headers.insert(name, HeaderValue::from_static(value));
+        }
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            // RFC 9110, 15.5.6: the answer names what is allowed.
+            let allowed = HeaderValue::from_static("GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS");
+            headers.insert(ALLOW, allowed);
         }
         if status == StatusCode::UPGRADE_REQUIRED {
             // RFC 9110, 15.5.22: the answer names what to speak instead.

@@ -1,24 +1,34 @@
 //! The listener: accepts connections within limits on their number, head size and idle time, and drains them at shutdown.
 //!
-//! Not here: TLS and HTTP/2, which are left to a reverse proxy in front.
+//! Not here: which connections are closed for others (`connections`), TLS and HTTP/2, which are left to a reverse proxy in
+//! front.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
+use crate::access::Principal;
 use crate::metrics::run_upkeep_loop;
+use crate::serve::connections::{
+    ClientKeys, Connection, ConnectionLimits, Connections, RunningRequest,
+};
+use crate::serve::retention::run_retention_loop;
 use crate::serve::routes;
 use crate::state::App;
 
@@ -96,14 +106,21 @@ impl Server {
                 // Counted from the end of the previous answer, so it is the keep-alive time too.
                 .header_read_timeout(Duration::from_secs(limits.keep_alive_seconds))
                 .max_headers(limits.headers)
-                .max_buf_size(limits.header_bytes);
+                // The limit itself is exact (`http::limits`); this one is on what is read, which comes in steps.
+                .max_buf_size(limits.header_bytes.saturating_mul(2));
             protocol
         };
-        let service = Connections {
+        let clients = match app.api_keys().is_key_required() {
+            true => ClientKeys::Needed,
+            false => ClientKeys::None,
+        };
+        let connection_limits =
+            ConnectionLimits::new(limits.connections, limits.connections_per_peer, clients);
+        let service = HttpService {
             protocol,
             router: routes::router(&app),
-            graceful: GracefulShutdown::new(),
-            connection_slots: Arc::new(Semaphore::new(limits.connections)),
+            connections: Arc::new(Connections::new(connection_limits)),
+            draining: CancellationToken::new(),
             header_timeout: Duration::from_secs(limits.header_seconds),
         };
         if let Some(figures) = app.metrics_handle() {
@@ -114,6 +131,12 @@ impl Server {
                 .run_until_cancelled_owned(upkeep);
             app.background_tasks().spawn(upkeep);
         }
+        if !app.config().retention.is_empty() {
+            let retention = run_retention_loop(app.clone());
+            let token = app.shutdown_token().clone();
+            let retention = token.run_until_cancelled_owned(retention);
+            app.background_tasks().spawn(retention);
+        }
         let mut running = JoinSet::new();
         tokio::select! {
             () = stop => {}
@@ -123,7 +146,8 @@ impl Server {
         app.shutdown_token().cancel();
         app.background_tasks().close();
         let drained = async {
-            service.graceful.shutdown().await;
+            service.draining.cancel();
+            while running.join_next().await.is_some() {}
             // Answers that were captured last are stored before the process ends.
             app.background_tasks().wait().await;
         };
@@ -138,38 +162,39 @@ impl Server {
     }
 }
 
-struct Connections {
+/// What serves each connection.
+struct HttpService {
     protocol: http1::Builder,
     router: Router,
-    graceful: GracefulShutdown,
-    connection_slots: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    /// Cancelled when the server stops: each connection ends after the request that it runs.
+    draining: CancellationToken,
     /// How long the first request's head may take.
     header_timeout: Duration,
 }
 
-impl Connections {
+impl HttpService {
     async fn accept_connections(
         &self,
         listener: TcpListener,
         running: &mut JoinSet<()>,
     ) -> Infallible {
         loop {
-            let Ok(slot) = self.connection_slots.clone().acquire_owned().await else {
-                // Unreachable: the semaphore is never closed.
-                std::future::pending().await
-            };
-            let stream = tokio::select! {
+            self.connections.wait_for_room().await;
+            let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 // Finished tasks are reaped while waiting, so that the set does not grow with every connection.
                 Some(_) = running.join_next() => continue,
             };
-            match stream {
-                Ok((stream, _)) => {
-                    let connection = self.serve_connection(stream);
-                    running.spawn(async move {
-                        connection.await;
-                        drop(slot);
-                    });
+            match accepted {
+                Ok((stream, peer)) => {
+                    let close = self.draining.child_token();
+                    // Without an answer: it would take the room that there is not.
+                    let Some(connection) = self.connections.add(peer.ip(), close.clone()) else {
+                        tracing::debug!(%peer, "a peer has too many connections that are busy");
+                        continue;
+                    };
+                    running.spawn(self.serve_connection(stream, connection, close));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
@@ -179,33 +204,89 @@ impl Connections {
         }
     }
 
-    fn serve_connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
+    fn serve_connection(
+        &self,
+        stream: TcpStream,
+        connection: Arc<Connection>,
+        close: CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
         // Without it, small events of a stream wait for the acknowledgement of the previous packet.
         let _ = stream.set_nodelay(true);
         let (asked, first) = (Arc::new(Notify::new()), self.header_timeout);
         let service = {
-            let (asked, router) = (asked.clone(), self.router.clone());
-            let router = TowerToHyperService::new(router);
+            let (asked, connection) = (asked.clone(), connection.clone());
+            let router = TowerToHyperService::new(self.router.clone());
             service_fn(move |request| {
                 asked.notify_one();
-                router.call(request)
+                let running = connection.begin_request();
+                let response = router.call(request);
+                let connection = connection.clone();
+                async move {
+                    let response = response.await?;
+                    let principal = response.extensions().get::<Principal>();
+                    if principal.is_some_and(|caller| caller.key.is_some()) {
+                        connection.set_has_key();
+                    }
+                    // A request runs until its answer is sent.
+                    Ok::<_, Infallible>(response.map(|body| GuardedBody {
+                        body,
+                        _running: running,
+                    }))
+                }
             })
         };
-        let connection = self
+        let served = self
             .protocol
             .serve_connection(TokioIo::new(stream), service);
-        let connection = self.graceful.watch(connection);
         async move {
-            let mut connection = std::pin::pin!(connection);
+            // Held until the connection has ended: as long as it is open it counts.
+            let _connection = connection;
+            let mut served = std::pin::pin!(served);
             let ended = tokio::select! {
-                ended = &mut connection => ended,
+                // In this order, so that a request that has come is not lost.
+                biased;
+                ended = &mut served => ended,
+                () = asked.notified() => tokio::select! {
+                    ended = &mut served => ended,
+                    () = close.cancelled() => {
+                        served.as_mut().graceful_shutdown();
+                        served.await
+                    }
+                },
                 // The first head has its own, shorter timeout: hyper's is the keep-alive time.
-                () = asked.notified() => connection.await,
                 () = tokio::time::sleep(first) => return,
+                // Nothing was asked yet.
+                () = close.cancelled() => return,
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
         }
+    }
+}
+
+/// The body of an answer, with the request that runs until it is sent.
+struct GuardedBody {
+    body: Body,
+    _running: RunningRequest,
+}
+
+impl HttpBody for GuardedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

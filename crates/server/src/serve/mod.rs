@@ -4,8 +4,10 @@
 //! The top of the crate: it knows every other module and nothing knows it. The middleware that wraps all routes is put in
 //! order here, and the OpenAPI description is generated from the same routers that serve requests.
 
+mod connections;
 mod listener;
 mod operations;
+mod retention;
 mod routes;
 
 pub use listener::{ServeError, Server};

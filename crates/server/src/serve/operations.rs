@@ -34,10 +34,28 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Probl
             "the database does not answer; the log says how",
         ));
     }
-    Ok(Json(Health {
-        status: "ok",
-        version: env!("CARGO_PKG_VERSION"),
-    }))
+    Ok(Json(Health::OK))
+}
+
+/// Whether the server answers. Its database is not asked, so that a server is not restarted because a database is away.
+#[utoipa::path(
+    get, path = "/health/live", tag = "server", security(()),
+    responses((status = 200, description = "It does", body = Health))
+)]
+pub(super) async fn live() -> Json<Health> {
+    Json(Health::OK)
+}
+
+/// Whether requests can be answered: the same as `/health`.
+#[utoipa::path(
+    get, path = "/health/ready", tag = "server", security(()),
+    responses(
+        (status = 200, description = "The server and its database answer", body = Health),
+        (status = 503, description = "The database does not", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn ready(app: State<App>) -> Result<Json<Health>, Problem> {
+    health(app).await
 }
 
 /// The answer of a healthy server.
@@ -47,6 +65,13 @@ pub(super) struct Health {
     status: &'static str,
     /// Version of the server program.
     version: &'static str,
+}
+
+impl Health {
+    const OK: Self = Self {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+    };
 }
 
 /// The figures, in Prometheus' text format.

@@ -10,7 +10,10 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::{accept, audit, authenticate, heavy, limits, panics, request_smuggling};
+use crate::access::presented_key::KEY_HEADER;
+use crate::http::{
+    accept, audit, authenticate, cross_origin, heavy, limits, panics, request_smuggling,
+};
 use crate::problem::{Code, Problem};
 use crate::serve::operations;
 use crate::state::App;
@@ -39,9 +42,7 @@ impl utoipa::Modify for SecuritySchemes {
             ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme,
         };
         let components = openapi.components.get_or_insert_default();
-        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(
-            authenticate::KEY_HEADER.as_str(),
-        )));
+        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(KEY_HEADER.as_str())));
         components.add_security_scheme("key", key);
         components.add_security_scheme(
             "bearer",
@@ -68,6 +69,8 @@ fn documented_router() -> OpenApiRouter<App> {
 fn public_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(operations::health))
+        .routes(routes!(operations::live))
+        .routes(routes!(operations::ready))
         .routes(routes!(describe))
 }
 
@@ -102,8 +105,13 @@ pub(crate) fn router(app: &App) -> Router {
     own.fallback_service(proxy::router(app))
         .layer(from_fn(panics::respond_to_panic))
         .layer(from_fn_with_state(app.clone(), limits::with_idle_timeout))
+        .layer(from_fn_with_state(
+            app.clone(),
+            cross_origin::answer_browsers,
+        ))
         .layer(from_fn(audit::log_request))
         .layer(from_fn(request_smuggling::reject_ambiguous_framing))
+        .layer(from_fn_with_state(app.clone(), limits::check_head_size))
         .layer(from_fn(metrics::measure_request))
         .with_state(app.clone())
 }

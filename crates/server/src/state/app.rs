@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::api_keys::ApiKeys;
+use crate::access::origins::Origins;
 use crate::access::rate_limit::RateLimiter;
 use crate::config::Config;
 use crate::metrics::install_recorder;
@@ -18,6 +19,7 @@ use crate::state::cost_accounts::CostAccounts;
 use crate::state::keyed_lock::KeyedLocks;
 use crate::state::live_feed::LiveFeed;
 use crate::state::request_outcomes::RequestOutcomes;
+use crate::state::running_claims::RunningClaims;
 use crate::state::skills;
 use crate::state::upstreams::{UpstreamConfigError, Upstreams};
 use crate::state::work_pool::WorkPool;
@@ -32,12 +34,14 @@ struct AppInner {
     engine: Engine,
     config: Config,
     api_keys: ApiKeys,
+    origins: Origins,
     rate_limiter: RateLimiter,
     body_memory: BodyMemory,
     work_pool: WorkPool,
     metrics_handle: Option<PrometheusHandle>,
     upstreams: Upstreams,
     request_outcomes: RequestOutcomes,
+    running_claims: RunningClaims,
     cost_accounts: CostAccounts,
     ledger_locks: KeyedLocks,
     live_feed: LiveFeed,
@@ -60,6 +64,11 @@ impl App {
     /// [`UpstreamConfigError`] for an upstream that cannot be called: its key is not where it should be, say.
     pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamConfigError> {
         let keys = ApiKeys::new(&config.keys, &config.server.owner);
+        let origins = Origins::new(
+            config.server.listen.ip(),
+            keys.is_key_required(),
+            &config.server.origins,
+        );
         let limits = &config.server.limits;
         let rate_limiter = RateLimiter::new(limits);
         let body_memory = BodyMemory::new(limits.memory_bytes);
@@ -75,12 +84,14 @@ impl App {
                 engine,
                 config,
                 api_keys: keys,
+                origins,
                 rate_limiter,
                 body_memory,
                 work_pool: WorkPool::new(),
                 metrics_handle: install_recorder(),
                 upstreams,
                 request_outcomes: RequestOutcomes::default(),
+                running_claims: RunningClaims::default(),
                 cost_accounts: CostAccounts::default(),
                 ledger_locks: KeyedLocks::default(),
                 live_feed: LiveFeed::default(),
@@ -108,6 +119,11 @@ impl App {
         &self.inner.api_keys
     }
 
+    /// Returns the rule which pages in a browser may call.
+    pub(crate) fn origins(&self) -> &Origins {
+        &self.inner.origins
+    }
+
     pub(crate) fn rate_limiter(&self) -> &RateLimiter {
         &self.inner.rate_limiter
     }
@@ -132,6 +148,11 @@ impl App {
 
     pub(crate) fn request_outcomes(&self) -> &RequestOutcomes {
         &self.inner.request_outcomes
+    }
+
+    /// Returns the requests with an idempotency key that are under way.
+    pub(crate) fn running_claims(&self) -> &RunningClaims {
+        &self.inner.running_claims
     }
 
     pub(crate) fn cost_accounts(&self) -> &CostAccounts {

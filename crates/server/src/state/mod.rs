@@ -11,6 +11,7 @@ pub(crate) mod cost_accounts;
 pub(crate) mod keyed_lock;
 pub(crate) mod live_feed;
 pub(crate) mod request_outcomes;
+pub(crate) mod running_claims;
 mod skills;
 pub(crate) mod upstreams;
 pub(crate) mod work_pool;

@@ -132,33 +132,36 @@ fn what_is_wrong_is_named_with_its_line() {
     let cases: &[(String, &str)] = &[
         (
             "[server]\nlisen = 1".into(),
-            "c.toml:2: lisen: unknown field `lisen`",
+            "c.toml:2: server.lisen: unknown field `lisen`",
         ),
         ("[server".into(), "c.toml:1: "),
         (
             "[server]\nlisten = \"here\"".into(),
-            "c.toml:2: listen: invalid socket address syntax",
+            "c.toml:2: server.listen: invalid socket address syntax",
         ),
-        ("[server]\nowner = \"a b\"".into(), "c.toml:2: owner: "),
+        (
+            "[server]\nowner = \"a b\"".into(),
+            "c.toml:2: server.owner: ",
+        ),
         (
             "[server.limits]\n\nheaders = 3".into(),
             "c.toml:3: server.limits.headers: 3 is too little; at least 16",
         ),
         (
             "[server.limits]\nbody_bytes = -1".into(),
-            "c.toml:2: body_bytes: ",
+            "c.toml:2: server.limits.body_bytes: ",
         ),
         (
             "[[keys]]\nname = \"a\"\nowner = \"o\"\nsha256 = \"secret\"".into(),
-            "c.toml:4: sha256: expected the key's SHA-256",
+            "c.toml:4: keys[0].sha256: expected the key's SHA-256",
         ),
         (
             "[[keys]]\nname = \"a\"\nowner = \"o\"".into(),
-            "c.toml:1: missing field `sha256`",
+            "c.toml:1: keys[0]: missing field `sha256`",
         ),
         (
             key("scopes = [\"root\"]"),
-            "c.toml:5: scopes: unknown variant `root`",
+            "c.toml:5: keys[0].scopes: unknown variant `root`",
         ),
         (
             key(&key("")),
@@ -228,15 +231,15 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         (
             "[policies.q]\nmemory = { of = \"all\" }".into(),
-            "c.toml:2: memory: unknown variant `all`, expected `user` or `owner`",
+            "c.toml:2: policies.q.memory: unknown variant `all`, expected `user` or `owner`",
         ),
         (
             "[policies.q]\nredact = 1".into(),
-            "c.toml:2: redact: invalid type: integer `1`, expected true, false or a table",
+            "c.toml:2: policies.q.redact: invalid type: integer `1`, expected true, false or a table",
         ),
         (
             "[policies.q]\nredact = { kinds = [\"passport\"] }".into(),
-            "c.toml:2: redact: unknown variant `passport`, expected one of `api_key`",
+            "c.toml:2: policies.q.redact: unknown variant `passport`, expected one of `api_key`",
         ),
         (
             "[policies.q]\nredact = { kinds = [] }".into(),
@@ -244,11 +247,11 @@ fn what_is_wrong_is_named_with_its_line() {
         ),
         (
             "[policies.q]\nredact = { kind = \"api_key\" }".into(),
-            "c.toml:2: redact: unknown field `kind`, expected `kinds`",
+            "c.toml:2: policies.q.redact: unknown field `kind`, expected `kinds`",
         ),
         (
             "[policies.q]\nwindows = 1".into(),
-            "c.toml:2: windows: unknown field `windows`",
+            "c.toml:2: policies.q.windows: unknown field `windows`",
         ),
         (
             "[policies.\"a b\"]".into(),

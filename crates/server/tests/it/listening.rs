@@ -1,9 +1,13 @@
 //! Where it listens, what it answers to requests that fit nowhere, and how it ends.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use contexture::Engine;
+use contexture::engine::TestClock;
+use contexture::store::MemoryStore;
 use contexture_server::{App, Config, ServeError, Server};
+use contexture_store_testkit::{Chances, Faulty};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -164,6 +168,34 @@ async fn heads_have_limits() {
 }
 
 #[tokio::test]
+async fn a_head_may_be_as_long_as_the_limit_says() {
+    let stand = Stand::new().await;
+    let ask = async |bytes: usize| {
+        let start = "GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: ";
+        let head = format!("{start}{}\r\n\r\n", "y".repeat(bytes - start.len() - 4));
+        assert_eq!(head.len(), bytes);
+        raw(stand.address, head.as_bytes()).await
+    };
+    for (bytes, status) in [
+        (60_000, 200),
+        (65_536, 200),
+        (65_537, 431),
+        (66_000, 431),
+        (80_000, 431),
+        (120_000, 431),
+    ] {
+        let answer = ask(bytes).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{bytes}: {answer}"
+        );
+        assert!(status == 200 || answer.contains("header_bytes"), "{answer}");
+    }
+    // Far beyond it nothing more is read, and the connection may be cut before the answer is.
+    assert!(!ask(300_000).await.contains("200 OK"));
+}
+
+#[tokio::test]
 async fn stopping_finishes_what_runs() {
     let mut stand = Stand::new().await;
     let body = json!({"id": "late"}).to_string();
@@ -202,6 +234,108 @@ async fn what_does_not_end_in_time_is_cut_off() {
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest).await;
     assert!(!rest.starts_with(b"HTTP/1.1 201"));
+}
+
+/// A connection on which one request was answered, and that is kept.
+async fn kept(stand: &Stand, head: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(stand.address).await.unwrap();
+    let text = format!("GET {head}\r\nhost: localhost\r\n\r\n");
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200", "{head}");
+    stream
+}
+
+#[tokio::test]
+async fn connections_without_key_keep_nobody_out() {
+    let (key, lines) = crate::keys::key("ada", "ada", &["read"]);
+    let config = format!("[server.limits]\nconnections = 32\nconnections_per_peer = 0\n{lines}");
+    let stand = Stand::with(&config).await;
+    let with_key = format!("/api/v1/conversations HTTP/1.1\r\nx-contexture-key: {key}");
+    let mut owners = kept(&stand, &with_key).await;
+    // Many more than may be open, of which none goes away by itself, asked or not.
+    let mut strangers = Vec::new();
+    for number in 0..100 {
+        strangers.push(match number % 2 {
+            0 => kept(&stand, "/health/live HTTP/1.1").await,
+            _ => TcpStream::connect(stand.address).await.unwrap(),
+        });
+    }
+    // A newcomer is served, and who has shown a key is still connected.
+    kept(&stand, "/health/live HTTP/1.1").await;
+    kept(&stand, &with_key).await;
+    let again = format!("GET {with_key}\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    owners.write_all(again.as_bytes()).await.unwrap();
+    let mut rest = String::new();
+    owners.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("HTTP/1.1 200"), "{rest}");
+    // The one that waited longest was closed first.
+    let mut end = Vec::new();
+    strangers[0].read_to_end(&mut end).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_has_so_many_connections() {
+    let stand = Stand::with("[server.limits]\nconnections_per_peer = 4").await;
+    let mut first = kept(&stand, "/health/live HTTP/1.1").await;
+    let mut more = Vec::new();
+    for _ in 0..4 {
+        more.push(kept(&stand, "/health/live HTTP/1.1").await);
+    }
+    // It ends, though it could have been kept for two minutes.
+    first.read_to_end(&mut Vec::new()).await.unwrap();
+}
+
+#[tokio::test]
+async fn it_lives_though_its_database_does_not_answer() {
+    let stand = Stand::new().await;
+    for path in ["/health", "/health/live", "/health/ready"] {
+        assert_eq!(stand.get(path).await.ok()["status"], "ok", "{path}");
+    }
+    let chances = Chances {
+        before: 1000,
+        ..Chances::default()
+    };
+    let store = Faulty::with_seed(Arc::new(MemoryStore::new()), 7, chances);
+    let stand = Stand::over(Engine::new(Arc::new(store)), "").await;
+    assert_eq!(stand.get("/health/live").await.ok()["status"], "ok");
+    for path in ["/health", "/health/ready"] {
+        stand.get(path).await.refused(503, "database");
+    }
+}
+
+#[tokio::test]
+async fn what_a_rule_gives_up_is_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.db");
+    let engine = contexture::open(file.to_str().unwrap()).await.unwrap();
+    let long_ago = engine.clone().with_clock(TestClock::new(1_000));
+    for (engine, owner, id) in [
+        (&long_ago, "ada", "old"),
+        (&engine, "ada", "new"),
+        (&long_ago, "bob", "old"),
+    ] {
+        engine.conversation(id).owner(owner).open().await.unwrap();
+    }
+    let stand = Stand::over(
+        engine.clone(),
+        "[[retention]]\nowner = \"ada\"\ndays = 30\n",
+    )
+    .await;
+    let is_there = async |owner: &str, id: &str| {
+        let found = stand
+            .engine
+            .conversation(id)
+            .owner(owner)
+            .open_existing()
+            .await;
+        found.is_ok()
+    };
+    while is_there("ada", "old").await {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_there("ada", "new").await && is_there("bob", "old").await);
 }
 
 /// Serves as long as nobody ends it, for programs that look at it from outside: the address goes to standard output.

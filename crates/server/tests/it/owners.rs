@@ -27,6 +27,8 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
     let none = || Value::Null;
     vec![
         ("get", "/health", Open, none()),
+        ("get", "/health/live", Open, none()),
+        ("get", "/health/ready", Open, none()),
         ("get", "/openapi.json", Open, none()),
         ("get", "/metrics", Open, none()),
         ("get", "/api/v1/conversations", Own, none()),

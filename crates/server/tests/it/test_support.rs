@@ -1,11 +1,14 @@
 //! A server on a port of its own, and a client of it.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use contexture::Engine;
 use contexture_server::{App, Config, Server};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -17,6 +20,50 @@ pub(crate) struct Stand {
     key: Option<String>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
+}
+
+/// A provider that keeps every byte it gets, and answers each request with `{}`.
+pub(crate) struct RawLog {
+    address: SocketAddr,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl RawLog {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let log = bytes.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let log = log.clone();
+                tokio::spawn(async move {
+                    let mut buffer = [0; 4096];
+                    let mut pending = Vec::new();
+                    while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+                        log.lock().unwrap().extend_from_slice(&buffer[..count]);
+                        pending.extend_from_slice(&buffer[..count]);
+                        // Only requests without a body are answered.
+                        if pending.ends_with(b"\r\n\r\n") {
+                            pending.clear();
+                            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+                            stream.write_all(answer).await.unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        Self { address, bytes }
+    }
+
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All that came so far.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
+    }
 }
 
 /// An answer, read whole.

@@ -9,6 +9,7 @@
 //! * `graph` loads the whole tree, each node once.
 //! * `list_all` lists every conversation of an owner while others write.
 //! * `redaction_closure` finds what repeats the content of the nodes to be redacted.
+//! * `retention` finds the conversations that a retention rule gives up.
 //! * [`erase_all`] repeats a bounded erasure until nothing is left.
 
 use contexture_ir::Owner;
@@ -20,12 +21,16 @@ mod divergence;
 mod graph;
 mod list_all;
 mod redaction_closure;
+mod retention;
 
 pub use branch_diff::{BranchDiff, diff_branches};
 pub use divergence::{Divergence, find_divergence};
 pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::list_all;
 pub use redaction_closure::compute_redaction_closure;
+pub use retention::{
+    ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired, plan_retention,
+};
 
 /// Calls [`Store::erase_step`] until nothing is left; returns the totals. May be dropped and called
 /// again, since each step commits on its own.

@@ -3,6 +3,7 @@
 mod check;
 #[cfg(feature = "serve")]
 mod serving;
+mod storage;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -37,6 +38,9 @@ use contexture::engine::tree::load_tree;
 const MAX_ITEMS_WITHOUT_DEEP: u64 = 200_000;
 /// No clock that is right shows an earlier time: 2025-01-01.
 const BUILT_AFTER: Timestamp = Timestamp::constant(1_735_689_600, 0);
+
+/// Clocks of two machines may differ so much.
+const CLOCK_TOLERANCE_MS: i64 = 60_000;
 
 /// Check the database, the server's configuration, the model catalogue and the terminal
 #[derive(Debug, Args)]
@@ -115,7 +119,8 @@ async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut V
     // No finding: before the first import there is none.
     let Ok(metadata) = fs::metadata(&file) else {
         let check = DoctorCheck::new("database", CheckState::Ok, format!("{shown}, not made yet"));
-        return checks.push(check.with_hint("`contexture import FILE` makes it"));
+        return checks
+            .push(check.with_hint("`contexture serve` and `contexture import FILE` make it"));
     };
     let size = format_size(metadata.len());
     if metadata.permissions().readonly() {
@@ -132,6 +137,7 @@ async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut V
             format!("{shown}, {size}"),
         ));
     }
+    storage::check_storage(&file, checks);
     let engine = match database::open_engine(globals, WhenMissing::Refuse).await {
         Ok(engine) => engine,
         Err(failure) => return checks.push(DoctorCheck::from_failure("format", failure)),
@@ -168,6 +174,7 @@ async fn check_contents(
                 count_with_noun(items, "item")
             );
             checks.push(DoctorCheck::new("contents", CheckState::Ok, kept));
+            checks.push(check_times(&found, Timestamp::now()));
             checks.push(check_integrity(arguments, globals, engine, &found, items).await);
         }
         Err(failure) => checks.push(DoctorCheck::from_failure("contents", failure)),
@@ -261,6 +268,22 @@ fn check_clock() -> DoctorCheck {
         .with_hint("set the clock: what is stored would seem older than it is");
     }
     DoctorCheck::new("clock", CheckState::Ok, found)
+}
+
+/// Whether the clock agrees with what is stored: nothing is written later than now.
+fn check_times(found: &[Conversation], now: Timestamp) -> DoctorCheck {
+    let newest = found
+        .iter()
+        .map(|conversation| conversation.updated_ms)
+        .max();
+    let ahead = newest.map_or(0, |newest| newest.saturating_sub(now.as_millisecond()));
+    if ahead <= CLOCK_TOLERANCE_MS {
+        let found = "nothing stored is of a later time";
+        return DoctorCheck::new("clock and database", CheckState::Ok, found);
+    }
+    let found = format!("something stored is of a time {} s from now", ahead / 1000);
+    DoctorCheck::new("clock and database", CheckState::Warn, found)
+        .with_hint("compare the clocks of all machines that use the database; times are only shown, order is kept")
 }
 
 fn check_catalogue() -> DoctorCheck {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use contexture::Engine;
 use contexture::layers::builtin::SkillFolders;
+use contexture_server::config::UpstreamConfig;
 use contexture_server::{App, Config, ServeError, Server};
 
 use crate::commands::doctor::check::{CheckState, DoctorCheck};
@@ -59,6 +60,7 @@ async fn check_server(config: &Config, checks: &mut Vec<DoctorCheck>) {
         Err(fault) => return checks.push(DoctorCheck::from_failure("upstreams", fault.into())),
     };
     checks.push(check_upstreams(config));
+    checks.extend(check_base_urls(config));
     checks.extend(check_skill_folders(config));
     checks.push(check_listen_address(app).await);
     checks.extend(check_open_files(config));
@@ -96,6 +98,24 @@ fn check_upstreams(config: &Config) -> DoctorCheck {
     let names = without.iter().map(|name| name.as_str());
     let names = names.collect::<Vec<_>>().join(", ");
     check.with_hint(format!("clients' own keys are passed on to: {names}"))
+}
+
+/// The forms of the upstreams' addresses: with and without the version of the paths.
+fn check_base_urls(config: &Config) -> Option<DoctorCheck> {
+    let is_versioned = |upstream: &UpstreamConfig| {
+        let last = upstream.base_url.trim_end_matches('/').rsplit('/').next();
+        let number = last.and_then(|last| last.strip_prefix('v'));
+        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let versioned = config.upstreams.iter();
+    let versioned = versioned.filter(|(_, upstream)| is_versioned(upstream));
+    let names: Vec<&str> = versioned.map(|(name, _)| name.as_str()).collect();
+    let (first, all) = (names.first()?, names.join(", "));
+    let found = format!("with a version: {all}");
+    let hint = format!(
+        "right in both forms: clients call /{first}/v1/… or /{first}/…, and the version is sent once"
+    );
+    Some(DoctorCheck::new("base_url", CheckState::Ok, found).with_hint(hint))
 }
 
 /// What lies in the folders of skills. Whatever is no skill is left out by the server, which starts all the same.

@@ -1,10 +1,11 @@
 //! Requests that are made once, however often they are sent: `idempotency-key`.
 //!
 //! The answer is kept with the owner's values for a day at least, and given again to whoever sends the same
-//! request under the same key; another request under it is refused. While the first runs, the second is told so. If
-//! the server dies in between, or cannot tell whether the request was stored, it may be sent again: conversations and
-//! messages have ids that derive from the key ([`OperationId`]), so they are made once even then. What else a `POST`
-//! makes is made once as long as it is answered.
+//! request under the same key; another request under it is refused. While the first runs, the second is told so: a claim
+//! names the process that answers, and holds for as long as that process lives. If the server dies in between, or cannot
+//! tell whether the request was stored, it is made again: conversations and messages have ids that derive from the key
+//! ([`OperationId`]), so what is there already is found and answered. What else a `POST` makes is made once as long as it
+//! is answered.
 //!
 //! Answers that say "come again" are not kept, nor those to callers who may not do it, nor one too large for a value.
 //! Who may not write makes nothing, and leaves no record here either.
@@ -19,7 +20,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use contexture::ir::NodeId;
+use contexture::engine::ProcessState;
+use contexture::ir::{NodeId, ProcessId};
 use contexture::store::{
     Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, ListEntries, PutEntry,
 };
@@ -31,6 +33,7 @@ use crate::access::Principal;
 use crate::config::AccessScope;
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use crate::state::running_claims::{RunningClaim, RunningClaims};
 
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -41,6 +44,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const MAX_KEY_LENGTH: usize = 255;
 /// Old answers that go with each new one.
 const SWEEP_BATCH: usize = 8;
+/// When to come again while this process answers a request.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// What is kept of an answer's head.
 const STORED_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
 
@@ -81,6 +86,9 @@ impl<S: Sync> FromRequestParts<S> for OperationId {
 struct IdempotencyRecord {
     /// Fingerprint of the request.
     print: String,
+    /// Process that answers the request; none in records of earlier versions, which did not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process: Option<String>,
     answer: Option<ReplayableResponse>,
 }
 
@@ -130,13 +138,9 @@ pub(crate) async fn run_idempotently(
     })?;
     let claims = ClaimStore {
         engine: app.engine(),
+        running: app.running_claims(),
         owner: &principal.owner,
         key_hash: NodeId::derive("http once", &[key.as_bytes()]).to_string(),
-        claim_ttl_ms: i64::try_from(limits.request_seconds)
-            // A timeout beyond `i64` is as good as none, so the longest is taken.
-            .unwrap_or(i64::MAX / 1000)
-            // Twice the request timeout, in milliseconds: the timeout has cut the first request off by then.
-            .saturating_mul(2000),
     };
     let print = fingerprint(&parts, &body);
     let claim = match claims.claim_key(&print).await? {
@@ -189,16 +193,17 @@ fn replay_response(answer: ReplayableResponse) -> Response {
 /// The idempotency keys of an owner, stored with its values.
 struct ClaimStore<'a> {
     engine: &'a Engine,
+    running: &'a RunningClaims,
     owner: &'a Owner,
     key_hash: String,
-    /// Milliseconds after which a claim without an answer counts as abandoned.
-    claim_ttl_ms: i64,
 }
 
 /// A key that this request has to answer.
 struct KeyClaim {
     entry_key: String,
     version: u64,
+    /// Held until the answer is stored or the request is given up, whichever way its future ends.
+    _running: RunningClaim,
 }
 
 enum ClaimOutcome {
@@ -235,26 +240,48 @@ impl ClaimStore<'_> {
                     if let Some(answer) = record.answer {
                         return Ok(ClaimOutcome::Answered(answer));
                     }
-                    // A claim without an answer: the first request runs still, or its server died and the claim is taken over.
-                    if now.saturating_sub(entry.at_ms) < self.claim_ttl_ms {
-                        return Err(in_progress());
-                    }
+                    self.check_abandoned(&record).await?;
                 }
                 (entry.key, ExpectedVersion::Version(entry.version))
             }
         };
+        let running = self.running.start(self.owner, &self.key_hash);
+        let running = running.ok_or_else(|| in_progress(RETRY_DELAY))?;
+        // Registered before it is named: a process that nobody knows is taken for a dead one.
+        let process = self.engine.register_process().await?;
         let record = IdempotencyRecord {
             print: print.to_owned(),
+            process: Some(process.to_string()),
             answer: None,
         };
         match self.put_record(&name, Some(&record), expect).await {
             Ok(version) => Ok(ClaimOutcome::Claimed(KeyClaim {
                 entry_key: name,
                 version,
+                _running: running,
             })),
             // Another request of the same key claimed it between the look and the write.
-            Err(StoreError::VersionConflict { .. }) => Err(in_progress()),
+            Err(StoreError::VersionConflict { .. }) => Err(in_progress(RETRY_DELAY)),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks that nobody answers a claimed request any more.
+    ///
+    /// # Errors
+    /// The process of the claim may live.
+    async fn check_abandoned(&self, record: &IdempotencyRecord) -> Result<(), Problem> {
+        let process = record.process.as_deref();
+        let Some(process) = process.and_then(|id| id.parse::<ProcessId>().ok()) else {
+            return Ok(());
+        };
+        // Whether a claim of this very process was given up is known by what is running.
+        if process == self.engine.register_process().await? {
+            return Ok(());
+        }
+        match self.engine.process_state(process).await? {
+            ProcessState::Dead => Ok(()),
+            ProcessState::Alive { dead_in } => Err(in_progress(dead_in)),
         }
     }
 
@@ -287,6 +314,7 @@ impl ClaimStore<'_> {
             .filter(|_| !is_temporary)
             .map(|text| IdempotencyRecord {
                 print,
+                process: None,
                 answer: Some(ReplayableResponse {
                     status: status.as_u16(),
                     headers: STORED_HEADERS
@@ -373,10 +401,11 @@ fn day_prefix(at_ms: i64) -> String {
     format!("{ANSWER_KEY_PREFIX}{:08}/", at_ms.div_euclid(DAY_MS).max(0))
 }
 
-fn in_progress() -> Problem {
+/// `wait` is the time after which it is known whether the request was answered.
+fn in_progress(wait: Duration) -> Problem {
     Problem::new(
         Code::InProgress,
         "this request is being answered; send it again in a moment",
     )
-    .with_retry_after(Duration::from_secs(1))
+    .with_retry_after(wait)
 }

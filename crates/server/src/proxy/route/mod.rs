@@ -2,6 +2,7 @@
 //!
 //! Decisions follow from the path, the headers and the configuration. The body is read only where a route names a model.
 
+pub(super) mod mistaken_path;
 pub(super) mod model_call;
 pub(super) mod policy;
 pub(super) mod target;

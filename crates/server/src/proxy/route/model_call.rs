@@ -5,7 +5,7 @@
 
 use axum::http::Method;
 use contexture::Format;
-use percent_encoding::percent_decode_str;
+use contexture::models_http::decode_request_path;
 
 use crate::proxy::route::target::RouteTarget;
 
@@ -41,9 +41,8 @@ pub(crate) fn model_in_path(place: &RouteTarget<'_>) -> Option<String> {
     profile.path.model_in(&path).map(str::to_owned)
 }
 
-/// Returns a path without escapes and empty segments.
+/// Returns a path without escapes and empty segments. One that could be read in two ways is refused before anything is
+/// sent; it names nothing here.
 fn normalize_path(path: &str) -> String {
-    let path = percent_decode_str(path).decode_utf8_lossy();
-    let steps = path.split('/').filter(|step| !step.is_empty());
-    steps.flat_map(|step| ["/", step]).collect()
+    decode_request_path(path).unwrap_or_default()
 }

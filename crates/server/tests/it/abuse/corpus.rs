@@ -413,15 +413,15 @@ fn one_way() -> Vec<Case> {
             "http://localhost/v1/models",
             "/v1/models",
         ),
-        get(
+        // Passed on, a gateway that decodes it would see two lines.
+        refused(
             "line ends in a path",
-            "/v1/x%0d%0aevil:%201",
-            "/v1/x%0d%0aevil:%201",
+            "GET /v1/x%0d%0aevil:%201 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         ),
-        get(
+        // Passed on, a gateway that decodes it would see two lines.
+        refused(
             "a request in a path",
-            "/v1/x%20HTTP/1.1%0d%0a%0d%0aGET%20/v1/hidden",
-            "/v1/x%20HTTP/1.1%0d%0a%0d%0aGET%20/v1/hidden",
+            "GET /v1/x%20HTTP/1.1%0d%0a%0d%0aGET%20/v1/hidden HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
         ),
         get(
             "line ends in a query",

@@ -9,4 +9,4 @@ mod patience;
 mod places;
 mod secrets;
 mod smuggling;
-mod wire;
+pub(crate) mod wire;

@@ -242,13 +242,13 @@ async fn only_loopback_is_open() {
 #[tokio::test]
 async fn only_this_machines_names_are_answered() {
     let stand = Stand::with(&configuration("http://127.0.0.1:9", "")).await;
+    let own = format!("http://localhost:{}", stand.address.port());
     let here = [
         ("host", "localhost"),
         ("host", "LOCALHOST:1"),
         ("host", "127.1.2.3:80"),
         ("host", "[::1]:80"),
-        ("origin", "http://localhost:3000"),
-        ("origin", "https://[::1]"),
+        ("origin", &*own),
     ];
     let elsewhere = [
         ("host", "localhost.:80"),
@@ -260,6 +260,9 @@ async fn only_this_machines_names_are_answered() {
         ("host", "169.254.169.254"),
         ("host", "[::ffff:10.0.0.1]"),
         ("host", "localhost@evil.example"),
+        ("host", "localhost:80@evil.com"),
+        ("origin", "http://localhost:3000"),
+        ("origin", "https://[::1]"),
         ("host", ""),
         ("origin", "null"),
         ("origin", "http://evil.example"),

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Sends bytes and reads until the server closes.
-pub(super) async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     // The server may close before all is sent.
     let _ = stream.write_all(bytes).await;
@@ -15,7 +15,7 @@ pub(super) async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
 }
 
 /// What comes until the server closes, or cuts.
-pub(super) async fn all(stream: &mut TcpStream) -> String {
+pub(crate) async fn all(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let read = stream.read_to_end(&mut answer);
     // A server that neither answers nor closes is the failure.
@@ -29,7 +29,7 @@ pub(super) async fn all(stream: &mut TcpStream) -> String {
 }
 
 /// The statuses of the answers in what came.
-pub(super) fn statuses(text: &str) -> Vec<u16> {
+pub(crate) fn statuses(text: &str) -> Vec<u16> {
     let answers = text.split("HTTP/1.").skip(1);
     let status = |answer: &str| answer.get(2..5).and_then(|status| status.parse().ok());
     answers.filter_map(status).collect()

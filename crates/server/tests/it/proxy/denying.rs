@@ -135,7 +135,7 @@ async fn a_path_is_known_however_it_is_written() {
     body["tools"] = json!([tool("rm"), tool("ls")]);
     for path in [
         "/v1/chat/completion%73",
-        "/v1/chat%2Fcompletions",
+        "/v1/chat/completion%2573",
         "/v1//chat//completions//",
         "/v1/Chat/Completions",
     ] {

@@ -6,6 +6,8 @@
 //!
 //! Not here: which headers belong to one connection only, and whose key is sent: whoever passes on decides both.
 
+mod request_path;
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,6 +25,8 @@ use crate::options::ClientOptions;
 use crate::provider::parse_base_url;
 use crate::response_body::error_chain_text;
 use crate::root_certificates;
+
+pub use request_path::decode_request_path;
 
 /// A provider's host. It can be cloned; its connections are reused for later requests.
 #[derive(Clone, Debug)]
@@ -88,7 +92,8 @@ pub enum UpstreamError {
 }
 
 impl Upstream {
-    /// The host at an address; paths of requests are put behind it. Of the options the time limits hold, save that of a
+    /// The host at an address; paths of requests are put behind it, without the version that the address ends in already
+    /// (`…/v1`). Of the options the time limits hold, save that of a
     /// whole call, and the roots.
     ///
     /// # Errors
@@ -153,19 +158,10 @@ impl Upstream {
     /// address is refused.
     fn request_url(&self, path: &str) -> Result<Url, UpstreamError> {
         let bad = |why| UpstreamError::BadPath { why };
-        if !path.starts_with('/') {
-            return Err(bad("it does not begin with /"));
-        }
         // Only the path is checked for steps; a query may hold anything.
-        let steps = path.split(['?', '#']).next().unwrap_or_default();
-        // Parsers of URLs take `\` for `/`, so it could hide a step.
-        if steps.contains('\\') {
-            return Err(bad("it has a backslash"));
-        }
-        if steps.split('/').any(is_dots) {
-            return Err(bad("it has a step . or .."));
-        }
+        decode_request_path(path.split(['?', '#']).next().unwrap_or_default())?;
         let base = self.base.as_str().trim_end_matches('/');
+        let path = without_version_of_base(self.base.path(), path);
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| bad("it is no path"))?;
         // Checked after parsing as well: the parser's view is the one that counts.
         let same = url.origin() == self.base.origin()
@@ -181,10 +177,19 @@ impl Upstream {
     }
 }
 
-/// Whether a step of a path is `.` or `..`, also where it is written with escapes.
-fn is_dots(step: &str) -> bool {
-    let plain = step.to_ascii_lowercase().replace("%2e", ".");
-    matches!(plain.as_str(), "." | "..")
+/// Returns a path without the version that the base ends in already: people write `https://api.example.com/v1` for the base
+/// where others write `https://api.example.com`, and no host has the version twice.
+fn without_version_of_base<'p>(base: &str, path: &'p str) -> &'p str {
+    let last = base.trim_end_matches('/').rsplit('/').next();
+    let version = last.filter(|step| is_version(step));
+    let rest = version.and_then(|version| path.strip_prefix('/')?.strip_prefix(version));
+    rest.filter(|rest| rest.starts_with('/')).unwrap_or(path)
+}
+
+/// Whether a step of a path is a version: `v1`, `v1beta`.
+fn is_version(step: &str) -> bool {
+    let number = step.strip_prefix('v');
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn timeout_error(limit: Duration) -> UpstreamError {
@@ -278,12 +283,53 @@ mod tests {
             "/v1/.%2e",
             "/v1/./x",
             "/v1\\..\\x",
+            "/v1/..%2f..%2fadmin",
         ] {
             let refused = matches!(groq.request_url(path), Err(UpstreamError::BadPath { .. }));
             assert!(refused, "{path:?}: {:?}", groq.request_url(path));
         }
         // Behind the question mark dots are dots.
         assert!(sent("/v1/files?path=/../x").is_ok());
+    }
+
+    #[test]
+    fn a_version_of_base_and_path_is_sent_once() {
+        for (base, path, expected) in [
+            (
+                "https://a.example/v1",
+                "/v1/messages",
+                "https://a.example/v1/messages",
+            ),
+            (
+                "https://a.example/v1/",
+                "/messages",
+                "https://a.example/v1/messages",
+            ),
+            (
+                "https://a.example/x/v1beta",
+                "/v1beta/models/m:go?a=b",
+                "https://a.example/x/v1beta/models/m:go?a=b",
+            ),
+            (
+                "https://a.example/v1",
+                "/v1beta/models",
+                "https://a.example/v1/v1beta/models",
+            ),
+            ("https://a.example/v1", "/v1", "https://a.example/v1/v1"),
+            (
+                "https://a.example/v2",
+                "/v1/messages",
+                "https://a.example/v2/v1/messages",
+            ),
+            (
+                "https://a.example/openai",
+                "/openai/v1",
+                "https://a.example/openai/openai/v1",
+            ),
+        ] {
+            let url = upstream(base).request_url(path).unwrap();
+            assert_eq!(url.as_str(), expected, "{base} {path}");
+        }
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! Retention: conversations that an owner's rule in the configuration gives up are deleted when the server starts, and every
+//! hour.
+//!
+//! Not here: what a rule gives up (`contexture_store::plan_retention`).
+
+use std::time::Duration;
+
+use contexture::store::{Error as StoreError, RetentionRule, delete_expired, plan_retention};
+
+use crate::config::RetentionConfig;
+use crate::state::App;
+
+/// Time between two rounds.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Deletes what the rules give up, again and again.
+pub(super) async fn run_retention_loop(app: App) {
+    loop {
+        for rule in &app.config().retention {
+            if let Err(error) = apply_rule(&app, rule).await {
+                // Tried again in the next round; nothing else depends on it.
+                tracing::warn!(owner = %rule.owner, %error, "old conversations stay for now");
+            }
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+async fn apply_rule(app: &App, config: &RetentionConfig) -> Result<(), StoreError> {
+    let store = &**app.engine().store();
+    let Some(maintenance) = store.maintenance() else {
+        return Ok(());
+    };
+    let since = |days: u32| {
+        app.engine()
+            .now_ms()
+            .saturating_sub(i64::from(days) * DAY_MS)
+    };
+    let rule = RetentionRule {
+        updated_since_ms: config.days.map(|days| since(days.get())),
+        max_bytes: config.bytes.map(Into::into),
+    };
+    let plan = plan_retention(store, maintenance, &config.owner, rule).await?;
+    let (count, bytes) = delete_expired(store, &config.owner, &plan).await?;
+    if count > 0 {
+        // As every operation that changes data: how much, never which.
+        tracing::info!(
+            target: "audit",
+            owner = %config.owner,
+            conversations = count,
+            bytes,
+            "deleted by the retention rule"
+        );
+    }
+    Ok(())
+}
