@@ -90,7 +90,12 @@ pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outc
             WhenMissing::Create => ensure_database_directory(file, globals)?,
         }
     }
-    Ok(contexture::open(&address).await?)
+    Ok(match missing {
+        WhenMissing::Create => contexture::open(&address).await?,
+        // Looking at a backup on protected storage needs no permission to change it; a command that
+        // writes is told so when it does.
+        WhenMissing::Refuse => contexture::open_for_reading(&address).await?,
+    })
 }
 
 /// Only the default directory is made; a directory somebody names must exist, for it may be a slip.
@@ -108,12 +113,24 @@ fn ensure_database_directory(file: &Path, globals: &Globals) -> Outcome<()> {
         return Err(Failure::new(Exit::Database, "no_directory", message)
             .with_hint("make it, or name another file with --db"));
     }
-    fs::create_dir_all(directory).map_err(|error| {
+    create_private_folder(directory).map_err(|error| {
         let message = format!("cannot make the directory `{shown}`: {error}");
         Failure::new(Exit::Database, "no_directory", message).with_hint(
             "name a database in a directory you may write to: --db FILE or CONTEXTURE_DB",
         )
     })
+}
+
+/// Makes a folder, and those above it, that only this user may look into.
+fn create_private_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
 }
 
 /// Whose conversations.

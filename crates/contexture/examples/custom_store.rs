@@ -50,6 +50,9 @@ impl Store for AuditedStore {
     fn limits(&self) -> &Limits {
         self.inner.limits()
     }
+    async fn check_connection(&self) -> Result<(), Error> {
+        self.inner.check_connection().await
+    }
     async fn create_conversation(
         &self,
         owner: &Owner,

@@ -156,7 +156,7 @@ pub use contexture_engine::{
     CompileOptions, CompiledCall, Conversation, Draft, Engine, EngineError,
 };
 pub use contexture_store::Store;
-pub use open::{DatabaseAddress, OpenError, open};
+pub use open::{DatabaseAddress, OpenError, open, open_for_reading};
 
 // Messages, and fragments that the model reads before them. More builders of fragments are in `ir`.
 pub use contexture_ir::{

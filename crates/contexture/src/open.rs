@@ -170,6 +170,45 @@ pub async fn open(address: &str) -> Result<Engine, OpenError> {
     Ok(Engine::new(store))
 }
 
+/// Opens an engine over a database that exists, at least to read it.
+///
+/// It is [`open`], but a SQLite file on a read-only medium, or without the permission to write, is opened too: everything
+/// can be read, and writes fail as `StorageFault::ReadOnly`.
+///
+/// # Errors
+/// As [`open`]; a file that cannot be written and has an older format is `Error::Older`.
+pub async fn open_for_reading(address: &str) -> Result<Engine, OpenError> {
+    match open(address).await {
+        #[cfg(feature = "sqlite")]
+        Err(OpenError::Store(error)) if is_not_writable(&error) => {
+            let Some(file) = address
+                .parse::<DatabaseAddress>()?
+                .sqlite_file()
+                .filter(|file| file.is_file())
+                .map(Path::to_owned)
+            else {
+                return Err(error.into());
+            };
+            let options = contexture_store_sqlite::SqliteOptions::default();
+            let store = contexture_store_sqlite::SqliteStore::open_read_only(file, options)?;
+            Ok(Engine::new(Arc::new(store)))
+        }
+        opened => opened,
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn is_not_writable(error: &contexture_store::Error) -> bool {
+    use contexture_store::{Error, StorageFault};
+    matches!(
+        error,
+        Error::Storage {
+            fault: StorageFault::ReadOnly | StorageFault::CannotOpen,
+            ..
+        }
+    )
+}
+
 #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 fn missing_feature(address: &str, feature: &'static str) -> OpenError {
     OpenError::MissingFeature {

@@ -275,6 +275,7 @@ impl EngineError {
             self,
             Self::Store(
                 Error::Storage { .. }
+                    | Error::Unavailable { .. }
                     | Error::Damaged { .. }
                     | Error::Newer { .. }
                     | Error::Older { .. }

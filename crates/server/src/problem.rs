@@ -11,7 +11,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::EngineError;
-use contexture::store::Error as StoreError;
+use contexture::store::{Error as StoreError, StorageFault};
 use serde_json::{Map, Value, json};
 
 use contexture_api::ProblemDocument;
@@ -105,12 +105,19 @@ impl Problem {
 
     /// Logs an internal error, and describes it by its code alone.
     pub(crate) fn internal_error(word: &'static str, error: &dyn Error) -> Self {
+        let detail = "the server failed; its log says how";
+        Self::logged_error(word, StatusCode::INTERNAL_SERVER_ERROR, error, detail)
+    }
+
+    /// Logs an error whose text is nobody's business, and describes it by `detail`.
+    fn logged_error(
+        word: &'static str,
+        status: StatusCode,
+        error: &dyn Error,
+        detail: &'static str,
+    ) -> Self {
         tracing::error!(error = %error_chain(error), "a request failed");
-        Self::custom(
-            word,
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the server failed; its log says how",
-        )
+        Self::custom(word, status, detail)
     }
 }
 
@@ -192,7 +199,10 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let status = store_status(&error);
-        let problem = Self::from_error(error.kind(), status, &error);
+        let problem = match storage_detail(&error) {
+            Some(detail) => Self::logged_error(error.kind(), status, &error, detail),
+            None => Self::from_error(error.kind(), status, &error),
+        };
         let hex = |id: &Option<contexture::ir::NodeId>| json!(id.map(|id| id.to_string()));
         let problem = match &error {
             StoreError::NotFound { what, name } => problem
@@ -243,10 +253,30 @@ fn store_status(error: &StoreError) -> StatusCode {
         StoreError::ChunksGone { .. } => StatusCode::GONE,
         StoreError::Limit { .. } | StoreError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         StoreError::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
-        StoreError::Busy { .. } | StoreError::OutcomeUnknown { .. } | StoreError::Closed => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        StoreError::Busy { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::Interrupted { .. }
+        | StoreError::OutcomeUnknown { .. }
+        | StoreError::Closed => StatusCode::SERVICE_UNAVAILABLE,
+        StoreError::Storage {
+            fault: StorageFault::Full,
+            ..
+        } => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Returns what is said of an error whose text names the database, where its status says more than that the server failed.
+fn storage_detail(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Unavailable { .. } => {
+            Some("the database cannot be reached at the moment; nothing was stored")
+        }
+        StoreError::Storage {
+            fault: StorageFault::Full,
+            ..
+        } => Some("the database has no space left; nothing was stored"),
+        _ => None,
     }
 }
 
@@ -262,5 +292,39 @@ impl From<EngineError> for Problem {
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::from_error(error.kind(), status, &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the database cannot do now says so, in words that name no file.
+    #[test]
+    fn faults_of_the_database_say_whether_they_pass() {
+        let check = |error: StoreError, status: u16, word: &str, retryable: bool| {
+            let problem = Problem::from(error);
+            assert_eq!(problem.status().as_u16(), status, "{problem:?}");
+            assert_eq!(problem.code().as_str(), word);
+            assert_eq!(problem.retryable, retryable, "{word}");
+            assert_eq!(problem.retry_after().is_some(), retryable, "{word}");
+            assert!(!problem.detail().contains("secret"), "{problem:?}");
+        };
+        let storage = |fault| StoreError::Storage {
+            path: "/secret/chats.db".into(),
+            fault,
+            source: None,
+        };
+        let unavailable = StoreError::Unavailable {
+            path: "postgres://secret:5432/chats".into(),
+            source: "connection refused by secret".into(),
+        };
+        let interrupted = StoreError::Interrupted {
+            why: "it took longer than 30000 ms".to_owned(),
+        };
+        check(unavailable, 503, "unavailable", true);
+        check(interrupted, 503, "interrupted", true);
+        check(storage(StorageFault::Full), 507, "storage_full", false);
+        check(storage(StorageFault::Io), 500, "storage", false);
     }
 }

@@ -13,6 +13,16 @@ pub struct PostgresOptions {
     pub limits: Limits,
     /// Largest number of connections, and so of concurrent calls. Default 16.
     pub connections: usize,
+    /// Largest number of concurrent scans: searches, lists of conversations and statistics, which may read many rows to
+    /// return few. Owners that wait are served in turn. Fewer than `connections`, so that a scan never takes the last
+    /// connection. Default 4.
+    pub scans: usize,
+    /// Largest number of concurrent scans of one owner. Default 2.
+    pub scans_per_owner: usize,
+    /// Longest time that one statement of a read or a scan runs before the server stops it, and the call fails as
+    /// [`Error::Interrupted`](contexture_store::Error). Checks have no limit. Whole milliseconds, at least 1. Default 30
+    /// seconds.
+    pub read_timeout: Duration,
     /// Time that a call waits for a free connection, before it is refused as busy. Default 30
     /// seconds.
     pub wait: Duration,
@@ -31,6 +41,9 @@ impl Default for PostgresOptions {
         Self {
             limits: Limits::default(),
             connections: 16,
+            scans: 4,
+            scans_per_owner: 2,
+            read_timeout: Duration::from_secs(30),
             wait: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),

@@ -1,7 +1,13 @@
 //! Opens connections to a database file and configures them.
+//!
+//! A database holds everything that was said to a model, so its file, what lies beside it and its backups are created for
+//! the user who runs the program alone (mode 0600, folders 0700 on Unix). Files that exist keep their mode: somebody may
+//! have widened it on purpose.
 
-use std::path::Path;
-use std::time::Duration;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use contexture_store::{Error, StorageFault};
 use rusqlite::config::DbConfig;
@@ -9,8 +15,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::from_sqlite;
 use crate::options::{SqliteOptions, Synchronous};
-use crate::schema::migrate;
-use crate::search::index::prepare_index;
+use crate::schema::{FORMAT, is_newest_format, migrate};
+use crate::search::index::{is_of_this_version, prepare_index};
 
 /// Size of a database page in bytes: large enough for a few items, small enough that an append of
 /// one item writes little.
@@ -25,6 +31,9 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Created here, because SQLite would create it for everybody to read. It makes its log and its
+    // index as private as this file. What cannot be created, SQLite reports.
+    let _existing = create_private_file(path);
     let mut conn = Connection::open_with_flags(path, flags).map_err(sql)?;
     conn.busy_timeout(options.busy_timeout).map_err(sql)?;
     // The page size only takes effect in a new database.
@@ -48,7 +57,7 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
             .map_err(sql)?;
     }
     // SQLite refuses some locks at once whatever the busy timeout, such as for the change to WAL.
-    let mut remaining = options.busy_timeout;
+    let since = Instant::now();
     loop {
         let ready = migrate(&mut conn, path)
             .and_then(|()| {
@@ -56,13 +65,122 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
             })
             .and_then(|()| prepare_index(&mut conn).map_err(|error| from_sqlite(error, path)));
         match ready {
-            Err(Error::Busy { .. }) if !remaining.is_zero() => {
+            Err(Error::Busy { .. }) if since.elapsed() < options.busy_timeout => {
                 std::thread::sleep(PAUSE);
-                remaining = remaining.saturating_sub(PAUSE);
             }
             ready => return ready.map(|()| conn),
         }
     }
+}
+
+/// Whether anybody may change a database file while it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileChanges {
+    /// Somebody may; locks and the log say what readers see.
+    Possible,
+    /// The medium is read-only and there is no log, so the file is all there is.
+    Impossible,
+}
+
+/// Returns options for opening files that are private once they are created.
+pub(crate) fn private_options() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
+    let mut options = File::options();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options
+}
+
+/// Creates an empty private file; fails if there is a file of this name.
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+    private_options().write(true).create_new(true).open(path)
+}
+
+/// Creates a private folder, and those above it, unless it exists.
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+/// Opens a connection that only reads.
+pub(crate) fn open_reader(path: &Path, changes: FileChanges) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = match changes {
+        FileChanges::Possible => Connection::open_with_flags(path, flags)?,
+        FileChanges::Impossible => {
+            let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(immutable_uri(path), flags)?
+        }
+    };
+    harden_connection(&conn)?;
+    conn.pragma_update(None, "temp_store", "memory")?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
+    conn.pragma_update(None, "query_only", true)?;
+    Ok(conn)
+}
+
+/// Checks that a database that cannot be written can be read, and says how. Nothing is created, changed or waited for.
+///
+/// # Errors
+///
+/// [`Error::Older`] for a format or an index that only writing brings up to date.
+pub(crate) fn check_readable(path: &Path) -> Result<FileChanges, Error> {
+    let sql = |error| from_sqlite(error, path);
+    for changes in [FileChanges::Possible, FileChanges::Impossible] {
+        let conn = open_reader(path, changes).map_err(sql)?;
+        let is_usable = match is_newest_format(&conn, path) {
+            // A log needs an index beside it, which cannot be made here. Without a log there is
+            // nothing to index.
+            Err(Error::Storage {
+                fault: StorageFault::CannotOpen | StorageFault::ReadOnly,
+                ..
+            }) if changes == FileChanges::Possible && !has_log(path) => continue,
+            is_usable => is_usable?,
+        };
+        if is_usable && is_of_this_version(&conn).map_err(sql)? {
+            return Ok(changes);
+        }
+        let found = conn.query_row("PRAGMA user_version", [], |row| row.get(0));
+        return Err(Error::Older {
+            path: path.to_owned(),
+            found: found.map_err(sql)?,
+            needed: FORMAT,
+        });
+    }
+    Err(Error::Storage {
+        path: path.to_owned(),
+        fault: StorageFault::CannotOpen,
+        source: None,
+    })
+}
+
+/// Whether there is a write-ahead log with something in it.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+/// Returns the name by which SQLite opens a file without locks and without a log.
+fn immutable_uri(path: &Path) -> PathBuf {
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'?' | b'#' | b'%' => uri.extend(format!("%{byte:02x}").bytes()),
+            byte => uri.push(*byte),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    PathBuf::from(String::from_utf8_lossy(&uri).into_owned())
 }
 
 fn configure_connection(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
@@ -92,4 +210,27 @@ pub(crate) fn harden_connection(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "cell_size_check", true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that nothing changes is read without anything beside it, whatever its name.
+    #[test]
+    fn an_unchanging_file_is_read_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("a?b #c%20&immutable=0");
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("kept.db");
+        drop(open_connection(&path, &SqliteOptions::default()).unwrap());
+        let count = || std::fs::read_dir(&folder).unwrap().count();
+        let before = count();
+        let conn = open_reader(&path, FileChanges::Impossible).unwrap();
+        assert!(is_newest_format(&conn, &path).unwrap());
+        assert_eq!(count(), before);
+        assert!(!has_log(&path));
+        std::fs::write(folder.join("kept.db-wal"), "log").unwrap();
+        assert!(has_log(&path));
+    }
 }

@@ -62,6 +62,11 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &Path) -> Error {
             why: "another process is writing to the database".to_owned(),
         };
     }
+    if code == Some(ErrorCode::OperationInterrupted) {
+        return Error::Interrupted {
+            why: "SQLite was told to stop".to_owned(),
+        };
+    }
     Error::Storage {
         path: path.to_owned(),
         fault: storage_fault(code),

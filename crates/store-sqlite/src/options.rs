@@ -16,8 +16,17 @@ pub struct SqliteOptions {
     /// Largest number of bytes that are queued for the writer before calls are refused as busy.
     /// Default 256 MiB.
     pub queue_bytes: usize,
-    /// Largest number of concurrent reads. Default 4.
+    /// Largest number of concurrent reads of rows by their keys or of one page; one owner gets all but one of them.
+    /// Default 4.
     pub readers: usize,
+    /// Largest number of concurrent scans: searches, lists of conversations and statistics, which may read many rows to
+    /// return few. They have their own connections, and owners that wait are served in turn. Default 4.
+    pub scans: usize,
+    /// Largest number of concurrent scans of one owner. Default 2.
+    pub scans_per_owner: usize,
+    /// Longest time that a read or a scan runs before it is stopped as [`Error::Interrupted`](contexture_store::Error).
+    /// Checks and backups have no limit. Default 30 seconds.
+    pub read_timeout: Duration,
     /// Whether servers in other processes use the file too. They then mark their exchanges with providers in it, so that
     /// each finds what another has not recorded yet. Default false.
     pub shared: bool,
@@ -33,6 +42,9 @@ impl Default for SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             queue_bytes: 256 << 20,
             readers: 4,
+            scans: 4,
+            scans_per_owner: 2,
+            read_timeout: Duration::from_secs(30),
             shared: false,
             max_bytes: None,
         }

@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contexture_ir::ProcessId;
 
+use crate::connection::{create_private_folder, private_options};
+
 /// The folder of the locks, and those that this store holds. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessLocks(Arc<Locks>);
@@ -81,8 +83,8 @@ impl Locks {
 
     fn create_lock(&self, process: ProcessId) -> Option<File> {
         let path = self.lock_path(process)?;
-        std::fs::create_dir_all(path.parent()?).ok()?;
-        let file = File::options()
+        create_private_folder(path.parent()?).ok()?;
+        let file = private_options()
             .write(true)
             .create(true)
             .truncate(false)

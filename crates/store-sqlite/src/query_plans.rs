@@ -1,9 +1,10 @@
 //! Tests that the statements on hot paths use their index: a full scan would be correct but slow.
 
-use contexture_store::{ConversationCursor, ListConversations, MetadataFilter, NodeKind};
+use contexture_store::{ConversationCursor, ListConversations, MetadataFilter, NodeKind, rules};
 use rusqlite::Connection;
 
 use crate::conversations::filter::ListCondition;
+use crate::conversations::list_index;
 use crate::refs::branch;
 use crate::rows::node_row;
 use crate::{conversations, key_values, search, streams};
@@ -86,7 +87,7 @@ fn every_lookup_is_a_search() {
             ),
         ] {
             let condition = ListCondition::from_list(&owner, &list);
-            check(&conversations::list_sql(&condition), index);
+            check(&conversations::list_sql(&condition, None), index);
         }
         check(
             &node_row::copies_sql(),
@@ -128,5 +129,44 @@ fn a_search_reads_what_the_index_gives() {
         let by_key = "USING INTEGER PRIMARY KEY (rowid=?)";
         assert_eq!(plan.matches(by_key).count(), tables, "{sql}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    }
+}
+
+/// Checks that a filtered list reads its index, and then each proposed conversation by its number.
+#[test]
+fn a_filtered_list_reads_what_its_index_gives() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lists.db");
+    drop(crate::SqliteStore::open(&path).unwrap());
+    let conn = Connection::open(&path).unwrap();
+    let owner = contexture_ir::Owner::local();
+    let equals = MetadataFilter::field_equals("project", "aurora").unwrap();
+    let by_value = "attributes_by_value (owner=? AND key=? AND kind=? AND value=?)";
+    for (title, metadata, index) in [
+        (
+            Some("aurora"),
+            None,
+            "SCAN search_titles VIRTUAL TABLE INDEX 0:M1",
+        ),
+        (None, Some(equals.clone()), by_value),
+        (
+            None,
+            Some(MetadataFilter::Any(vec![equals.clone(), equals])),
+            by_value,
+        ),
+    ] {
+        let list = ListConversations {
+            title: title.map(str::to_owned),
+            metadata,
+            ..ListConversations::default()
+        };
+        let condition = ListCondition::from_list(&owner, &list);
+        let indexed = rules::indexed_conditions(&owner, &list);
+        let proposed = list_index::proposal_query(&owner, &indexed[0]);
+        let plan = query_plan(&conn, &conversations::list_sql(&condition, Some(&proposed)));
+        assert!(plan.contains(index), "{list:?}\n{plan}");
+        assert!(!plan.contains("SCAN c\n"), "{list:?}\n{plan}");
+        let by_number = "SEARCH c USING INTEGER PRIMARY KEY (rowid=?)";
+        assert!(plan.contains(by_number), "{list:?}\n{plan}");
     }
 }

@@ -20,10 +20,10 @@ use contexture_store::{
     EntryPage, EraseScope, Erased, Error, Event, ExchangeChange, FinishStream, KeyScope,
     KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation,
     Node, NodeQuery, NodeState, PathIndex, PathMark, PathMatch, PathPage, PathQuery,
-    PendingExchange, ProcessBeat, Processes, PutEntry, ReadChunks, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage, SearchRequest,
-    StateRequest, Statistics, Store, StreamOpened, StreamRecord, StreamSignal, Streams,
-    VerifyCursor, VerifyPage,
+    PendingExchange, ProcessBeat, Processes, PutEntry, ReadChunks, ReadLoad, ReadRequest,
+    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage,
+    SearchRequest, StateRequest, Statistics, Store, StreamOpened, StreamRecord, StreamSignal,
+    Streams, VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
@@ -236,6 +236,10 @@ impl Store for Faulty {
         self.inner.limits()
     }
 
+    fn read_load(&self) -> ReadLoad {
+        self.inner.read_load()
+    }
+
     fn maintenance(&self) -> Option<&dyn Maintenance> {
         self.inner.maintenance().map(|_| self as &dyn Maintenance)
     }
@@ -254,6 +258,11 @@ impl Store for Faulty {
 
     fn streams(&self) -> Option<&dyn Streams> {
         self.inner.streams().map(|_| self as &dyn Streams)
+    }
+
+    async fn check_connection(&self) -> Result<(), Error> {
+        let call = self.inner.check_connection();
+        self.call_with_fault(Method::CheckConnection, call).await
     }
 
     async fn create_conversation(

@@ -4,6 +4,8 @@
 /// A method of [`Store`](contexture_store::Store), its parts and capabilities that reaches the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
+    /// `Store::check_connection`, of every store.
+    CheckConnection,
     /// `Store::create_conversation`, of every store.
     CreateConversation,
     /// `Store::load_conversation`, of every store.
@@ -92,7 +94,8 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of their variants.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
+        Self::CheckConnection,
         Self::CreateConversation,
         Self::LoadConversation,
         Self::ListConversations,
@@ -141,6 +144,7 @@ impl Method {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::CheckConnection => "check_connection",
             Self::CreateConversation => "create_conversation",
             Self::LoadConversation => "load_conversation",
             Self::ListConversations => "list_conversations",

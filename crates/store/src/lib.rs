@@ -14,6 +14,7 @@
 
 mod contract;
 mod memory;
+mod permits;
 mod portable;
 mod queries;
 pub mod rules;
@@ -39,6 +40,7 @@ pub use contract::{
     VerifyPage, verify_conversation,
 };
 pub use memory::MemoryStore;
+pub use permits::{FairPermits, PermitLimits, ReadLoad, ReadPermit};
 pub use portable::{
     Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
 };

@@ -229,6 +229,12 @@ impl From<StoreError> for Failure {
                 failure.with_hint("look at it again, and repeat")
             }
             StoreError::Busy { .. } => failure.with_hint("another process is writing; repeat"),
+            StoreError::Interrupted { .. } => {
+                failure.with_hint("narrow it down, or repeat when the machine has less to do")
+            }
+            StoreError::Unavailable { .. } => {
+                failure.with_hint("is the server there, and are name, user and password right?")
+            }
             StoreError::OutcomeUnknown { .. } => {
                 failure.with_hint("repeat the command: what was stored is not stored twice")
             }

@@ -142,6 +142,55 @@ fn lines_that_are_wrong_are_named() {
     assert_eq!(run.code, 2, "{}", run.err);
 }
 
+/// The ids of all conversations of a place.
+fn ids(place: &Place) -> Vec<String> {
+    let listed: Value = serde_json::from_str(&place.ok("conversations --json")).unwrap();
+    let all = listed["conversations"].as_array().unwrap().iter();
+    all.map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Files are stored together, and conversations of one file, each whole or not at all. A damaged one
+/// is named by its line, and none before it is lost.
+#[test]
+fn what_is_stored_together_is_whole_or_missing() {
+    let place = Place::new();
+    let files: Vec<String> = (0..12).map(|n| format!("c{n}.json")).collect();
+    for (n, file) in files.iter().enumerate() {
+        let chat = format!(r#"[{{"role":"user","content":"Question {n}"}}]"#);
+        place.write(file, chat);
+    }
+    place.ok(&format!("import {}", files.join(" ")));
+    let ids = ids(&place);
+    assert_eq!(ids.len(), 12);
+    let texts: Vec<String> = ids
+        .iter()
+        .map(|id| place.ok(&format!("export {id} --to contexture")))
+        .collect();
+    let other = Place::new();
+    other.write("all.jsonl", texts.concat());
+    other.ok("import all.jsonl");
+    for (id, text) in ids.iter().zip(&texts) {
+        assert_eq!(&other.ok(&format!("export {id} --to contexture")), text);
+    }
+    let damaged = Place::new();
+    let mut bad = texts.clone();
+    bad[6] = bad[6].replace("\"Question", "\"Query");
+    damaged.write("bad.jsonl", bad.concat());
+    let run = damaged.run("import bad.jsonl");
+    assert_eq!(run.code, 6, "{}", run.err);
+    let lines: usize = texts.iter().take(7).map(|text| text.lines().count()).sum();
+    for words in [&format!("line {lines}"), "are stored, of this one nothing"] {
+        assert!(run.err.contains(words), "{words}: {}", run.err);
+    }
+    let stored = self::ids(&damaged);
+    assert!(!stored.contains(&ids[6]));
+    assert!(
+        ids.iter().take(6).all(|id| stored.contains(id)),
+        "{stored:?}"
+    );
+}
+
 #[test]
 fn a_database_is_copied_checked_and_counted() {
     let place = kept();
@@ -209,15 +258,6 @@ fn what_is_deleted_is_gone() {
         1
     );
     assert_eq!(place.ok("export --all").trim(), "");
-}
-
-/// The ids of the conversations that are there.
-fn ids(place: &Place) -> Vec<String> {
-    let listed = json(&place.ok("conversations --json"));
-    let listed = listed["conversations"].as_array().unwrap().iter();
-    listed
-        .map(|one| one["id"].as_str().unwrap().to_owned())
-        .collect()
 }
 
 #[test]

@@ -20,13 +20,7 @@ use crate::state::App;
     )
 )]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Problem> {
-    let owner = &app.config().server.owner;
-    let list = contexture::store::ListConversations {
-        // One row is enough to see that the database answers.
-        limit: Some(1),
-        ..Default::default()
-    };
-    if let Err(error) = app.engine().list_conversations(owner, list).await {
+    if let Err(error) = app.engine().store().check_connection().await {
         tracing::error!(%error, "the database does not answer");
         return Err(Problem::custom(
             "database",

@@ -94,11 +94,18 @@ fn sql_failure_effect(error: &tokio_postgres::Error) -> FailureEffect {
     );
     if collisions.contains(code) {
         FailureEffect::Collision
-    } else if is_fatal || code.code().starts_with("08") || code.code().starts_with("57P") {
+    } else if is_end_of_session(is_fatal, code.code()) {
         FailureEffect::Lost
     } else {
         FailureEffect::Final
     }
+}
+
+/// Returns whether the server ended the session, or refuses new ones because it starts or stops.
+/// Refusing a user, a password or a database is fatal too, but will not pass.
+fn is_end_of_session(is_fatal: bool, code: &str) -> bool {
+    let is_refusal = code.starts_with("28") || ["3D000", "42501", "53300"].contains(&code);
+    (is_fatal && !is_refusal) || code.starts_with("08") || code.starts_with("57P")
 }
 
 /// Returns whether the error is that a column has another type or value than expected.
@@ -106,23 +113,46 @@ pub(crate) fn is_column_mismatch(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_none() && sql_failure_effect(error) == FailureEffect::Final
 }
 
+/// Returns the error for a server that cannot be reached, or that ended the connection.
+pub(crate) fn unavailable_error(error: tokio_postgres::Error, address: &Path) -> Error {
+    Error::Unavailable {
+        path: address.to_owned(),
+        source: Box::new(error),
+    }
+}
+
+/// Returns whether a connection could not be made for a reason that may pass: nobody listens, the
+/// network failed. A certificate that is refused is not such a reason.
+pub(crate) fn is_unreachable(error: &tokio_postgres::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let io = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    error.is_closed() || io.is_some_and(|io| io.kind() != std::io::ErrorKind::InvalidData)
+}
+
 /// Translates an error of the client into one of the contract's; `address` is that of the database.
 pub(crate) fn from_postgres(error: tokio_postgres::Error, address: &Path) -> Error {
     let busy = |why: &str| Error::Busy {
         why: why.to_owned(),
     };
+    if sql_failure_effect(&error) == FailureEffect::Lost {
+        return unavailable_error(error, address);
+    }
     let code = error.code().map_or("", SqlState::code);
     let fault = match code {
         "55P03" => return busy("another write to the same conversation takes too long"),
         "40001" | "40P01" | "23505" => return busy("other writes were in the way again and again"),
         "53300" => return busy("the server has no connection left"),
-        "57P03" => return busy("the server is starting or stopping"),
+        "57014" => {
+            return Error::Interrupted {
+                why: "the server cancelled a statement, most likely because its time was up"
+                    .to_owned(),
+            };
+        }
         "53100" => StorageFault::Full,
         "25006" => StorageFault::ReadOnly,
         "28000" | "28P01" | "3D000" | "42501" => StorageFault::CannotOpen,
         "XX001" | "XX002" => StorageFault::Corrupt,
         "3F000" | "42P01" => StorageFault::NotADatabase,
-        "" if sql_failure_effect(&error) == FailureEffect::Lost => StorageFault::Io,
         _ => StorageFault::Other,
     };
     Error::Storage {

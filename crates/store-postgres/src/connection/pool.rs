@@ -3,16 +3,20 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use contexture_store::{Error, StorageFault};
+use contexture_ir::Owner;
+use contexture_store::{Error, FairPermits, PermitLimits, StorageFault};
 use deadpool_postgres::{
     Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
 use futures_util::future::{BoxFuture, join};
 
 use crate::connection::address::DatabaseAddress;
-use crate::connection::error::{FailureEffect, RowError, from_postgres};
+use crate::connection::error::{
+    FailureEffect, RowError, from_postgres, is_unreachable, unavailable_error,
+};
 use crate::connection::tls::Tls;
 use crate::connection::transaction::Tx;
 use crate::options::PostgresOptions;
@@ -23,8 +27,10 @@ const ATTEMPTS: usize = 5;
 /// Kind of access of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reads from one snapshot.
+    /// Reads from one snapshot, within the time limit of reads.
     Read,
+    /// Reads from one snapshot as much as there is: checks.
+    Maintenance,
     /// Writes, and must not run twice: the second run would have another effect.
     Write,
     /// Writes, and may run twice: the second run changes nothing.
@@ -35,7 +41,12 @@ pub(crate) enum Access {
 pub(crate) struct ConnectionPool {
     pool: Pool,
     address: Arc<PathBuf>,
+    begin_read: String,
     begin_write: String,
+    /// Permits of scans, fewer than there are connections.
+    scans: FairPermits,
+    tls: Tls,
+    interrupted: AtomicU64,
 }
 
 /// Failed attempt of a transaction.
@@ -59,6 +70,7 @@ impl ConnectionPool {
         if target.get_connect_timeout().is_none() {
             target.connect_timeout(options.connect_timeout);
         }
+        let tls = address.tls.clone();
         let manager = match address.tls {
             Tls::Off(off) => Manager::from_config(target, off, config),
             Tls::On(tls) => Manager::from_config(target, tls, config),
@@ -73,6 +85,16 @@ impl ConnectionPool {
         Ok(Self {
             pool,
             address: Arc::new(address.shown),
+            tls,
+            scans: FairPermits::new(PermitLimits {
+                total: options.scans.min(options.connections.saturating_sub(1)),
+                per_owner: options.scans_per_owner,
+            }),
+            interrupted: AtomicU64::new(0),
+            begin_read: format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {}",
+                ms(options.read_timeout)
+            ),
             begin_write: format!(
                 // READ COMMITTED suffices, since each write first locks the rows that it depends
                 // on: the conversation's, or those of a stream or of single values. A higher level
@@ -96,6 +118,26 @@ impl ConnectionPool {
     pub(crate) async fn get_client(&self) -> Result<Client, Error> {
         let client = self.pool.get().await;
         client.map_err(|error| self.no_connection(error))
+    }
+
+    /// Runs a read that may read many rows to return few, when it is its owner's turn.
+    pub(crate) async fn run_scan<'env, T, W>(&self, owner: &Owner, work: W) -> Result<T, Error>
+    where
+        T: Send,
+        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
+    {
+        let _permit = self.scans.acquire_permit(Some(owner)).await;
+        self.run_transaction(Access::Read, work).await
+    }
+
+    /// Returns how many calls were cancelled on the server because their callers left.
+    pub(crate) fn interrupted_calls(&self) -> u64 {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the permits of scans.
+    pub(crate) fn scan_permits(&self) -> &FairPermits {
+        &self.scans
     }
 
     /// Runs `work` in one transaction, and retries it where that is safe and may help.
@@ -149,6 +191,11 @@ impl ConnectionPool {
         T: Send,
         W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
     {
+        // Declared first and so dropped last.
+        let mut leaving = CancelOnDrop {
+            pool: self,
+            running: None,
+        };
         let client = self.get_client().await.map_err(|error| FailedAttempt {
             error,
             effect: FailureEffect::Final,
@@ -156,13 +203,17 @@ impl ConnectionPool {
             sent: false,
         })?;
         let begin = match access {
-            Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Access::Read => &self.begin_read,
+            Access::Maintenance => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write | Access::WriteIdempotent => &self.begin_write,
         };
         let client = Arc::new(client);
         let mut tx = Tx::new(Arc::clone(&client));
+        leaving.running = Some(Arc::clone(&client));
         // BEGIN is sent together with the first queries.
         let (begun, worked) = join(client.batch_execute(begin), work(&mut tx)).await;
+        // From here on the commit may be on its way, and its outcome must not be made uncertain.
+        leaving.disarm();
         // If BEGIN failed, the error of the work is only its consequence.
         let worked = begun.map_err(RowError::Sql).and(worked);
         let value = worked.map_err(|fault| self.failed_attempt(fault, false))?;
@@ -190,6 +241,9 @@ impl ConnectionPool {
         match error {
             PoolError::Timeout(TimeoutType::Wait) => busy("all connections are in use"),
             PoolError::Timeout(_) => busy("making a connection takes too long"),
+            PoolError::Backend(error) if is_unreachable(&error) => {
+                unavailable_error(error, &self.address)
+            }
             PoolError::Backend(error) if error.as_db_error().is_none() => Error::Storage {
                 path: self.address.to_path_buf(),
                 fault: StorageFault::CannotOpen,
@@ -200,6 +254,46 @@ impl ConnectionPool {
                 Error::Closed
             }
         }
+    }
+}
+
+/// Cancels what the server does for a call whose future is dropped.
+///
+/// The connection is not used again: the cancellation comes on another one, and could arrive when the
+/// statement has ended and somebody else's runs.
+struct CancelOnDrop<'a> {
+    pool: &'a ConnectionPool,
+    /// `None` while there is nothing to cancel.
+    running: Option<Arc<Client>>,
+}
+
+impl CancelOnDrop<'_> {
+    fn disarm(&mut self) {
+        self.running = None;
+    }
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        // The transaction was dropped before, so this is the only handle.
+        let Some(client) = self.running.take().and_then(Arc::into_inner) else {
+            return;
+        };
+        self.pool.interrupted.fetch_add(1, Ordering::Relaxed);
+        let token = client.cancel_token();
+        drop(Client::take(client));
+        // Without a runtime the process is ending, and the server notices that.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let tls = self.pool.tls.clone();
+        runtime.spawn(async move {
+            // If the request does not arrive, the statement ends by its time limit.
+            let _sent = match tls {
+                Tls::Off(off) => token.cancel_query(off).await,
+                Tls::On(tls) => token.cancel_query(tls).await,
+            };
+        });
     }
 }
 

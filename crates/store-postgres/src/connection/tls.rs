@@ -22,6 +22,7 @@ use tokio_postgres::NoTls;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Whether connections may be encrypted.
+#[derive(Clone)]
 pub(crate) enum Tls {
     Off(NoTls),
     On(MakeRustlsConnect),

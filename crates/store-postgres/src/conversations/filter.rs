@@ -96,7 +96,7 @@ impl ListCondition {
 }
 
 /// Returns a number, or a Boolean as one.
-fn numeric_value(value: &MetadataValue) -> Option<f64> {
+pub(super) fn numeric_value(value: &MetadataValue) -> Option<f64> {
     match value {
         MetadataValue::Number(number) => Some(*number),
         MetadataValue::Bool(value) => Some(f64::from(u8::from(*value))),
@@ -108,7 +108,7 @@ fn numeric_value(value: &MetadataValue) -> Option<f64> {
 const OTHER: u8 = 4;
 
 /// Replaces a conversation's rows in the attribute table by those of its metadata.
-pub(crate) fn save_attributes(tx: &mut Tx<'_>, key: [u8; 16], metadata: &Metadata) {
+pub(crate) fn save_attributes(tx: &mut Tx<'_>, owner: &Owner, key: [u8; 16], metadata: &Metadata) {
     tx.execute_on_commit(
         "DELETE FROM contexture.attributes WHERE conversation = $1",
         params![key],
@@ -131,8 +131,8 @@ pub(crate) fn save_attributes(tx: &mut Tx<'_>, key: [u8; 16], metadata: &Metadat
         });
     }
     tx.execute_on_commit(
-        "INSERT INTO contexture.attributes (conversation, key, kind, number, words) \
-         SELECT $1, added.* FROM unnest($2, $3, $4, $5) AS added",
-        params![key, keys, kinds, numbers, words],
+        "INSERT INTO contexture.attributes (conversation, owner, key, kind, number, words) \
+         SELECT $1, $2, added.* FROM unnest($3, $4, $5, $6) AS added",
+        params![key, owner.as_str(), keys, kinds, numbers, words],
     );
 }

@@ -20,6 +20,7 @@ use crate::rows::path::Tip;
 use crate::search::index;
 
 pub(crate) mod filter;
+pub(crate) mod list_index;
 
 /// The columns that [`decode_record`] reads.
 macro_rules! columns {
@@ -63,7 +64,7 @@ pub(crate) async fn create_conversation(
     }
     let at_ms = new.created_ms;
     insert_rows(tx, key, owner, new)?;
-    filter::save_attributes(tx, key, &new.metadata);
+    filter::save_attributes(tx, owner, key, &new.metadata);
     branch::insert_branch(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
     let mut conv = first_row(key, owner, new);
     event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
@@ -125,13 +126,16 @@ fn insert_rows(
         params![key, owner.as_str(), new.id.as_str(), at_ms],
     );
     tx.execute_on_commit(
-        "INSERT INTO contexture.details (conversation, title, resource, metadata) \
-         VALUES ($1, $2, $3, $4)",
+        "INSERT INTO contexture.details (conversation, title, resource, metadata, title_terms) \
+         VALUES ($1, $2, $3, $4, array_to_tsvector(string_to_array($5, ' ')))",
         params![
             key,
             text_column(new.title.as_deref()),
             text_column(new.resource.as_deref()),
-            metadata_json(&new.metadata)?
+            metadata_json(&new.metadata)?,
+            new.title
+                .as_deref()
+                .map(|title| rules::title_terms(owner, title))
         ],
     );
     tx.execute_on_commit(
@@ -188,6 +192,7 @@ pub(crate) async fn list_conversations(
     list: &ListConversations,
 ) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
+    let proposed = list_index::propose_conversations(tx, owner, list).await?;
     // One extra row shows that there is a next page.
     let mut fetch = limit.saturating_add(1);
     if list.title.is_some() {
@@ -197,7 +202,7 @@ pub(crate) async fn list_conversations(
     let mut after = list.after.clone();
     let mut found: Vec<Conversation> = Vec::new();
     loop {
-        let rows = query_page(tx, owner, list, after.as_ref(), fetch).await?;
+        let rows = query_page(tx, owner, list, proposed.as_deref(), after.as_ref(), fetch).await?;
         for row in &rows {
             let record = decode_record(owner, row)?;
             after = ConversationCursor::after_last(std::slice::from_ref(&record));
@@ -226,10 +231,15 @@ async fn query_page(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListConversations,
+    proposed: Option<&[[u8; 16]]>,
     after: Option<&ConversationCursor>,
     fetch: usize,
 ) -> Result<Vec<Row>, RowError> {
     let mut condition = ListCondition::from_list(owner, list);
+    if let Some(proposed) = proposed {
+        condition.push_comparison(" AND c.conversation = ANY (", proposed.to_vec());
+        condition.sql.push(')');
+    }
     if let Some(after) = after {
         // Both a plain bound, for the index, and the exact cursor, for rows with the same time.
         condition.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
@@ -246,7 +256,8 @@ async fn query_page(
             "SELECT ",
             columns!(),
             " FROM contexture.listings l \
-             JOIN contexture.conversations c ON c.conversation = l.conversation ",
+             JOIN contexture.conversations c ON c.conversation = l.conversation \
+             AND c.owner = l.owner AND c.id = l.id ",
             joined!(),
             " WHERE l.owner = $1{}"
         ),
@@ -302,18 +313,22 @@ pub(crate) async fn update_conversation(
     rules::check_update(id, now.version, update, limits)?;
     let metadata = rules::merge_metadata(&now.metadata, update.metadata.clone(), limits)?;
     if metadata != now.metadata {
-        filter::save_attributes(tx, conv.key, &metadata);
+        filter::save_attributes(tx, owner, conv.key, &metadata);
         now.metadata = metadata;
     }
     if let TitleChange::Set(title) = &update.title {
         now.title.clone_from(title);
     }
     tx.execute_on_commit(
-        "UPDATE contexture.details SET title = $2, metadata = $3 WHERE conversation = $1",
+        "UPDATE contexture.details SET title = $2, metadata = $3, \
+         title_terms = array_to_tsvector(string_to_array($4, ' ')) WHERE conversation = $1",
         params![
             conv.key,
             text_column(now.title.as_deref()),
-            metadata_json(&now.metadata)?
+            metadata_json(&now.metadata)?,
+            now.title
+                .as_deref()
+                .map(|title| rules::title_terms(owner, title))
         ],
     );
     next_number(&mut conv.version, 1, "updates")?;

@@ -282,9 +282,12 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" & "))
     };
-    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
     // The scope is a term like others, so that the index intersects it with the query instead of
     // reading the matches of every owner.
+    if alternatives.iter().any(Vec::is_empty) {
+        return format!("'{scope}'");
+    }
+    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
     format!(
         "'{scope}' & ({} | '{MATCH_ALL_TERM}')",
         alternatives.join(" | ")

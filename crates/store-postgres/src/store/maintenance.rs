@@ -25,7 +25,7 @@ impl Maintenance for PostgresStore {
     ) -> Result<VerifyPage, Error> {
         let page = self
             .server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Maintenance, |tx| {
                 Box::pin(verify::verify_page(tx, owner, id, after))
             })
             .await;
@@ -52,7 +52,7 @@ impl Maintenance for PostgresStore {
         id: &ConversationId,
     ) -> Result<Statistics, Error> {
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_scan(owner, |tx| {
                 Box::pin(statistics::read_statistics(tx, owner, id))
             })
             .await
@@ -66,7 +66,7 @@ impl Maintenance for PostgresStore {
     ) -> Result<Collected, Error> {
         let unnamed = self
             .server
-            .run_transaction(Access::Read, |tx| {
+            .run_transaction(Access::Maintenance, |tx| {
                 Box::pin(blob_gc::find_unnamed_blobs(tx, owner, id))
             })
             .await?;

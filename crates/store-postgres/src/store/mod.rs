@@ -9,9 +9,9 @@ use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
     KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node,
-    NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store,
-    StreamSignal, StreamSignals, Streams, WakeScope, rules,
+    NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadLoad, ReadRequest,
+    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
+    Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::append;
@@ -117,6 +117,24 @@ impl Store for PostgresStore {
         &self.limits
     }
 
+    fn read_load(&self) -> ReadLoad {
+        ReadLoad {
+            // Point reads wait for a connection only.
+            point_waits: 0,
+            scan_waits: self.server.scan_permits().times_waited(),
+            running_scans: self.server.scan_permits().held_permits(),
+            interrupted: self.server.interrupted_calls(),
+        }
+    }
+
+    async fn check_connection(&self) -> Result<(), Error> {
+        self.server
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(async { tx.query_row("SELECT 1", Vec::new()).await.map(drop) })
+            })
+            .await
+    }
+
     async fn create_conversation(
         &self,
         owner: &Owner,
@@ -156,7 +174,7 @@ impl Store for PostgresStore {
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
         self.server
-            .run_transaction(Access::Read, |tx| {
+            .run_scan(owner, |tx| {
                 Box::pin(conversations::list_conversations(tx, owner, &list))
             })
             .await

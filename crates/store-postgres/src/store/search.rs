@@ -75,7 +75,7 @@ impl Search for PostgresStore {
         loop {
             let found = self
                 .server
-                .run_transaction(Access::Read, |tx| {
+                .run_scan(owner, |tx| {
                     Box::pin(search::search_nodes(tx, owner, &request, limits))
                 })
                 .await?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use contexture_store::{AppendRequest, Error, RefChange, RefChanged, Store};
+use contexture_store::{
+    AppendRequest, Error, RefChange, RefChanged, SearchRequest, SearchScope, Store,
+};
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, branch, item};
@@ -241,5 +243,125 @@ async fn many_writers_of_one_branch_lose_nothing() {
     assert_eq!(path.len(), WRITERS * EACH);
     let ids: std::collections::BTreeSet<_> = path.iter().map(|node| node.id).collect();
     assert_eq!(ids.len(), WRITERS * EACH);
+    database.drop().await;
+}
+
+/// How many of the store's statements the server runs that look like this.
+async fn running(client: &Client, words: &str) -> i64 {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' \
+               AND application_name = 'contexture' AND query LIKE $1";
+    let row = client.query_one(sql, &[&format!("%{words}%")]).await;
+    row.unwrap().get(0)
+}
+
+/// Makes every search wait on the server until the transaction that is returned ends.
+async fn block_searches(database: &Database) -> Client {
+    let blocker = database.client().await;
+    let lock = "BEGIN; LOCK TABLE contexture.terms IN ACCESS EXCLUSIVE MODE";
+    blocker.batch_execute(lock).await.unwrap();
+    blocker
+}
+
+fn search_for(chat: &Chat, owner: &str) -> tokio::task::JoinHandle<Result<usize, Error>> {
+    let (store, owner) = (Arc::clone(&chat.store), owner.parse().unwrap());
+    tokio::spawn(async move {
+        let request = SearchRequest::new("a", SearchScope::Owner);
+        let page = store.search().unwrap().search_nodes(&owner, request).await;
+        Ok(page?.hits.len())
+    })
+}
+
+/// While one owner's searches take as long as they like, others search, and everybody reads. Whoever
+/// leaves cancels the statement on the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_that_hang_delay_nothing_and_end_with_their_callers() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let chat = Chat::start(database.store().await).await;
+    chat.append_messages("main", &["a"]).await;
+    let blocker = block_searches(&database).await;
+    let waiting: Vec<_> = (0..3).map(|_| search_for(&chat, "ada")).collect();
+    while running(&client, "contexture.terms").await < 2 || chat.store.read_load().scan_waits < 1 {
+        tokio::task::yield_now().await;
+    }
+    let others = search_for(&chat, "bob");
+    while running(&client, "contexture.terms").await < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(chat.store.read_load().running_scans, 3);
+    chat.expect_path("main", &["a"]).await;
+    chat.store.check_connection().await.unwrap();
+    for task in waiting.into_iter().chain([others]) {
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+    while running(&client, "contexture.terms").await > 0 {
+        tokio::task::yield_now().await;
+    }
+    let load = chat.store.read_load();
+    assert_eq!(load.running_scans, 0);
+    // The one that waited may have had its turn before it was told to leave.
+    assert!((3..=4).contains(&load.interrupted), "{load:?}");
+    blocker.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(
+        search_for(&chat, chat.owner.as_str())
+            .await
+            .unwrap()
+            .unwrap(),
+        1
+    );
+    drop((chat, client, blocker));
+    database.drop().await;
+}
+
+/// A statement of a read that takes too long is stopped by the server; the store goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_ends_when_its_time_is_up() {
+    let database = Database::migrated().await;
+    let options = PostgresOptions {
+        read_timeout: Duration::from_millis(50),
+        ..PostgresOptions::default()
+    };
+    let chat = Chat::start(database.store_with(options).await).await;
+    let blocker = block_searches(&database).await;
+    let error = search_for(&chat, "ada").await.unwrap().unwrap_err();
+    assert!(
+        error.is_retryable() && error.kind() == "interrupted",
+        "{error:?}"
+    );
+    blocker.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(search_for(&chat, "ada").await.unwrap().unwrap(), 0);
+    drop((chat, blocker));
+    database.drop().await;
+}
+
+/// A server that cannot be reached, and sessions that it ends, are errors that pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_is_an_error_that_passes() {
+    let database = Database::migrated().await;
+    let (proxy, chat) = through_a_proxy(&database).await;
+    for _ in 0..5 {
+        proxy.cut(Cut::Before("FROM contexture.branches"));
+    }
+    let read = chat.store.list_refs(&chat.owner, &chat.id).await;
+    // Five attempts and all of them in vain.
+    let error = read.unwrap_err();
+    assert!(proxy.is_done());
+    assert!(
+        matches!(error, Error::Unavailable { .. }) && error.is_retryable(),
+        "{error:?}"
+    );
+    for _ in 0..5 {
+        proxy.cut(Cut::Before("UPDATE contexture.conv"));
+    }
+    let claim = chat.change_ref(RefChange::Claim(branch("main"))).await;
+    assert!(
+        matches!(claim.unwrap_err(), Error::Unavailable { .. }),
+        "nothing was stored"
+    );
+    let nobody = "postgres://nobody@127.0.0.1:1/none?sslmode=disable";
+    let error = PostgresStore::open(nobody).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    drop(chat);
     database.drop().await;
 }

@@ -137,7 +137,7 @@ async fn an_interrupted_deletion_goes_on_after_opening() {
         proxy.cut(Cut::Before("DELETE FROM contexture.segments"));
     }
     let deleted = chat.store.delete_conversation(&chat.owner, &chat.id).await;
-    assert!(matches!(deleted.unwrap_err(), Error::Storage { .. }));
+    assert!(matches!(deleted.unwrap_err(), Error::Unavailable { .. }));
     while !proxy.is_done() {
         tokio::task::yield_now().await;
     }

@@ -50,7 +50,7 @@ impl ListCondition {
         all
     }
 
-    fn push_sql<const N: usize>(&mut self, sql: &str, bound: [Value; N]) {
+    pub(super) fn push_sql<const N: usize>(&mut self, sql: &str, bound: [Value; N]) {
         self.sql.push_str(sql);
         self.bound.extend(bound);
     }
@@ -65,17 +65,7 @@ impl ListCondition {
             }
             MetadataFilter::Compare { key, by, value } => {
                 self.push_sql(FIELD, [key.as_str().to_owned().into()]);
-                self.push_sql(" AND a.kind = ?", [i64::from(value.kind_code()).into()]);
-                match (to_sql_value(value), by) {
-                    (Value::Null, Comparison::Less | Comparison::Greater) => {
-                        self.push_sql(" AND 0", [])
-                    }
-                    (Value::Null, _) => {}
-                    (value, by) => {
-                        let operator = by.as_str();
-                        self.push_sql(&format!(" AND a.value {operator} ?"), [value]);
-                    }
-                }
+                self.push_comparison(*by, value);
                 self.push_sql(")", []);
             }
             MetadataFilter::All(all) => self.push_group("(1", " AND ", all),
@@ -85,6 +75,17 @@ impl ListCondition {
                 self.push_filter(one);
                 self.push_sql(")", []);
             }
+        }
+    }
+
+    /// Appends the condition that the field of `attributes a` compares with a value.
+    pub(super) fn push_comparison(&mut self, by: Comparison, value: &MetadataValue) {
+        self.push_sql(" AND a.kind = ?", [i64::from(value.kind_code()).into()]);
+        match (to_sql_value(value), by) {
+            // Null equals null and is not ordered.
+            (Value::Null, Comparison::Less | Comparison::Greater) => self.push_sql(" AND 0", []),
+            (Value::Null, _) => {}
+            (value, by) => self.push_sql(&format!(" AND a.value {} ?", by.as_str()), [value]),
         }
     }
 
@@ -113,30 +114,17 @@ const OTHER: u8 = 4;
 /// Replaces a conversation's rows in the attribute table by those of its metadata.
 pub(crate) fn save_attributes(
     conn: &Connection,
+    owner: &Owner,
     no: u32,
     metadata: &Metadata,
 ) -> Result<(), RowError> {
     conn.prepare_cached("DELETE FROM attributes WHERE conversation_no = ?")?
         .execute([no])?;
-    let mut insert = conn.prepare_cached("INSERT INTO attributes VALUES (?, ?, ?, ?)")?;
+    let mut insert = conn.prepare_cached("INSERT INTO attributes VALUES (?, ?, ?, ?, ?)")?;
     for (key, value) in filter_attributes(metadata) {
         let kind = value.as_ref().map_or(OTHER, MetadataValue::kind_code);
         let value = value.as_ref().map_or(Value::Null, to_sql_value);
-        insert.execute(params![no, key.as_str(), kind, value])?;
-    }
-    Ok(())
-}
-
-/// Fills the table for a database that has metadata and no attributes yet. Unreadable metadata is
-/// skipped: reading the conversation will report it.
-pub(crate) fn fill_attributes(conn: &Connection) -> Result<(), RowError> {
-    let mut statement = conn.prepare("SELECT conversation_no, metadata FROM metadata")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let json: Vec<u8> = row.get(1)?;
-        if let Ok(metadata) = parse_metadata(Some(&json)) {
-            save_attributes(conn, row.get(0)?, &metadata)?;
-        }
+        insert.execute(params![no, key.as_str(), kind, value, owner.as_str()])?;
     }
     Ok(())
 }

@@ -8,12 +8,14 @@ use contexture_store::{
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::conversations::filter::{ListCondition, parse_metadata, save_attributes};
+use crate::conversations::list_index::index_title;
 use crate::error::{RowError, corrupt_error};
 use crate::refs::branch;
 use crate::rows::conversation_row::{ConversationRow, next_number};
 use crate::rows::event;
 
 pub(crate) mod filter;
+pub(crate) mod list_index;
 
 /// Conversation numbers are the upper half of a positive 64-bit key.
 const MAX_CONVERSATIONS: i64 = (1 << 31) - 1;
@@ -57,16 +59,18 @@ pub(crate) fn create_conversation(
     }
     let mut conv = ConversationRow::load(conn, owner, &new.id)?;
     branch::insert_main(conn, conv.no, new.created_ms)?;
-    save_metadata(conn, conv.no, &new.metadata)?;
+    save_metadata(conn, owner, conv.no, &new.metadata)?;
+    index_title(conn, owner, conv.no, new.title.as_deref())?;
     event::record_event(conn, &mut conv, new.created_ms, &EventKind::Created)?;
     conv.save(conn)?;
     load_conversation(conn, owner, &new.id)
 }
 
-const SELECT: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.version, c.nodes, \
-     c.branches, b.messages, c.created_ms, c.updated_ms, c.next_event \
-     FROM conversations c \
-     JOIN branches b ON b.id = (c.no << 32 | c.active_branch) \
+const COLUMNS: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.version, c.nodes, \
+     c.branches, b.messages, c.created_ms, c.updated_ms, c.next_event";
+
+/// What a record has besides the row of its conversation.
+const JOINED: &str = "JOIN branches b ON b.id = (c.no << 32 | c.active_branch) \
      LEFT JOIN metadata m ON m.conversation_no = c.no ";
 
 /// Reads the record of a conversation.
@@ -75,7 +79,7 @@ pub(crate) fn load_conversation(
     owner: &Owner,
     id: &ConversationId,
 ) -> Result<Conversation, RowError> {
-    let sql = format!("{SELECT} WHERE c.owner = ? AND c.id = ?");
+    let sql = format!("{COLUMNS} FROM conversations c {JOINED} WHERE c.owner = ? AND c.id = ?");
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query([owner.as_str(), id.as_str()])?;
     match rows.next()? {
@@ -84,10 +88,20 @@ pub(crate) fn load_conversation(
     }
 }
 
-/// Returns the statement that lists the conversations of a condition, most recently updated first.
-pub(crate) fn list_sql(condition: &ListCondition) -> String {
+/// Returns the statement that lists the conversations of a condition, most recently updated first: all of the owner's, or
+/// those of a query for their numbers.
+pub(crate) fn list_sql(condition: &ListCondition, proposed: Option<&ListCondition>) -> String {
+    let from = match proposed {
+        // A cross join is read from left to right; otherwise each of the owner's conversations might
+        // be looked up in the query.
+        Some(query) => format!(
+            "({}) p CROSS JOIN conversations c ON c.no = p.no",
+            query.sql
+        ),
+        None => "conversations c".to_owned(),
+    };
     format!(
-        "{SELECT} WHERE {} ORDER BY c.updated_ms DESC, c.id",
+        "{COLUMNS} FROM {from} {JOINED} WHERE {} ORDER BY c.updated_ms DESC, c.id",
         condition.sql
     )
 }
@@ -101,8 +115,10 @@ pub(crate) fn list_conversations(
 ) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
     let condition = ListCondition::from_list(owner, list);
-    let mut statement = conn.prepare_cached(&list_sql(&condition))?;
-    let mut rows = statement.query(params_from_iter(&condition.bound))?;
+    let proposed = list_index::propose_conversations(conn, owner, list)?;
+    let mut statement = conn.prepare_cached(&list_sql(&condition, proposed.as_ref()))?;
+    let bound = proposed.iter().flat_map(|query| &query.bound);
+    let mut rows = statement.query(params_from_iter(bound.chain(&condition.bound)))?;
     let mut conversations = Vec::new();
     let mut next = None;
     while let Some(row) = rows.next()? {
@@ -164,11 +180,12 @@ pub(crate) fn update_conversation(
     let metadata = rules::merge_metadata(&stored, update.metadata, limits)?;
     // Writing equal metadata would rewrite all its attributes, which are rows of their own.
     if metadata != stored {
-        save_metadata(conn, conv.no, &metadata)?;
+        save_metadata(conn, owner, conv.no, &metadata)?;
     }
     if let TitleChange::Set(title) = update.title {
         conn.prepare_cached("UPDATE conversations SET title = ? WHERE no = ?")?
             .execute(params![title, conv.no])?;
+        index_title(conn, owner, conv.no, title.as_deref())?;
     }
     next_number(&mut conv.version, 1, "updates")?;
     event::record_event(conn, &mut conv, at_ms, &EventKind::Updated)?;
@@ -176,10 +193,15 @@ pub(crate) fn update_conversation(
     load_conversation(conn, owner, id)
 }
 
-fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), RowError> {
+fn save_metadata(
+    conn: &Connection,
+    owner: &Owner,
+    no: u32,
+    metadata: &Metadata,
+) -> Result<(), RowError> {
     // Attributes are the metadata fields that filters can test, one row each, so that a filter need
     // not parse the JSON of every conversation.
-    save_attributes(conn, no, metadata)?;
+    save_attributes(conn, owner, no, metadata)?;
     if metadata.is_empty() {
         conn.prepare_cached("DELETE FROM metadata WHERE conversation_no = ?")?
             .execute([no])?;

@@ -15,7 +15,7 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, TransactionBehavior};
 
-use crate::conversations::filter::fill_attributes;
+use crate::conversations::list_index::fill_list_index;
 use crate::error::{RowError, from_sqlite};
 use crate::rows::node_columns::repack_rows;
 
@@ -23,7 +23,7 @@ use crate::rows::node_columns::repack_rows;
 mod tests;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 12;
+pub const FORMAT: u32 = 13;
 
 /// The `application_id` of a database file: `CTXR` in ASCII.
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -42,7 +42,8 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../../migrations/0002_contract.sql"),
-        fill: fill_attributes,
+        // Its attributes are made anew by a later one.
+        fill: |_| Ok(()),
     },
     Migration {
         sql: include_str!("../../migrations/0003_node_check.sql"),
@@ -84,6 +85,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
         sql: include_str!("../../migrations/0012_moved_branches.sql"),
         fill: |_| Ok(()),
     },
+    Migration {
+        sql: include_str!("../../migrations/0013_list_index.sql"),
+        fill: fill_list_index,
+    },
 ];
 
 /// Identification and format of a file.
@@ -96,6 +101,12 @@ struct FormatStamp {
 /// Migrates the database to the newest format, or says why that is impossible.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
     migrate_watched(conn, path, &mut |_| ())
+}
+
+/// Whether the database can be used without a migration.
+pub(crate) fn is_newest_format(conn: &Connection, path: &Path) -> Result<bool, Error> {
+    let stamp = read_stamp(conn).map_err(|error| from_sqlite(error, path))?;
+    check_schema_version(&stamp, conn, path)
 }
 
 /// Does the same as [`migrate`] and calls `after` after each statement.

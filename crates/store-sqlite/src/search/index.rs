@@ -42,7 +42,8 @@ pub(crate) fn prepare_index(conn: &mut Connection) -> rusqlite::Result<()> {
     tx.commit()
 }
 
-fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
+/// Whether the index has the terms of this version.
+pub(crate) fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT terms_version = ? FROM search_state";
     conn.query_row(sql, [rules::TERMS_VERSION], |row| row.get(0))
 }
@@ -154,10 +155,39 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
     Ok(true)
 }
 
-/// Takes one step of merging removed terms out of the index; returns whether something was done.
+/// An index from which removed terms have to be merged out: its table, and the column that says how far that is.
+struct PurgedIndex {
+    due: &'static str,
+    merge: &'static str,
+    done: &'static str,
+}
+
+const PURGED: [PurgedIndex; 2] = [
+    PurgedIndex {
+        due: "SELECT purge FROM search_state",
+        merge: "INSERT INTO search (search, rank) VALUES ('merge', ?)",
+        done: "UPDATE search_state SET purge = ?",
+    },
+    PurgedIndex {
+        due: "SELECT purge_titles FROM search_state",
+        merge: "INSERT INTO search_titles (search_titles, rank) VALUES ('merge', ?)",
+        done: "UPDATE search_state SET purge_titles = ?",
+    },
+];
+
+/// Takes one step of merging removed terms out of the indexes; returns whether something was done.
 pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
+    for index in &PURGED {
+        if purge_index(conn, index)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn purge_index(conn: &Connection, index: &PurgedIndex) -> Result<bool, RowError> {
     let due: u32 = conn
-        .prepare_cached("SELECT purge FROM search_state")?
+        .prepare_cached(index.due)?
         .query_row([], |row| row.get(0))?;
     // A negative number starts a merge of the whole index, positive ones continue it.
     let (pages, next) = match due {
@@ -166,16 +196,14 @@ pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
         _ => (STEP_PAGES, 2),
     };
     let before = total_changes(conn)?;
-    conn.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?)")?
-        .execute([pages])?;
+    conn.prepare_cached(index.merge)?.execute([pages])?;
     // FTS5 documents fewer than two changes as: nothing was left to merge.
     let next = if total_changes(conn)? - before < 2 {
         0
     } else {
         next
     };
-    conn.prepare_cached("UPDATE search_state SET purge = ?")?
-        .execute([next])?;
+    conn.prepare_cached(index.done)?.execute([next])?;
     Ok(true)
 }
 

@@ -17,7 +17,7 @@ use rusqlite::{Connection, params};
 use crate::error::{RowError, corrupt_error};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row;
-use crate::rows::path::{Stretch, Tip, load_stretches};
+use crate::rows::path::{Stretch, Tip, key_range, load_stretches, packed_key};
 
 mod fts_rowid;
 pub(crate) mod index;
@@ -38,6 +38,14 @@ pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN co
      ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
      WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
      ORDER BY search.rowid DESC";
+
+/// Nodes in a range of keys, for queries that no index narrows.
+const NODES_IN_RANGE: &str =
+    "SELECT id FROM nodes WHERE id BETWEEN ? AND ? AND redacted_ms IS NULL ORDER BY id DESC";
+
+/// An owner's conversations, of one resource or of all, in the order of their index.
+pub(crate) const CONVERSATIONS_OF_OWNER: &str = "SELECT no, id FROM conversations \
+     WHERE owner = ?1 AND (?2 IS NULL OR resource = ?2) ORDER BY updated_ms DESC, id";
 
 /// Conversations or path to search in, determined before anything is read.
 pub(crate) enum SearchArea {
@@ -145,28 +153,29 @@ impl SearchArea {
         })
     }
 
-    /// Visits the conversations and keys of the nodes that the index proposes, until `visit`
+    /// Visits the conversations and keys of the nodes of a proposal, until `visit`
     /// breaks.
     fn for_each_match(
         &self,
         conn: &Connection,
-        expression: &str,
+        proposal: &IndexProposal,
         mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
     ) -> Result<(), RowError> {
+        let expression = match proposal {
+            IndexProposal::Nothing => return Ok(()),
+            IndexProposal::AllNodes => return self.for_each_node(conn, visit),
+            IndexProposal::Matches(expression) => expression,
+        };
         match self {
             Self::Few {
                 conversations,
                 ranges,
                 path,
-            } => for_each_match_in_ranges(conn, expression, ranges, |node| {
-                let no = u32::try_from(node >> 32).ok();
-                match no.and_then(|no| conversations.get(&no)) {
-                    Some(id) if path.as_ref().is_none_or(|path| contains_row(path, node)) => {
-                        visit(id, node)
-                    }
-                    _ => Ok(ControlFlow::Continue(())),
-                }
-            }),
+            } => {
+                let mut visit =
+                    |node| visit_in_area(conversations, path.as_deref(), node, &mut visit);
+                for_each_match_in_ranges(conn, expression, ranges, &mut visit)
+            }
             Self::Many { owner, resource } => {
                 let mut statement = conn.prepare_cached(OF_OWNER)?;
                 let mut rows = statement.query(params![expression, owner.as_str(), resource])?;
@@ -180,6 +189,75 @@ impl SearchArea {
             }
         }
     }
+
+    /// Visits all nodes that are not redacted, until `visit` breaks: those of the newest
+    /// conversation first, and of each the last stored first.
+    fn for_each_node(
+        &self,
+        conn: &Connection,
+        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+    ) -> Result<(), RowError> {
+        match self {
+            Self::Few {
+                conversations,
+                ranges,
+                path,
+            } => {
+                let mut visit =
+                    |node| visit_in_area(conversations, path.as_deref(), node, &mut visit);
+                for range in ranges {
+                    let (first, last) = (*range.numbers.start(), *range.numbers.end());
+                    let keys = packed_key(first, 0)..=packed_key(last, u32::MAX);
+                    if for_each_key(conn, keys, &mut visit)?.is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+            Self::Many { owner, resource } => {
+                let mut statement = conn.prepare_cached(CONVERSATIONS_OF_OWNER)?;
+                let mut rows = statement.query(params![owner.as_str(), resource])?;
+                while let Some(row) = rows.next()? {
+                    let (no, id) = (row.get(0)?, parse_conversation_id(row.get(1)?)?);
+                    let (first, last) = key_range(no);
+                    let mut visit = |node| visit(&id, node);
+                    if for_each_key(conn, first..=last, &mut visit)?.is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Visits a node if it is of these conversations, and on the path if there is one.
+fn visit_in_area(
+    conversations: &BTreeMap<u32, ConversationId>,
+    path: Option<&[Stretch]>,
+    node: i64,
+    visit: &mut impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+) -> Result<ControlFlow<()>, RowError> {
+    let no = u32::try_from(node >> 32).ok();
+    match no.and_then(|no| conversations.get(&no)) {
+        Some(id) if path.is_none_or(|path| contains_row(path, node)) => visit(id, node),
+        _ => Ok(ControlFlow::Continue(())),
+    }
+}
+
+/// Visits the keys of the nodes with these keys that are not redacted, the highest first.
+fn for_each_key(
+    conn: &Connection,
+    keys: RangeInclusive<i64>,
+    visit: &mut impl FnMut(i64) -> Result<ControlFlow<()>, RowError>,
+) -> Result<ControlFlow<()>, RowError> {
+    let mut statement = conn.prepare_cached(NODES_IN_RANGE)?;
+    let mut rows = statement.query([keys.start(), keys.end()])?;
+    while let Some(row) = rows.next()? {
+        if visit(row.get(0)?)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Visits the keys of nodes that the index proposes in ranges of conversations.
@@ -187,7 +265,7 @@ fn for_each_match_in_ranges(
     conn: &Connection,
     expression: &str,
     ranges: &[ConversationRange],
-    mut visit: impl FnMut(i64) -> Result<ControlFlow<()>, RowError>,
+    visit: &mut impl FnMut(i64) -> Result<ControlFlow<()>, RowError>,
 ) -> Result<(), RowError> {
     // Conversation numbers identify the owner, so no join is needed.
     let mut statement = conn.prepare_cached(IN_RANGE)?;
@@ -215,28 +293,28 @@ pub(crate) fn search_nodes(
     // exact number does not matter.
     let mut ranking = Ranking::new(request, &limits.search);
     let counts = ranking.terms_to_count().into_iter();
-    let counts = counts
-        .map(|one| count_matches(conn, area, &match_expression(&[one]), ranking.count_limit()));
+    let counts = counts.map(|one| {
+        let proposal = IndexProposal::from_alternatives(&[one]);
+        count_matches(conn, area, &proposal, ranking.count_limit())
+    });
     let counts = counts.collect::<Result<Vec<_>, _>>()?;
     ranking.set_counts(&counts);
-    let expression = match_expression(&ranking.index_alternatives());
-    if !expression.is_empty() {
-        area.for_each_match(conn, &expression, |conversation, node| {
-            offer_node(conn, &mut ranking, conversation, node)
-        })?;
-    }
+    let proposal = IndexProposal::from_alternatives(&ranking.index_alternatives());
+    area.for_each_match(conn, &proposal, |conversation, node| {
+        offer_node(conn, &mut ranking, conversation, node)
+    })?;
     Ok(ranking.into_page())
 }
 
-/// Counts what the index proposes for an expression, up to `limit`.
+/// Counts the nodes of a proposal, up to `limit`.
 fn count_matches(
     conn: &Connection,
     area: &SearchArea,
-    expression: &str,
+    proposal: &IndexProposal,
     limit: usize,
 ) -> Result<usize, RowError> {
     let mut count = 0;
-    area.for_each_match(conn, expression, |_, _| {
+    area.for_each_match(conn, proposal, |_, _| {
         count += 1;
         Ok(match count < limit {
             true => ControlFlow::Continue(()),
@@ -273,6 +351,28 @@ fn offer_node(
 
 fn parse_conversation_id(id: String) -> Result<ConversationId, RowError> {
     ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
+}
+
+/// Which nodes may match a query, as far as the index can tell.
+enum IndexProposal {
+    Nothing,
+    /// All nodes that are not redacted.
+    AllNodes,
+    /// Nodes that match an FTS5 expression.
+    Matches(String),
+}
+
+impl IndexProposal {
+    /// Returns the nodes that satisfy all conditions of at least one of these lists.
+    fn from_alternatives(alternatives: &[Vec<IndexCondition<'_>>]) -> Self {
+        if alternatives.is_empty() {
+            Self::Nothing
+        } else if alternatives.iter().any(Vec::is_empty) {
+            Self::AllNodes
+        } else {
+            Self::Matches(match_expression(alternatives))
+        }
+    }
 }
 
 /// Builds the FTS5 expression of the alternatives. Terms contain no quotes, so none can end the

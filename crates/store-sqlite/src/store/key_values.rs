@@ -5,9 +5,11 @@ use contexture_ir::Owner;
 use contexture_store::{
     EntryPage, Error, KeyScope, KeyValueEntry, KeyValues, ListEntries, PutEntry, rules,
 };
+use rusqlite::Connection;
 
 use crate::key_values;
 use crate::store::SqliteStore;
+use crate::worker::read_pool::ReadKind;
 
 #[async_trait]
 impl KeyValues for SqliteStore {
@@ -17,16 +19,16 @@ impl KeyValues for SqliteStore {
         scope: &KeyScope,
         key: &str,
     ) -> Result<Option<KeyValueEntry>, Error> {
-        let (owner, scope, key) = (owner.clone(), scope.clone(), key.to_owned());
-        self.readers
-            .run_read(move |conn| key_values::get_entry(conn, &owner, &scope, &key))
+        let (of, scope, key) = (owner.clone(), scope.clone(), key.to_owned());
+        let get = move |conn: &Connection| key_values::get_entry(conn, &of, &scope, &key);
+        self.read_transaction(ReadKind::Point, Some(owner), get)
             .await
     }
 
     async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
-        let owner = owner.clone();
-        self.readers
-            .run_read(move |conn| key_values::list_entries(conn, &owner, &list))
+        let of = owner.clone();
+        let read = move |conn: &Connection| key_values::list_entries(conn, &of, &list);
+        self.read_transaction(ReadKind::Point, Some(owner), read)
             .await
     }
 

@@ -10,11 +10,13 @@ use contexture_store::{
     BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, Statistics, VerifyCursor,
     VerifyPage,
 };
+use rusqlite::Connection;
 
 use crate::key_values;
 use crate::maintenance::{backup, blob_gc, statistics, vacuum, verify};
 use crate::rows::conversation_row::ConversationRow;
 use crate::store::SqliteStore;
+use crate::worker::read_pool::ReadKind;
 
 /// Largest number of lines that SQLite's own check reports.
 const LINES: u32 = 100;
@@ -27,14 +29,14 @@ impl Maintenance for SqliteStore {
         id: &ConversationId,
         after: Option<VerifyCursor>,
     ) -> Result<VerifyPage, Error> {
-        self.read_conversation(owner, id, move |conn, conv| {
-            verify::verify_page(conn, conv, after)
-        })
-        .await
+        let verify =
+            move |conn: &Connection, conv: &ConversationRow| verify::verify_page(conn, conv, after);
+        self.read_conversation_as(ReadKind::Maintenance, owner, id, verify)
+            .await
     }
 
     async fn verify_medium(&self) -> Result<Vec<String>, Error> {
-        self.read_transaction(|conn| {
+        self.read_transaction(ReadKind::Maintenance, None, |conn| {
             let mut statement = conn.prepare(&format!("PRAGMA integrity_check({LINES})"))?;
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
             let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
@@ -50,7 +52,7 @@ impl Maintenance for SqliteStore {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Statistics, Error> {
-        self.read_conversation(owner, id, statistics::read_statistics)
+        self.read_conversation_as(ReadKind::Scan, owner, id, statistics::read_statistics)
             .await
     }
 
@@ -61,7 +63,12 @@ impl Maintenance for SqliteStore {
         request: CollectRequest,
     ) -> Result<Collected, Error> {
         let unnamed = self
-            .read_conversation(owner, id, blob_gc::find_unnamed_blobs)
+            .read_conversation_as(
+                ReadKind::Maintenance,
+                owner,
+                id,
+                blob_gc::find_unnamed_blobs,
+            )
             .await?;
         let (owner, id) = (owner.clone(), id.clone());
         self.write_transaction(0, move |conn| {
@@ -72,18 +79,21 @@ impl Maintenance for SqliteStore {
     }
 
     async fn compact_storage(&self) -> Result<Compacted, Error> {
-        let before = self.read_transaction(vacuum::database_bytes).await?;
+        let size = || self.read_transaction(ReadKind::Point, None, vacuum::database_bytes);
+        let before = size().await?;
         self.run_outside_transaction(vacuum::enable_incremental_vacuum)
             .await?;
         while self.write_transaction(0, vacuum::vacuum_step).await? {}
         self.empty_log().await?;
-        let after = self.read_transaction(vacuum::database_bytes).await?;
+        let after = size().await?;
         Ok(Compacted { before, after })
     }
 
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error> {
         let to = to.to_owned();
-        self.read_transaction(move |conn| backup::back_up(conn, &to))
-            .await
+        self.read_transaction(ReadKind::Maintenance, None, move |conn| {
+            backup::back_up(conn, &to)
+        })
+        .await
     }
 }

@@ -8,14 +8,15 @@ use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance,
-    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadRequest,
-    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
-    StorageFault, Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
+    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadLoad,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search,
+    StateRequest, StorageFault, Store, StreamSignal, StreamSignals, Streams, TitleChange,
+    WakeScope, rules,
 };
 use rusqlite::Connection;
 
 use crate::append;
-use crate::connection::open_connection;
+use crate::connection::{FileChanges, check_readable, open_connection};
 use crate::conversations;
 use crate::error::RowError;
 use crate::maintenance::{deletion, redaction};
@@ -25,8 +26,8 @@ use crate::refs::{self, resolve_end};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::{blob, event, node_row, response, state};
 use crate::search::index;
-use crate::worker::read_pool::ReadPool;
-use crate::worker::write_thread::WriteThread;
+use crate::worker::read_pool::{ReadKind, ReadPool};
+use crate::worker::write_thread::{CleanupFlag, WriteThread};
 
 mod key_values;
 mod maintenance;
@@ -97,12 +98,34 @@ impl SqliteStore {
         )
         .map_err(cannot_start)?;
         Ok(Self {
-            readers: ReadPool::new(Arc::clone(&path), options.readers),
+            readers: ReadPool::new(Arc::clone(&path), FileChanges::Possible, &options),
             limits: Arc::new(options.limits),
             signals: StreamSignals::default(),
             process_locks: ProcessLocks::new(&path),
             is_shared: options.shared,
             writer,
+            path,
+        })
+    }
+
+    /// Opens a database to read it: on a read-only medium, or without the permission to write. Nothing is created or
+    /// changed, and no other process is waited for. Writes fail as [`Error::Storage`] with [`StorageFault::ReadOnly`].
+    ///
+    /// A file whose folder cannot be written and that has no log beside it is taken to stay as it is, whatever others do.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqliteStore::open`], and [`Error::Older`] for a database that has to be migrated first.
+    pub fn open_read_only(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
+        let path = Arc::new(path.as_ref().to_owned());
+        let changes = check_readable(&path)?;
+        Ok(Self {
+            readers: ReadPool::new(Arc::clone(&path), changes, &options),
+            limits: Arc::new(options.limits),
+            signals: StreamSignals::default(),
+            process_locks: ProcessLocks::new(&path),
+            is_shared: options.shared,
+            writer: WriteThread::refusing(),
             path,
         })
     }
@@ -166,25 +189,38 @@ impl SqliteStore {
         self.writer.run_outside_transaction(f, &self.path).await
     }
 
-    /// Runs `f` in a read transaction.
+    /// Runs `f` in a read transaction of this kind, for `owner` if it is done for one.
     pub(crate) async fn read_transaction<T: Send + 'static>(
         &self,
+        kind: ReadKind,
+        owner: Option<&Owner>,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
-        self.readers.run_read(f).await
+        self.readers.run_read(kind, owner, f).await
     }
 
-    /// Runs `f` in a read transaction, with the row of a conversation.
+    /// Runs `f`, a point read, in a read transaction, with the row of a conversation.
     pub(crate) async fn read_conversation<T: Send + 'static>(
         &self,
         owner: &Owner,
         id: &ConversationId,
         f: impl FnOnce(&Connection, &ConversationRow) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
-        let (owner, id) = (owner.clone(), id.clone());
-        self.readers
-            .run_read(move |conn| f(conn, &ConversationRow::load(conn, &owner, &id)?))
+        self.read_conversation_as(ReadKind::Point, owner, id, f)
             .await
+    }
+
+    /// Runs `f` in a read transaction of this kind, with the row of a conversation.
+    pub(crate) async fn read_conversation_as<T: Send + 'static>(
+        &self,
+        kind: ReadKind,
+        owner: &Owner,
+        id: &ConversationId,
+        f: impl FnOnce(&Connection, &ConversationRow) -> Result<T, RowError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (of, id) = (owner.clone(), id.clone());
+        let read = move |conn: &Connection| f(conn, &ConversationRow::load(conn, &of, &id)?);
+        self.readers.run_read(kind, Some(owner), read).await
     }
 }
 
@@ -222,6 +258,26 @@ impl Store for SqliteStore {
         &self.limits
     }
 
+    fn read_load(&self) -> ReadLoad {
+        ReadLoad {
+            point_waits: self.readers.permits(ReadKind::Point).times_waited(),
+            scan_waits: self.readers.permits(ReadKind::Scan).times_waited(),
+            running_scans: self.readers.permits(ReadKind::Scan).held_permits(),
+            interrupted: self.readers.interrupted_reads(),
+        }
+    }
+
+    async fn check_connection(&self) -> Result<(), Error> {
+        // A row that every database has, read from the file unless it is cached.
+        self.read_transaction(ReadKind::Point, None, |conn| {
+            Ok(conn
+                .prepare_cached("SELECT min_reader FROM format")?
+                .query_row([], |row| row.get::<_, u32>(0))
+                .map(drop)?)
+        })
+        .await
+    }
+
     async fn create_conversation(
         &self,
         owner: &Owner,
@@ -240,9 +296,9 @@ impl Store for SqliteStore {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Conversation, Error> {
-        let (owner, id) = (owner.clone(), id.clone());
-        self.readers
-            .run_read(move |conn| conversations::load_conversation(conn, &owner, &id))
+        let (of, id) = (owner.clone(), id.clone());
+        let load = move |conn: &Connection| conversations::load_conversation(conn, &of, &id);
+        self.read_transaction(ReadKind::Point, Some(owner), load)
             .await
     }
 
@@ -252,9 +308,9 @@ impl Store for SqliteStore {
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
-        let owner = owner.clone();
-        self.readers
-            .run_read(move |conn| conversations::list_conversations(conn, &owner, &list))
+        let of = owner.clone();
+        let read = move |conn: &Connection| conversations::list_conversations(conn, &of, &list);
+        self.read_transaction(ReadKind::Scan, Some(owner), read)
             .await
     }
 
@@ -266,7 +322,11 @@ impl Store for SqliteStore {
     ) -> Result<Conversation, Error> {
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        // A title that is replaced leaves its terms in the index until they are merged out.
+        let cleanup =
+            matches!(update.title, TitleChange::Set(_)).then(|| self.writer.cleanup_flag());
         let updated = self.write_transaction(self.limits.metadata_bytes, move |conn| {
+            cleanup.inspect(CleanupFlag::schedule_cleanup);
             let updated = conversations::update_conversation(conn, &owner, &id, update, &limits)?;
             Ok((updated, wake))
         });

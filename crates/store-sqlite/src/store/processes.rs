@@ -7,6 +7,7 @@ use contexture_store::{Error, ExchangeChange, PendingExchange, ProcessBeat, Proc
 use crate::processes::{self, ProcessRow};
 use crate::rows::conversation_row::ConversationRow;
 use crate::store::SqliteStore;
+use crate::worker::read_pool::ReadKind;
 
 #[async_trait]
 impl Processes for SqliteStore {
@@ -22,7 +23,7 @@ impl Processes for SqliteStore {
     async fn beats(&self, processes: &[ProcessId]) -> Result<Vec<ProcessBeat>, Error> {
         let ids = processes.to_vec();
         let locks = self.process_locks.clone();
-        self.read_transaction(move |conn| {
+        self.read_transaction(ReadKind::Point, None, move |conn| {
             let rows = processes::find_processes(conn, &ids)?;
             Ok(rows.into_iter().map(|row| read_beat(&locks, row)).collect())
         })
@@ -31,7 +32,7 @@ impl Processes for SqliteStore {
 
     async fn list_processes(&self) -> Result<Vec<ProcessBeat>, Error> {
         let locks = self.process_locks.clone();
-        self.read_transaction(move |conn| {
+        self.read_transaction(ReadKind::Point, None, move |conn| {
             let rows = processes::list_processes(conn)?;
             Ok(rows.into_iter().map(|row| read_beat(&locks, row)).collect())
         })
@@ -69,9 +70,9 @@ impl Processes for SqliteStore {
         hashes: Option<&[PathHash]>,
     ) -> Result<Vec<PendingExchange>, Error> {
         rules::check_path_hashes(hashes.map_or(0, <[_]>::len), &self.limits)?;
-        let (owner, hashes) = (owner.clone(), hashes.map(<[_]>::to_vec));
-        self.read_transaction(move |conn| {
-            processes::find_exchanges(conn, &owner, hashes.as_deref())
+        let (of, hashes) = (owner.clone(), hashes.map(<[_]>::to_vec));
+        self.read_transaction(ReadKind::Point, Some(owner), move |conn| {
+            processes::find_exchanges(conn, &of, hashes.as_deref())
         })
         .await
     }

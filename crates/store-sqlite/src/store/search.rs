@@ -16,6 +16,7 @@ use crate::refs::resolve_end;
 use crate::rows::conversation_row::ConversationRow;
 use crate::search::{self, SearchArea, index};
 use crate::store::SqliteStore;
+use crate::worker::read_pool::ReadKind;
 
 #[async_trait]
 impl Search for SqliteStore {
@@ -26,10 +27,10 @@ impl Search for SqliteStore {
     ) -> Result<SearchPage, Error> {
         rules::check_search(&request, &self.limits.search)?;
         loop {
-            let (owner, request) = (owner.clone(), request.clone());
+            let (of, request) = (owner.clone(), request.clone());
             let limits = Arc::clone(&self.limits);
-            let page = self.readers.run_read(move |conn| {
-                let area = resolve_scope(conn, &owner, &request.scope)?;
+            let page = self.read_transaction(ReadKind::Scan, Some(owner), move |conn| {
+                let area = resolve_scope(conn, &of, &request.scope)?;
                 if !index::IndexedRange::load(conn)?.is_everything() {
                     return Ok(None);
                 }
@@ -70,8 +71,9 @@ impl PathIndex for SqliteStore {
         query: PathQuery,
     ) -> Result<Vec<PathMatch>, Error> {
         rules::check_path_hashes(query.hashes.len(), &self.limits)?;
-        let owner = owner.clone();
-        self.read_transaction(move |conn| path_index::find_path_hashes(conn, &owner, &query))
+        let of = owner.clone();
+        let find = move |conn: &Connection| path_index::find_path_hashes(conn, &of, &query);
+        self.read_transaction(ReadKind::Point, Some(owner), find)
             .await
     }
 

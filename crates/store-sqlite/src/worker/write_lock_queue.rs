@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
+use crate::connection::private_options;
+
 /// Pause of the first process in the queue between two attempts.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -61,6 +63,15 @@ impl WriteLockQueue {
         result
     }
 
+    /// Begins a write transaction if nobody else writes.
+    pub(crate) fn try_begin_write(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+        let patience = std::mem::take(&mut self.max_wait);
+        let result = self.begin_write(conn);
+        self.max_wait = patience;
+        conn.busy_timeout(patience)?;
+        result
+    }
+
     /// Waits until this process is first in the queue. Returns `None` without a queue or after a
     /// timeout.
     fn queue_up(&mut self, since: Instant) -> Option<File> {
@@ -68,7 +79,11 @@ impl WriteLockQueue {
             Some(file) => file,
             None => {
                 let queue = self.queue.as_ref()?;
-                File::options().append(true).create(true).open(queue).ok()?
+                private_options()
+                    .append(true)
+                    .create(true)
+                    .open(queue)
+                    .ok()?
             }
         };
         match file.try_lock() {
@@ -113,7 +128,7 @@ impl WriteLockQueue {
     }
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)

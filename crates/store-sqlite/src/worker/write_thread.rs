@@ -20,7 +20,7 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::error::{RowError, from_sqlite};
-use crate::worker::write_lock_queue::WriteLockQueue;
+use crate::worker::write_lock_queue::{WriteLockQueue, is_busy};
 
 /// Largest number of calls and of bytes in one commit.
 const BATCH_CALLS: usize = 1024;
@@ -31,8 +31,9 @@ const CALL_BYTES: usize = 1024;
 /// Handle of the write thread, with the sending end of its queue.
 #[derive(Debug)]
 pub(crate) struct WriteThread {
-    /// `None` once closing.
+    /// `None` once closing, and of a database that is only read.
     queue: Option<Sender<QueuedCall>>,
+    is_read_only: bool,
     waiting: Arc<AtomicUsize>,
     max_bytes: usize,
     thread: Option<JoinHandle<()>>,
@@ -137,11 +138,24 @@ impl WriteThread {
             })?;
         Ok(Self {
             queue: Some(queue),
+            is_read_only: false,
             waiting,
             max_bytes,
             thread: Some(thread),
             cleanup,
         })
+    }
+
+    /// Returns the writer of a database that is only read: it refuses all calls, and there is no thread.
+    pub(crate) fn refusing() -> Self {
+        Self {
+            queue: None,
+            is_read_only: true,
+            waiting: Arc::default(),
+            max_bytes: 0,
+            thread: None,
+            cleanup: CleanupFlag(Arc::default()),
+        }
     }
 
     /// Returns the flag for pending cleanup.
@@ -193,6 +207,13 @@ impl WriteThread {
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
+        if self.is_read_only {
+            return Err(Error::Storage {
+                path: path.to_path_buf(),
+                fault: StorageFault::ReadOnly,
+                source: None,
+            });
+        }
         let weight = self.reserve_bytes(bytes.saturating_add(CALL_BYTES))?;
         let (answer, answered) = oneshot::channel();
         let path = Arc::clone(path);
@@ -266,15 +287,16 @@ struct IdleWork {
 }
 
 impl IdleWork {
-    /// Takes one step, in a transaction of its own. A failed step is tried again after the next
-    /// batch of calls, or when the database is opened next.
+    /// Takes one step, in a transaction of its own. It waits for no other process: nobody has asked for it, and a command
+    /// that only reads must not end later because of it. A failed step is tried again after the next batch of calls, or
+    /// when the database is opened next.
     fn run_step(&self, conn: &Connection, lock_queue: &mut WriteLockQueue) {
         // Cleared before the step, so that a cleanup that is scheduled meanwhile is not lost.
         if !self.cleanup.0.swap(false, Ordering::Acquire) {
             return;
         }
         let step = || -> Result<bool, RowError> {
-            lock_queue.begin_write(conn)?;
+            lock_queue.try_begin_write(conn)?;
             let more = (self.idle_task)(conn)?;
             conn.execute_batch("COMMIT")?;
             Ok(more)
@@ -282,6 +304,7 @@ impl IdleWork {
         match catch_unwind(AssertUnwindSafe(step)) {
             Ok(Ok(true)) => self.cleanup.schedule_cleanup(),
             Ok(Ok(false)) => {}
+            Ok(Err(RowError::Sql(error))) if is_busy(&error) => self.failed.set(true),
             failed => {
                 tracing::warn!(?failed, "what a deletion left is not tidied up");
                 self.failed.set(true);

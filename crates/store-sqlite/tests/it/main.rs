@@ -20,6 +20,8 @@ mod maintenance;
 mod own_mounts;
 mod power;
 mod presence;
+#[cfg(unix)]
+mod privacy;
 mod processes;
 mod queue;
 mod random_operations;

@@ -37,7 +37,8 @@ const BY_COLUMN: [&str; 9] = [
     "deletions",
 ];
 /// Tables that name the owner.
-const BY_OWNER: [&str; 5] = [
+const BY_OWNER: [&str; 6] = [
+    "attributes",
     "conversations",
     "key_values",
     "deletions",
@@ -55,7 +56,7 @@ const OF_THE_FILE: [&str; 6] = [
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 11] = [
     (
         "SELECT c.id, c.title,",
         "the condition follows where it is used",
@@ -64,9 +65,10 @@ const ELSEWHERE: [(&str, &str); 9] = [
         "SELECT conversation_no FROM deletions LIMIT",
         "what the file still has to remove",
     ),
+    ("SELECT c.no, c.owner, c.title, m.metadata", "a migration"),
     (
-        "SELECT conversation_no, metadata FROM metadata",
-        "a migration",
+        "SELECT rowid AS no FROM search_titles WHERE",
+        "the owner is one of the terms, and the list's own condition",
     ),
     (
         "DELETE FROM exchanges WHERE process = ?",
@@ -82,6 +84,10 @@ const ELSEWHERE: [(&str, &str); 9] = [
         "the range of keys is the conversation's",
     ),
     ("INSERT INTO search (search", "an order to the index"),
+    (
+        "INSERT INTO search_titles (search_titles",
+        "an order to the index",
+    ),
     (
         "SELECT no, key, version, value_check, value, scope_kind FROM key_values",
         "checking the file as a whole",
@@ -110,7 +116,7 @@ const FORBIDDEN: [&str; 19] = [
     "OFFSET",
     "NEXTVAL",
 ];
-const ALLOWED: [(&str, &str, &str); 4] = [
+const ALLOWED: [(&str, &str, &str); 5] = [
     (
         "AUTOINCREMENT",
         "0001_begin.sql",
@@ -123,6 +129,7 @@ const ALLOWED: [(&str, &str, &str); 4] = [
     ),
     ("TRIGGER", "0008_space.sql", "the same, under other numbers"),
     ("TRIGGER", "0009_packed.sql", "the same, of the new table"),
+    ("TRIGGER", "0013_list_index.sql", "the same, of titles"),
 ];
 
 /// A string of the crate.

@@ -27,6 +27,17 @@ fn put_request() -> PutEntry {
     }
 }
 
+/// Returns whether a method names no conversation: see `nobody_learns_of_a_strangers_conversation`.
+fn names_no_conversation(method: Method) -> bool {
+    matches!(
+        method,
+        Method::CheckConnection
+            | Method::CreateConversation
+            | Method::ListConversations
+            | Method::EraseStep
+    )
+}
+
 /// Calls of one method, with ids and names that exist in a conversation made by [`fill_conversation`].
 async fn call_method(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
@@ -38,8 +49,7 @@ async fn call_method(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     }
     let scope = KeyScope::Conversation(id.clone());
     match method {
-        // These name no conversation: see `nobody_learns_of_a_strangers_conversation`.
-        Method::CreateConversation | Method::ListConversations | Method::EraseStep => {}
+        method if names_no_conversation(method) => {}
         Method::LoadConversation => refused!(store.load_conversation(owner, id)),
         Method::UpdateConversation => {
             let update = ConversationUpdate {
@@ -195,7 +205,7 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
         let name = method.name();
         let errors = call_method(method, chat).await;
         let exempt = match method {
-            Method::CreateConversation | Method::ListConversations | Method::EraseStep => true,
+            method if names_no_conversation(method) => true,
             Method::VerifyMedium | Method::CompactStorage | Method::BackUp => true,
             Method::SearchNodes => chat.store.search().is_none(),
             Method::FindPathHashes => true,

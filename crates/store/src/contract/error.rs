@@ -170,6 +170,23 @@ pub enum Error {
         /// Reason why the store is busy.
         why: String,
     },
+    /// The database cannot be reached, or was lost before anything was sent that could have been stored. Nothing was
+    /// stored; try again.
+    #[error("{}: the database cannot be reached", path.display())]
+    Unavailable {
+        /// Path of the database file, or address of the database.
+        path: PathBuf,
+        /// Failure of the connection.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The call was stopped because its time was up, or because the database cancelled it. Nothing was stored; try
+    /// again, or ask for less at once.
+    #[error("stopped: {why}")]
+    Interrupted {
+        /// Reason why the call was stopped.
+        why: String,
+    },
     /// It is unknown whether the call took effect. Repeat it unchanged: [`Store`](crate::Store)
     /// says how a repeated call ends.
     #[error("outcome unknown")]
@@ -339,12 +356,18 @@ impl Error {
             Self::Limit { .. } => "limit",
             Self::Invalid { .. } => "invalid",
             Self::Busy { .. } => "busy",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Interrupted { .. } => "interrupted",
             Self::OutcomeUnknown { .. } => "outcome_unknown",
             Self::NotOffered { .. } => "not_offered",
             Self::Closed => "closed",
             Self::Damaged { .. } => "damaged",
             Self::Newer { .. } => "newer_format",
             Self::Older { .. } => "older_format",
+            Self::Storage {
+                fault: StorageFault::Full,
+                ..
+            } => "storage_full",
             Self::Storage { .. } => "storage",
         }
     }
@@ -353,7 +376,10 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Busy { .. } | Self::OutcomeUnknown { .. } => true,
+            Self::Busy { .. }
+            | Self::Unavailable { .. }
+            | Self::Interrupted { .. }
+            | Self::OutcomeUnknown { .. } => true,
             Self::NotFound { .. }
             | Self::Ambiguous { .. }
             | Self::AlreadyExists { .. }

@@ -13,6 +13,7 @@ use crate::contract::{
     RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
     Streams,
 };
+use crate::permits::ReadLoad;
 use crate::wake::StreamSignal;
 
 /// Stores conversations: trees of nodes, the names that point into them, and state.
@@ -79,6 +80,18 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Returns the limits on what one call may carry.
     fn limits(&self) -> &Limits;
+
+    /// Returns how much reads have waited and how many were stopped.
+    fn read_load(&self) -> ReadLoad {
+        ReadLoad::default()
+    }
+
+    /// Asks the database for an answer, at the cost of one point read; reads nothing of anybody's.
+    ///
+    /// # Errors
+    ///
+    /// That of any read: the database cannot be reached, or its file fails.
+    async fn check_connection(&self) -> Result<(), Error>;
 
     /// Creates a conversation with the empty, active branch `main`.
     ///

@@ -185,6 +185,10 @@ impl Store for MemoryStore {
         &self.limits
     }
 
+    async fn check_connection(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     async fn create_conversation(
         &self,
         owner: &Owner,

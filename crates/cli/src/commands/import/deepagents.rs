@@ -1,6 +1,7 @@
 //! Databases of `@deepagents/context`: chat by chat, never whole in memory.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use contexture::sessions::{ReadOptions, Session, SessionFormat, read_sessions};
 use contexture::store::Error as StoreError;
@@ -65,7 +66,9 @@ impl ImportRun<'_> {
             }
             // Also after a failure: what was read before it is stored.
             if !sessions.is_empty() {
-                self.store_sessions(source, sessions).await?;
+                let source = Arc::new(source.clone());
+                let sessions = sessions.into_iter().map(|one| (Arc::clone(&source), one));
+                self.store_sessions(sessions.collect()).await?;
             }
             match failed {
                 Some(failure) => return Err(self.report.with_stored_count(failure)),

@@ -9,6 +9,7 @@ mod sessions;
 use self::progress::ImportProgress;
 use self::report::ImportReport;
 use self::run::{ImportRules, ImportRun};
+use self::sessions::ReadSessions;
 use crate::conversation_lines;
 use crate::database;
 use crate::input::InputSource;
@@ -71,6 +72,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         },
         globals,
         engine: None,
+        read: ReadSessions::default(),
         report: ImportReport::default(),
         progress: ImportProgress::new(globals),
     };
@@ -85,6 +87,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             Err(failure) => return Err(failure),
         }
     }
+    run.store_read_sessions().await?;
     run.progress.finish();
     report::print_report(&run.report, globals)?;
     Ok(run.report.exit_code())
@@ -94,6 +97,7 @@ impl ImportRun<'_> {
     async fn import_file(&mut self, source: &InputSource) -> Outcome<()> {
         // What cannot be read is told of below.
         if let Ok(Some(mut lines)) = conversation_lines::open_if_portable(source) {
+            self.store_read_sessions().await?;
             let kept = [
                 (self.rules.conversation, "--conversation", "ids"),
                 (self.rules.resource, "--resource", "resources"),
@@ -105,18 +109,22 @@ impl ImportRun<'_> {
             let owner = database::resolve_owner(self.globals)?;
             let engine = self.open_engine().await?;
             let store = engine.store();
-            let kept =
-                conversation_lines::import_conversations(&**store, &owner, source, &mut *lines)
-                    .await?;
+            let kept = conversation_lines::import_conversations(store, &owner, source, &mut *lines)
+                .await?;
             self.report.imported_files.push(kept);
             return Ok(());
         }
         if let Some(path) = deepagents::detect_database(source, self.rules.format) {
+            self.store_read_sessions().await?;
             return self.import_chats(source, path).await;
         }
-        let read = sessions::read_sessions(source, &self.rules);
-        let read = read.map_err(|failure| self.report.with_stored_count(failure))?;
-        self.rules.check_count(read.len() as u64)?;
-        self.store_sessions(source, read).await
+        match sessions::read_sessions(source, &self.rules) {
+            Ok(read) => self.keep_sessions(source, read).await,
+            // What was read before it is stored.
+            Err(failure) => {
+                self.store_read_sessions().await?;
+                Err(self.report.with_stored_count(failure))
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use contexture::{Engine, Owner};
 
 use crate::commands::import::progress::ImportProgress;
 use crate::commands::import::report::ImportReport;
+use crate::commands::import::sessions::ReadSessions;
 use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
 use crate::output::failure::{Failure, Outcome};
@@ -17,6 +18,8 @@ pub(super) struct ImportRun<'a> {
     pub(super) globals: &'a Globals,
     /// Not before there is something to store: a wrong file must not make a database.
     pub(super) engine: Option<Engine>,
+    /// Of files that hold a few sessions each, to be stored together.
+    pub(super) read: ReadSessions,
     pub(super) report: ImportReport,
     pub(super) progress: ImportProgress,
 }

@@ -1,5 +1,6 @@
 //! Reading the sessions of a file, and storing several at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture::engine::{Engine, ImportOptions, Imported};
@@ -16,11 +17,30 @@ use crate::session::resolve_format;
 /// Sessions that are stored at the same time: the database commits what waits together.
 pub(super) const MAX_CONCURRENT_IMPORTS: usize = 64;
 
-/// The sessions of a file that is read whole.
-pub(super) fn read_sessions(
-    source: &InputSource,
-    rules: &ImportRules<'_>,
-) -> Outcome<Vec<Session>> {
+/// Sessions and bytes of files that are read before they are stored together.
+const MAX_READ_SESSIONS: usize = 1024;
+const MAX_READ_BYTES: usize = 16 << 20;
+
+/// A session, and the file that it came from.
+pub(super) type SourcedSession = (Arc<InputSource>, Session);
+
+/// Sessions that were read and are not stored yet, each of another conversation.
+#[derive(Default)]
+pub(super) struct ReadSessions {
+    sessions: Vec<SourcedSession>,
+    bytes: usize,
+    /// What makes the ids of their conversations.
+    names: BTreeSet<String>,
+}
+
+/// The sessions of a file that is read whole, and its length.
+pub(super) struct SessionFile {
+    sessions: Vec<Session>,
+    bytes: usize,
+}
+
+/// Reads the sessions of a file.
+pub(super) fn read_sessions(source: &InputSource, rules: &ImportRules<'_>) -> Outcome<SessionFile> {
     let text = source.read_text()?;
     let name = source.file_name().unwrap_or_default();
     let of = |failure: Failure| failure.with_context(source);
@@ -29,22 +49,59 @@ pub(super) fn read_sessions(
         keep_going: rules.keep_going,
         source_name: &name,
     };
-    contexture::sessions::read_sessions(format, &text, &options).map_err(|error| of(error.into()))
+    let sessions = contexture::sessions::read_sessions(format, &text, &options);
+    Ok(SessionFile {
+        sessions: sessions.map_err(|error| of(error.into()))?,
+        bytes: text.len(),
+    })
 }
 
 impl ImportRun<'_> {
-    /// Stores sessions, several at a time; the harvest has them in their own order.
-    pub(super) async fn store_sessions(
+    /// Takes the sessions of a file, to be stored together with those of other files: commits are shared, and a folder
+    /// of a hundred thousand files is stored as quickly as one file with as many sessions.
+    pub(super) async fn keep_sessions(
         &mut self,
         source: &InputSource,
-        sessions: Vec<Session>,
+        file: SessionFile,
     ) -> Outcome<()> {
-        for skipped in sessions.iter().flat_map(|session| &session.skipped) {
-            let line = format!("{source} record {}: {}", skipped.number, skipped.what);
-            self.report.skipped.push(line);
+        self.rules.check_count(file.sessions.len() as u64)?;
+        let source = Arc::new(source.clone());
+        for session in file.sessions {
+            let own = session.info.conversation.as_ref();
+            let name = own.unwrap_or(&session.source_id).clone();
+            // A session that goes on with another one comes after it.
+            if self.read.names.contains(&name) {
+                self.store_read_sessions().await?;
+            }
+            self.read.names.insert(name);
+            self.read.sessions.push((Arc::clone(&source), session));
+        }
+        self.read.bytes += file.bytes;
+        if self.read.sessions.len() >= MAX_READ_SESSIONS || self.read.bytes >= MAX_READ_BYTES {
+            self.store_read_sessions().await?;
+        }
+        Ok(())
+    }
+
+    /// Stores what was read and is not stored yet.
+    pub(super) async fn store_read_sessions(&mut self) -> Outcome<()> {
+        let read = std::mem::take(&mut self.read);
+        if read.sessions.is_empty() {
+            return Ok(());
+        }
+        self.store_sessions(read.sessions).await
+    }
+
+    /// Stores sessions, several at a time; the harvest has them in their own order.
+    pub(super) async fn store_sessions(&mut self, sessions: Vec<SourcedSession>) -> Outcome<()> {
+        for (source, session) in &sessions {
+            for skipped in &session.skipped {
+                let line = format!("{source} record {}: {}", skipped.number, skipped.what);
+                self.report.skipped.push(line);
+            }
         }
         self.progress.add_sessions(sessions.len());
-        let imported = self.import_concurrently(source, sessions).await?;
+        let imported = self.import_concurrently(sessions).await?;
         let mut first = None;
         for (session, imported) in imported {
             match imported {
@@ -66,23 +123,24 @@ impl ImportRun<'_> {
     /// the first failure.
     async fn import_concurrently(
         &mut self,
-        source: &InputSource,
-        sessions: Vec<Session>,
+        sessions: Vec<SourcedSession>,
     ) -> Outcome<Vec<(Arc<Session>, Outcome<Imported>)>> {
         let engine = self.open_engine().await?;
-        let mut waiting = sessions.into_iter().map(Arc::new).enumerate();
+        let mut waiting = sessions.into_iter().enumerate();
         let mut running = JoinSet::new();
         let mut done: Vec<(usize, Arc<Session>, Outcome<Imported>)> = Vec::new();
         let mut stop = false;
         loop {
             while running.len() < MAX_CONCURRENT_IMPORTS && !stop {
-                let Some((index, session)) = waiting.next() else {
+                let Some((index, (source, session))) = waiting.next() else {
                     break;
                 };
+                let session = Arc::new(session);
                 let options = self.rules.import_options(&session);
                 let engine = engine.clone();
                 running.spawn(async move {
                     let imported = import_session(&engine, &session, options).await;
+                    let imported = imported.map_err(|failure| failure.with_context(source));
                     (index, session, imported)
                 });
             }
@@ -93,7 +151,6 @@ impl ImportRun<'_> {
                 let message = format!("an import ended early: {error}");
                 Failure::new(Exit::Fault, "import", message)
             })?;
-            let imported = imported.map_err(|failure: Failure| failure.with_context(source));
             // Those that run are waited for: they may be stored already.
             stop |= imported.is_err() && !self.rules.keep_going;
             done.push((index, session, imported));

@@ -25,6 +25,11 @@ pub trait Search: Send + Sync {
     /// [`rules::searchable_text`](crate::rules::searchable_text) returns is searched, up to
     /// [`rules::MAX_SEARCHED_BYTES`](crate::rules::MAX_SEARCHED_BYTES). Redacted nodes are not found.
     ///
+    /// The cost is bounded in nodes ([`SearchLimits`]), not in time, so the answer depends only on
+    /// what is stored: an index is asked for prefixes of three letters or more, and only for two of
+    /// them; others are looked for in the nodes that the rest of the query selects, or else in the
+    /// newest ones.
+    ///
     /// # Errors
     ///
     /// [`Error::NotFound`] for a conversation, or an end of a path, that does not exist or belongs
@@ -143,7 +148,9 @@ pub enum SearchCoverage {
     /// narrower query or scope reaches the rest.
     ///
     /// On one path whose times never decrease, these are its newest nodes. Elsewhere the order
-    /// depends on the backend's index: by the nodes' times, or by the order of storing.
+    /// depends on the backend's index: by the nodes' times, or by the order of storing. Where no
+    /// index narrows a query, because all its words are prefixes of one or two letters, it may also
+    /// be by the last change of the conversations.
     Newest,
 }
 

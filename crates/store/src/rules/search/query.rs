@@ -15,6 +15,13 @@ use contexture_text::search_terms::{Purpose, TermShape, visit_terms};
 /// candidates.
 const INDEX_CONDITIONS: usize = 64;
 
+/// Smallest length of a prefix that an index is asked for, in characters. The texts of a shorter one are a good part
+/// of all texts, and an index would collect them before it gives the first.
+const INDEX_PREFIX_CHARS: usize = 3;
+
+/// Largest number of prefixes that an index is asked for in one list of conditions, the longest ones.
+const INDEX_PREFIXES: usize = 2;
+
 /// A parsed query: phrases of one or more terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
@@ -77,7 +84,8 @@ impl Query {
     }
 
     /// Returns necessary conditions for a match. They are not sufficient: adjacency is not part of
-    /// them.
+    /// them, nor are prefixes that are too short or too many for an index. None of them means that
+    /// any text may match.
     #[must_use]
     pub fn index_conditions(&self) -> Vec<IndexCondition<'_>> {
         collect_conditions(&self.pieces)
@@ -125,14 +133,25 @@ fn collect_conditions<'a>(
     pieces: impl IntoIterator<Item = &'a QueryPhrase>,
 ) -> Vec<IndexCondition<'a>> {
     let wanted = pieces.into_iter().flat_map(|piece| &piece.terms);
+    // The first character of a pair is a term of its script as a word is of another, and as rare.
+    let is_too_short = |wanted: &&QueryTerm| {
+        wanted.extent == TermExtent::Beginning
+            && wanted.text.chars().nth(INDEX_PREFIX_CHARS - 1).is_none()
+    };
     let all: BTreeSet<IndexCondition<'_>> = wanted
+        .filter(|wanted| !is_too_short(wanted))
         .map(|wanted| IndexCondition {
             term: &wanted.text,
             prefix: wanted.extent != TermExtent::Whole,
         })
         .collect();
+    let (mut prefixes, mut conditions): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|condition| condition.prefix);
+    prefixes.sort_by_key(|condition| std::cmp::Reverse(condition.term.chars().count()));
     // Leaving conditions out only proposes more; each candidate is matched against the whole query.
-    all.into_iter().take(INDEX_CONDITIONS).collect()
+    conditions.truncate(INDEX_CONDITIONS - INDEX_PREFIXES);
+    conditions.extend(prefixes.into_iter().take(INDEX_PREFIXES));
+    conditions
 }
 
 /// Returns the next phrase, whether its last word is a prefix, and the rest of the text.
@@ -210,23 +229,41 @@ mod tests {
 
     #[test]
     fn an_index_is_asked_for_each_term_once() {
-        let query = Query::parse("b a-b a* 東");
-        let asked: Vec<(&str, bool)> = query
-            .index_conditions()
-            .iter()
-            .map(|condition| (condition.term, condition.prefix))
-            .collect();
-        assert_eq!(
-            asked,
-            [("a", false), ("a", true), ("b", false), ("東", true)]
+        let check = |text: &str, expected: &[(&str, bool)]| {
+            let query = Query::parse(text);
+            let asked = query.index_conditions().into_iter();
+            let asked: Vec<_> = asked.map(|one| (one.term, one.prefix)).collect();
+            assert_eq!(asked, expected, "{text}");
+        };
+        check(
+            "b a-b abc* 東",
+            &[("a", false), ("b", false), ("abc", true), ("東", true)],
         );
-        let alone = Query::parse("b-a a*");
+        let alone = Query::parse("b-a abc*");
         let alone: Vec<usize> = alone.phrase_conditions().iter().map(Vec::len).collect();
         assert_eq!(alone, [2, 1]);
         let long: String = (0..1000).map(|n| format!("w{n} ")).collect();
         assert_eq!(
             Query::parse(&long).index_conditions().len(),
-            INDEX_CONDITIONS
+            INDEX_CONDITIONS - INDEX_PREFIXES
         );
+    }
+
+    /// What an index is asked for has a bounded cost: no short prefixes, and few long ones.
+    #[test]
+    fn an_index_is_asked_for_few_prefixes() {
+        for (text, expected) in [
+            ("a* b* c* d* e* f* g* h*", &[][..]),
+            ("ab* c", &["c"]),
+            ("über* äöü* äö*", &["uber*", "aou*"]),
+            ("abc* abcd* abcde* x", &["x", "abcde*", "abcd*"]),
+            ("東 京 都", &["京*", "東*"]),
+        ] {
+            let query = Query::parse(text);
+            let asked = query.index_conditions().into_iter();
+            let asked =
+                asked.map(|one| format!("{}{}", one.term, if one.prefix { "*" } else { "" }));
+            assert_eq!(asked.collect::<Vec<_>>(), expected, "{text}");
+        }
     }
 }

@@ -106,7 +106,8 @@ impl Ranking {
     }
 
     /// Returns the phrases to count before candidates are offered: for each, the backend counts the
-    /// nodes of the scope that satisfy all its conditions. Empty with [`MatchMode::All`].
+    /// nodes of the scope that satisfy all its conditions, which are all that are not redacted if it
+    /// has none. Empty with [`MatchMode::All`].
     #[must_use]
     pub fn terms_to_count(&self) -> Vec<Vec<IndexCondition<'_>>> {
         match self.request.words {
@@ -130,14 +131,15 @@ impl Ranking {
     }
 
     /// Returns the conditions for an index: texts that satisfy all conditions of at least one of
-    /// these lists. Empty if nothing can be found.
+    /// these lists. Empty if nothing can be found. If no index can narrow the search, one of the
+    /// lists is empty and stands for all nodes that are not redacted, and is then the only one.
     #[must_use]
     pub fn index_alternatives(&self) -> Vec<Vec<IndexCondition<'_>>> {
         // An empty query finds nothing; finding everything would be a list and not a search.
         if self.query.is_empty() {
             return Vec::new();
         }
-        match self.request.words {
+        let mut alternatives = match self.request.words {
             MatchMode::All => vec![self.query.index_conditions()],
             MatchMode::Any => {
                 let both = self
@@ -150,7 +152,11 @@ impl Ranking {
                 let wanted = both.filter(|(_, weight)| weight.selects_nodes);
                 wanted.map(|(conditions, _)| conditions).collect()
             }
+        };
+        if alternatives.iter().any(Vec::is_empty) {
+            alternatives = vec![Vec::new()];
         }
+        alternatives
     }
 
     /// Returns whether to examine a text that has these phrases of [`Ranking::terms_to_count`]; for
