@@ -22,13 +22,14 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::caller::Caller;
 use crate::server::{Callers, McpServer};
+use crate::workers::Workers;
 
 /// A service to be mounted, at `/mcp` by custom. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpService(StreamableHttpService<McpServer, NeverSessionManager>);
 
 /// What requests may look like.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// The names by which the server may be reached, with or without a port. Default: those of this machine for
     /// itself, so that no page in a browser reaches it by a name of its own. None named: any, for servers that ask
@@ -39,6 +40,8 @@ pub struct HttpOptions {
     pub origins: Option<Vec<String>>,
     /// Bytes of a request's body; more is answered with 413. Default 4 MiB.
     pub body_bytes: usize,
+    /// Where requests are worked on. Default: a thread of the runtime's blocking pool for each.
+    pub workers: Workers,
 }
 
 impl Default for HttpOptions {
@@ -49,6 +52,7 @@ impl Default for HttpOptions {
                 .to_vec(),
             origins: Some(Vec::new()),
             body_bytes: 4 << 20,
+            workers: Workers::default(),
         }
     }
 }
@@ -60,7 +64,8 @@ pub fn http_service(
     options: HttpOptions,
     whose: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static,
 ) -> HttpService {
-    let server = McpServer::new(engine, Callers::PerRequest(Arc::new(whose)));
+    let callers = Callers::PerRequest(Arc::new(whose));
+    let server = McpServer::new(engine, callers, options.workers);
     // Stateless and as plain JSON: the next request may reach another server, which knows nothing
     // of this one. Hosts and origins guard against pages that reach this server by a name of their
     // own (DNS rebinding).

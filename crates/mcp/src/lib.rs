@@ -19,7 +19,9 @@ mod tool_context;
 mod tool_error;
 mod tools;
 mod uri;
+mod workers;
 
 pub use caller::{Access, Caller};
 pub use http::{HttpOptions, HttpService, http_service};
 pub use stdio::{ServeError, serve, serve_stdio};
+pub use workers::Workers;

@@ -1,12 +1,12 @@
 //! The protocol's requests, answered for a caller.
 //!
-//! Work is done on threads of its own, so that a long compile holds up nobody; a call that is called off is answered
-//! at once, and what of it had begun to be stored is stored whole.
+//! Work is done on threads of its own ([`Workers`]), so that a long compile holds up nobody; a call that is called off is
+//! answered at once, and what of it had begun to be stored is stored whole.
 
 use std::sync::Arc;
 
-use contexture::Engine;
 use contexture::compile::Cancel;
+use contexture::{Engine, Owner};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
@@ -15,12 +15,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::oneshot;
 
 use crate::caller::{Access, Caller};
 use crate::resources;
 use crate::tool::ToolEntry;
 use crate::tool_context::ToolContext;
 use crate::tools;
+use crate::workers::Workers;
 
 /// Instructions that clients give their models about this server.
 const INSTRUCTIONS: &str = "Contexture keeps conversations of agents: every message, tool call and tool output. \
@@ -45,11 +47,16 @@ pub(crate) enum Callers {
 pub(crate) struct McpServer {
     engine: Engine,
     callers: Callers,
+    workers: Workers,
 }
 
 impl McpServer {
-    pub(crate) const fn new(engine: Engine, callers: Callers) -> Self {
-        Self { engine, callers }
+    pub(crate) const fn new(engine: Engine, callers: Callers, workers: Workers) -> Self {
+        Self {
+            engine,
+            callers,
+            workers,
+        }
     }
 
     /// Returns the caller of a request, or an error if the caller is unknown.
@@ -73,29 +80,41 @@ impl McpServer {
             cancel: Cancel::new(),
         }
     }
+
+    /// Does an owner's work where work is done, until it ends or the request is cancelled.
+    async fn run_cancellable<T: Send + 'static>(
+        &self,
+        run_for: (Owner, Cancel),
+        context: &RequestContext<RoleServer>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let (owner, cancel) = run_for;
+        // Whoever stops waiting, in whatever way, calls the work off. It looks at this flag, and what has begun to be stored
+        // goes to its end.
+        let _call_off = CallOff(cancel);
+        let (sender, receiver) = oneshot::channel();
+        self.workers.spawn(owner, async move {
+            // Nobody may be waiting any more.
+            let _ = sender.send(work.await);
+        });
+        tokio::select! {
+            // Cancelled and done at once counts as cancelled: nobody waits for the answer.
+            biased;
+            () = context.ct.cancelled() => {
+                Err(ErrorData::internal_error("the request was cancelled", None))
+            }
+            // What a panic says may name what nobody shall see.
+            done = receiver => done.map_err(|_| ErrorData::internal_error("the request failed", None)),
+        }
+    }
 }
 
-/// Runs work on a thread of its own, until it ends or the request is cancelled.
-async fn run_cancellable<T: Send + 'static>(
-    cancel: Cancel,
-    context: &RequestContext<RoleServer>,
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, ErrorData> {
-    // Compiling counts tokens without pausing. On the runtime's own threads it would stop other
-    // requests.
-    let runtime = tokio::runtime::Handle::current();
-    let working = tokio::task::spawn_blocking(move || runtime.block_on(work));
-    tokio::select! {
-        // Cancelled and done at once counts as cancelled: nobody waits for the answer.
-        biased;
-        () = context.ct.cancelled() => {
-            // The blocking thread cannot be stopped from here. It looks at this flag, and what has
-            // begun to be stored goes to its end.
-            cancel.cancel();
-            Err(ErrorData::internal_error("the request was cancelled", None))
-        }
-        // What a panic says may name what nobody shall see.
-        done = working => done.map_err(|_| ErrorData::internal_error("the request failed", None)),
+/// Calls work off when it is dropped; after the work has ended that changes nothing.
+struct CallOff(Cancel);
+
+impl Drop for CallOff {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -147,9 +166,9 @@ impl ServerHandler for McpServer {
         })?;
         let tool_context = self.tool_context(caller);
         // The tool_context goes to the tool; this copy lets the cancellation reach it.
-        let cancel = tool_context.cancel.clone();
+        let run_for = tool_context.run_for();
         let answer = (entry.handler)(tool_context, request.arguments.unwrap_or_default());
-        let answer = run_cancellable(cancel, &context, answer).await?;
+        let answer = self.run_cancellable(run_for, &context, answer).await?;
         Ok(answer
             // A tool's own failure is an answer, so that the model reads it and can do better.
             // Errors of the protocol are for the client.
@@ -164,7 +183,7 @@ impl ServerHandler for McpServer {
     ) -> Result<ListResourcesResult, ErrorData> {
         let tool_context = self.tool_context(self.identify_caller(&context)?);
         let cursor = request.and_then(|request| request.cursor);
-        run_cancellable(tool_context.cancel.clone(), &context, async move {
+        self.run_cancellable(tool_context.run_for(), &context, async move {
             resources::list_resources(&tool_context, cursor.as_deref()).await
         })
         .await?
@@ -184,7 +203,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let tool_context = self.tool_context(self.identify_caller(&context)?);
-        let read = run_cancellable(tool_context.cancel.clone(), &context, async move {
+        let read = self.run_cancellable(tool_context.run_for(), &context, async move {
             resources::read_resource(&tool_context, &request.uri).await
         });
         // First whether it was cancelled or panicked, then what the resource says.

@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::caller::Caller;
 use crate::server::{Callers, McpServer};
+use crate::workers::Workers;
 
 /// Why serving ended otherwise than by the client's leaving.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +39,7 @@ pub async fn serve(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
-    let server = McpServer::new(engine, Callers::Fixed(caller));
+    let server = McpServer::new(engine, Callers::Fixed(caller), Workers::default());
     let running = match server.serve((input, output)).await {
         Ok(running) => running,
         // Whoever opens and closes the streams without a word has lost nothing.

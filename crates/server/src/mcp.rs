@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use contexture_mcp::{Access, Caller, HttpOptions, http_service};
+use contexture_mcp::{Access, Caller, HttpOptions, Workers, http_service};
 
 use crate::access::Principal;
 use crate::config::AccessScope;
@@ -23,12 +23,19 @@ pub(crate) fn router(app: &App) -> Router<App> {
     let options = HttpOptions {
         hosts: Vec::new(),
         origins: None,
+        workers: pool_workers(app),
         ..HttpOptions::default()
     };
     let service = http_service(app.engine().clone(), options, mcp_caller);
     Router::new()
         .route_service(PATH, service)
         .route_layer(from_fn(require_read_access))
+}
+
+/// Work of the protocol is done where all heavy work is, owners in turn.
+fn pool_workers(app: &App) -> Workers {
+    let app = app.clone();
+    Workers::new(move |owner, work| app.work_pool().spawn(&owner, work))
 }
 
 /// Refuses those who may not read.

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use async_task::Runnable;
+use async_task::{Runnable, Task};
 use contexture::Owner;
 use contexture::ir::Cancel;
 use tokio::runtime::Handle;
@@ -42,9 +42,22 @@ impl WorkPool {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        self.started.get_or_init(|| self.start_threads());
         let call_off = CallOff(Cancel::new());
-        let work = work(call_off.0.clone()).in_current_span();
+        self.start_task(owner, work(call_off.0.clone())).await
+    }
+
+    /// Begins work for an owner, which goes to its end whoever waits for it.
+    pub(crate) fn spawn(&self, owner: &Owner, work: impl Future<Output = ()> + Send + 'static) {
+        self.start_task(owner, work).detach();
+    }
+
+    fn start_task<T, F>(&self, owner: &Owner, work: F) -> Task<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.started.get_or_init(|| self.start_threads());
+        let work = work.in_current_span();
         let (queue, owner) = (Arc::clone(&self.queue), owner.clone());
         let schedule = move |runnable| queue.push(&owner, runnable);
         let (runnable, task) = async_task::Builder::new()
@@ -52,7 +65,7 @@ impl WorkPool {
             .propagate_panic(true)
             .spawn(|()| work, schedule);
         runnable.schedule();
-        task.await
+        task
     }
 
     fn start_threads(&self) {
