@@ -7,19 +7,19 @@ pub enum Anomaly {
     /// An item is on the path that nobody appended.
     #[error("{word} is stored, but nobody appended it")]
     Phantom {
-        /// The item.
+        /// The item's word.
         word: String,
     },
     /// An item is on the path more than once.
     #[error("{word} is stored more than once")]
     Doubled {
-        /// The item.
+        /// The item's word.
         word: String,
     },
     /// An acknowledged item is not on the path.
     #[error("{word} was acknowledged, but is not stored")]
     Lost {
-        /// The item.
+        /// The item's word.
         word: String,
     },
     /// An acknowledged append is elsewhere than it was said to be.
@@ -39,7 +39,7 @@ pub enum Anomaly {
     /// An append was refused, and is stored all the same.
     #[error("{word} was refused, but is stored")]
     RefusedButStored {
-        /// The item.
+        /// The item's word.
         word: String,
     },
     /// An append is not behind the head that it expected.
@@ -61,25 +61,25 @@ pub enum Anomaly {
     /// A client read something that is not on the path at that place.
     #[error("{client} read {word} at depth {depth}, which was never there")]
     DirtyRead {
-        /// The client.
+        /// Name of the client.
         client: String,
-        /// What it read.
+        /// What it read there.
         word: String,
-        /// Where.
+        /// Where it was read.
         depth: u64,
     },
     /// A client read an item before anybody began to append it.
     #[error("{client} read {word} before it was written")]
     ReadBeforeWrite {
-        /// The client.
+        /// Name of the client.
         client: String,
-        /// What it read.
+        /// What it read there.
         word: String,
     },
     /// A client did not see what it had appended itself.
     #[error("{client} appended up to depth {floor} and then saw {seen}")]
     OwnWriteMissing {
-        /// The client.
+        /// Name of the client.
         client: String,
         /// Depth of its last own item.
         floor: u64,
@@ -89,7 +89,7 @@ pub enum Anomaly {
     /// A client saw less than it had seen before.
     #[error("{client} saw {floor} nodes and then {seen}")]
     WentBack {
-        /// The client.
+        /// Name of the client.
         client: String,
         /// What it had seen.
         floor: u64,
@@ -99,7 +99,7 @@ pub enum Anomaly {
     /// A client did not see what had been acknowledged to another before it began.
     #[error("depth {floor} was acknowledged, and then {client} saw {seen}")]
     StaleRead {
-        /// The client.
+        /// Name of the client.
         client: String,
         /// What was acknowledged.
         floor: u64,

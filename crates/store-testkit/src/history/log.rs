@@ -9,7 +9,7 @@ use std::path::Path;
 pub struct HistoryEvent {
     /// Name of the client: a word. It has one operation at a time.
     pub client: String,
-    /// What happened.
+    /// What happened to its operation.
     pub phase: OperationPhase,
 }
 
