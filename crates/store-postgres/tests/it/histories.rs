@@ -19,6 +19,7 @@ struct Chance(u64);
 
 impl Chance {
     /// Another one in every run, unless `CONTEXTURE_TEST_SEED` says which. The seed is printed.
+    #[expect(clippy::print_stdout, reason = "who repeats a run needs the seed")]
     fn of_run(test: &str) -> Self {
         let seed = match std::env::var("CONTEXTURE_TEST_SEED") {
             Ok(seed) => seed.parse().unwrap(),

@@ -11,6 +11,7 @@ impl Chance {
     }
 
     /// Another one in every run, unless `CONTEXTURE_TEST_SEED` says which. The seed is printed.
+    #[expect(clippy::print_stdout, reason = "who repeats a run needs the seed")]
     pub(crate) fn of_run(test: &str) -> Self {
         let seed = match std::env::var("CONTEXTURE_TEST_SEED") {
             Ok(seed) => seed.parse().unwrap(),

@@ -1,9 +1,4 @@
 //! The in-memory store shows every behaviour, and follows the model.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a failed unwrap is the failed test"
-)]
 
 mod history;
 
