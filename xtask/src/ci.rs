@@ -4,8 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::metadata::Metadata;
-use crate::tools::DENY;
+use crate::dependencies::{check_advisories, check_licences};
 use crate::{shell, testing, tidy};
 
 /// `ci`'s options.
@@ -25,6 +24,7 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     run_command_step("fmt", cargo_with_args(&["fmt", "--all", "--check"]))?;
     shell::run_step("tidy", "cargo xtask tidy", tidy::run_checks)?;
     shell::run_step("licences", "cargo xtask licences", check_licences)?;
+    shell::run_step("advisories", "cargo xtask advisories", check_advisories)?;
     let clippy = [
         "clippy",
         "--workspace",
@@ -43,18 +43,6 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     run_command_step("doc", doc_command())?;
     println!("── everything holds");
     Ok(())
-}
-
-/// Checks licences, banned crates and sources of every package of the lock file, those for other platforms included,
-/// against `deny.toml`. Not security advisories, which change independently of this repository.
-///
-/// # Errors
-/// If cargo-deny finds something, in its own words, or cannot be built.
-pub(crate) fn check_licences() -> Result<()> {
-    let mut command = DENY.find_or_build(&Metadata::load()?.target_directory)?;
-    command.args(["check", "--hide-inclusion-graph"]);
-    command.args(["licenses", "bans", "sources"]);
-    shell::run_command(command)
 }
 
 /// Returns the command that builds the documentation of the libraries; a broken link is an error.

@@ -1,7 +1,8 @@
-//! `cargo xtask dist`: packs a release of the command for one platform, with its checksum.
+//! `cargo xtask dist`: packs a release of the command for one platform, with its checksum and its bill of materials.
 //!
-//! The archive contains the program, its licences and documents, and `deploy/`. Nothing is uploaded. Not here: versions
-//! and tags.
+//! The archive contains the program, its licences and documents, and `deploy/`. The bill of materials (SBOM, CycloneDX
+//! 1.5 as JSON) lists every crate of the program with its version, licence and checksum. Nothing is uploaded. Not here:
+//! versions and tags.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::metadata::Metadata;
 use crate::shell;
+use crate::tools::CYCLONEDX;
 
 /// The package of the command.
 const PACKAGE: &str = "contexture-cli";
@@ -86,13 +88,21 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     }
     let out = directory.join("dist");
     fs::create_dir_all(&out)?;
+    pack_archive(staged.path(), &name, &out)?;
+    write_bill(
+        &metadata,
+        arguments,
+        &target,
+        &out.join(format!("{name}.cdx.json")),
+    )
+}
+
+/// Packs the folder of this name into an archive in `out`, beside a file with its checksum.
+fn pack_archive(staged: &Path, name: &str, out: &Path) -> Result<()> {
     let archive = out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    tar.arg("-czf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(staged.path())
-        .arg(&name);
+    tar.arg("-czf").arg(&archive);
+    tar.arg("-C").arg(staged).arg(name);
     shell::run_command(tar)?;
     let bytes = fs::read(&archive)?;
     let sum: String = Sha256::digest(&bytes)
@@ -103,6 +113,46 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let line = format!("{sum}  {name}.tar.gz\n");
     fs::write(out.join(format!("{name}.tar.gz.sha256")), &line)?;
     println!("{}, {} bytes\n{line}", archive.display(), bytes.len());
+    Ok(())
+}
+
+/// Writes the bill of materials of the command: its crates for this platform and these features.
+fn write_bill(metadata: &Metadata, arguments: &Arguments, target: &str, bill: &Path) -> Result<()> {
+    // A name that nobody else gives a file: the tool writes one beside every manifest of the workspace.
+    let name = format!("contexture-bill-{}", std::process::id());
+    let file = format!("{name}.json");
+    let mut command = CYCLONEDX.find_or_build(&metadata.target_directory)?;
+    command.args(["--format", "json", "--spec-version", "1.5", "--quiet"]);
+    command.args(["--target", target, "--override-filename", &name]);
+    if let Some(features) = &arguments.features {
+        command.args(["--features", features]);
+    }
+    let manifest = shell::workspace_root().join("crates/cli/Cargo.toml");
+    command.arg("--manifest-path").arg(manifest);
+    let again = shell::command_line(&command);
+    let written = shell::run_step("bill of materials", &again, || shell::run_command(command));
+    let mut is_copied = false;
+    for package in &metadata.packages {
+        let beside = shell::workspace_root()
+            .join(package.directory())
+            .join(&file);
+        if !beside.is_file() {
+            continue;
+        }
+        if package.name == PACKAGE {
+            // Where this machine has the crates is nobody's business.
+            let root = format!("{}/", shell::workspace_root().display());
+            fs::write(bill, fs::read_to_string(&beside)?.replace(&root, ""))?;
+            is_copied = true;
+        }
+        // Those of the other crates say nothing about the command.
+        fs::remove_file(&beside)?;
+    }
+    written?;
+    if !is_copied {
+        bail!("cargo-cyclonedx wrote no bill for {PACKAGE}");
+    }
+    println!("{}", bill.display());
     Ok(())
 }
 

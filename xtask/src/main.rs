@@ -12,7 +12,9 @@ mod bench;
 mod catalogue;
 mod ci;
 mod clients;
+mod dependencies;
 mod dist;
+mod fuzzing;
 mod metadata;
 mod peers;
 mod postgres;
@@ -49,10 +51,14 @@ enum XtaskCommand {
     Api,
     /// Benchmarks of every crate that has some
     Bench(bench::Arguments),
-    /// Tests at their full doses: properties with many cases, tests ignored for their length
+    /// Tests at their full doses: properties with many cases, tests ignored for their length, fuzzing
     Soak(testing::Arguments),
+    /// libFuzzer on the parsers of strangers' bytes
+    Fuzz(fuzzing::Arguments),
     /// The licence of every dependency against deny.toml
     Licences,
+    /// Known vulnerabilities of dependencies, if there is a copy of the advisory database
+    Advisories,
     /// A release of the command for one platform, packed, with its checksum
     Dist(dist::Arguments),
     /// Makes the catalogue of models anew from public data
@@ -81,7 +87,9 @@ fn run_task(task: XtaskCommand) -> Result<()> {
         XtaskCommand::Api => tidy::write_api_files(),
         XtaskCommand::Bench(arguments) => bench::run_benchmarks(&arguments),
         XtaskCommand::Soak(arguments) => testing::run_soak_tests(&arguments.rest),
-        XtaskCommand::Licences => ci::check_licences(),
+        XtaskCommand::Fuzz(arguments) => fuzzing::fuzz_targets(&arguments),
+        XtaskCommand::Licences => dependencies::check_licences(),
+        XtaskCommand::Advisories => dependencies::check_advisories(),
         XtaskCommand::Dist(arguments) => dist::build_release(&arguments),
         XtaskCommand::Catalogue {
             source: Some(source),

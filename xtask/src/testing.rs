@@ -4,7 +4,7 @@
 //! test` runs them instead. Without a filter, `test` also runs the documentation examples, under `cargo test --doc`.
 //!
 //! If the PostgreSQL backend is tested, a server is started first and stopped at the end; if the proxy is tested,
-//! third-party clients are installed first.
+//! third-party clients are installed first. After a soak without a selection the fuzz targets are run.
 //!
 //! A soak sets `CONTEXTURE_SOAK=1`, which long-running tests read, and `PROPTEST_CASES`, which proptest reads. No other
 //! code reads them.
@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::metadata::{Metadata, Package};
 use crate::tools::NEXTEST;
-use crate::{clients, postgres, shell};
+use crate::{clients, fuzzing, postgres, shell};
 
 const SOAK_CASES: &str = "20000";
 
@@ -52,7 +52,7 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     }
 }
 
-/// Runs all tests at full size, including those that are ignored for their duration.
+/// Runs all tests at full size, including those that are ignored for their duration, and then the fuzz targets.
 ///
 /// # Errors
 /// As [`run_tests`].
@@ -73,7 +73,12 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
     let server = start_server_if_needed(rest)?;
     set_server_address(&mut command, server.as_ref());
     set_clients_directory(&mut command, rest, &metadata.target_directory);
-    shell::run_command(command)
+    shell::run_command(command)?;
+    // A selection is of tests, which fuzzing is not.
+    if rest.is_empty() {
+        fuzzing::fuzz_all_targets()?;
+    }
+    Ok(())
 }
 
 /// Crates whose tests need a PostgreSQL server.

@@ -19,6 +19,17 @@ pub(crate) const DENY: CargoTool = CargoTool {
     version: "0.20.2",
 };
 
+/// Runs fuzz targets.
+pub(crate) const FUZZ: CargoTool = CargoTool {
+    name: "fuzz",
+    version: "0.13.2",
+};
+/// Lists what a program is made of.
+pub(crate) const CYCLONEDX: CargoTool = CargoTool {
+    name: "cyclonedx",
+    version: "0.5.9",
+};
+
 /// Time after which building a tool is given up.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 

@@ -70,6 +70,7 @@ mod behaviour;
 mod behaviours;
 pub mod chat;
 mod faulty;
+pub mod history;
 mod method;
 pub mod model;
 mod run;

@@ -12,7 +12,7 @@ use crate::serving::Serving;
 const MANY: usize = 400;
 
 /// The most bytes for each.
-const EACH: usize = 64 << 10;
+const EACH: usize = 96 << 10;
 
 fn resident(serving: &Serving) -> usize {
     let file = format!("/proc/{}/statm", serving.child.id());

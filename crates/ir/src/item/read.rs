@@ -29,13 +29,11 @@ impl Item {
             Some(kind) => kind,
             // The specification lets a message go without a type; anything else without one cannot be told
             // apart.
-            None if fields.get(&["role"]).is_some() => "message".to_owned(),
-            None => {
-                return Err(Error::Missing {
-                    path: String::new(),
-                    field: "type",
-                });
+            None if has_member(&fields, "role") => {
+                take_empty_type(&mut fields)?;
+                "message".to_owned()
             }
+            None => return parse_reference(text, &fields),
         };
         match kind.as_str() {
             "message" => Message::from_fields(fields).map(Self::Message),
@@ -71,6 +69,39 @@ impl Item {
             Self::parse(item.get()).map_err(|error| error.at_index(index))
         };
         items.iter().enumerate().map(read).collect()
+    }
+}
+
+/// Whether a member is there and not `null`.
+fn has_member(fields: &Fields<'_>, name: &str) -> bool {
+    fields
+        .get(&[name])
+        .is_some_and(|value| value.get() != "null")
+}
+
+/// Reads an object with neither a type nor a role: with an id it refers to an item that the provider keeps, as the
+/// specification lets it. It stays as it came, and what is stored so must be read again.
+fn parse_reference(text: &str, fields: &Fields<'_>) -> Result<Item, Error> {
+    if has_member(fields, "id") && !has_member(fields, "type") {
+        return Ok(Item::Extension(Extension {
+            kind: "item_reference".to_owned(),
+            // It is another item's id.
+            id: None,
+            raw: Raw::parse(text)?,
+        }));
+    }
+    Err(Error::Missing {
+        path: String::new(),
+        field: "type",
+    })
+}
+
+/// Takes a `type` that is `null`: a message is written with its type, and would have two.
+fn take_empty_type(fields: &mut Fields<'_>) -> Result<(), Error> {
+    match fields.take_field(&["type"])?.map(RawValue::get) {
+        None | Some("null") => Ok(()),
+        // A number that no number type holds passes for absent elsewhere.
+        Some(other) => Err(Error::unexpected_value("a string", other).at_segment("type")),
     }
 }
 
@@ -291,8 +322,31 @@ mod tests {
                 r#"{"type":"reasoning","id":"r","summary":null,"content":null}"#,
                 r#"{"type":"reasoning","id":"r","summary":[],"content":null}"#,
             ),
+            (
+                r#"{"role":"user","type":null,"content":[]}"#,
+                r#"{"type":"message","role":"user","content":[]}"#,
+            ),
         ] {
             assert_eq!(Item::parse(text).unwrap().to_json(), expected);
+        }
+        // Found by fuzzing: it was written beside the type, and once more each time.
+        let error = Item::parse(r#"{"role":"user","type":1e400,"content":[]}"#).unwrap_err();
+        assert!(error.to_string().contains("1e400"), "{error}");
+    }
+
+    #[test]
+    fn a_reference_without_a_type_is_read_again() {
+        for text in [
+            r#"{"id":"msg_1"}"#,
+            r#"{"type":null,"role":null,"id":"msg_1"}"#,
+        ] {
+            let item = Item::parse(text).unwrap();
+            assert_eq!(item.kind(), "item_reference");
+            assert_eq!(item.to_json(), text);
+            assert_eq!(Item::parse(&item.to_json()).unwrap(), item);
+        }
+        for text in ["{}", r#"{"id":null}"#, r#"{"id":"a","type":1e400}"#] {
+            assert!(Item::parse(text).is_err(), "{text}");
         }
     }
 

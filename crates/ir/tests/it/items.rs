@@ -172,7 +172,7 @@ fn the_unknown_is_kept_verbatim() {
 #[test]
 fn errors_name_the_place() {
     refused("[]", "the value: expected an object, found []");
-    refused(r#"{"id":"x"}"#, "the value: missing field `type`");
+    refused(r#"{"call_id":"x"}"#, "the value: missing field `type`");
     refused(
         r#"{"type":"message","role":"robot","content":[]}"#,
         "`role`: expected `user`, `assistant`, `system` or `developer`, found robot",

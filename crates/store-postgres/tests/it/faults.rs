@@ -95,7 +95,7 @@ async fn reads_are_made_again() {
 }
 
 /// Ends the store's sessions as a server that is restarted does.
-async fn terminate(client: &Client, which: &str) -> u64 {
+pub(crate) async fn terminate(client: &Client, which: &str) -> u64 {
     let sql = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
          WHERE datname = current_database() AND application_name = 'contexture' AND {which}"

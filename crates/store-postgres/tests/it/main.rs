@@ -9,6 +9,7 @@
 mod children;
 mod conformance;
 mod faults;
+mod histories;
 mod maintenance;
 mod opening;
 mod own_server;

@@ -359,7 +359,10 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
-        assert_eq!(bench.pool.permits(ReadKind::Scan).held_permits(), 0);
+        // A read is counted before its permit is back.
+        while bench.pool.permits(ReadKind::Scan).held_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
         assert!(
             lock_idle(&bench.pool.scans.idle).len() <= 4,
             "connections are reused"

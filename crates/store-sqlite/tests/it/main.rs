@@ -15,6 +15,7 @@ mod deepagents;
 mod disk;
 mod files;
 mod full;
+mod histories;
 mod layout;
 mod maintenance;
 mod own_mounts;

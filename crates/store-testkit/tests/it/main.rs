@@ -1,5 +1,7 @@
 //! The in-memory store shows every behaviour, and follows the model.
 
+mod history;
+
 use std::sync::Arc;
 
 use contexture_store::{MemoryStore, Store};

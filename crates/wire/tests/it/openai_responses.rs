@@ -437,3 +437,18 @@ fn answers_of_all_are_valid_answers_here() {
         }
     }
 }
+
+/// A reference may go without a type. What is stored of it must be an item.
+#[test]
+fn a_reference_without_a_type_is_an_item() {
+    for reference in [
+        r#"{"id":"msg_1"}"#,
+        r#"{"type":null,"role":null,"id":"msg_1"}"#,
+    ] {
+        let text = format!(r#"{{"model":"m","input":[{reference}]}}"#);
+        let lifted = contexture_wire::lift(Format::OpenAiResponses, &text).unwrap();
+        let item = &lifted.transcript.items[0];
+        assert_eq!(item.to_json(), reference);
+        assert_eq!(&contexture_ir::Item::parse(reference).unwrap(), item);
+    }
+}

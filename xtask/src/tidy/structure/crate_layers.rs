@@ -54,6 +54,7 @@ pub(crate) const FOR_TESTS: &[&str] = &[
     "contexture-testdata",
     "contexture-store-testkit",
     "contexture-upstream-testkit",
+    "contexture-fuzz-targets",
 ];
 
 /// The façade, which re-exports other crates, except for one file.
@@ -130,6 +131,8 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::new("contexture-mcp", 7),
     CrateRule::new("contexture-server", 8),
     CrateRule::new("contexture-cli", 9),
+    // Reads whatever any other crate reads.
+    CrateRule::new("contexture-fuzz-targets", 8),
     CrateRule::new("xtask", 10),
 ];
 
