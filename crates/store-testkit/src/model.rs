@@ -192,7 +192,7 @@ where
     check_store_with(Dose::default(), open);
 }
 
-/// Runs random operations, others in every run ([`test_seed`](crate::test_seed)), on stores from `open`. `open(case)` is called
+/// Runs random operations, others in every run ([`test_seed`]), on stores from `open`. `open(case)` is called
 /// again with the same number to reopen a store; each case has a conversation of its own, so one
 /// store may serve them all.
 ///
