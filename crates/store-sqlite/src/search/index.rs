@@ -175,14 +175,14 @@ const PURGED: [PurgedIndex; 2] = [
     },
 ];
 
-/// Takes one step of merging removed terms out of the indexes; returns whether something was done.
+/// Takes one step of merging removed terms out of each index; returns whether something was done.
 pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
+    let mut did = false;
+    // Each of them, not the first that is due: a deletion takes a single step and has to reach all small indexes with it.
     for index in &PURGED {
-        if purge_index(conn, index)? {
-            return Ok(true);
-        }
+        did |= purge_index(conn, index)?;
     }
-    Ok(false)
+    Ok(did)
 }
 
 fn purge_index(conn: &Connection, index: &PurgedIndex) -> Result<bool, RowError> {

@@ -350,8 +350,8 @@ impl Store for SqliteStore {
             // Each step is a call of its own, so other writes run in between.
             let step = move |conn: &Connection| deletion::delete_step(conn, no);
             while self.write_transaction(0, step).await?.more {}
-            // One step removes the terms from a small index; the idle task merges the rest of a
-            // large one.
+            // One step removes the terms from small indexes; the idle task merges the rest of large
+            // ones.
             self.write_transaction(0, index::purge_removed_terms).await
         };
         if let Err(error) = removal.await {
