@@ -26,6 +26,16 @@ pub struct Cancel(Arc<AtomicBool>);
 #[error("cancelled: nobody waits for it any more")]
 pub struct Cancelled;
 
+/// Cancels work when it is dropped; see [`Cancel::cancel_on_drop`].
+#[derive(Debug)]
+pub struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 impl Cancel {
     /// Creates one that is not cancelled yet.
     #[must_use]
@@ -44,6 +54,13 @@ impl Cancel {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns a guard that cancels the work when it is dropped: of whoever waits for the result. After the work has ended
+    /// that changes nothing.
+    #[must_use]
+    pub fn cancel_on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
     }
 
     /// Looks whether it was cancelled, to be left with `?`.

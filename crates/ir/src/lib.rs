@@ -24,7 +24,7 @@ mod tool;
 mod transcript;
 mod ui_message;
 
-pub use cancel::{Cancel, Cancelled};
+pub use cancel::{Cancel, CancelOnDrop, Cancelled};
 pub use contexture_text::truncate_chars;
 pub use error::Error;
 pub use fragment::{

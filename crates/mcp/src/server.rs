@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use contexture::Engine;
 use contexture::compile::Cancel;
-use contexture::{Engine, Owner};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
@@ -81,19 +81,17 @@ impl McpServer {
         }
     }
 
-    /// Does an owner's work where work is done, until it ends or the request is cancelled.
+    /// Hands the work of a call to the workers, and waits until it ends or the request is cancelled.
     async fn run_cancellable<T: Send + 'static>(
         &self,
-        run_for: (Owner, Cancel),
+        call: ToolContext,
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let (owner, cancel) = run_for;
-        // Whoever stops waiting, in whatever way, calls the work off. It looks at this flag, and what has begun to be stored
-        // goes to its end.
-        let _call_off = CallOff(cancel);
+        // Whoever stops waiting, in whatever way, cancels the work. What of it has begun to be stored goes to its end.
+        let _waiting = call.cancel.cancel_on_drop();
         let (sender, receiver) = oneshot::channel();
-        self.workers.spawn(owner, async move {
+        self.workers.spawn(call.owner, async move {
             // Nobody may be waiting any more.
             let _ = sender.send(work.await);
         });
@@ -106,15 +104,6 @@ impl McpServer {
             // What a panic says may name what nobody shall see.
             done = receiver => done.map_err(|_| ErrorData::internal_error("the request failed", None)),
         }
-    }
-}
-
-/// Calls work off when it is dropped; after the work has ended that changes nothing.
-struct CallOff(Cancel);
-
-impl Drop for CallOff {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 
@@ -165,10 +154,9 @@ impl ServerHandler for McpServer {
             ErrorData::invalid_params(format!("unknown tool: {name}"), None)
         })?;
         let tool_context = self.tool_context(caller);
-        // The tool_context goes to the tool; this copy lets the cancellation reach it.
-        let run_for = tool_context.run_for();
-        let answer = (entry.handler)(tool_context, request.arguments.unwrap_or_default());
-        let answer = self.run_cancellable(run_for, &context, answer).await?;
+        let arguments = request.arguments.unwrap_or_default();
+        let answer = (entry.handler)(tool_context.clone(), arguments);
+        let answer = self.run_cancellable(tool_context, &context, answer).await?;
         Ok(answer
             // A tool's own failure is an answer, so that the model reads it and can do better.
             // Errors of the protocol are for the client.
@@ -183,7 +171,7 @@ impl ServerHandler for McpServer {
     ) -> Result<ListResourcesResult, ErrorData> {
         let tool_context = self.tool_context(self.identify_caller(&context)?);
         let cursor = request.and_then(|request| request.cursor);
-        self.run_cancellable(tool_context.run_for(), &context, async move {
+        self.run_cancellable(tool_context.clone(), &context, async move {
             resources::list_resources(&tool_context, cursor.as_deref()).await
         })
         .await?
@@ -203,7 +191,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let tool_context = self.tool_context(self.identify_caller(&context)?);
-        let read = self.run_cancellable(tool_context.run_for(), &context, async move {
+        let read = self.run_cancellable(tool_context.clone(), &context, async move {
             resources::read_resource(&tool_context, &request.uri).await
         });
         // First whether it was cancelled or panicked, then what the resource says.

@@ -30,11 +30,6 @@ pub(crate) struct ItemLocation {
 }
 
 impl ToolContext {
-    /// Returns for whom the call is worked on, and what calls that off.
-    pub(crate) fn run_for(&self) -> (Owner, Cancel) {
-        (self.owner.clone(), self.cancel.clone())
-    }
-
     /// Opens the owner's conversation of this id, on a branch or on the active one.
     pub(crate) async fn open_conversation(
         &self,

@@ -146,7 +146,7 @@ impl HttpProfile {
         let mut versions = before.split('/').skip(1);
         let is_mistaken = match (versions.next(), versions.next(), versions.next()) {
             (None, ..) => true,
-            (Some(first), Some(second), None) => is_version(first) && is_version(second),
+            (Some(first), Some(second), None) => is_path_version(first) && is_path_version(second),
             _ => false,
         };
         let meant = format!("/{version}{after}");
@@ -159,10 +159,13 @@ impl HttpProfile {
             CallPath::Fixed(steps) => steps,
             CallPath::Model { prefix, .. } => prefix,
         };
-        let own = steps.first().copied().filter(|first| is_version(first));
+        let own = steps
+            .first()
+            .copied()
+            .filter(|first| is_path_version(first));
         own.or_else(|| {
             let last = self.base_url.rsplit('/').next();
-            last.filter(|last| is_version(last))
+            last.filter(|last| is_path_version(last))
         })
     }
 
@@ -270,12 +273,21 @@ impl CallPath {
 /// Returns the steps without a leading version, which hosts of other providers write differently.
 fn without_version<'s>(steps: &'s [&'static str]) -> &'s [&'static str] {
     match steps {
-        [first, rest @ ..] if is_version(first) => rest,
+        [first, rest @ ..] if is_path_version(first) => rest,
         all => all,
     }
 }
 
-fn is_version(step: &str) -> bool {
+/// Whether a step of a path is a version of an API: `v1`, `v1beta`.
+///
+/// ```
+/// use contexture_wire::is_path_version;
+///
+/// assert!(is_path_version("v1") && is_path_version("v1beta"));
+/// assert!(!is_path_version("video") && !is_path_version("openai"));
+/// ```
+#[must_use]
+pub fn is_path_version(step: &str) -> bool {
     step.strip_prefix('v')
         .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -45,6 +45,7 @@ pub use formats::long_cache_write;
 pub use framing::{Frame, FrameError, FrameReader, StreamFraming};
 pub use http_profile::{
     CallPath, HttpProfile, PathCall, ResponseMode, RootEvidence, RootMatch, RootRule,
+    is_path_version,
 };
 pub use markers::{
     automatic_marker_member, disable_automatic_markers, head_markers, limit_markers, marker_field,

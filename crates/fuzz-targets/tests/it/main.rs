@@ -15,19 +15,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use contexture_fuzz_targets::{FuzzTarget, Mutator, TARGETS, find_target};
+use contexture_store_testkit::test_seed;
 
 /// Bytes of mutated inputs for a target in an ordinary run: some seconds in a debug build.
 const BYTES: usize = 512 << 10;
 /// The most inputs in an ordinary run: small ones cost more than their bytes.
 const INPUTS: usize = 500;
-
-/// The seed of this run: `CONTEXTURE_TEST_SEED` if it is set, else a random one.
-fn run_seed() -> u64 {
-    match std::env::var("CONTEXTURE_TEST_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => getrandom::u64().unwrap(),
-    }
-}
 
 fn check_target(name: &str) {
     let target = find_target(name).unwrap();
@@ -36,8 +29,7 @@ fn check_target(name: &str) {
     for input in &corpus {
         check_input(target, input, "of its corpus");
     }
-    let seed = run_seed();
-    println!("{name}: CONTEXTURE_TEST_SEED={seed}");
+    let seed = test_seed();
     let factor = match std::env::var_os("CONTEXTURE_SOAK") {
         Some(_) => 100,
         None => 1,

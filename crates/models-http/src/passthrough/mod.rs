@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use contexture_wire::is_path_version;
 use futures_util::Stream;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
@@ -181,15 +182,9 @@ impl Upstream {
 /// where others write `https://api.example.com`, and no host has the version twice.
 fn without_version_of_base<'p>(base: &str, path: &'p str) -> &'p str {
     let last = base.trim_end_matches('/').rsplit('/').next();
-    let version = last.filter(|step| is_version(step));
+    let version = last.filter(|step| is_path_version(step));
     let rest = version.and_then(|version| path.strip_prefix('/')?.strip_prefix(version));
     rest.filter(|rest| rest.starts_with('/')).unwrap_or(path)
-}
-
-/// Whether a step of a path is a version: `v1`, `v1beta`.
-fn is_version(step: &str) -> bool {
-    let number = step.strip_prefix('v');
-    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn timeout_error(limit: Duration) -> UpstreamError {

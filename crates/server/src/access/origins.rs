@@ -57,9 +57,7 @@ impl Origins {
         if headers.contains_key(ORIGIN) {
             return match self.allowed_origin(headers) {
                 Some(_) => Ok(()),
-                None => Err(foreign(
-                    "pages of this origin may not call; `server.origins` in the configuration lists those that may",
-                )),
+                None => Err(unlisted_origin()),
             };
         }
         // Browsers send no origin with images, links and forms that only read.
@@ -120,6 +118,13 @@ impl Origins {
         };
         address.is_loopback() && is_listened_on
     }
+}
+
+/// Returns what a page is told whose origin may not call.
+pub(crate) fn unlisted_origin() -> Problem {
+    foreign(
+        "pages of this origin may not call; `server.origins` in the configuration lists those that may",
+    )
 }
 
 fn foreign(why: &str) -> Problem {

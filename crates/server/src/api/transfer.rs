@@ -26,7 +26,7 @@ use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess, requir
 use crate::http::panics::{Panicked, catch_panic};
 use crate::problem::{Code, Problem, error_chain};
 use crate::state::App;
-use crate::state::body_memory::{MemoryLease, text_bytes};
+use crate::state::body_memory::{MemoryLease, estimate_work_bytes_of_length};
 
 const JSON_LINES: &str = "application/jsonl";
 /// Number of pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
@@ -269,7 +269,7 @@ impl<'a> LineImporter<'a> {
             // What was buffered before has no line end, so it is not searched again.
             let (mut done, mut searched) = (0, buffer.len());
             self.memory
-                .grow(text_bytes(buffer.len() + piece.len()))
+                .grow_to(estimate_work_bytes_of_length(buffer.len() + piece.len()))
                 .await?;
             buffer.extend_from_slice(&piece);
             while let Some(end) = buffer

@@ -65,7 +65,7 @@ pub(crate) async fn read_whole_body(
             return Err(too_long);
         }
         // At once for all of a long body: many that grow side by side would all be refused, each after having taken much.
-        lease.try_grow(match length > BELIEVED_AFTER {
+        lease.try_grow_to(match length > BELIEVED_AFTER {
             true => announced.max(length),
             false => length,
         })?;

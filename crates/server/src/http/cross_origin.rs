@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::problem::{Code, Problem};
+use crate::access::origins::unlisted_origin;
 use crate::state::App;
 
 /// The methods that pages may use.
@@ -50,8 +50,7 @@ pub(crate) async fn answer_browsers(
 /// Answers by the list alone: browsers ask without the page's key.
 fn answer_question(origin: Option<HeaderValue>, asked: Option<HeaderValue>) -> Response {
     let Some(origin) = origin else {
-        let detail = "pages of this origin may not call; `server.origins` in the configuration lists those that may";
-        return Problem::new(Code::ForeignOrigin, detail).into_response();
+        return unlisted_origin().into_response();
     };
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();

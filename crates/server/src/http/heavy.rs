@@ -13,7 +13,7 @@ use crate::access::Principal;
 use crate::http::body::read_whole_body;
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use crate::state::body_memory::parsed_bytes;
+use crate::state::body_memory::estimate_work_bytes;
 use crate::state::work_pool::HEAVY_BYTES;
 
 /// Routes whose work depends on what is stored and not on the body: they compile, or read a whole conversation.
@@ -46,16 +46,15 @@ pub(crate) async fn run_heavy_requests(
     let lease = app.body_memory().lease(&owner);
     let bytes = read_whole_body(body, lease, &app.config().server.limits).await?;
     let is_heavy = is_heavy_route || bytes.len() > HEAVY_BYTES;
-    // Held until the answer begins: by then what was parsed of the body is gone.
-    let mut parsed = app.body_memory().lease(&owner);
-    if is_heavy {
-        parsed.grow(parsed_bytes(&bytes)).await?;
-    }
+    let work_bytes = is_heavy.then(|| estimate_work_bytes(&bytes));
     let mut request = Request::from_parts(parts, Body::from(bytes));
-    if !is_heavy {
+    let Some(work_bytes) = work_bytes else {
         request.extensions_mut().insert(Cancel::new());
         return Ok(next.run(request).await);
-    }
+    };
+    // Held until the answer begins: by then what was parsed of the body is gone.
+    let mut work_memory = app.body_memory().lease(&owner);
+    work_memory.grow_to(work_bytes).await?;
     let response = app.work_pool().run(&owner, |cancel| {
         request.extensions_mut().insert(cancel);
         next.run(request)

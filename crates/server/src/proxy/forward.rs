@@ -40,7 +40,7 @@ use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
 use crate::proxy::signature::RequestSignature;
 use crate::state::App;
-use crate::state::body_memory::text_bytes;
+use crate::state::body_memory::estimate_work_bytes_of_length;
 use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
 
@@ -247,8 +247,7 @@ impl Restrictions {
             let text = body.read_text().await.map_err(Problem::from)?;
             if let Some(text) = redact_request(secrets, text)? {
                 is_changed = true;
-                let without = body.with_text(text).map_err(Problem::from)?;
-                redacted = Some(without.bytes().clone());
+                redacted = Some(body.leased_text(text).map_err(Problem::from)?);
             }
         }
         Ok(RestrictedBody {
@@ -315,7 +314,9 @@ impl CaptureContext<'_> {
         let delivery = exchange.delivery();
         // Awaited before the request is forwarded: where memory is short, clients are slowed down.
         let mut memory = body.lease();
-        let room = memory.grow(text_bytes(body.known_length())).await;
+        let room = memory
+            .grow_to(estimate_work_bytes_of_length(body.known_length()))
+            .await;
         let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
         let upstream = target.upstream;
         let document = RequestDocument {

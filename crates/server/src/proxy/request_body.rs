@@ -137,7 +137,7 @@ impl RequestBody {
         let mut no_memory = None;
         // Checked while it is decompressed: a small body may expand without bound.
         let should_continue = |length| {
-            no_memory = lease.try_grow(length).err();
+            no_memory = lease.try_grow_to(length).err();
             no_memory.is_none() && length <= max_bytes
         };
         let decompressed =
@@ -152,19 +152,28 @@ impl RequestBody {
         }
     }
 
+    /// Returns a text to send in its place, which holds the memory that it takes.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn leased_text(&self, text: String) -> Result<Bytes, MemoryError> {
+        let mut lease = self.lease();
+        lease.try_grow_to(text.len())?;
+        Ok(lease.attach_to_bytes(text.into()))
+    }
+
     /// Returns the same body with another text.
     ///
     /// # Errors
     /// There is no memory for it.
     pub(crate) fn with_text(&self, text: String) -> Result<Self, MemoryError> {
-        let mut lease = self.lease();
-        lease.try_grow(text.len())?;
+        let bytes = self.leased_text(text)?;
         let mut headers = self.headers.clone();
         // The new text is not compressed.
         headers.remove(CONTENT_ENCODING);
         Ok(Self {
             headers,
-            bytes: lease.attach_to_bytes(text.into()),
+            bytes,
             max_bytes: self.max_bytes,
             memory: self.memory.clone(),
             owner: self.owner.clone(),

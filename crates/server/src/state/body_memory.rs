@@ -103,8 +103,8 @@ impl BodyMemory {
         self.inner.share * UNIT_BYTES
     }
 
-    /// Shows how much is taken among the metrics.
-    fn show(&self) {
+    /// Sets the metric of how much is taken.
+    fn update_gauge(&self) {
         metrics::gauge!("contexture_body_memory_bytes").set(self.taken_bytes() as f64);
     }
 }
@@ -124,7 +124,7 @@ impl MemoryLease {
     ///
     /// # Errors
     /// There are not.
-    pub(crate) fn try_grow(&mut self, bytes: usize) -> Result<(), MemoryError> {
+    pub(crate) fn try_grow_to(&mut self, bytes: usize) -> Result<(), MemoryError> {
         let Some(missing) = self.missing_units(bytes)? else {
             return Ok(());
         };
@@ -132,7 +132,7 @@ impl MemoryLease {
         let share = share.map_err(|_| self.owner_full())?;
         let free = Arc::clone(&self.memory.inner.free).try_acquire_many_owned(missing);
         let free = free.map_err(|_| self.full())?;
-        self.hold([share, free]);
+        self.add_permits([share, free]);
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl MemoryLease {
     ///
     /// # Errors
     /// There are not as many by then, or there never will be.
-    pub(crate) async fn grow(&mut self, bytes: usize) -> Result<(), MemoryError> {
+    pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), MemoryError> {
         let Some(missing) = self.missing_units(bytes)? else {
             return Ok(());
         };
@@ -155,7 +155,7 @@ impl MemoryLease {
         let free = Arc::clone(&self.memory.inner.free).acquire_many_owned(missing);
         let free = tokio::time::timeout_at(deadline, free).await;
         let free = free.ok().and_then(Result::ok).ok_or_else(|| self.full())?;
-        self.hold([share, free]);
+        self.add_permits([share, free]);
         Ok(())
     }
 
@@ -185,8 +185,8 @@ impl MemoryLease {
         Ok((missing > 0).then(|| u32::try_from(missing).unwrap_or(u32::MAX)))
     }
 
-    fn hold(&mut self, more: [OwnedSemaphorePermit; 2]) {
-        self.memory.show();
+    fn add_permits(&mut self, more: [OwnedSemaphorePermit; 2]) {
+        self.memory.update_gauge();
         match &mut self.held {
             None => self.held = Some(more),
             Some([share, free]) => {
@@ -213,7 +213,7 @@ impl MemoryLease {
 impl Drop for MemoryLease {
     fn drop(&mut self) {
         if self.held.take().is_some() {
-            self.memory.show();
+            self.memory.update_gauge();
         }
     }
 }
@@ -226,13 +226,13 @@ const OBJECT_BYTES: usize = 1 << 10;
 const REQUEST_BYTES: usize = 32 << 10;
 
 /// Estimates the memory that work on a JSON body takes, without the body itself.
-pub(crate) fn parsed_bytes(body: &[u8]) -> usize {
+pub(crate) fn estimate_work_bytes(body: &[u8]) -> usize {
     let objects = memchr::memchr_iter(b'{', body).count();
-    text_bytes(body.len()).saturating_add(objects.saturating_mul(OBJECT_BYTES))
+    estimate_work_bytes_of_length(body.len()).saturating_add(objects.saturating_mul(OBJECT_BYTES))
 }
 
 /// Estimates the memory that work on a body of so many bytes takes, as long as only its length is known.
-pub(crate) const fn text_bytes(length: usize) -> usize {
+pub(crate) const fn estimate_work_bytes_of_length(length: usize) -> usize {
     length.saturating_mul(COPIES).saturating_add(REQUEST_BYTES)
 }
 
@@ -260,26 +260,26 @@ mod tests {
     async fn an_owner_leaves_a_quarter_to_others() {
         let memory = BodyMemory::new(400 << 10);
         let (mut own, mut more) = (memory.lease(&owner("ada")), memory.lease(&owner("ada")));
-        own.try_grow(200 << 10).unwrap();
+        own.try_grow_to(200 << 10).unwrap();
         // What it has counts.
-        own.try_grow(300 << 10).unwrap();
+        own.try_grow_to(300 << 10).unwrap();
         assert_eq!(memory.taken_bytes(), 300 << 10);
         let most = 300 << 10;
-        assert_eq!(more.try_grow(1), Err(MemoryError::OwnerFull { most }));
-        assert_eq!(more.grow(1).await, Err(MemoryError::OwnerFull { most }));
+        assert_eq!(more.try_grow_to(1), Err(MemoryError::OwnerFull { most }));
+        assert_eq!(more.grow_to(1).await, Err(MemoryError::OwnerFull { most }));
         let mut other = memory.lease(&owner("bob"));
-        other.grow(100 << 10).await.unwrap();
+        other.grow_to(100 << 10).await.unwrap();
         assert_eq!(
-            other.grow(101 << 10).await,
+            other.grow_to(101 << 10).await,
             Err(MemoryError::Full { most: 400 << 10 })
         );
         let needed = most + 1;
         assert_eq!(
-            other.grow(needed).await,
+            other.grow_to(needed).await,
             Err(MemoryError::NeverFits { needed, most })
         );
         drop(own);
-        more.grow(1).await.unwrap();
+        more.grow_to(1).await.unwrap();
         drop((more, other));
         assert_eq!(memory.taken_bytes(), 0);
     }
@@ -288,7 +288,7 @@ mod tests {
     async fn bytes_hold_their_lease_to_the_last_copy() {
         let memory = BodyMemory::new(1 << 20);
         let mut lease = memory.lease(&owner("ada"));
-        lease.try_grow(1 << 10).unwrap();
+        lease.try_grow_to(1 << 10).unwrap();
         let bytes = lease.attach_to_bytes(Bytes::from_static(b"a body"));
         let part = bytes.slice(2..);
         drop(bytes);

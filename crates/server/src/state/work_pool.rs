@@ -42,8 +42,9 @@ impl WorkPool {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        let call_off = CallOff(Cancel::new());
-        self.start_task(owner, work(call_off.0.clone())).await
+        let cancel = Cancel::new();
+        let _waiting = cancel.cancel_on_drop();
+        self.start_task(owner, work(cancel)).await
     }
 
     /// Begins work for an owner, which goes to its end whoever waits for it.
@@ -91,15 +92,6 @@ impl Drop for WorkPool {
     }
 }
 
-/// Calls work off when it is dropped; after the work has ended that changes nothing.
-struct CallOff(Cancel);
-
-impl Drop for CallOff {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// Work that is ready to go on, in turn by owner.
 #[derive(Debug)]
 struct WorkQueue {
@@ -112,7 +104,7 @@ struct WorkQueue {
 struct QueueState {
     owners: BTreeMap<Owner, OwnerWork>,
     /// Owners with work that is ready, the next one first.
-    line: VecDeque<Owner>,
+    turns: VecDeque<Owner>,
     is_closed: bool,
 }
 
@@ -191,21 +183,21 @@ impl QueueState {
         let own = self.owners.entry(owner.clone()).or_default();
         own.ready.push_back(work);
         if own.ready.len() == 1 {
-            self.line.push_back(owner.clone());
+            self.turns.push_back(owner.clone());
         }
     }
 
     /// Takes the next work of the first in line who has fewer than `most` threads.
     fn take_next(&mut self, most: usize) -> Option<(Owner, Runnable)> {
         let running = |owner: &Owner| self.owners.get(owner).map_or(0, |own| own.running);
-        let at = self.line.iter().position(|owner| running(owner) < most)?;
-        let owner = self.line.remove(at)?;
+        let at = self.turns.iter().position(|owner| running(owner) < most)?;
+        let owner = self.turns.remove(at)?;
         let own = self.owners.get_mut(&owner)?;
         let work = own.ready.pop_front()?;
         own.running += 1;
         if !own.ready.is_empty() {
             // Behind all others who wait.
-            self.line.push_back(owner.clone());
+            self.turns.push_back(owner.clone());
         }
         Some((owner, work))
     }

@@ -1,11 +1,10 @@
 //! Histories of clients of two stores on one database, whose sessions are ended, show no anomaly.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
-use contexture_store_testkit::Chat;
 use contexture_store_testkit::history::{HistoryClient, HistoryLog, check_history, read_history};
+use contexture_store_testkit::{Chat, test_seed};
 use tokio::sync::Semaphore;
 
 use crate::faults::terminate;
@@ -14,37 +13,11 @@ use crate::server::Database;
 /// Clients of each of the two stores.
 const CLIENTS: u64 = 4;
 
-/// A number after another, all derived from a seed.
-struct Chance(u64);
-
-impl Chance {
-    /// Another one in every run, unless `CONTEXTURE_TEST_SEED` says which. The seed is printed.
-    #[expect(clippy::print_stdout, reason = "who repeats a run needs the seed")]
-    fn of_run(test: &str) -> Self {
-        let seed = match std::env::var("CONTEXTURE_TEST_SEED") {
-            Ok(seed) => seed.parse().unwrap(),
-            // The standard library's only random numbers.
-            Err(_) => RandomState::new().build_hasher().finish(),
-        };
-        println!("{test}: CONTEXTURE_TEST_SEED={seed}");
-        Self(seed)
-    }
-
-    /// SplitMix64.
-    fn next_number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_with_ended_sessions_are_correct() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let operations = if soak { 3_000 } else { 30 };
-    let mut chance = Chance::of_run("histories");
+    let mut random = fastrand::Rng::with_seed(test_seed());
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("history");
     let log = Arc::new(HistoryLog::open(&file));
@@ -61,17 +34,17 @@ async fn histories_with_ended_sessions_are_correct() {
             };
             let name = format!("s{server}c{number}");
             let mut client = HistoryClient::new(chat, Arc::clone(&log), name);
-            let mut chance = Chance(chance.next_number());
+            let mut random = random.fork();
             let done = Arc::clone(&done);
             clients.push(tokio::spawn(async move {
                 for _ in 0..operations {
-                    client.run_operation(chance.next_number()).await;
+                    client.run_operation(random.u64(..)).await;
                     done.add_permits(1);
                 }
             }));
         }
     }
-    let ended = end_sessions(&database, &done, operations * CLIENTS * 2, &mut chance).await;
+    let ended = end_sessions(&database, &done, operations * CLIENTS * 2, &mut random).await;
     for client in clients {
         client.await.unwrap();
     }
@@ -91,12 +64,12 @@ async fn end_sessions(
     database: &Database,
     done: &Semaphore,
     operations: u64,
-    chance: &mut Chance,
+    random: &mut fastrand::Rng,
 ) -> u64 {
     let client = database.client().await;
     let (mut seen, mut ended) = (0, 0);
     loop {
-        let more = 1 + chance.next_number() % 40;
+        let more = random.u64(1..=40);
         seen += more;
         if seen > operations {
             return ended;

@@ -15,7 +15,7 @@ use contexture_store::{BackedUp, EntityKind, Error, StorageFault};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use crate::connection::{create_private_file, private_options};
+use crate::connection::create_private_file;
 use crate::error::{RowError, from_sqlite};
 
 /// End of the name of a copy that is not complete.
@@ -158,11 +158,7 @@ impl PartialBackup {
                 lock_path,
                 _lock: lock,
             };
-            let file = private_options()
-                .write(true)
-                .create_new(true)
-                .open(&part.path);
-            return match file {
+            return match create_private_file(&part.path) {
                 Ok(_) => Ok(part),
                 Err(error) => Err(file_error(&part.path, error)),
             };

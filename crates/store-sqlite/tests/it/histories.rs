@@ -78,7 +78,7 @@ fn run_round(path: &Path, round: u64, chance: &mut Chance) {
 fn histories_of_killed_processes_are_correct() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let rounds = if soak { 300 } else { 4 };
-    let mut chance = Chance::of_run("histories");
+    let mut chance = Chance::of_run();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("history.db");

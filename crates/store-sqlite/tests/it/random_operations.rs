@@ -1,6 +1,6 @@
 //! Chance that is the same in every run, or that a printed seed repeats.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use contexture_store_testkit::test_seed;
 
 /// SplitMix64: its state is a counter, so every seed will do.
 pub(crate) struct Chance(u64);
@@ -10,16 +10,9 @@ impl Chance {
         Self(seed)
     }
 
-    /// Another one in every run, unless `CONTEXTURE_TEST_SEED` says which. The seed is printed.
-    #[expect(clippy::print_stdout, reason = "who repeats a run needs the seed")]
-    pub(crate) fn of_run(test: &str) -> Self {
-        let seed = match std::env::var("CONTEXTURE_TEST_SEED") {
-            Ok(seed) => seed.parse().unwrap(),
-            // The standard library's only random numbers.
-            Err(_) => RandomState::new().build_hasher().finish(),
-        };
-        println!("{test}: CONTEXTURE_TEST_SEED={seed}");
-        Self::of(seed)
+    /// Another one in every run, see [`test_seed`].
+    pub(crate) fn of_run() -> Self {
+        Self::of(test_seed())
     }
 
     fn next(&mut self) -> u64 {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use contexture::Engine;
 use contexture::layers::builtin::SkillFolders;
+use contexture::wire::is_path_version;
 use contexture_server::config::UpstreamConfig;
 use contexture_server::{App, Config, ServeError, Server};
 
@@ -104,8 +105,7 @@ fn check_upstreams(config: &Config) -> DoctorCheck {
 fn check_base_urls(config: &Config) -> Option<DoctorCheck> {
     let is_versioned = |upstream: &UpstreamConfig| {
         let last = upstream.base_url.trim_end_matches('/').rsplit('/').next();
-        let number = last.and_then(|last| last.strip_prefix('v'));
-        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+        last.is_some_and(is_path_version)
     };
     let versioned = config.upstreams.iter();
     let versioned = versioned.filter(|(_, upstream)| is_versioned(upstream));

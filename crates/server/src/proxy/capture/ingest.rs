@@ -15,7 +15,7 @@ use crate::proxy::control_headers::ControlHeaders;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::request_body::{RequestBody, UnreadableBody};
 use crate::proxy::route::model_call::ModelEndpoint;
-use crate::state::body_memory::{MemoryError, MemoryLease, parsed_bytes};
+use crate::state::body_memory::{MemoryError, MemoryLease, estimate_work_bytes};
 
 /// Fields that name the end user, first match wins.
 const END_USER_FIELDS: [&str; 3] = ["safety_identifier", "user", "metadata.user_id"];
@@ -152,7 +152,7 @@ pub(crate) async fn store_request(
             _ => ProxyFailure::from_error("request", unread),
         })?;
     memory
-        .grow(parsed_bytes(body))
+        .grow_to(estimate_work_bytes(body))
         .await
         .map_err(|error| overload(&error))?;
     let body = body.clone();
