@@ -22,6 +22,9 @@ use crate::search::index::{is_of_this_version, prepare_index};
 /// one item writes little.
 const PAGE_BYTES: u32 = 8192;
 
+/// Pages in the log from which a commit writes them back to the database: 32 MB.
+const CHECKPOINT_PAGES: u32 = 4000;
+
 /// Pause between two attempts to open.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -196,7 +199,10 @@ fn configure_connection(conn: &Connection, options: &SqliteOptions) -> rusqlite:
     // Statement journals stay in memory instead of temporary files, where content would be left
     // behind.
     conn.pragma_update(None, "temp_store", "memory")?;
-    conn.pragma_update(None, "cache_size", -16_384)?;
+    // A large history touches most pages of the indexes with random keys in every transaction: those that fit in neither the
+    // cache nor the log are written again each time.
+    conn.pragma_update(None, "cache_size", -65_536)?;
+    conn.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
     if let Some(bytes) = options.max_bytes {
         let pages = (bytes / u64::from(PAGE_BYTES)).clamp(1, u64::from(u32::MAX - 1));
         conn.pragma_update_and_check(None, "max_page_count", pages as i64, |_| Ok(()))?;

@@ -42,7 +42,8 @@ pub use contract::{
 pub use memory::MemoryStore;
 pub use permits::{FairPermits, PermitLimits, ReadLoad, ReadPermit};
 pub use portable::{
-    Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
+    Export, ExportValues, Import, ImportAll, ImportError, ImportValues, ImportedAll,
+    ImportedConversation, ImportedValues,
 };
 pub use queries::{
     BranchDiff, Divergence, ExpiredConversation, ExpiryReason, Graph, GraphNode, RetentionPlan,

@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use contexture::EngineError;
 use contexture::engine::ImportOptions;
 use contexture::sessions::{ReadOptions, SessionFormat, detect_format, read_sessions};
+use futures_util::future::join_all;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -21,6 +22,9 @@ use contexture_api::{SessionDocument, SessionsDocument};
 
 /// Content types that a session may have.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
+
+/// Largest number of sessions that are imported at a time.
+const MAX_CONCURRENT_IMPORTS: usize = 64;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(import_sessions))
@@ -47,7 +51,7 @@ struct ImportSessionParams {
 /// Imports sessions of other programs as conversations.
 ///
 /// A session that is sent again is not stored twice; one that grew is extended. Each session is stored completely or
-/// not at all; those before one that is refused stay.
+/// not at all; those before one that is refused stay, and some after it may be stored as well.
 #[utoipa::path(
     post, path = "/sessions", operation_id = "keep", tag = "transfer", params(ImportSessionParams, IdempotencyKeyParam),
     request_body(
@@ -97,15 +101,20 @@ async fn import_sessions(
         imported: Vec::with_capacity(sessions.len()),
         skipped: Vec::new(),
     };
-    // One after another: what is imported before a failure stays, and sending all again adds only the rest.
-    for session in &sessions {
-        let records = session.skipped.iter();
-        document
-            .skipped
-            .extend(records.map(|record| format!("record {}: {}", record.number, record.what)));
-        let imported = app.engine().import(session, &options).await?;
-        let session = SessionDocument::new(session.format, &session.source_id, &imported);
-        document.imported.push(session);
+    // Several at a time, as the database commits together what waits for it. All of a group end before a failure is told:
+    // what is imported stays, and sending all again adds only the rest.
+    for group in sessions.chunks(MAX_CONCURRENT_IMPORTS) {
+        let imports = group
+            .iter()
+            .map(|session| app.engine().import(session, &options));
+        for (session, imported) in group.iter().zip(join_all(imports).await) {
+            let records = session.skipped.iter();
+            document
+                .skipped
+                .extend(records.map(|record| format!("record {}: {}", record.number, record.what)));
+            let session = SessionDocument::new(session.format, &session.source_id, &imported?);
+            document.imported.push(session);
+        }
     }
     Ok(Json(document))
 }

@@ -1,6 +1,7 @@
 //! Export and import: conversations as lines of JSON, byte for byte the same, or one branch in another format.
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -9,12 +10,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use contexture::sessions::SessionFormat;
 use contexture::store::{
-    EntityKind, Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues,
-    Store, list_all,
+    EntityKind, Error as StoreError, Export, ExportValues, Import, ImportAll, Store, list_all,
 };
 use contexture::{EngineError, Owner};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
+use tokio::select;
 use tokio::sync::mpsc::{self, Sender};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -31,8 +32,6 @@ use crate::state::body_memory::{MemoryLease, estimate_work_bytes_of_length};
 const JSON_LINES: &str = "application/jsonl";
 /// Number of pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
 const CHANNEL_CAPACITY: usize = 2;
-/// Beginning of the first line of exported values, which tells them from a conversation.
-const VALUES_LINE_PREFIX: &str = r#"{"values":{"format":"#;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -183,7 +182,8 @@ struct ImportedDocument {
 
 /// Imports the conversations and values of an export.
 ///
-/// Each conversation is stored completely or not at all; those before one that is refused stay.
+/// Each conversation is stored completely or not at all. Where one is refused, those before it stay, some after it may be
+/// stored as well, and the problem's `imported` names them all.
 #[utoipa::path(
     post, path = "/import", tag = "transfer",
     request_body(content = String, content_type = "application/jsonl", description = "Lines as an export gives them"),
@@ -218,58 +218,58 @@ async fn import_lines(
     memory: MemoryLease,
     body: Body,
 ) -> Result<ImportedDocument, Problem> {
-    let mut importer = LineImporter::new(&*store, &owner, memory);
-    let result = importer.import_body(body).await;
-    if result.is_err() {
-        // Finishing an incomplete import is refused, which undoes what was stored of it.
-        let _ = importer.finish_pending().await;
-    }
-    result.map(|()| importer.imported)
-}
-
-/// The conversation or batch of values that is being imported.
-enum PendingImport<'a> {
-    Conversation(Box<Import<'a>>),
-    Values(Box<ImportValues<'a>>),
+    let mut importer = LineImporter {
+        longest: Import::longest_line(store.limits()),
+        memory,
+        line_count: 0,
+        import: ImportAll::new(&*store, &owner),
+    };
+    let read = importer.import_body(body).await;
+    // Finishing an incomplete import is refused, which undoes what was stored of it.
+    let done = importer.import.finish_import().await;
+    let ids = done.conversations.iter().map(|one| one.id.to_string());
+    let imported = ImportedDocument {
+        conversations: ids.collect(),
+        values: done.values.len(),
+    };
+    let refused = match (read, done.error) {
+        (Ok(()), None) => return Ok(imported),
+        // What the body itself lacks explains more than the missing end of its last conversation.
+        (Err(problem), _) => problem,
+        (Ok(()), Some(error)) => Problem::from(error.source).with_member("line", error.line.into()),
+    };
+    // What is stored is named, so that the caller sends only the rest.
+    Err(refused.with_member("imported", serde_json::json!(imported.conversations)))
 }
 
 struct LineImporter<'a> {
-    store: &'a dyn Store,
-    owner: &'a Owner,
-    /// For the longest line so far, as text and parsed.
+    /// The longest line that is legal, in bytes.
+    longest: usize,
+    /// For the lines that are held, as text and parsed.
     memory: MemoryLease,
-    pending: Option<PendingImport<'a>>,
-    /// Lines read so far, and those before the pending import: its errors count from its own first line.
     line_count: u64,
-    finished_lines: u64,
-    imported: ImportedDocument,
+    import: ImportAll<'a>,
 }
 
-impl<'a> LineImporter<'a> {
-    fn new(store: &'a dyn Store, owner: &'a Owner, memory: MemoryLease) -> Self {
-        Self {
-            store,
-            owner,
-            memory,
-            pending: None,
-            line_count: 0,
-            finished_lines: 0,
-            imported: ImportedDocument::default(),
-        }
-    }
-
+impl LineImporter<'_> {
+    /// Imports the lines of a body, up to the first that is refused.
     async fn import_body(&mut self, body: Body) -> Result<(), Problem> {
-        // No legal line is longer, so the buffer is bounded whatever the body's length.
-        let longest = Import::longest_line(self.store.limits());
         let mut pieces = body.into_data_stream();
         let mut buffer: Vec<u8> = Vec::new();
-        while let Some(piece) = pieces.next().await {
+        loop {
+            let piece = select! {
+                piece = pieces.next() => piece,
+                // What has come is stored, be it that the rest takes its time.
+                () = self.import.wait_for_progress() => continue,
+            };
+            let Some(piece) = piece else { break };
             let piece =
                 piece.map_err(|_| Problem::new(Code::BadBody, "the body ended before its end"))?;
             // What was buffered before has no line end, so it is not searched again.
             let (mut done, mut searched) = (0, buffer.len());
+            let held = self.import.held_bytes() + buffer.len() + piece.len();
             self.memory
-                .grow_to(estimate_work_bytes_of_length(buffer.len() + piece.len()))
+                .grow_to(estimate_work_bytes_of_length(held))
                 .await?;
             buffer.extend_from_slice(&piece);
             while let Some(end) = buffer
@@ -277,82 +277,38 @@ impl<'a> LineImporter<'a> {
                 .and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
             {
                 let end = searched + end;
-                self.import_line(buffer.get(done..end).unwrap_or_default())
-                    .await?;
+                let line = buffer.get(done..end).unwrap_or_default();
+                if self.import_line(line).await?.is_break() {
+                    return Ok(());
+                }
                 done = end + 1;
                 searched = done;
             }
             buffer.drain(..done);
             // Checked after complete lines are gone: the bound is on one line, not on a piece of the body.
-            if buffer.len() > longest {
+            if buffer.len() > self.longest {
                 let detail = format!(
-                    "line {} is longer than {longest} bytes",
-                    self.line_count + 1
+                    "line {} is longer than {} bytes",
+                    self.line_count + 1,
+                    self.longest
                 );
                 return Err(Problem::new(Code::BodyTooLarge, detail));
             }
         }
         // A last line without a line end is a line too.
         if !buffer.is_empty() {
-            self.import_line(&buffer).await?;
+            // The importer tells of a refusal.
+            let _ = self.import_line(&buffer).await?;
         }
-        self.finish_pending().await
+        Ok(())
     }
 
-    async fn import_line(&mut self, line: &[u8]) -> Result<(), Problem> {
+    async fn import_line(&mut self, line: &[u8]) -> Result<ControlFlow<()>, Problem> {
         self.line_count += 1;
         let line = std::str::from_utf8(line).map_err(|_| {
-            Problem::new(
-                Code::BadBody,
-                format!("line {} is not UTF-8", self.line_count),
-            )
+            let detail = format!("line {} is not UTF-8", self.line_count);
+            Problem::new(Code::BadBody, detail)
         })?;
-        let (store, owner) = (self.store, self.owner);
-        let incoming =
-            self.pending
-                .get_or_insert_with(|| match line.starts_with(VALUES_LINE_PREFIX) {
-                    true => PendingImport::Values(Box::new(ImportValues::new(store, owner))),
-                    false => PendingImport::Conversation(Box::new(Import::new(store, owner))),
-                });
-        let taken = match incoming {
-            PendingImport::Conversation(import) => import.import_line(line).await,
-            PendingImport::Values(import) => import.import_line(line).await,
-        };
-        taken.map_err(|error| self.import_problem(error))?;
-        // Finished here and not with the next line, so that each import is durable as soon as its end has come.
-        if line.starts_with(r#"{"end":"#) {
-            self.finish_pending().await?;
-        }
-        Ok(())
-    }
-
-    async fn finish_pending(&mut self) -> Result<(), Problem> {
-        match self.pending.take() {
-            None => {}
-            Some(PendingImport::Conversation(import)) => {
-                let done = import
-                    .finish_import()
-                    .await
-                    .map_err(|error| self.import_problem(error))?;
-                self.imported.conversations.push(done.id.to_string());
-            }
-            Some(PendingImport::Values(import)) => {
-                import
-                    .finish_import()
-                    .await
-                    .map_err(|error| self.import_problem(error))?;
-                self.imported.values += 1;
-            }
-        }
-        self.finished_lines = self.line_count;
-        Ok(())
-    }
-
-    fn import_problem(&self, error: ImportError) -> Problem {
-        // Conversations before this one are stored: the caller must know which, to send only the
-        // rest.
-        let line = self.finished_lines + error.line;
-        let problem = Problem::from(error.source).with_member("line", line.into());
-        problem.with_member("imported", serde_json::json!(self.imported.conversations))
+        Ok(self.import.import_line(line).await)
     }
 }

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ use crate::worker::write_lock_queue::{WriteLockQueue, is_busy};
 /// Largest number of calls and of bytes in one commit.
 const BATCH_CALLS: usize = 1024;
 const BATCH_BYTES: usize = 16 << 20;
+/// Time without a call after which the connection gives its cache up.
+const CACHE_IDLE: Duration = Duration::from_secs(10);
 /// Bytes that a call counts for besides its payload.
 const CALL_BYTES: usize = 1024;
 
@@ -345,9 +347,9 @@ fn process_calls(
                 idle_work.run_step(conn, &mut lock_queue);
                 continue;
             }
-            Err(TryRecvError::Empty) => match calls.recv() {
-                Ok(call) => call,
-                Err(_) => return,
+            Err(TryRecvError::Empty) => match wait_for_call(conn, calls) {
+                Some(call) => call,
+                None => return,
             },
         };
         let mut bytes = first.weight.bytes;
@@ -372,6 +374,20 @@ fn process_calls(
         }
         run_batch(conn, path, batch, &mut lock_queue);
         idle_work.retry_failed();
+    }
+}
+
+/// Waits for a call; `None` if there will be none. After a while without one, the pages that earlier calls read are given up.
+fn wait_for_call(conn: &Connection, calls: &Receiver<QueuedCall>) -> Option<QueuedCall> {
+    match calls.recv_timeout(CACHE_IDLE) {
+        Ok(call) => Some(call),
+        Err(RecvTimeoutError::Disconnected) => None,
+        Err(RecvTimeoutError::Timeout) => {
+            if let Err(error) = conn.release_memory() {
+                tracing::warn!(%error, "the cache of the database stays as large as it is");
+            }
+            calls.recv().ok()
+        }
     }
 }
 

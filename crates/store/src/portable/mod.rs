@@ -20,8 +20,9 @@
 //! ```
 //!
 //! [`Export`] returns the lines in batches, [`Import`] takes them one by one: neither holds more
-//! than a page in memory, besides names and the ids of what it has seen. Exporting what was
-//! imported gives the same bytes.
+//! than a page in memory, besides names and the ids of what it has seen. [`ImportAll`] takes the
+//! lines of many conversations, several of them at a time. Exporting what was imported gives the
+//! same bytes.
 //!
 //! Not exported: nodes that no name reaches, events, streams, versions and fences. The id of a blob
 //! depends on its owner, so a conversation with blobs can only be imported by the same owner. If a
@@ -29,9 +30,11 @@
 
 mod export;
 mod import;
+mod import_all;
 mod record;
 mod values;
 
 pub use export::Export;
 pub use import::{Import, ImportError, ImportedConversation};
+pub use import_all::{ImportAll, ImportedAll};
 pub use values::{ExportValues, ImportValues, ImportedValues};

@@ -108,7 +108,7 @@ impl ImportRun<'_> {
             }
             let owner = database::resolve_owner(self.globals)?;
             let engine = self.open_engine().await?;
-            let store = engine.store();
+            let store = &**engine.store();
             let kept = conversation_lines::import_conversations(store, &owner, source, &mut *lines)
                 .await?;
             self.report.imported_files.push(kept);

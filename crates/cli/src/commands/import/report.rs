@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use contexture::engine::{DivergedSession, Imported};
 use contexture::sessions::{Session, SessionFormat};
+use contexture::store::ImportedAll;
 use contexture_api::SessionDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
-use crate::conversation_lines::{self, ImportedFile};
+use crate::conversation_lines;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
@@ -25,7 +26,7 @@ const TITLE_COLUMNS: usize = 60;
 pub(super) struct ImportReport {
     pub(super) imported: Vec<StoredSession>,
     /// Whole conversations, of files that `export --to contexture` wrote.
-    pub(super) imported_files: Vec<ImportedFile>,
+    pub(super) imported_files: Vec<ImportedAll>,
     pub(super) skipped: Vec<String>,
     pub(super) failed: Vec<Failure>,
 }
