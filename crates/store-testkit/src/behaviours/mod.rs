@@ -246,6 +246,8 @@ static TABLE: &[Behaviour] = table! {
     Base porting:
         what_was_exported_comes_back_equal
         an_export_comes_in_pieces
+        many_conversations_come_back_equal
+        the_first_refusal_of_many_is_told
         answers_bring_what_they_were_computed_from
         a_changed_text_is_refused_and_leaves_nothing
         a_wrong_line_is_named

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use contexture_ir::{CheckpointName, ContentHash, MessageId, Raw, ResponseId, Role};
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, BlobId, BranchLabel, ConversationUpdate, EntityKind,
-    Error, ExpectedVersion, Export, Import, ImportError, ImportedConversation, KeyScope,
-    MemoryStore, MetadataChange, NewConversation, NewItem, NodeQuery, PathEnd, PutEntry,
-    RedactRequest, RefChange, ResponseInputs, ResponseRecord, StateChange, StateKey, StatePatch,
-    Store, TitleChange, load_graph,
+    Error, ExpectedVersion, Export, Import, ImportAll, ImportError, ImportedAll,
+    ImportedConversation, KeyScope, MemoryStore, MetadataChange, NewConversation, NewItem,
+    NodeQuery, PathEnd, PutEntry, RedactRequest, RefChange, ResponseInputs, ResponseRecord,
+    StateChange, StateKey, StatePatch, Store, TitleChange, load_graph,
 };
 
 use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, new_branch, node, raw_item};
@@ -375,6 +375,80 @@ pub(super) async fn an_export_comes_in_pieces(store: Tested) {
     let other = MemoryStore::default();
     let imported = import_text(&other, "ada", &pieces.concat()).await.unwrap();
     assert_eq!((imported.nodes, imported.blobs), (6, 6));
+}
+
+/// Exports of conversations of one branch, of two, and of none but their first.
+async fn export_many() -> Vec<(Chat, String)> {
+    let store: Tested = Arc::new(MemoryStore::default());
+    let mut exports = Vec::new();
+    for n in 0..40 {
+        let chat = Chat::start_as(Arc::clone(&store), "ada", &format!("chat-{n}")).await;
+        if n % 4 > 0 {
+            chat.append_messages("main", &["a", "b"]).await;
+        }
+        if n % 4 > 1 {
+            chat.rewind("main", "a", Activation::Activate).await;
+        }
+        if n % 4 > 2 {
+            chat.append_messages("main-v2", &["c"]).await;
+        }
+        let text = export_text(&chat).await;
+        exports.push((chat, text));
+    }
+    exports
+}
+
+async fn import_all(store: &dyn Store, lines: impl Iterator<Item = &str>) -> ImportedAll {
+    let owner = "ada".parse().unwrap();
+    let mut import = ImportAll::new(store, &owner);
+    for line in lines {
+        if import.import_line(line).await.is_break() {
+            break;
+        }
+    }
+    import.finish_import().await
+}
+
+pub(super) async fn many_conversations_come_back_equal(store: Tested) {
+    let exports = export_many().await;
+    let lines = exports.iter().flat_map(|(_, text)| text.lines());
+    let imported = import_all(&*store, lines).await;
+    assert!(imported.error.is_none(), "{:?}", imported.error);
+    let ids = imported.conversations.iter().map(|one| &one.id);
+    assert!(ids.eq(exports.iter().map(|(chat, _)| &chat.id)));
+    for (chat, text) in &exports {
+        let other = Chat {
+            store: Arc::clone(&store),
+            ..chat.clone()
+        };
+        assert_eq!(export_text(&other).await, *text);
+        // The imported conversation can be used like any other.
+        other.append_messages("main", &["and on"]).await;
+    }
+}
+
+pub(super) async fn the_first_refusal_of_many_is_told(store: Tested) {
+    let exports = export_many().await;
+    let lines: Vec<&str> = exports.iter().flat_map(|(_, text)| text.lines()).collect();
+    let ends = (0..lines.len()).filter(|at| lines[*at].starts_with("{\"end\""));
+    let ends: Vec<usize> = ends.collect();
+    // Of two conversations the ends have wrong sums; the text ends within a third.
+    let mut wrong = lines.clone();
+    (wrong[ends[7]], wrong[ends[9]]) = (lines[ends[0]], lines[ends[0]]);
+    wrong.truncate(ends[11]);
+    let imported = import_all(&*store, wrong.into_iter()).await;
+    let error = imported.error.unwrap();
+    assert_eq!(error.line, ends[7] as u64 + 1, "{error:?}");
+    let stored = |n: usize| {
+        let id = &exports[n].0.id;
+        imported.conversations.iter().any(|one| one.id == *id)
+    };
+    assert!((0..7).all(stored), "those before it are stored");
+    assert!(![7, 9, 11].into_iter().any(stored));
+    for (n, (chat, _)) in exports.iter().enumerate() {
+        let found = store.load_conversation(&chat.owner, &chat.id).await;
+        assert_eq!(found.is_ok(), stored(n), "{n}: {found:?}");
+    }
 }
 
 async fn expect_refusal(store: &dyn Store, text: &str) -> ImportError {

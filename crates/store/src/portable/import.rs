@@ -625,20 +625,9 @@ impl ImportBody {
         let id = self.head.id.clone();
         // Redacted before names are created: readers never reach unredacted content by a name.
         self.redact_nodes(store, owner).await?;
-        // The scaffold branch is renamed, so that an imported branch can have its name.
-        let first = self.next_scaffold_name();
-        let rename = RefChange::RenameBranch {
-            from: self.scaffolds.first.clone(),
-            to: first.clone(),
-        };
-        self.change_ref(store, owner, rename).await?;
-        for line in &self.branches {
-            let new = RefChange::CreateBranch(NewBranch {
-                base: line.head,
-                label: BranchLabel::Named(line.name.clone()),
-                activate: Activation::Keep,
-            });
-            store.change_ref(owner, &id, new, line.created_ms).await?;
+        // Most conversations have one branch, the one that they were created with: it needs no other names on the way.
+        if !self.has_first_branch_only() {
+            self.create_branches(store, owner).await?;
         }
         for line in &self.checkpoints {
             let set = RefChange::SetCheckpoint {
@@ -647,17 +636,6 @@ impl ImportBody {
             };
             store.change_ref(owner, &id, set, line.at_ms).await?;
         }
-        // Before the scaffold branch is deleted: it is still active, and an active branch cannot be
-        // deleted.
-        let activate = RefChange::Activate(self.head.active.clone());
-        self.change_ref(store, owner, activate).await?;
-        if self.scaffolds.now != self.scaffolds.first {
-            let now = self.scaffolds.now.clone();
-            self.change_ref(store, owner, RefChange::DeleteBranch(now))
-                .await?;
-        }
-        self.change_ref(store, owner, RefChange::DeleteBranch(first))
-            .await?;
         let metadata = self.head.metadata.iter().map(|(key, json)| {
             let value = Raw::parse(json.0.as_str());
             let value =
@@ -671,6 +649,52 @@ impl ImportBody {
             ..ConversationUpdate::new(self.head.updated_ms)
         };
         store.update_conversation(owner, &id, update).await?;
+        Ok(())
+    }
+
+    /// Whether the branch that the conversation was created with is the only one, as it is.
+    fn has_first_branch_only(&self) -> bool {
+        let first = &self.scaffolds.first;
+        let [only] = self.branches.as_slice() else {
+            return false;
+        };
+        self.scaffolds.now == *first
+            && self.head.active == *first
+            && only.name == *first
+            && only.head == self.last
+            && only.created_ms == self.head.created_ms
+    }
+
+    /// Creates the branches in place of those that the items were appended to.
+    async fn create_branches(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
+        // The scaffold branch is renamed, so that an imported branch can have its name.
+        let first = self.next_scaffold_name();
+        let rename = RefChange::RenameBranch {
+            from: self.scaffolds.first.clone(),
+            to: first.clone(),
+        };
+        self.change_ref(store, owner, rename).await?;
+        for line in &self.branches {
+            let new = RefChange::CreateBranch(NewBranch {
+                base: line.head,
+                label: BranchLabel::Named(line.name.clone()),
+                activate: Activation::Keep,
+            });
+            store
+                .change_ref(owner, &self.head.id, new, line.created_ms)
+                .await?;
+        }
+        // Before the scaffold branch is deleted: it is still active, and an active branch cannot be
+        // deleted.
+        let activate = RefChange::Activate(self.head.active.clone());
+        self.change_ref(store, owner, activate).await?;
+        if self.scaffolds.now != self.scaffolds.first {
+            let now = self.scaffolds.now.clone();
+            self.change_ref(store, owner, RefChange::DeleteBranch(now))
+                .await?;
+        }
+        self.change_ref(store, owner, RefChange::DeleteBranch(first))
+            .await?;
         Ok(())
     }
 
