@@ -24,7 +24,7 @@ use contexture_api::{SessionDocument, SessionsDocument};
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
 
 /// Largest number of sessions that are imported at a time.
-const MAX_CONCURRENT_IMPORTS: usize = 64;
+const MAX_CONCURRENT_IMPORTS: usize = 256;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(import_sessions))

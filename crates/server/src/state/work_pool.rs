@@ -75,6 +75,7 @@ impl WorkPool {
             let (queue, runtime) = (Arc::clone(&self.queue), runtime.clone());
             let thread = thread::Builder::new().name(format!("contexture-work-{number}"));
             let started = thread.spawn(move || {
+                yield_to_others();
                 // What the work spawns or waits for belongs to the server's runtime.
                 let _runtime = runtime.enter();
                 queue.run_in_turn();
@@ -86,11 +87,25 @@ impl WorkPool {
     }
 }
 
+/// Lets threads that only pass on what others wait for have the processor before this one.
+///
+/// On Linux, where each thread has a priority of its own: elsewhere this would be that of the whole process.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::warn!(%error, "heavy work has the priority of all other work");
+    }
+}
+
 impl Drop for WorkPool {
     fn drop(&mut self) {
         self.queue.close();
     }
 }
+
+/// By how much heavy work yields: about a third of the processor where others want it too.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
 
 /// Work that is ready to go on, in turn by owner.
 #[derive(Debug)]

@@ -2,14 +2,21 @@
 //!
 //! Nothing here asserts a time: what the bystander waits is compared with what the attacker's own work takes.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use contexture::Engine;
+use contexture_store_testkit::test_seed;
 use contexture_upstream_testkit::ScriptedProvider;
+use fastrand::Rng;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 use crate::keys::key;
 use crate::proxy::{Proxied, chat, says};
@@ -22,11 +29,15 @@ struct Crowd {
 
 impl Crowd {
     async fn new(limits: &str) -> Self {
+        Self::over(Engine::in_memory(), limits).await
+    }
+
+    async fn over(engine: Engine, limits: &str) -> Self {
         let (attacker, first) = key("attacker", "eve", &["read", "write", "proxy"]);
         let (bystander, second) = key("bystander", "ada", &["read", "write", "proxy", "admin"]);
         let config = format!("{limits}{first}{second}");
         let provider = ScriptedProvider::default();
-        let mut proxied = Proxied::to(provider, Engine::in_memory(), &config).await;
+        let mut proxied = Proxied::to(provider, engine, &config).await;
         proxied.stand.as_bearer(Some(&bystander));
         Self { proxied, attacker }
     }
@@ -44,6 +55,11 @@ impl Crowd {
 
     /// Does what a bystander does; returns the longest that one of its requests took.
     async fn bystand(&self) -> Duration {
+        self.bystander_times().await.into_iter().max().unwrap()
+    }
+
+    /// Does what a bystander does; returns what each of its requests took.
+    async fn bystander_times(&self) -> Vec<Duration> {
         let stand = &self.proxied.stand;
         let post = |path: &str, body: Value| {
             let request = stand.request(Method::POST, path);
@@ -60,13 +76,13 @@ impl Crowd {
             ),
             post("/v1/chat/completions", chat(&[says("hi")])),
         ];
-        let mut slowest = Duration::ZERO;
+        let mut times = Vec::new();
         for request in requests {
             let start = Instant::now();
             stand.send(request).await.ok();
-            slowest = slowest.max(start.elapsed());
+            times.push(start.elapsed());
         }
-        slowest
+        times
     }
 
     /// Begins bodies as the attacker that never end, each of so many bytes; returns the connections, and what was answered.
@@ -185,5 +201,235 @@ async fn bodies_of_one_owner_leave_memory_to_others() {
     drop(begun);
     while crowd.memory().await > 0.0 {
         tokio::task::yield_now().await;
+    }
+}
+
+/// What an owner can do to others, sent over and over.
+#[derive(Clone, Copy, Debug)]
+enum Attack {
+    /// Long histories to be compressed.
+    Compress,
+    /// Long histories to be forwarded and stored.
+    Store,
+    /// Small bodies that unpack to large ones.
+    Unpack,
+    /// Searches for a word of every message.
+    Search,
+    /// Lists by a title that none has.
+    List,
+    /// Exports of everything.
+    Export,
+    /// Any of these, of any size.
+    Mixed,
+}
+
+/// Sizes and doses: small ones, and those of a soak.
+struct Dose {
+    messages: usize,
+    unpacked: usize,
+    conversations: usize,
+    rounds: usize,
+}
+
+impl Dose {
+    fn of_run() -> Self {
+        match std::env::var_os("CONTEXTURE_SOAK") {
+            Some(_) => Self {
+                messages: 100_000,
+                unpacked: 60 << 20,
+                conversations: 2_000,
+                rounds: 150,
+            },
+            None => Self {
+                messages: 4_000,
+                unpacked: 8 << 20,
+                conversations: 20,
+                rounds: 12,
+            },
+        }
+    }
+}
+
+/// A request of an attacker.
+#[derive(Clone)]
+struct AttackRequest {
+    method: Method,
+    path: &'static str,
+    body: Bytes,
+    is_packed: bool,
+}
+
+impl Attack {
+    const ALL: [Self; 6] = [
+        Self::Compress,
+        Self::Store,
+        Self::Unpack,
+        Self::Search,
+        Self::List,
+        Self::Export,
+    ];
+
+    fn request(self, dose: &Dose, random: &mut Rng) -> AttackRequest {
+        let get = |path| AttackRequest {
+            method: Method::GET,
+            path,
+            body: Bytes::new(),
+            is_packed: false,
+        };
+        let post = |path, body: Vec<u8>| AttackRequest {
+            method: Method::POST,
+            path,
+            body: body.into(),
+            is_packed: false,
+        };
+        let start = random.u64(..);
+        let history = |messages: usize| {
+            let messages: Vec<Value> = (0..messages)
+                .map(|n| says(&format!("{start} {n}")))
+                .collect();
+            json!({"model": "gpt-5", "messages": messages})
+                .to_string()
+                .into_bytes()
+        };
+        match self {
+            Self::Compress => post("/v1/compress", history(dose.messages)),
+            Self::Store => post("/v1/chat/completions", history(dose.messages)),
+            Self::Unpack => {
+                let body = chat(&[says(&"a".repeat(dose.unpacked))]).to_string();
+                let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+                packed.write_all(body.as_bytes()).unwrap();
+                AttackRequest {
+                    is_packed: true,
+                    ..post("/v1/chat/completions", packed.finish().unwrap())
+                }
+            }
+            Self::Search => get("/api/v1/search?query=word"),
+            Self::List => get("/api/v1/conversations?title=nobody"),
+            Self::Export => get("/api/v1/export"),
+            Self::Mixed => {
+                let dose = Dose {
+                    messages: random.usize(1..=dose.messages),
+                    unpacked: random.usize(1..=dose.unpacked),
+                    ..*dose
+                };
+                random.choice(Self::ALL).unwrap().request(&dose, random)
+            }
+        }
+    }
+}
+
+impl Crowd {
+    /// Stores conversations of the attacker that it can search, list and export.
+    async fn fill(&self, conversations: usize) {
+        let url = format!("http://{}/api/v1/conversations", self.proxied.stand.address);
+        let client = reqwest::Client::new();
+        let post = async |url: String, body: Value| {
+            let request = client.post(url).header("x-contexture-key", &self.attacker);
+            let request = request.header("content-type", "application/json");
+            let answer = request.body(body.to_string()).send().await.unwrap();
+            assert!(answer.status().is_success(), "{answer:?}");
+        };
+        let messages: Vec<Value> = (0..50)
+            .map(|n| {
+                let text = format!("word {n} of many");
+                json!({"role": "user", "parts": [{"type": "text", "text": text}]})
+            })
+            .collect();
+        for n in 0..conversations {
+            post(
+                url.clone(),
+                json!({"id": format!("c{n}"), "title": format!("title {n}")}),
+            )
+            .await;
+            post(
+                format!("{url}/c{n}/messages"),
+                json!({"messages": messages}),
+            )
+            .await;
+        }
+    }
+
+    /// Begins to attack from several connections, over and over, until the tasks are dropped.
+    fn begin_attack(&self, attack: Attack, dose: &Dose, random: &mut Rng) -> JoinSet<()> {
+        let client = reqwest::Client::new();
+        let mut attackers = JoinSet::new();
+        let requests: Vec<AttackRequest> = (0..3).map(|_| attack.request(dose, random)).collect();
+        for n in 0..8 {
+            let (client, requests) = (client.clone(), requests.clone());
+            let (address, key) = (self.proxied.stand.address, self.attacker.clone());
+            attackers.spawn(async move {
+                for request in requests.iter().cycle().skip(n) {
+                    let url = format!("http://{address}{}", request.path);
+                    let asked = client
+                        .request(request.method.clone(), url)
+                        .header("x-contexture-key", &key)
+                        .header("content-type", "application/json");
+                    let asked = match request.is_packed {
+                        true => asked.header("content-encoding", "gzip"),
+                        false => asked,
+                    };
+                    // Refusals are answers too, and a server that refuses may close before it has read everything.
+                    if let Ok(answer) = asked.body(request.body.clone()).send().await {
+                        let _ = answer.bytes().await;
+                    }
+                }
+            });
+        }
+        attackers
+    }
+
+    /// What the requests of so many rounds of the bystander took, in order.
+    async fn bystander_rounds(&self, rounds: usize) -> Vec<Duration> {
+        let mut times = Vec::new();
+        for _ in 0..rounds {
+            times.extend(self.bystander_times().await);
+        }
+        times.sort_unstable();
+        times
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_attack_slows_a_bystander() {
+    let dose = Dose::of_run();
+    let mut random = Rng::with_seed(test_seed());
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("crowd.db");
+    let engine = contexture::open(file.to_str().unwrap()).await.unwrap();
+    let crowd = Crowd::over(engine, "").await;
+    let conversation = json!({"id": "mine"});
+    let stand = &crowd.proxied.stand;
+    stand
+        .post("/api/v1/conversations", &conversation)
+        .await
+        .ok();
+    crowd.fill(dose.conversations).await;
+    let idle = crowd.bystander_rounds(dose.rounds).await;
+    let middle = |times: &[Duration]| times[times.len() / 2];
+    for attack in Attack::ALL.into_iter().chain([Attack::Mixed]) {
+        let mut attackers = crowd.begin_attack(attack, &dose, &mut random);
+        let times = crowd.bystander_rounds(dose.rounds).await;
+        attackers.shutdown().await;
+        let late = times[times.len() * 99 / 100];
+        println!(
+            "{attack:?}: p50 {:?} beside {:?} idle, p99 {late:?}",
+            middle(&times),
+            middle(&idle)
+        );
+        // One that waits for the attacker's work takes thousands of times as long as an idle one. One commit of the attacker
+        // may be in the way, which takes a program that is not optimised ten times as long.
+        let most = if cfg!(debug_assertions) { 500 } else { 50 };
+        assert!(
+            middle(&times) < most * middle(&idle),
+            "{attack:?}: {:?} beside {:?} idle",
+            middle(&times),
+            middle(&idle)
+        );
+        if std::env::var_os("CONTEXTURE_SOAK").is_some() {
+            assert!(
+                late <= Duration::from_millis(100),
+                "{attack:?}: p99 {late:?}"
+            );
+        }
     }
 }

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use crate::key_values;
 use crate::store::SqliteStore;
+use crate::worker::call_queue::CallLoad;
 use crate::worker::read_pool::ReadKind;
 
 #[async_trait]
@@ -41,7 +42,7 @@ impl KeyValues for SqliteStore {
         rules::check_put_entry(scope, &put, &self.limits)?;
         let (owner, scope) = (owner.clone(), scope.clone());
         let bytes = put.value.as_ref().map_or(0, |value| value.len());
-        self.write_transaction(bytes, move |conn| {
+        self.write_transaction(CallLoad::of(&owner).with_bytes(bytes), move |conn| {
             key_values::put_entry(conn, &owner, &scope, &put)
         })
         .await

@@ -16,6 +16,7 @@ use crate::key_values;
 use crate::maintenance::{backup, blob_gc, statistics, vacuum, verify};
 use crate::rows::conversation_row::ConversationRow;
 use crate::store::SqliteStore;
+use crate::worker::call_queue::CallLoad;
 use crate::worker::read_pool::ReadKind;
 
 /// Largest number of lines that SQLite's own check reports.
@@ -71,7 +72,7 @@ impl Maintenance for SqliteStore {
             )
             .await?;
         let (owner, id) = (owner.clone(), id.clone());
-        self.write_transaction(0, move |conn| {
+        self.write_transaction(CallLoad::of(&owner), move |conn| {
             let conv = ConversationRow::load(conn, &owner, &id)?;
             blob_gc::remove_unnamed_blobs(conn, &conv, &unnamed, request)
         })
@@ -83,7 +84,10 @@ impl Maintenance for SqliteStore {
         let before = size().await?;
         self.run_outside_transaction(vacuum::enable_incremental_vacuum)
             .await?;
-        while self.write_transaction(0, vacuum::vacuum_step).await? {}
+        while self
+            .write_transaction(CallLoad::OWN, vacuum::vacuum_step)
+            .await?
+        {}
         self.empty_log().await?;
         let after = size().await?;
         Ok(Compacted { before, after })

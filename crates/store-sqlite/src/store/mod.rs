@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner, ResponseId};
+use contexture_ir::{ConversationId, Owner, Raw, ResponseId};
 use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance,
-    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadLoad,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search,
-    StateRequest, StorageFault, Store, StreamSignal, StreamSignals, Streams, TitleChange,
+    MetadataChange, NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes,
+    ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
+    Search, StateRequest, StorageFault, Store, StreamSignal, StreamSignals, Streams, TitleChange,
     WakeScope, rules,
 };
 use rusqlite::Connection;
@@ -26,6 +26,7 @@ use crate::refs::{self, resolve_end};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::{blob, event, node_row, response, state};
 use crate::search::index;
+use crate::worker::call_queue::CallLoad;
 use crate::worker::read_pool::{ReadKind, ReadPool};
 use crate::worker::write_thread::{CleanupFlag, WriteThread};
 
@@ -138,10 +139,10 @@ impl SqliteStore {
 
     pub(crate) async fn write_transaction<T: Send + 'static>(
         &self,
-        bytes: usize,
+        load: CallLoad,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
-        self.writer.run_in_transaction(bytes, f, &self.path).await
+        self.writer.run_in_transaction(load, f, &self.path).await
     }
 
     /// Checkpoints and truncates the write-ahead log, so that no old page stays in it.
@@ -175,9 +176,12 @@ impl SqliteStore {
     ///
     /// [`Error::Storage`] where the database cannot be written.
     pub async fn rebuild_search(&self) -> Result<(), Error> {
-        self.write_transaction(0, |conn| Ok(index::reset_index(conn)?))
+        self.write_transaction(CallLoad::OWN, |conn| Ok(index::reset_index(conn)?))
             .await?;
-        while self.write_transaction(0, index::index_next_nodes).await? {}
+        while self
+            .write_transaction(CallLoad::OWN, index::index_next_nodes)
+            .await?
+        {}
         Ok(())
     }
 
@@ -221,6 +225,23 @@ impl SqliteStore {
         let (of, id) = (owner.clone(), id.clone());
         let read = move |conn: &Connection| f(conn, &ConversationRow::load(conn, &of, &id)?);
         self.readers.run_read(kind, Some(owner), read).await
+    }
+}
+
+/// Returns the size of changed metadata, which waits to be written.
+fn metadata_bytes(change: &MetadataChange) -> usize {
+    match change {
+        MetadataChange::Replace(all) => all
+            .iter()
+            .map(|(key, json)| key.len() + json.get().len())
+            .sum(),
+        MetadataChange::Merge(some) => {
+            let json = |json: &Option<Raw>| json.as_ref().map_or(0, |json| json.get().len());
+            some.iter()
+                .map(|(key, value)| key.len() + json(value))
+                .sum()
+        }
+        _ => 0,
     }
 }
 
@@ -285,7 +306,7 @@ impl Store for SqliteStore {
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
         let owner = owner.clone();
-        self.write_transaction(0, move |conn| {
+        self.write_transaction(CallLoad::of(&owner), move |conn| {
             conversations::create_conversation(conn, &owner, &new)
         })
         .await
@@ -325,18 +346,22 @@ impl Store for SqliteStore {
         // A title that is replaced leaves its terms in the index until they are merged out.
         let cleanup =
             matches!(update.title, TitleChange::Set(_)).then(|| self.writer.cleanup_flag());
-        let updated = self.write_transaction(self.limits.metadata_bytes, move |conn| {
-            cleanup.inspect(CleanupFlag::schedule_cleanup);
-            let updated = conversations::update_conversation(conn, &owner, &id, update, &limits)?;
-            Ok((updated, wake))
-        });
+        let updated = self.write_transaction(
+            CallLoad::of(&owner).with_bytes(metadata_bytes(&update.metadata)),
+            move |conn| {
+                cleanup.inspect(CleanupFlag::schedule_cleanup);
+                let updated =
+                    conversations::update_conversation(conn, &owner, &id, update, &limits)?;
+                Ok((updated, wake))
+            },
+        );
         Ok(updated.await?.0)
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, cleanup) = (owner.clone(), id.clone(), self.writer.cleanup_flag());
-        let hidden = self.write_transaction(0, move |conn| {
+        let hidden = self.write_transaction(CallLoad::of(&owner), move |conn| {
             let no = deletion::mark_deleted(conn, &owner, &id)?;
             // Even if this call is dropped, the idle task finishes the deletion.
             cleanup.schedule_cleanup();
@@ -349,10 +374,11 @@ impl Store for SqliteStore {
         let removal = async {
             // Each step is a call of its own, so other writes run in between.
             let step = move |conn: &Connection| deletion::delete_step(conn, no);
-            while self.write_transaction(0, step).await?.more {}
+            while self.write_transaction(CallLoad::OWN, step).await?.more {}
             // One step removes the terms from small indexes; the idle task merges the rest of large
             // ones.
-            self.write_transaction(0, index::purge_removed_terms).await
+            self.write_transaction(CallLoad::OWN, index::purge_removed_terms)
+                .await
         };
         if let Err(error) = removal.await {
             tracing::warn!(%error, "the rows of a deleted conversation are removed later");
@@ -369,12 +395,15 @@ impl Store for SqliteStore {
     ) -> Result<Appended, Error> {
         // Checked before it is queued: a request that exceeds a limit takes no room in the queue.
         let bytes = rules::check_append(id, &request, &self.limits)?;
+        let load = CallLoad::of(owner)
+            .with_bytes(bytes)
+            .with_rows(request.items.len());
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         // Terms are computed before the call is queued: the write thread only does what needs the
         // transaction.
         let (request, terms) = compute_terms(request).await?;
-        let appended = self.write_transaction(bytes, move |conn| {
+        let appended = self.write_transaction(load, move |conn| {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
             let appended = append::append_items(conn, &mut conv, &request, &terms, &limits)?;
             Ok((appended, wake))
@@ -433,7 +462,7 @@ impl Store for SqliteStore {
     ) -> Result<RefChanged, Error> {
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
-        let changed = self.write_transaction(0, move |conn| {
+        let changed = self.write_transaction(CallLoad::of(&owner), move |conn| {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
             Ok((refs::change_ref(conn, &mut conv, change, at_ms)?, wake))
         });
@@ -448,7 +477,7 @@ impl Store for SqliteStore {
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
         let (owner, id) = (owner.clone(), id.clone());
-        self.write_transaction(bytes.len(), move |conn| {
+        self.write_transaction(CallLoad::of(&owner).with_bytes(bytes.len()), move |conn| {
             blob::put_blob(conn, &ConversationRow::load(conn, &owner, &id)?, &bytes)
         })
         .await
@@ -487,7 +516,7 @@ impl Store for SqliteStore {
         rules::check_redact(&request, &self.limits)?;
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
-        let redacted = self.write_transaction(0, move |conn| {
+        let redacted = self.write_transaction(CallLoad::of(&owner), move |conn| {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
             Ok((redaction::redact_content(conn, &mut conv, &request)?, wake))
         });
@@ -496,7 +525,7 @@ impl Store for SqliteStore {
         let (redacted, wake) = redacted.await?;
         drop(wake);
         while self
-            .write_transaction(0, index::purge_removed_terms)
+            .write_transaction(CallLoad::OWN, index::purge_removed_terms)
             .await?
         {}
         self.empty_log().await?;
@@ -506,14 +535,14 @@ impl Store for SqliteStore {
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
         let wake = self.signals.wake_scope(WakeScope::Owner(owner.clone()));
         let (owner, scope) = (owner.clone(), scope.clone());
-        let step = self.write_transaction(0, move |conn| {
+        let step = self.write_transaction(CallLoad::of(&owner), move |conn| {
             Ok((deletion::erase_step(conn, &owner, &scope)?, wake))
         });
         let (step, wake) = step.await?;
         drop(wake);
         if !step.more {
             while self
-                .write_transaction(0, index::purge_removed_terms)
+                .write_transaction(CallLoad::OWN, index::purge_removed_terms)
                 .await?
             {}
             self.empty_log().await?;

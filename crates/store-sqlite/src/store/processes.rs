@@ -7,6 +7,7 @@ use contexture_store::{Error, ExchangeChange, PendingExchange, ProcessBeat, Proc
 use crate::processes::{self, ProcessRow};
 use crate::rows::conversation_row::ConversationRow;
 use crate::store::SqliteStore;
+use crate::worker::call_queue::CallLoad;
 use crate::worker::read_pool::ReadKind;
 
 #[async_trait]
@@ -14,7 +15,7 @@ impl Processes for SqliteStore {
     async fn beat(&self, process: ProcessId) -> Result<u64, Error> {
         let locks = self.process_locks.clone();
         // The lock is taken before the row can be seen: else a reader would take the process for one that has ended.
-        self.write_transaction(0, move |conn| {
+        self.write_transaction(CallLoad::OWN, move |conn| {
             processes::beat(conn, process, locks.hold_lock(process))
         })
         .await
@@ -41,8 +42,9 @@ impl Processes for SqliteStore {
 
     async fn remove_processes(&self, dead: &[ProcessBeat]) -> Result<u64, Error> {
         let dead = dead.to_vec();
-        let removed =
-            self.write_transaction(0, move |conn| processes::remove_processes(conn, &dead));
+        let removed = self.write_transaction(CallLoad::OWN, move |conn| {
+            processes::remove_processes(conn, &dead)
+        });
         let removed = removed.await?;
         for process in &removed {
             self.process_locks.remove_lock(*process);
@@ -57,7 +59,7 @@ impl Processes for SqliteStore {
         change: ExchangeChange,
     ) -> Result<(), Error> {
         let (owner, id) = (owner.clone(), id.clone());
-        self.write_transaction(0, move |conn| {
+        self.write_transaction(CallLoad::OWN, move |conn| {
             let conversation = ConversationRow::load(conn, &owner, &id)?;
             processes::change_exchange(conn, &conversation, change)
         })

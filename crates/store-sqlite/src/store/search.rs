@@ -16,6 +16,7 @@ use crate::refs::resolve_end;
 use crate::rows::conversation_row::ConversationRow;
 use crate::search::{self, SearchArea, index};
 use crate::store::SqliteStore;
+use crate::worker::call_queue::CallLoad;
 use crate::worker::read_pool::ReadKind;
 
 #[async_trait]
@@ -39,7 +40,8 @@ impl Search for SqliteStore {
             if let Some(page) = page.await? {
                 return Ok(page);
             }
-            self.write_transaction(0, index::index_next_nodes).await?;
+            self.write_transaction(CallLoad::OWN, index::index_next_nodes)
+                .await?;
         }
     }
 }
@@ -86,10 +88,15 @@ impl PathIndex for SqliteStore {
     ) -> Result<(), Error> {
         rules::check_path_hashes(marks.len(), &self.limits)?;
         let (owner, id) = (owner.clone(), id.clone());
-        self.write_transaction(std::mem::size_of_val(marks.as_slice()), move |conn| {
-            let conv = ConversationRow::load(conn, &owner, &id)?;
-            path_index::put_paths(conn, &conv, version, &marks)
-        })
+        self.write_transaction(
+            CallLoad::of(&owner)
+                .with_bytes(std::mem::size_of_val(marks.as_slice()))
+                .with_rows(marks.len()),
+            move |conn| {
+                let conv = ConversationRow::load(conn, &owner, &id)?;
+                path_index::put_paths(conn, &conv, version, &marks)
+            },
+        )
         .await
     }
 }

@@ -16,6 +16,7 @@ use crate::error::RowError;
 use crate::rows::conversation_row::ConversationRow;
 use crate::store::SqliteStore;
 use crate::streams;
+use crate::worker::call_queue::CallLoad;
 
 impl SqliteStore {
     /// Changes a stream on the write thread.
@@ -33,7 +34,7 @@ impl SqliteStore {
         // commit if the caller is gone, and that wakes the readers.
         let wake = self.signals.wake_stream(owner, id, stream);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
-        let write = self.write_transaction(bytes, move |conn| {
+        let write = self.write_transaction(CallLoad::of(&owner).with_bytes(bytes), move |conn| {
             let conv = ConversationRow::load(conn, &owner, &id)?;
             Ok((f(conn, &conv, &limits.streams)?, wake))
         });

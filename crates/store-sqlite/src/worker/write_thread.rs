@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,11 +20,9 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::error::{RowError, from_sqlite};
+use crate::worker::call_queue::{CallLoad, CallQueue, NextCalls};
 use crate::worker::write_lock_queue::{WriteLockQueue, is_busy};
 
-/// Largest number of calls and of bytes in one commit.
-const BATCH_CALLS: usize = 1024;
-const BATCH_BYTES: usize = 16 << 20;
 /// Time without a call after which the connection gives its cache up.
 const CACHE_IDLE: Duration = Duration::from_secs(10);
 /// Bytes that a call counts for besides its payload.
@@ -57,19 +55,13 @@ impl CleanupFlag {
     }
 }
 
-struct QueuedCall {
-    weight: QueuedBytes,
-    scope: CallScope,
+/// A call that waits for the thread.
+pub(crate) struct QueuedCall {
+    pub(crate) load: CallLoad,
+    /// Whether it runs outside any transaction.
+    pub(crate) is_alone: bool,
+    counted: QueuedBytes,
     run: CallWork,
-}
-
-/// Where a call runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CallScope {
-    /// In one transaction with other calls.
-    Shared,
-    /// Outside any transaction.
-    Alone,
 }
 
 /// Bytes counted as queued until this is dropped.
@@ -87,9 +79,9 @@ impl Drop for QueuedBytes {
 impl QueuedCall {
     /// Runs the call; its bytes leave the queue before the caller is answered.
     fn run_call(self, conn: Result<&Connection, Error>) -> Option<CompletedCall> {
-        let Self { weight, run, .. } = self;
+        let Self { counted, run, .. } = self;
         let ran = run(conn);
-        drop(weight);
+        drop(counted);
         ran
     }
 
@@ -133,7 +125,7 @@ impl WriteThread {
                 process_calls(
                     &conn,
                     &path,
-                    &calls,
+                    CallQueue::new(calls),
                     &idle_work,
                     WriteLockQueue::new(&path, busy_timeout),
                 )
@@ -165,14 +157,14 @@ impl WriteThread {
         self.cleanup.clone()
     }
 
-    /// Runs `f` in a transaction; `bytes` is the size of its payload.
+    /// Runs `f` in a transaction.
     pub(crate) async fn run_in_transaction<T: Send + 'static>(
         &self,
-        bytes: usize,
+        load: CallLoad,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
-        self.enqueue_call(CallScope::Shared, bytes, f, path).await
+        self.enqueue_call(load, false, f, path).await
     }
 
     /// Runs `f` outside any transaction, alone.
@@ -181,7 +173,7 @@ impl WriteThread {
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
-        self.enqueue_call(CallScope::Alone, 0, f, path).await
+        self.enqueue_call(CallLoad::OWN, true, f, path).await
     }
 
     /// Counts bytes as queued; [`Error::Busy`] if the queue is full.
@@ -189,7 +181,7 @@ impl WriteThread {
         // Counted before it is compared, so that two concurrent callers cannot both take the last
         // room. On a refusal, dropping the guard subtracts the bytes again.
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        let weight = QueuedBytes {
+        let counted = QueuedBytes {
             bytes,
             waiting: Arc::clone(&self.waiting),
         };
@@ -199,13 +191,13 @@ impl WriteThread {
                 why: format!("{before} bytes are waiting to be written"),
             });
         }
-        Ok(weight)
+        Ok(counted)
     }
 
     async fn enqueue_call<T: Send + 'static>(
         &self,
-        scope: CallScope,
-        bytes: usize,
+        load: CallLoad,
+        is_alone: bool,
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
@@ -216,7 +208,7 @@ impl WriteThread {
                 source: None,
             });
         }
-        let weight = self.reserve_bytes(bytes.saturating_add(CALL_BYTES))?;
+        let counted = self.reserve_bytes(load.bytes.saturating_add(CALL_BYTES))?;
         let (answer, answered) = oneshot::channel();
         let path = Arc::clone(path);
         let run = Box::new(move |conn: Result<&Connection, Error>| {
@@ -235,9 +227,13 @@ impl WriteThread {
             })
         });
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
-        queue
-            .send(QueuedCall { weight, scope, run })
-            .map_err(|_| Error::Closed)?;
+        let call = QueuedCall {
+            load,
+            is_alone,
+            counted,
+            run,
+        };
+        queue.send(call).map_err(|_| Error::Closed)?;
         // Without an answer the thread has died, possibly after the commit.
         let lost = |source| Error::OutcomeUnknown {
             source: Box::new(source),
@@ -334,60 +330,36 @@ impl IdleWork {
 fn process_calls(
     conn: &Connection,
     path: &Path,
-    calls: &Receiver<QueuedCall>,
+    mut calls: CallQueue,
     idle_work: &IdleWork,
     mut lock_queue: WriteLockQueue,
 ) {
     loop {
-        let first = match calls.try_recv() {
-            Ok(call) => call,
-            Err(TryRecvError::Disconnected) => return,
+        match calls.take_next() {
+            NextCalls::Batch(batch) => run_batch(conn, path, batch, &mut lock_queue),
+            NextCalls::Alone(call) => send_answer(call.run_call(Ok(conn)), None),
+            NextCalls::Closed => return,
             // One step between two checks of the queue, so a call waits for one step at most.
-            Err(TryRecvError::Empty) if idle_work.is_due() => {
+            NextCalls::Nothing if idle_work.is_due() => {
                 idle_work.run_step(conn, &mut lock_queue);
                 continue;
             }
-            Err(TryRecvError::Empty) => match wait_for_call(conn, calls) {
-                Some(call) => call,
-                None => return,
-            },
-        };
-        let mut bytes = first.weight.bytes;
-        let mut next = Some(first);
-        let mut batch = Vec::new();
-        while let Some(call) = next.take() {
-            // Work outside a transaction (VACUUM, a checkpoint) must not overtake calls that were
-            // queued before it, so these are committed first.
-            if call.scope == CallScope::Alone {
-                run_batch(conn, path, std::mem::take(&mut batch), &mut lock_queue);
-                let ran = call.run_call(Ok(conn));
-                send_answer(ran, None);
-                break;
-            }
-            batch.push(call);
-            // All queued calls share one commit, without waiting for more. The limits bound the
-            // size of the log and the time until the first answer.
-            if batch.len() < BATCH_CALLS && bytes < BATCH_BYTES {
-                next = calls.try_recv().ok();
-                bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
+            NextCalls::Nothing => {
+                wait_for_call(conn, &mut calls);
+                continue;
             }
         }
-        run_batch(conn, path, batch, &mut lock_queue);
         idle_work.retry_failed();
     }
 }
 
-/// Waits for a call; `None` if there will be none. After a while without one, the pages that earlier calls read are given up.
-fn wait_for_call(conn: &Connection, calls: &Receiver<QueuedCall>) -> Option<QueuedCall> {
-    match calls.recv_timeout(CACHE_IDLE) {
-        Ok(call) => Some(call),
-        Err(RecvTimeoutError::Disconnected) => None,
-        Err(RecvTimeoutError::Timeout) => {
-            if let Err(error) = conn.release_memory() {
-                tracing::warn!(%error, "the cache of the database stays as large as it is");
-            }
-            calls.recv().ok()
+/// Waits for a call. After a while without one, the pages that earlier calls read are given up.
+fn wait_for_call(conn: &Connection, calls: &mut CallQueue) {
+    if !calls.wait(Some(CACHE_IDLE)) {
+        if let Err(error) = conn.release_memory() {
+            tracing::warn!(%error, "the cache of the database stays as large as it is");
         }
+        calls.wait(None);
     }
 }
 
@@ -398,9 +370,6 @@ fn run_batch(
     batch: Vec<QueuedCall>,
     lock_queue: &mut WriteLockQueue,
 ) {
-    if batch.is_empty() {
-        return;
-    }
     let mut calls = batch.into_iter();
     if let Err(error) = lock_queue.begin_write(conn) {
         // The transaction has not begun, so nothing has happened. Errors are not `Clone`, so each
@@ -536,6 +505,52 @@ mod tests {
         rows.map(Result::unwrap).collect()
     }
 
+    /// A call that waits behind those of another owner is committed after the one that runs, and not together with large ones.
+    #[tokio::test]
+    async fn owners_wait_in_turn() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Arc::new(directory.path().join("turns.db"));
+        let conn = Connection::open(&*path).unwrap();
+        conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+            .unwrap();
+        let writer =
+            WriteThread::spawn_thread(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
+        let (go, gate) = channel::<()>();
+        let [eve, ada] = ["eve", "ada"].map(|name| contexture_ir::Owner::new(name).unwrap());
+        let seen = |conn: &Connection| Ok(stored(conn).len());
+        let large = CallLoad::of(&eve).with_rows(2_000);
+        let mut running = Box::pin(writer.run_in_transaction(
+            large.clone(),
+            move |conn| {
+                gate.recv().unwrap();
+                insert(conn, 0)
+            },
+            &path,
+        ));
+        let mut waker = Context::from_waker(Waker::noop());
+        assert!(running.as_mut().poll(&mut waker).is_pending());
+        let mut behind = Vec::new();
+        for n in 1..=5 {
+            let call = move |conn: &Connection| insert(conn, n);
+            behind.push(Box::pin(writer.run_in_transaction(
+                large.clone(),
+                call,
+                &path,
+            )));
+        }
+        for call in &mut behind {
+            assert!(call.as_mut().poll(&mut waker).is_pending());
+        }
+        let mut small = Box::pin(writer.run_in_transaction(CallLoad::of(&ada), seen, &path));
+        assert!(small.as_mut().poll(&mut waker).is_pending());
+        go.send(()).unwrap();
+        // What runs, and the one whose turn it was before.
+        assert!(small.await.unwrap() <= 2);
+        for call in behind {
+            call.await.unwrap();
+        }
+    }
+
     /// Queued calls are committed together. One that fails after it has written is rolled back
     /// alone, and one that nobody waits for is not run.
     #[tokio::test]
@@ -550,7 +565,7 @@ mod tests {
             WriteThread::spawn_thread(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
         let (go, gate) = channel::<()>();
         let mut first = Box::pin(writer.run_in_transaction(
-            0,
+            CallLoad::OWN,
             move |conn| {
                 gate.recv().unwrap();
                 insert(conn, 1)
@@ -566,14 +581,14 @@ mod tests {
             }
         };
         let (a, b, mut c) = (
-            writer.run_in_transaction(0, |conn| insert(conn, 2), &path),
-            writer.run_in_transaction(0, fails(3), &path),
-            Box::pin(writer.run_in_transaction(0, |conn| insert(conn, 4), &path)),
+            writer.run_in_transaction(CallLoad::OWN, |conn| insert(conn, 2), &path),
+            writer.run_in_transaction(CallLoad::OWN, fails(3), &path),
+            Box::pin(writer.run_in_transaction(CallLoad::OWN, |conn| insert(conn, 4), &path)),
         );
         assert!(c.as_mut().poll(&mut waker).is_pending());
         drop(c);
-        let twice = writer.run_in_transaction(0, |conn| insert(conn, 2), &path);
-        let last = writer.run_in_transaction(0, |conn| insert(conn, 5), &path);
+        let twice = writer.run_in_transaction(CallLoad::OWN, |conn| insert(conn, 2), &path);
+        let last = writer.run_in_transaction(CallLoad::OWN, |conn| insert(conn, 5), &path);
         go.send(()).unwrap();
         assert_eq!(first.await.unwrap(), 1);
         let (a, b, twice, last) = tokio::join!(a, b, twice, last);
@@ -602,9 +617,9 @@ mod tests {
             }
         };
         let (before, shared, after) = tokio::join!(
-            writer.run_in_transaction(0, |conn| insert(conn, 1), &path),
-            writer.run_in_transaction(0, panics(2), &path),
-            writer.run_in_transaction(0, |conn| insert(conn, 3), &path),
+            writer.run_in_transaction(CallLoad::OWN, |conn| insert(conn, 1), &path),
+            writer.run_in_transaction(CallLoad::OWN, panics(2), &path),
+            writer.run_in_transaction(CallLoad::OWN, |conn| insert(conn, 3), &path),
         );
         assert_eq!((before.unwrap(), after.unwrap()), (1, 3));
         let alone = writer
@@ -625,7 +640,7 @@ mod tests {
             );
         }
         let last = writer
-            .run_in_transaction(0, |conn| insert(conn, 4), &path)
+            .run_in_transaction(CallLoad::OWN, |conn| insert(conn, 4), &path)
             .await;
         assert_eq!(last.unwrap(), 4);
         assert_eq!(stored(&other), [1, 3, 4]);

@@ -321,8 +321,8 @@ impl ImportBody {
             Raw::string("deleted by the next import"),
         )]
         .into();
+        // Without its title, which would be indexed twice: the mark says what it is.
         let new = NewConversation {
-            title: Some("an import that is not complete".to_owned()),
             resource: head.resource.clone(),
             metadata: mark.clone(),
             ..NewConversation::new(head.id.clone(), head.created_ms)

@@ -15,7 +15,7 @@ use crate::output::failure::{Failure, Outcome};
 use crate::session::resolve_format;
 
 /// Sessions that are stored at the same time: the database commits what waits together.
-pub(super) const MAX_CONCURRENT_IMPORTS: usize = 64;
+pub(super) const MAX_CONCURRENT_IMPORTS: usize = 256;
 
 /// Sessions and bytes of files that are read before they are stored together.
 const MAX_READ_SESSIONS: usize = 1024;
