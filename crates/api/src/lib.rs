@@ -8,6 +8,7 @@
 mod documents;
 mod item_kind;
 pub mod problem;
+pub mod schema;
 mod time;
 
 pub use documents::{

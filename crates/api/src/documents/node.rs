@@ -6,6 +6,7 @@ use contexture::store::Node;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::{ItemKindSchema, ItemSchema, OriginSchema, UiMessageSchema};
 use crate::time::format_timestamp;
 
 /// An item at its position in the tree.
@@ -19,14 +20,16 @@ pub struct NodeDocument {
     pub depth: u64,
     /// Id of the message that the item belongs to.
     pub message: String,
-    /// Kind of the item: `user`, `assistant`, `instruction`, `call`, `output`, `reasoning`, `compaction` or `other`.
+    /// Kind of the item.
+    #[schema(value_type = ItemKindSchema)]
     pub kind: &'static str,
-    /// Producer of the item: `user`, `model`, `tool`, `layer`, `system`, `import`.
+    /// Producer of the item.
+    #[schema(value_type = OriginSchema)]
     pub origin: &'static str,
     /// Time at which the item was stored (RFC 3339), as the writer gave it.
     pub created: String,
     /// The item as JSON, byte for byte as it is stored.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ItemSchema)]
     pub item: Raw,
 }
 
@@ -74,7 +77,7 @@ pub struct MessagesDocument {
     /// Name of the branch that the path ends at.
     pub branch: String,
     /// The messages of the path, as `UIMessage` objects of the AI SDK.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<UiMessageSchema>)]
     pub messages: Vec<contexture::ir::UiMessage>,
 }
 

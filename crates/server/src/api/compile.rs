@@ -23,22 +23,26 @@ use crate::api::stateless::{parse_format, parse_render_format};
 use crate::http::extractors::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::{
+    FragmentSchema, ProviderFormatSchema, RenderFormatSchema, UiMessageSchema,
+};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(resolve))
-        .routes(routes!(compile))
-        .routes(routes!(explain))
+        .routes(routes!(resolve_conversation))
+        .routes(routes!(compile_conversation))
+        .routes(routes!(explain_compile))
 }
 
 /// Options for resolving a branch.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResolveRequest {
-    /// The format of the system prompt: `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
+    /// Format of the system prompt. Default: `xml`.
+    #[schema(value_type = Option<RenderFormatSchema>)]
     format: Option<String>,
     /// Fragments to use instead of those that the path carries.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<FragmentSchema>>)]
     fragments: Option<Raw>,
 }
 
@@ -48,17 +52,18 @@ struct ResolvedDocument {
     /// Text of the system prompt, which comes before the messages.
     system_prompt: String,
     /// Messages of the branch, as `UIMessage` objects of the AI SDK.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<UiMessageSchema>)]
     messages: Vec<contexture::ir::UiMessage>,
 }
 
 /// Returns the system prompt and the messages of a branch.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/resolve", tag = "compile", request_body = ResolveRequest,
+    post, path = "/conversations/{conversation}/resolve", tag = "compile",
+    request_body(content = ResolveRequest, example = json!({"format": "markdown"})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "Both", body = ResolvedDocument), WriteRefusals)
 )]
-async fn resolve(
+async fn resolve_conversation(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -81,7 +86,8 @@ async fn resolve(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompileRequest {
-    /// Format of the request: `openai-chat`, `openai-responses`, `anthropic`, `gemini`.
+    /// Format of the request.
+    #[schema(value_type = ProviderFormatSchema)]
     to: String,
     /// Name of the model that is called.
     model: String,
@@ -93,9 +99,10 @@ struct CompileRequest {
     #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
     params: Option<BTreeMap<String, Raw>>,
     /// Fragments to add to the system prompt.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<FragmentSchema>>)]
     system: Option<Raw>,
     /// Format in which `system` and the fragments of the path are rendered. Default: `xml`.
+    #[schema(value_type = Option<RenderFormatSchema>)]
     renderer: Option<String>,
     /// Maximum number of turns to send, newest first.
     turns: Option<u32>,
@@ -107,20 +114,21 @@ struct CompileRequest {
 #[derive(Serialize, ToSchema)]
 struct CompiledDocument {
     /// Request for the provider, to be sent as it is.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     payload: Raw,
     /// Report on what the request contains and leaves out; its schema is docs/schema/report.schema.json.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     report: Raw,
 }
 
 /// Compiles a branch into a provider's request, under a token budget. What cannot fit is refused, with what is required.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/compile", tag = "compile", request_body = CompileRequest,
+    post, path = "/conversations/{conversation}/compile", tag = "compile",
+    request_body(content = CompileRequest, example = json!({"to": "anthropic", "model": "claude-sonnet-5", "window": 100000, "reserve": 4000})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The request, and what is in it", body = CompiledDocument), WriteRefusals)
 )]
-async fn compile(
+async fn compile_conversation(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -140,7 +148,7 @@ async fn compile(
 #[derive(Serialize, ToSchema)]
 struct ExplainedDocument {
     /// Report on the request, by the schema docs/schema/report.schema.json.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     report: Raw,
     /// Same report as a table of text.
     table: String,
@@ -150,11 +158,12 @@ struct ExplainedDocument {
 
 /// Explains what a compile sends and what it leaves out, without the request itself.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/explain", tag = "compile", request_body = CompileRequest,
+    post, path = "/conversations/{conversation}/explain", tag = "compile",
+    request_body(content = CompileRequest, example = json!({"to": "openai-chat", "model": "gpt-5.4", "turns": 20})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The report in three forms", body = ExplainedDocument), WriteRefusals)
 )]
-async fn explain(
+async fn explain_compile(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::App;
 
-pub(crate) use conventions::error_responses::ReadRefusals;
+pub(crate) use conventions::error_responses::{OpenRefusals, ReadRefusals};
 pub(crate) use conventions::idempotency::run_idempotently;
 
 /// Returns the routes of all resources.

@@ -8,6 +8,7 @@
 )]
 
 mod abuse;
+mod api_description;
 mod blobs;
 mod branches;
 mod bystander;

@@ -19,12 +19,13 @@ use crate::api::stateless::parse_format;
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::FormatSchema;
 use contexture_api::{CompactionDocument, CoversDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list, compact))
-        .routes(routes!(uncompact))
+        .routes(routes!(list_compactions, create_compaction))
+        .routes(routes!(delete_compaction))
 }
 
 /// Lists the compactions in effect on a branch.
@@ -33,7 +34,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "All of them", body = CoversDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_compactions(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -48,7 +49,8 @@ async fn list(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompactDocument {
-    /// Format of the requests it is made for: `anthropic` (the default), `openai-chat`, `openai-responses`, `gemini`.
+    /// Format of the requests it is made for. Default: `anthropic`.
+    #[schema(value_type = Option<FormatSchema>)]
     to: Option<String>,
     /// Name of the model it is made for, which decides window and token counts.
     model: String,
@@ -69,7 +71,8 @@ struct CompactDocument {
 
 /// Covers the older part of a branch with a manifest. The messages stay in the tree.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/compactions", tag = "compile", request_body = CompactDocument,
+    post, path = "/conversations/{conversation}/compactions", tag = "compile",
+    request_body(content = CompactDocument, example = json!({"model": "claude-sonnet-5", "keep": 40, "summary": "Ada asked where her parcel is."})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
     responses(
         (status = 200, description = "It would be this", body = CompactionDocument),
@@ -77,7 +80,7 @@ struct CompactDocument {
         WriteRefusals
     )
 )]
-async fn compact(
+async fn create_compaction(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
@@ -139,7 +142,7 @@ fn compact_options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
     params(("conversation" = String, Path, description = "Its id"), ("compaction" = String, Path, description = "Its node"), BranchParams),
     responses((status = 204, description = "It stands for nothing now"), WriteRefusals)
 )]
-async fn uncompact(
+async fn delete_compaction(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, compaction)): Path<(String, String)>,

@@ -22,6 +22,7 @@ use crate::api::conventions::{etag, page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::{ItemSchema, UiMessageSchema};
 use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 
 const LIST: &str = "items";
@@ -29,9 +30,9 @@ const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(messages, append))
-        .routes(routes!(items))
-        .routes(routes!(item))
+        .routes(routes!(list_messages, append_messages))
+        .routes(routes!(list_items))
+        .routes(routes!(show_item))
 }
 
 /// The audience and the branch of the messages.
@@ -62,7 +63,7 @@ enum Audience {
     params(("conversation" = String, Path, description = "Its id"), MessagesParams),
     responses((status = 200, description = "All of them", body = MessagesDocument), ReadRefusals)
 )]
-async fn messages(
+async fn list_messages(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -87,17 +88,25 @@ struct AppendDocument {
     /// Messages in the format of the AI SDK. A message whose id is stored is compared: one that is equal is skipped,
     /// one that grew at the end is extended, one that changed opens a branch.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<UiMessageSchema>>)]
     messages: Option<Vec<Raw>>,
     /// Items in the format of Open Responses.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<ItemSchema>>)]
     items: Option<Vec<Raw>>,
 }
 
 /// Appends messages and items to a branch.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/messages", tag = "messages", request_body = AppendDocument,
+    post, path = "/conversations/{conversation}/messages", tag = "messages",
+    request_body(content = AppendDocument, example = json!({
+        "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Where is my parcel?"}]}],
+        "items": [
+            {"type": "function_call", "call_id": "call_1", "name": "track", "arguments": "{\"order\": \"W8342\"}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "out for delivery"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It arrives today."}]},
+        ],
+    })),
     params(
         ("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam,
         ("if-match" = Option<String>, Header, description = "The head that the branch must still have, as its `etag` says"),
@@ -107,7 +116,7 @@ struct AppendDocument {
         WriteRefusals
     )
 )]
-async fn append(
+async fn append_messages(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
@@ -183,7 +192,7 @@ struct ItemCursor {
         ReadRefusals
     )
 )]
-async fn items(
+async fn list_items(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -248,7 +257,7 @@ async fn items(
     params(("conversation" = String, Path, description = "Its id"), ("item" = String, Path, description = "The node's id, 32 hexadecimal digits")),
     responses((status = 200, description = "It", body = NodeDocument), ReadRefusals)
 )]
-async fn item(
+async fn show_item(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, node)): Path<(String, String)>,
