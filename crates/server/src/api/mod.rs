@@ -10,6 +10,7 @@ mod proxied_calls;
 mod runs;
 mod search;
 mod sessions;
+mod settings;
 mod skills;
 mod stateless;
 mod transfer;
@@ -42,7 +43,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(sessions::router())
         .merge(skills::router())
         .merge(stateless::router())
-        .merge(transfer::router());
+        .merge(transfer::router())
+        .merge(settings::router());
     OpenApiRouter::new()
         .nest("/api/v1", resources)
         .merge(compress::router())

@@ -31,6 +31,7 @@ mod proxy;
 mod published;
 mod running;
 mod searching;
+mod settings;
 mod skills;
 mod test_support;
 mod texts;
