@@ -92,6 +92,8 @@ pub enum Code {
     BadJson,
     /// The body is JSON of another shape, or was cut off.
     BadBody,
+    /// A message or an item has none of the shapes that are read.
+    BadMessage,
     /// A pagination cursor is not one that this list gave.
     BadCursor,
     /// The owner has nothing of this name.
@@ -147,12 +149,13 @@ impl ToSchema for Code {
 
 impl Code {
     /// All codes of the API itself, in the order of the variants.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::BadPath,
         Self::BadQuery,
         Self::BadHeader,
         Self::BadJson,
         Self::BadBody,
+        Self::BadMessage,
         Self::BadCursor,
         Self::NotFound,
         Self::MethodNotAllowed,
@@ -180,6 +183,7 @@ impl Code {
             Self::BadHeader => "bad_header",
             Self::BadJson => "bad_json",
             Self::BadBody => "bad_body",
+            Self::BadMessage => "bad_message",
             Self::BadCursor => "bad_cursor",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",

@@ -6,6 +6,7 @@ use contexture::store::Node;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::documents::text::LossDocument;
 use crate::schema::{ItemKindSchema, ItemSchema, OriginSchema, UiMessageSchema};
 use crate::time::format_timestamp;
 
@@ -94,6 +95,10 @@ pub struct SavedDocument {
     pub messages: Vec<String>,
     /// Ids of the nodes that were stored, in order.
     pub items: Vec<String>,
+    /// Content of messages in a provider's format that no item can hold; absent if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub losses: Vec<LossDocument>,
 }
 
 impl From<&contexture::engine::Committed> for SavedDocument {
@@ -104,6 +109,7 @@ impl From<&contexture::engine::Committed> for SavedDocument {
             opened: committed.opened_branch,
             messages: committed.messages.iter().map(ToString::to_string).collect(),
             items: committed.nodes.iter().map(ToString::to_string).collect(),
+            losses: Vec::new(),
         }
     }
 }

@@ -14,4 +14,4 @@ pub use names::{
     RenderFormatSchema, RepairKindSchema, RunStatusSchema, SessionFormatSchema, TreeRoleSchema,
     UiRoleSchema,
 };
-pub use shapes::{BytesSchema, FragmentSchema, ItemSchema, UiMessageSchema};
+pub use shapes::{BytesSchema, FragmentSchema, ItemSchema, MessageInputSchema, UiMessageSchema};

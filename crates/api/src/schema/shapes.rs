@@ -222,6 +222,44 @@ pub struct UiMessageSchema {
     more: BTreeMap<String, Value>,
 }
 
+/// A message as it is taken: of the AI SDK, of a provider, or an item.
+#[derive(Clone, Copy, Debug)]
+pub enum MessageInputSchema {}
+
+impl PartialSchema for MessageInputSchema {
+    fn schema() -> RefOr<Schema> {
+        let builder = AnyOfBuilder::new()
+            .item(Ref::from_schema_name(UiMessageSchema::name()))
+            .item(Ref::from_schema_name(ProviderMessageSchema::name()));
+        let text = "A message of the AI SDK, of a provider, or an item.";
+        Schema::AnyOf(builder.description(Some(text)).build()).into()
+    }
+}
+
+impl ToSchema for MessageInputSchema {
+    fn name() -> Cow<'static, str> {
+        "MessageInput".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add_schema::<UiMessageSchema>(schemas);
+        add_schema::<ProviderMessageSchema>(schemas);
+    }
+}
+
+/// A message as a provider's request has it, or an item.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProviderMessage)]
+pub(crate) struct ProviderMessageSchema {
+    /// Speaker of the message, in the provider's word.
+    role: Option<String>,
+    /// Content of the message, in the provider's shape.
+    content: Option<Value>,
+    /// Other members, by format.
+    #[serde(flatten)]
+    more: BTreeMap<String, Value>,
+}
+
 /// A part of a message of the AI SDK.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UiPart)]

@@ -4,9 +4,8 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::EngineError;
 use contexture::engine::MessageView;
-use contexture::ir::{Item, Raw, UiMessage, message};
+use contexture::ir::Raw;
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -19,10 +18,11 @@ use crate::api::conventions::conversation_path::{
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::{IdempotencyKeyParam, OperationId};
 use crate::api::conventions::{etag, page};
+use crate::api::conversations::message_input::{push_items, push_messages};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use contexture_api::schema::{ItemSchema, UiMessageSchema};
+use contexture_api::schema::{ItemSchema, MessageInputSchema};
 use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 
 const LIST: &str = "items";
@@ -85,10 +85,10 @@ async fn list_messages(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AppendDocument {
-    /// Messages in the format of the AI SDK. A message whose id is stored is compared: one that is equal is skipped,
-    /// one that grew at the end is extended, one that changed opens a branch.
+    /// Messages in the format of the AI SDK, in that of a provider, or items. A message of the AI SDK whose id is stored
+    /// is compared: one that is equal is skipped, one that grew at the end is extended, one that changed opens a branch.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<UiMessageSchema>>)]
+    #[schema(value_type = Option<Vec<MessageInputSchema>>)]
     messages: Option<Vec<Raw>>,
     /// Items in the format of Open Responses.
     #[serde(default)]
@@ -132,14 +132,8 @@ async fn append_messages(
     if let Some(head) = expected {
         draft.expect_head(head);
     }
-    for raw in asked.messages.unwrap_or_default() {
-        draft.push(message(
-            UiMessage::parse(raw.get()).map_err(EngineError::from)?,
-        ));
-    }
-    for raw in asked.items.unwrap_or_default() {
-        draft.push_item(Item::parse(raw.get()).map_err(EngineError::from)?);
-    }
+    let losses = push_messages(&mut draft, &asked.messages.unwrap_or_default())?;
+    push_items(&mut draft, &asked.items.unwrap_or_default())?;
     if draft.is_empty() {
         return Err(Problem::new(
             Code::BadBody,
@@ -152,11 +146,11 @@ async fn append_messages(
         None => error.into(),
     })?;
     let head = [(ETAG, etag::head_etag(stored.head))];
-    Ok((
-        StatusCode::CREATED,
-        head,
-        Json(SavedDocument::from(&stored)),
-    ))
+    let document = SavedDocument {
+        losses: losses.iter().map(Into::into).collect(),
+        ..SavedDocument::from(&stored)
+    };
+    Ok((StatusCode::CREATED, head, Json(document)))
 }
 
 /// The items to list.
