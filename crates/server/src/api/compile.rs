@@ -11,7 +11,7 @@ use contexture::compile::{
 };
 use contexture::ir::{Cancel, Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
-use contexture::{CompileOptions, CompiledCall, EngineError, Format};
+use contexture::{CompileOptions, CompiledCall, Conversation, EngineError, Format};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,8 +20,9 @@ use utoipa_axum::routes;
 use crate::api::conventions::conversation_path::{BranchParams, open_conversation};
 use crate::api::conventions::error_responses::WriteRefusals;
 use crate::api::stateless::{parse_format, parse_render_format};
+use crate::http::body_faults::member_problem;
 use crate::http::extractors::{Json, Path, Query, ReadAccess};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::state::App;
 use contexture_api::schema::{
     FragmentSchema, ProviderFormatSchema, RenderFormatSchema, UiMessageSchema,
@@ -86,11 +87,11 @@ async fn resolve_conversation(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompileRequest {
-    /// Format of the request.
-    #[schema(value_type = ProviderFormatSchema)]
-    to: String,
-    /// Name of the model that is called.
-    model: String,
+    /// Format of the request. Default: that of the model's provider.
+    #[schema(value_type = Option<ProviderFormatSchema>)]
+    to: Option<String>,
+    /// Name of the model that is called. Default: the model of the newest answer among the branch's last 256 items.
+    model: Option<String>,
     /// Size of the context window in tokens. Default: the model's.
     window: Option<u64>,
     /// Tokens of the window that are kept free for the answer.
@@ -181,20 +182,17 @@ async fn explain_compile(
 }
 
 async fn compile_call(
-    chat: &contexture::Conversation,
+    chat: &Conversation,
     asked: &CompileRequest,
     cancel: &Cancel,
 ) -> Result<CompiledCall, Problem> {
-    let to = parse_format(&asked.to)?;
+    let mut target = default_target(chat, asked.to.as_deref(), asked.model.as_deref()).await?;
     // Our own document formats can be converted to, but no model takes them as a request.
-    if !Format::PROVIDERS.contains(&to) {
+    if !Format::PROVIDERS.contains(&target.format()) {
         let known = Format::PROVIDERS.map(Format::as_str).join(", ");
-        return Err(Problem::new(
-            Code::BadBody,
-            format!("no model reads {to}; expected {known}"),
-        ));
+        let detail = format!("no model reads {}; expected {known}", target.format());
+        return Err(member_problem("to", &detail));
     }
-    let mut target = Target::new(to, asked.model.as_str());
     if let Some(window) = asked.window {
         target = target.window(window);
     }
@@ -224,6 +222,33 @@ async fn compile_call(
         ..CompileOptions::default()
     };
     Ok(chat.compile_with(&target.history(history), options).await?)
+}
+
+/// Returns a target of this format and model. What is not said follows from the newest answer of the branch.
+///
+/// # Errors
+/// `bad_body` for a format that is not known, or without a model where no answer names one.
+pub(crate) async fn default_target(
+    chat: &Conversation,
+    format: Option<&str>,
+    model: Option<&str>,
+) -> Result<Target, Problem> {
+    let model = match model {
+        Some(model) => model.to_owned(),
+        None => chat.last_model().await?.ok_or_else(|| {
+            let detail = "is missing, and no answer among the last items of this branch names one";
+            member_problem("model", detail)
+        })?,
+    };
+    let format = match format {
+        Some(name) => parse_format(name)?,
+        // A model that is not known is refused where its window is needed, with its own error.
+        None => {
+            let spec = chat.engine().catalogue().resolve(&model);
+            Format::of_provider(spec.map_or("", |spec| spec.provider.as_str()))
+        }
+    };
+    Ok(Target::new(format, model))
 }
 
 fn parse_renderer(format: Option<&str>) -> Result<Arc<dyn Renderer>, Problem> {

@@ -245,3 +245,41 @@ async fn every_body_has_an_example_that_is_accepted() {
     }
     assert!(tried >= 15, "{tried}");
 }
+
+/// What is missing and what is unknown is told at once, of every operation that has members of its own.
+#[tokio::test]
+async fn all_faults_of_a_body_are_told_at_once() {
+    let description = description();
+    let stand = Stand::new().await;
+    let mut tried = 0;
+    for operation in operations(&description) {
+        let body = &operation.described["requestBody"]["content"]["application/json"];
+        let name = body["schema"]["$ref"].as_str().unwrap_or_default();
+        let name = name.trim_start_matches("#/components/schemas/");
+        let schema = &description["components"]["schemas"][name];
+        if schema["additionalProperties"] != json!(false) {
+            continue;
+        }
+        let mut expected: Vec<&str> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        expected.extend(["never_known", "never_seen"]);
+        let method = Method::from_bytes(operation.method.to_uppercase().as_bytes()).unwrap();
+        let body = json!({"never_known": 1, "never_seen": 2});
+        let path = operation.example_path();
+        let refused = stand.call(method, &path, &body).await;
+        refused.refused(400, "bad_body");
+        let told = refused.json();
+        let faults = told["faults"].as_array().unwrap();
+        let told: Vec<&str> = faults
+            .iter()
+            .map(|fault| fault["member"].as_str().unwrap())
+            .collect();
+        assert_eq!(told, expected, "{}", operation.id());
+        tried += 1;
+    }
+    assert!(tried >= 10, "{tried}");
+}

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use contexture::compile::Target;
 use contexture::engine::{CompactOptions, CompactSpan, GivenSummary};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::compile::default_target;
 use crate::api::conventions::conversation_path::{BranchParams, node_id, open_conversation};
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
-use crate::api::stateless::parse_format;
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
@@ -49,11 +48,12 @@ async fn list_compactions(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompactDocument {
-    /// Format of the requests it is made for. Default: `anthropic`.
+    /// Format of the requests it is made for. Default: that of the model's provider.
     #[schema(value_type = Option<FormatSchema>)]
     to: Option<String>,
-    /// Name of the model it is made for, which decides window and token counts.
-    model: String,
+    /// Name of the model it is made for, which decides window and token counts. Default: the model of the newest answer
+    /// among the branch's last 256 items.
+    model: Option<String>,
     /// Size of the context window in tokens. Default: the model's.
     window: Option<u64>,
     /// Percentage of the window that stays as it is. Default 40.
@@ -88,8 +88,7 @@ async fn create_compaction(
     Json(asked): Json<CompactDocument>,
 ) -> Result<impl IntoResponse, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let to = parse_format(asked.to.as_deref().unwrap_or("anthropic"))?;
-    let mut target = Target::new(to, asked.model.as_str());
+    let mut target = default_target(&chat, asked.to.as_deref(), asked.model.as_deref()).await?;
     if let Some(window) = asked.window {
         target = target.window(window);
     }
