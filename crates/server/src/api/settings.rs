@@ -117,12 +117,17 @@ async fn list_policies(
     let config = app.config();
     let mut policies = Vec::with_capacity(config.policies.len());
     for (name, policy) in &config.policies {
-        let settings = serde_json::to_value(policy);
+        let mut settings = serde_json::to_value(policy)
+            .map_err(|error| Problem::internal_error("policy", &error))?;
+        // Folders of the server's machine mean nothing to callers over HTTP.
+        if let Some(members) = settings.as_object_mut() {
+            members.remove("skills");
+        }
         let skills = app.skills_for_policy(name);
         policies.push(PolicyDocument {
             name: name.clone(),
             source: "configuration",
-            settings: settings.map_err(|error| Problem::internal_error("policy", &error))?,
+            settings,
             skills: skills.map_or_else(Vec::new, skill_names),
             routes: routes_to(&config.routes, name),
         });

@@ -37,7 +37,6 @@ pub struct PolicyConfig {
     pub memory: Toggle<MemoryConfig>,
     /// Folders of skills, each as `FOLDER/NAME/SKILL.md`: they are listed to the model, which reads one by a tool
     /// that is answered here. Of two of one name that of the earlier folder counts. Default: none.
-    #[serde(skip_serializing)]
     pub skills: Vec<PathBuf>,
     /// Whether marks are set for the provider's cache, where it has any. Default: only the client's are.
     pub cache_marks: bool,

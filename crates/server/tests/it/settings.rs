@@ -101,6 +101,8 @@ async fn policies_are_shown_with_their_routes() {
     assert_eq!(frugal["settings"]["window"]["turns"], 20);
     assert_eq!(frugal["settings"]["redact"]["kinds"], json!(["api_key"]));
     assert_eq!(frugal["settings"]["memory"], false);
+    assert_eq!(frugal["settings"].get("skills"), None);
+    assert_eq!(frugal["skills"], json!([]));
     let places: Vec<_> = frugal["routes"]
         .as_array()
         .unwrap()
