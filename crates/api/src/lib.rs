@@ -8,6 +8,7 @@
 mod documents;
 mod item_kind;
 pub mod problem;
+pub mod schema;
 mod time;
 
 pub use documents::{
@@ -17,7 +18,8 @@ pub use documents::{
     DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
     FoundDocument, HitDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument,
     LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument, LossDocument, MessagesDocument,
-    NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument, NotesDocument, RenderedDocument,
+    ModelDocument, ModelsDocument, NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument,
+    NotesDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument, RenderedDocument,
     RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
     SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
     SnippetDocument, WaitingCallDocument,

@@ -1,8 +1,12 @@
 //! Errors over HTTP: problem details (RFC 9457), and the codes that programs decide by.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// An error in the format of problem details (RFC 9457), `application/problem+json`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -16,13 +20,14 @@ pub struct ProblemDocument {
     status: u16,
     /// Description of this occurrence: what happened, and to what.
     detail: String,
-    /// Stable word that programs decide by.
+    /// Stable word that programs decide by. Words are added, so a program must expect others.
+    #[schema(schema_with = code_schema)]
     code: &'static str,
     /// Whether the same request, unchanged, may succeed later.
     retryable: bool,
     /// Further members that depend on the code, such as `expected` and `actual` of `head_moved`.
     #[serde(flatten)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     more: Map<String, Value>,
 }
 
@@ -63,6 +68,17 @@ impl ProblemDocument {
     }
 }
 
+fn code_schema() -> Schema {
+    let library_word = ObjectBuilder::new().schema_type(Type::String);
+    let text =
+        "Stable word that programs decide by. Words are added, so a program must expect others.";
+    let builder = AnyOfBuilder::new()
+        .item(Ref::from_schema_name(Code::name()))
+        .item(library_word)
+        .description(Some(text));
+    Schema::AnyOf(builder.build())
+}
+
 /// The kind of an error, for programs. Words are added, never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -76,6 +92,8 @@ pub enum Code {
     BadJson,
     /// The body is JSON of another shape, or was cut off.
     BadBody,
+    /// A message or an item has none of the shapes that are read.
+    BadMessage,
     /// A pagination cursor is not one that this list gave.
     BadCursor,
     /// The owner has nothing of this name.
@@ -112,7 +130,50 @@ pub enum Code {
     Custom(&'static str),
 }
 
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let text = "Code of an error that the API itself finds. Errors of the libraries below it have words of their own.";
+        let builder = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(Self::ALL.map(Self::as_str)))
+            .description(Some(text));
+        Schema::Object(builder.build()).into()
+    }
+}
+
+impl ToSchema for Code {
+    fn name() -> Cow<'static, str> {
+        "ProblemCode".into()
+    }
+}
+
 impl Code {
+    /// All codes of the API itself, in the order of the variants.
+    pub const ALL: [Self; 22] = [
+        Self::BadPath,
+        Self::BadQuery,
+        Self::BadHeader,
+        Self::BadJson,
+        Self::BadBody,
+        Self::BadMessage,
+        Self::BadCursor,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::BodyTooLarge,
+        Self::UnsupportedMediaType,
+        Self::Unauthenticated,
+        Self::MissingScope,
+        Self::ForeignOrigin,
+        Self::TooManyRequests,
+        Self::TimedOut,
+        Self::Overloaded,
+        Self::HeadMoved,
+        Self::VersionMoved,
+        Self::KeyReused,
+        Self::InProgress,
+        Self::NotAcceptable,
+    ];
+
     /// Returns the stable word of the code, as in `code` of the document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -122,6 +183,7 @@ impl Code {
             Self::BadHeader => "bad_header",
             Self::BadJson => "bad_json",
             Self::BadBody => "bad_body",
+            Self::BadMessage => "bad_message",
             Self::BadCursor => "bad_cursor",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",

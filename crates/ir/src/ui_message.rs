@@ -20,6 +20,9 @@ pub enum UiRole {
 }
 
 impl UiRole {
+    /// All roles of messages.
+    pub const ALL: [Self; 3] = [Self::System, Self::User, Self::Assistant];
+
     /// The word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

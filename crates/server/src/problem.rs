@@ -130,6 +130,7 @@ const fn status_of_code(code: Code) -> StatusCode {
         | Code::BadJson
         | Code::BadBody
         | Code::BadCursor => StatusCode::BAD_REQUEST,
+        Code::BadMessage => StatusCode::UNPROCESSABLE_ENTITY,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,

@@ -4,14 +4,14 @@ use contexture::wire::{PieceKind, StreamEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::DeltaKindSchema;
+
 /// A piece of an answer that is still being received. Nothing of the answer is stored yet, and each piece is sent only
 /// once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DeltaDocument {
-    /// Kind of the piece, in the words of Open Responses: `response.created` (which voids all earlier pieces of this
-    /// answer), `response.output_item.added`, `response.output_text.delta`, `response.reasoning.delta`,
-    /// `response.reasoning_summary_text.delta`, `response.refusal.delta`, `response.function_call_arguments.delta`,
-    /// `response.output_item.done`, `response.completed`, `response.incomplete`, `response.failed`.
+    /// Kind of the piece, in the words of Open Responses; `response.created` voids all earlier pieces of this answer.
+    #[schema(value_type = DeltaKindSchema)]
     pub kind: &'static str,
     /// Id of the request that is answered, as in the header `x-contexture-request`.
     pub request: String,
@@ -88,4 +88,51 @@ fn item_and_tool(kind: PieceKind) -> Option<(String, Option<String>)> {
         // A new kind of piece is left out until it has a stable word here.
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use utoipa::PartialSchema as _;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_is_described() {
+        let schema = serde_json::to_value(DeltaKindSchema::schema()).unwrap();
+        let (piece, delta) = (0, "a".to_owned());
+        let deltas = [
+            StreamEvent::Started {
+                id: None,
+                model: None,
+            },
+            StreamEvent::ItemAdded {
+                piece,
+                kind: PieceKind::Message,
+            },
+            StreamEvent::TextDelta {
+                piece,
+                delta: delta.clone(),
+            },
+            StreamEvent::ReasoningDelta {
+                piece,
+                delta: delta.clone(),
+            },
+            StreamEvent::SummaryDelta {
+                piece,
+                delta: delta.clone(),
+            },
+            StreamEvent::RefusalDelta {
+                piece,
+                delta: delta.clone(),
+            },
+            StreamEvent::ArgumentsDelta { piece, delta },
+            StreamEvent::ItemDone { piece },
+            StreamEvent::Finished { finish: None },
+        ];
+        for event in deltas {
+            let document = DeltaDocument::from_event("req", "main", event).unwrap();
+            let kinds = schema["enum"].as_array().unwrap();
+            assert!(kinds.contains(&document.kind.into()), "{}", document.kind);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use contexture::store::{Event, EventKind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::EventKindSchema;
 use crate::time::format_timestamp;
 
 /// One change of a conversation. Which of the optional fields are present depends on `kind`.
@@ -13,9 +14,8 @@ pub struct EventDocument {
     pub seq: u64,
     /// Time of the change (RFC 3339), as the writer gave it.
     pub at: String,
-    /// Kind of the change: `created`, `updated`, `appended`, `branch_created`, `branch_activated`, `branch_renamed`,
-    /// `branch_deleted`, `branch_moved`, `branch_claimed`, `checkpoint_set`, `checkpoint_deleted`, `node_redacted`,
-    /// `bytes_redacted`, or `other` if this version does not know it.
+    /// Kind of the change; `other` if this version does not know it.
+    #[schema(value_type = EventKindSchema)]
     pub kind: &'static str,
     /// Name of the branch that changed; its new name if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]

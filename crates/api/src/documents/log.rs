@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::documents::branch::BranchDocument;
 use crate::documents::compaction::CoverDocument;
+use crate::schema::TreeRoleSchema;
 use crate::time::format_timestamp;
 
 /// A conversation's tree: its messages, newest first, children before parents, and the names in it.
@@ -41,7 +42,8 @@ pub struct LogEntryDocument {
     pub message: String,
     /// Id of the newest node of the message before it; `null` for the first.
     pub parent: Option<String>,
-    /// Role of the message: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
+    /// Role of the message.
+    #[schema(value_type = TreeRoleSchema)]
     pub role: &'static str,
     /// Summary in one line: the beginning of its text, else the functions it calls, else the beginning of their output.
     pub text: String,

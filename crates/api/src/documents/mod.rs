@@ -14,6 +14,7 @@ mod request;
 mod run;
 mod search;
 mod session;
+mod settings;
 mod skill;
 mod text;
 
@@ -33,6 +34,9 @@ pub use request::{AnswerDocument, RequestDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{HitDocument, SearchDocument, SnippetDocument};
 pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
+pub use settings::{
+    ModelDocument, ModelsDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument,
+};
 pub use skill::{SkillDocument, SkillFileDocument, SkillsDocument};
 pub use text::{
     ConvertedDocument, CountDocument, CountsDocument, LossDocument, RenderedDocument,

@@ -6,6 +6,8 @@ use contexture::store::Node;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::documents::text::LossDocument;
+use crate::schema::{ItemKindSchema, ItemSchema, OriginSchema, UiMessageSchema};
 use crate::time::format_timestamp;
 
 /// An item at its position in the tree.
@@ -19,14 +21,16 @@ pub struct NodeDocument {
     pub depth: u64,
     /// Id of the message that the item belongs to.
     pub message: String,
-    /// Kind of the item: `user`, `assistant`, `instruction`, `call`, `output`, `reasoning`, `compaction` or `other`.
+    /// Kind of the item.
+    #[schema(value_type = ItemKindSchema)]
     pub kind: &'static str,
-    /// Producer of the item: `user`, `model`, `tool`, `layer`, `system`, `import`.
+    /// Producer of the item.
+    #[schema(value_type = OriginSchema)]
     pub origin: &'static str,
     /// Time at which the item was stored (RFC 3339), as the writer gave it.
     pub created: String,
     /// The item as JSON, byte for byte as it is stored.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ItemSchema)]
     pub item: Raw,
 }
 
@@ -74,7 +78,7 @@ pub struct MessagesDocument {
     /// Name of the branch that the path ends at.
     pub branch: String,
     /// The messages of the path, as `UIMessage` objects of the AI SDK.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<UiMessageSchema>)]
     pub messages: Vec<contexture::ir::UiMessage>,
 }
 
@@ -91,6 +95,10 @@ pub struct SavedDocument {
     pub messages: Vec<String>,
     /// Ids of the nodes that were stored, in order.
     pub items: Vec<String>,
+    /// Content of messages in a provider's format that no item can hold; absent if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub losses: Vec<LossDocument>,
 }
 
 impl From<&contexture::engine::Committed> for SavedDocument {
@@ -101,6 +109,7 @@ impl From<&contexture::engine::Committed> for SavedDocument {
             opened: committed.opened_branch,
             messages: committed.messages.iter().map(ToString::to_string).collect(),
             items: committed.nodes.iter().map(ToString::to_string).collect(),
+            losses: Vec::new(),
         }
     }
 }

@@ -4,6 +4,7 @@ use contexture::layers::builtin::memory::{Expiry, Note, NoteTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::NoteOutcomeSchema;
 use crate::time::format_timestamp;
 
 /// A note of the memory layer.
@@ -72,6 +73,7 @@ pub struct NotesDocument {
 pub struct NoteDoneDocument {
     /// Key of the note.
     pub key: String,
-    /// Outcome of the write: `created`, `updated` or `unchanged`.
+    /// Outcome of the write.
+    #[schema(value_type = NoteOutcomeSchema)]
     pub done: &'static str,
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::schema::RunStatusSchema;
 use crate::time::format_timestamp;
 
 /// A run of an agent, with its status and result.
@@ -20,14 +21,15 @@ pub struct RunDocument {
     pub agent: String,
     /// Id of its parent run; `null` if it has none.
     pub parent: Option<String>,
-    /// Status of the run: `running`, `waiting`, `completed`, `aborted` or `failed`.
+    /// Status of the run.
+    #[schema(value_type = RunStatusSchema)]
     pub status: String,
     /// Time at which it began (RFC 3339).
     pub began: String,
     /// Time at which it ended (RFC 3339); `null` if it has not ended.
     pub ended: Option<String>,
     /// Usage and cost, child runs included; `null` if it has not ended.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     pub spent: Value,
     /// Result of the run, as text; `null` if there is none.
     pub result: Option<String>,
@@ -45,7 +47,7 @@ pub struct WaitingCallDocument {
     /// Name of the tool that is called.
     pub tool: String,
     /// Arguments of the call as JSON; a string with the model's text if that is not valid JSON.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub arguments: Value,
 }
 

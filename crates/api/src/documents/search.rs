@@ -4,6 +4,7 @@ use contexture::store::{Hit, SearchCoverage, SearchPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::ItemKindSchema;
 use crate::time::format_timestamp;
 
 /// A page of search results, best first.
@@ -29,7 +30,8 @@ pub struct HitDocument {
     pub id: String,
     /// Id of the message that the item belongs to; `null` if it is a message of its own.
     pub message: Option<String>,
-    /// Kind of the item: `user`, `assistant`, `instruction`, `call`, `output`, `reasoning`, `compaction` or `other`.
+    /// Kind of the item.
+    #[schema(value_type = ItemKindSchema)]
     pub kind: &'static str,
     /// Score of the hit: higher is better, comparable within one query only.
     pub score: u32,

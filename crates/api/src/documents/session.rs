@@ -5,6 +5,8 @@ use contexture::sessions::SessionFormat;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::SessionFormatSchema;
+
 /// A session that was imported into a conversation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SessionDocument {
@@ -13,6 +15,7 @@ pub struct SessionDocument {
     /// Title of the session; `null` if it has none.
     pub title: Option<String>,
     /// Name of the format it was read from, such as `claude-code`.
+    #[schema(value_type = SessionFormatSchema)]
     pub format: &'static str,
     /// Id of the session: that of its log, or one derived from the file name or text.
     pub source: String,

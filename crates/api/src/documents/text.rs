@@ -7,6 +7,8 @@ use contexture::wire::{Issue, Loss};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::schema::{EncodingSchema, LossKindSchema, RepairKindSchema};
+
 /// The number of tokens of a text.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub struct CountDocument {
@@ -41,7 +43,8 @@ pub struct CountsDocument {
     /// Sum over all texts.
     #[serde(flatten)]
     pub total: CountDocument,
-    /// Name of the encoding that was used, such as `o200k_base`.
+    /// Name of the encoding that was used.
+    #[schema(value_type = EncodingSchema)]
     pub encoding: String,
     /// Count of each text, in the order given.
     pub texts: Vec<CountDocument>,
@@ -58,7 +61,7 @@ pub struct RenderedDocument {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ConvertedDocument {
     /// The document in the new format.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Value)]
     pub output: Raw,
     /// Content that the new format cannot express.
     pub losses: Vec<LossDocument>,
@@ -87,7 +90,8 @@ impl TryFrom<Converted> for ConvertedDocument {
 pub struct LossDocument {
     /// Position of the content, such as `messages[3].content[0]`.
     pub path: String,
-    /// Kind of the content, such as `part` or `field`.
+    /// Kind of the content.
+    #[schema(value_type = LossKindSchema)]
     pub what: String,
     /// Reason for the loss, as a sentence fragment.
     pub why: String,
@@ -114,6 +118,7 @@ pub struct RepairDocument {
     /// Index of the item concerned, from 0; the number of items for the end of the history.
     pub index: usize,
     /// Kind of the problem that was repaired.
+    #[schema(value_type = RepairKindSchema)]
     pub what: &'static str,
     /// Problem and repair, as a sentence fragment.
     pub why: String,

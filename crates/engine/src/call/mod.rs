@@ -38,5 +38,5 @@ pub(crate) use compile::{compile_call, compile_external};
 pub(crate) use contributions::contributions_at;
 pub use options::{CompileOptions, RegistryTools, SettingsSource};
 pub use replay::Replayed;
-pub(crate) use replay::{list_response_ids, replay_call};
+pub(crate) use replay::{find_last_model, list_response_ids, replay_call};
 pub(crate) use stored_inputs::{CallRecord, response_record, response_status};

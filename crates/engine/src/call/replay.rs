@@ -140,6 +140,24 @@ pub(crate) async fn list_response_ids(
     Ok(found)
 }
 
+/// How many items before the end of a path are searched for its newest answer.
+const NEWEST_ITEMS: u64 = 256;
+
+/// Returns the model of the newest recorded answer on a path, among its last 256 items; `None` if none names one.
+pub(crate) async fn find_last_model(
+    chat: &Conversation,
+    at: PathEnd,
+) -> Result<Option<String>, EngineError> {
+    let request = ReadRequest::last_nodes(at, NEWEST_ITEMS);
+    let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
+    let read = store.read_path(owner, id, request).await?;
+    let newest = read.nodes.iter().rev().find_map(|node| node.response);
+    let Some(response) = newest else {
+        return Ok(None);
+    };
+    Ok(store.load_response(owner, id, response).await?.model)
+}
+
 fn first_difference(sent: &str, rebuilt: &Payload) -> usize {
     let rebuilt = rebuilt.json_chunks().flat_map(str::bytes);
     let same = sent.bytes().zip(rebuilt).take_while(|(a, b)| a == b);

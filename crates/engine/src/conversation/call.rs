@@ -7,8 +7,8 @@ use contexture_ir::{ResponseId, Transcript, Usage};
 use contexture_store::PathEnd;
 
 use crate::call::{
-    CompileOptions, CompiledCall, Replayed, compile_call, compile_external, learn_from_usage,
-    list_response_ids, load_calibrated_range, replay_call,
+    CompileOptions, CompiledCall, Replayed, compile_call, compile_external, find_last_model,
+    learn_from_usage, list_response_ids, load_calibrated_range, replay_call,
 };
 use crate::error::EngineError;
 use crate::handle::{Conversation, TargetChoice};
@@ -297,5 +297,32 @@ impl Conversation {
     /// The store's.
     pub async fn response_ids(&self, at: PathEnd) -> Result<Vec<ResponseId>, EngineError> {
         list_response_ids(self, at).await
+    }
+
+    /// Returns the name of the model that gave the newest recorded answer of this branch; `None` if none of its last 256
+    /// items is of such an answer, or its record names no model.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// assert_eq!(chat.last_model().await?, None);
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// chat.record(&call, response).await?;
+    /// assert_eq!(chat.last_model().await?.as_deref(), Some("claude-sonnet-4-5"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn last_model(&self) -> Result<Option<String>, EngineError> {
+        find_last_model(self, self.current_position()).await
     }
 }

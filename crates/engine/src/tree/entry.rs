@@ -29,31 +29,30 @@ pub struct TreeEntry {
 }
 
 impl TreeEntry {
+    /// The roles of messages. A message with nodes of several has the first of theirs.
+    pub const ROLES: [&'static str; 6] =
+        ["user", "assistant", "system", "compaction", "tool", "other"];
+
     /// The newest node: what names point to.
     #[must_use]
     pub fn head(&self) -> Option<&Arc<Node>> {
         self.nodes.last()
     }
 
-    /// Who speaks: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
+    /// Who speaks: one of [`Self::ROLES`].
     #[must_use]
     pub fn role(&self) -> &'static str {
+        let [user, assistant, system, compaction, tool, other] = Self::ROLES;
         let rank = |node: &&Arc<Node>| match node.kind {
-            NodeKind::User => 0,
-            NodeKind::Assistant | NodeKind::FunctionCall | NodeKind::Reasoning => 1,
-            NodeKind::Instruction => 2,
-            NodeKind::Compaction => 3,
-            NodeKind::FunctionCallOutput => 4,
-            _ => 5,
+            NodeKind::User => (0, user),
+            NodeKind::Assistant | NodeKind::FunctionCall | NodeKind::Reasoning => (1, assistant),
+            NodeKind::Instruction => (2, system),
+            NodeKind::Compaction => (3, compaction),
+            NodeKind::FunctionCallOutput => (4, tool),
+            _ => (5, other),
         };
-        match self.nodes.iter().min_by_key(rank).map(|node| rank(&node)) {
-            Some(0) => "user",
-            Some(1) => "assistant",
-            Some(2) => "system",
-            Some(3) => "compaction",
-            Some(4) => "tool",
-            _ => "other",
-        }
+        let first = self.nodes.iter().min_by_key(rank);
+        first.map_or(other, |node| rank(&node).1)
     }
 
     /// How many functions were called.

@@ -48,6 +48,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles of messages.
+    pub const ALL: [Self; 4] = [Self::User, Self::Assistant, Self::System, Self::Developer];
+
     /// The word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -92,6 +95,14 @@ pub enum Status {
 }
 
 impl Status {
+    /// All states of an item.
+    pub const ALL: [Self; 4] = [
+        Self::InProgress,
+        Self::Completed,
+        Self::Incomplete,
+        Self::Failed,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

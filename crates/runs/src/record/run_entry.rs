@@ -59,6 +59,15 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// All statuses of a run.
+    pub const ALL: [Self; 5] = [
+        Self::Running,
+        Self::Waiting,
+        Self::Completed,
+        Self::Aborted,
+        Self::Failed,
+    ];
+
     /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

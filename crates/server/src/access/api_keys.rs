@@ -23,6 +23,11 @@ pub(crate) struct Principal {
 }
 
 impl Principal {
+    /// Returns what the caller may do.
+    pub(crate) fn scopes(&self) -> &[AccessScope] {
+        &self.scopes
+    }
+
     /// Refuses a caller without this scope.
     pub(crate) fn require_scope(&self, scope: AccessScope) -> Result<(), Problem> {
         if self.scopes.contains(&scope) {

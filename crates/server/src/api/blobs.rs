@@ -20,9 +20,10 @@ use crate::http::extractors::{Path, ReadAccess};
 use crate::problem::Problem;
 use crate::state::App;
 use contexture_api::ProblemDocument;
+use contexture_api::schema::BytesSchema;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(blob))
+    OpenApiRouter::new().routes(routes!(read_blob))
 }
 
 /// Stored bytes by their id, whole or a range. What they are is known to whoever stored them.
@@ -34,13 +35,13 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         ("range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-100`; several ranges give the whole"),
     ),
     responses(
-        (status = 200, description = "All of them", body = String, content_type = "application/octet-stream"),
-        (status = 206, description = "The range", body = String, content_type = "application/octet-stream", headers(("content-range" = String, description = "Which, of how many"))),
+        (status = 200, description = "All of them", body = inline(BytesSchema), content_type = "application/octet-stream"),
+        (status = 206, description = "The range", body = inline(BytesSchema), content_type = "application/octet-stream", headers(("content-range" = String, description = "Which, of how many"))),
         (status = 416, description = "They end before the range begins", body = ProblemDocument, content_type = "application/problem+json"),
         ReadRefusals
     )
 )]
-async fn blob(
+async fn read_blob(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, blob)): Path<(String, String)>,

@@ -11,7 +11,7 @@ use contexture::compile::{
 };
 use contexture::ir::{Cancel, Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
-use contexture::{CompileOptions, CompiledCall, EngineError, Format};
+use contexture::{CompileOptions, CompiledCall, Conversation, EngineError, Format};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,25 +20,30 @@ use utoipa_axum::routes;
 use crate::api::conventions::conversation_path::{BranchParams, open_conversation};
 use crate::api::conventions::error_responses::WriteRefusals;
 use crate::api::stateless::{parse_format, parse_render_format};
+use crate::http::body_faults::member_problem;
 use crate::http::extractors::{Json, Path, Query, ReadAccess};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::state::App;
+use contexture_api::schema::{
+    FragmentSchema, ProviderFormatSchema, RenderFormatSchema, UiMessageSchema,
+};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(resolve))
-        .routes(routes!(compile))
-        .routes(routes!(explain))
+        .routes(routes!(resolve_conversation))
+        .routes(routes!(compile_conversation))
+        .routes(routes!(explain_compile))
 }
 
 /// Options for resolving a branch.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResolveRequest {
-    /// The format of the system prompt: `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
+    /// Format of the system prompt. Default: `xml`.
+    #[schema(value_type = Option<RenderFormatSchema>)]
     format: Option<String>,
     /// Fragments to use instead of those that the path carries.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<FragmentSchema>>)]
     fragments: Option<Raw>,
 }
 
@@ -48,17 +53,18 @@ struct ResolvedDocument {
     /// Text of the system prompt, which comes before the messages.
     system_prompt: String,
     /// Messages of the branch, as `UIMessage` objects of the AI SDK.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<UiMessageSchema>)]
     messages: Vec<contexture::ir::UiMessage>,
 }
 
 /// Returns the system prompt and the messages of a branch.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/resolve", tag = "compile", request_body = ResolveRequest,
+    post, path = "/conversations/{conversation}/resolve", tag = "compile",
+    request_body(content = ResolveRequest, example = json!({"format": "markdown"})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "Both", body = ResolvedDocument), WriteRefusals)
 )]
-async fn resolve(
+async fn resolve_conversation(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -81,10 +87,11 @@ async fn resolve(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompileRequest {
-    /// Format of the request: `openai-chat`, `openai-responses`, `anthropic`, `gemini`.
-    to: String,
-    /// Name of the model that is called.
-    model: String,
+    /// Format of the request. Default: that of the model's provider.
+    #[schema(value_type = Option<ProviderFormatSchema>)]
+    to: Option<String>,
+    /// Name of the model that is called. Default: the model of the newest answer among the branch's last 256 items.
+    model: Option<String>,
     /// Size of the context window in tokens. Default: the model's.
     window: Option<u64>,
     /// Tokens of the window that are kept free for the answer.
@@ -93,9 +100,10 @@ struct CompileRequest {
     #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
     params: Option<BTreeMap<String, Raw>>,
     /// Fragments to add to the system prompt.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<FragmentSchema>>)]
     system: Option<Raw>,
     /// Format in which `system` and the fragments of the path are rendered. Default: `xml`.
+    #[schema(value_type = Option<RenderFormatSchema>)]
     renderer: Option<String>,
     /// Maximum number of turns to send, newest first.
     turns: Option<u32>,
@@ -107,20 +115,21 @@ struct CompileRequest {
 #[derive(Serialize, ToSchema)]
 struct CompiledDocument {
     /// Request for the provider, to be sent as it is.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     payload: Raw,
     /// Report on what the request contains and leaves out; its schema is docs/schema/report.schema.json.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     report: Raw,
 }
 
 /// Compiles a branch into a provider's request, under a token budget. What cannot fit is refused, with what is required.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/compile", tag = "compile", request_body = CompileRequest,
+    post, path = "/conversations/{conversation}/compile", tag = "compile",
+    request_body(content = CompileRequest, example = json!({"to": "anthropic", "model": "claude-sonnet-5", "window": 100000, "reserve": 4000})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The request, and what is in it", body = CompiledDocument), WriteRefusals)
 )]
-async fn compile(
+async fn compile_conversation(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -140,7 +149,7 @@ async fn compile(
 #[derive(Serialize, ToSchema)]
 struct ExplainedDocument {
     /// Report on the request, by the schema docs/schema/report.schema.json.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     report: Raw,
     /// Same report as a table of text.
     table: String,
@@ -150,11 +159,12 @@ struct ExplainedDocument {
 
 /// Explains what a compile sends and what it leaves out, without the request itself.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/explain", tag = "compile", request_body = CompileRequest,
+    post, path = "/conversations/{conversation}/explain", tag = "compile",
+    request_body(content = CompileRequest, example = json!({"to": "openai-chat", "model": "gpt-5.4", "turns": 20})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The report in three forms", body = ExplainedDocument), WriteRefusals)
 )]
-async fn explain(
+async fn explain_compile(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -172,20 +182,17 @@ async fn explain(
 }
 
 async fn compile_call(
-    chat: &contexture::Conversation,
+    chat: &Conversation,
     asked: &CompileRequest,
     cancel: &Cancel,
 ) -> Result<CompiledCall, Problem> {
-    let to = parse_format(&asked.to)?;
+    let mut target = default_target(chat, asked.to.as_deref(), asked.model.as_deref()).await?;
     // Our own document formats can be converted to, but no model takes them as a request.
-    if !Format::PROVIDERS.contains(&to) {
+    if !Format::PROVIDERS.contains(&target.format()) {
         let known = Format::PROVIDERS.map(Format::as_str).join(", ");
-        return Err(Problem::new(
-            Code::BadBody,
-            format!("no model reads {to}; expected {known}"),
-        ));
+        let detail = format!("no model reads {}; expected {known}", target.format());
+        return Err(member_problem("to", &detail));
     }
-    let mut target = Target::new(to, asked.model.as_str());
     if let Some(window) = asked.window {
         target = target.window(window);
     }
@@ -215,6 +222,33 @@ async fn compile_call(
         ..CompileOptions::default()
     };
     Ok(chat.compile_with(&target.history(history), options).await?)
+}
+
+/// Returns a target of this format and model. What is not said follows from the newest answer of the branch.
+///
+/// # Errors
+/// `bad_body` for a format that is not known, or without a model where no answer names one.
+pub(crate) async fn default_target(
+    chat: &Conversation,
+    format: Option<&str>,
+    model: Option<&str>,
+) -> Result<Target, Problem> {
+    let model = match model {
+        Some(model) => model.to_owned(),
+        None => chat.last_model().await?.ok_or_else(|| {
+            let detail = "is missing, and no answer among the last items of this branch names one";
+            member_problem("model", detail)
+        })?,
+    };
+    let format = match format {
+        Some(name) => parse_format(name)?,
+        // A model that is not known is refused where its window is needed, with its own error.
+        None => {
+            let spec = chat.engine().catalogue().resolve(&model);
+            Format::of_provider(spec.map_or("", |spec| spec.provider.as_str()))
+        }
+    };
+    Ok(Target::new(format, model))
 }
 
 fn parse_renderer(format: Option<&str>) -> Result<Arc<dyn Renderer>, Problem> {

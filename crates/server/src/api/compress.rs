@@ -28,14 +28,14 @@ const DEFAULT_MODEL: &str = "gpt-5.4";
 const UNLIMITED_WINDOW: u64 = 1 << 40;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(compress))
+    OpenApiRouter::new().routes(routes!(compress_messages))
 }
 
 /// Messages to be shortened. Other fields are ignored.
 #[derive(Deserialize, ToSchema)]
 struct CompressRequest {
     /// Messages in the format of Chat Completions or of Messages.
-    #[schema(value_type = Vec<serde_json::Value>)]
+    #[schema(value_type = Vec<BTreeMap<String, serde_json::Value>>)]
     messages: Raw,
     /// Name of the model they are for. Default: `gpt-5.4`.
     model: Option<String>,
@@ -61,10 +61,11 @@ struct CompressedDocument {
 
 /// Makes messages shorter, never longer. The same messages give the same bytes.
 #[utoipa::path(
-    post, path = "/v1/compress", tag = "texts", request_body = CompressRequest,
+    post, path = "/v1/compress", tag = "texts",
+    request_body(content = CompressRequest, example = json!({"model": "gpt-5.4", "messages": [{"role": "user", "content": "Where is my parcel?"}]})),
     responses((status = 200, description = "The messages", body = CompressedDocument), WriteRefusals)
 )]
-async fn compress(
+async fn compress_messages(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
     Extension(cancel): Extension<Cancel>,
@@ -75,7 +76,7 @@ async fn compress(
     }
     let model = asked.model.as_deref().unwrap_or(DEFAULT_MODEL);
     let compiler = Compiler::new(app.engine().catalogue()).with_cancel(&cancel);
-    let shorter = compress_messages(compiler, model, &asked.messages);
+    let shorter = shorten_messages(compiler, model, &asked.messages);
     let (before, after, messages) = match shorter {
         Some((before, after, Some(messages))) => (before, after, Some(messages)),
         Some((before, ..)) => (before, before, None),
@@ -99,7 +100,7 @@ async fn compress(
 const MESSAGES: &str = "messages";
 
 /// Returns the tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
-fn compress_messages(
+fn shorten_messages(
     mut compiler: Compiler<'_>,
     model: &str,
     messages: &Raw,

@@ -20,8 +20,8 @@ use contexture_api::{NoteDocument, NoteDoneDocument, NotesDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(show, set, delete))
+        .routes(routes!(list_notes))
+        .routes(routes!(show_note, set_note, delete_note))
 }
 
 /// The scope of the notes.
@@ -97,7 +97,7 @@ fn note_problem(error: &NoteError) -> Problem {
     params(("conversation" = String, Path, description = "Its id"), NotesParams),
     responses((status = 200, description = "By key", body = NotesDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_notes(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -120,7 +120,7 @@ async fn list(
     params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
     responses((status = 200, description = "It", body = NoteDocument), ReadRefusals)
 )]
-async fn show(
+async fn show_note(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, key)): Path<(String, String)>,
@@ -166,11 +166,12 @@ enum Expires {
 
 /// Creates a note, or changes one.
 #[utoipa::path(
-    put, path = "/conversations/{conversation}/memory/{note}", tag = "memory", request_body = NoteEditDocument,
+    put, path = "/conversations/{conversation}/memory/{note}", tag = "memory",
+    request_body(content = NoteEditDocument, example = json!({"value": "Portuguese", "description": "language of answers", "importance": 80, "expires": {"answers": 20}})),
     params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
     responses((status = 200, description = "What became of it", body = NoteDoneDocument), WriteRefusals)
 )]
-async fn set(
+async fn set_note(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, key)): Path<(String, String)>,
@@ -203,7 +204,7 @@ async fn set(
     params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
     responses((status = 204, description = "It is gone"), WriteRefusals)
 )]
-async fn delete(
+async fn delete_note(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, key)): Path<(String, String)>,

@@ -10,6 +10,7 @@ mod proxied_calls;
 mod runs;
 mod search;
 mod sessions;
+mod settings;
 mod skills;
 mod stateless;
 mod transfer;
@@ -18,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::App;
 
-pub(crate) use conventions::error_responses::ReadRefusals;
+pub(crate) use conventions::error_responses::{OpenRefusals, ReadRefusals};
 pub(crate) use conventions::idempotency::run_idempotently;
 
 /// Returns the routes of all resources.
@@ -42,7 +43,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(sessions::router())
         .merge(skills::router())
         .merge(stateless::router())
-        .merge(transfer::router());
+        .merge(transfer::router())
+        .merge(settings::router());
     OpenApiRouter::new()
         .nest("/api/v1", resources)
         .merge(compress::router())

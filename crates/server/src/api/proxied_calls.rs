@@ -39,7 +39,7 @@ struct LedgerParams {
 
 /// Returns the ledger: what was sent beside what came, call by call or day by day, losses included.
 #[utoipa::path(
-    get, path = "/ledger", operation_id = "show", tag = "requests", params(LedgerParams),
+    get, path = "/ledger", tag = "requests", params(LedgerParams),
     responses((status = 200, description = "The ledger", body = LedgerDocument), ReadRefusals)
 )]
 async fn show_ledger(
@@ -66,7 +66,7 @@ async fn show_ledger(
 
 /// Returns a request that was forwarded, by the id in `x-contexture-request`. The newest 10,000 are known.
 #[utoipa::path(
-    get, path = "/requests/{request}", operation_id = "show", tag = "requests",
+    get, path = "/requests/{request}", tag = "requests",
     params(("request" = String, Path, description = "The request's id")),
     responses((status = 200, description = "As far as it is known", body = RequestDocument), ReadRefusals)
 )]

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use contexture::Conversation;
-use contexture::runs::{ApprovalDecision, RunEntry, list_runs, store_decision, waiting_calls};
+use contexture::runs::{self, ApprovalDecision, RunEntry, store_decision, waiting_calls};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -19,8 +19,8 @@ use contexture_api::{RunDocument, RunsDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(show))
+        .routes(routes!(list_runs))
+        .routes(routes!(show_run))
         .routes(routes!(decide_call))
 }
 
@@ -38,7 +38,7 @@ struct ListRunsParams {
     get, path = "/runs", tag = "runs", params(ListRunsParams),
     responses((status = 200, description = "All of them", body = RunsDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_runs(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Query(listing): Query<ListRunsParams>,
@@ -47,7 +47,7 @@ async fn list(
         Some(id) => Some(open_conversation(&app, &owner, &id, None).await?),
         None => None,
     };
-    let found = list_runs(app.engine(), &owner, chat.as_ref()).await?;
+    let found = runs::list_runs(app.engine(), &owner, chat.as_ref()).await?;
     let mut runs = Vec::with_capacity(found.len());
     for run in found {
         let waiting = waiting_calls(app.engine(), &owner, &run).await?;
@@ -62,7 +62,7 @@ async fn list(
     params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id")),
     responses((status = 200, description = "It", body = RunDocument), ReadRefusals)
 )]
-async fn show(
+async fn show_run(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, run)): Path<(String, String)>,
@@ -96,7 +96,8 @@ enum ApprovalChoice {
 
 /// Allows or denies a call that waits. Whoever carries the run out goes on by itself once it is taken up.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/runs/{run}/decisions", operation_id = "settle", tag = "runs", request_body = DecisionDocument,
+    post, path = "/conversations/{conversation}/runs/{run}/decisions", tag = "runs",
+    request_body(content = DecisionDocument, example = json!({"call": "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e", "decision": "deny", "reason": "not before Monday"})),
     params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id"), IdempotencyKeyParam),
     responses((status = 204, description = "It is stored"), WriteRefusals)
 )]

@@ -19,7 +19,7 @@ const LIST: &str = "search";
 const PAGE: usize = 20;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(search))
+    OpenApiRouter::new().routes(routes!(search_items))
 }
 
 /// The query of a search, and the items that it searches.
@@ -63,7 +63,7 @@ struct HitCursor {
     get, path = "/search", tag = "search", params(SearchParams),
     responses((status = 200, description = "A page", body = SearchDocument), ReadRefusals)
 )]
-async fn search(
+async fn search_items(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Query(asked): Query<SearchParams>,

@@ -18,10 +18,15 @@ use crate::api::conventions::idempotency::IdempotencyKeyParam;
 use crate::http::extractors::{Json, Query, WriteAccess, read_body, require_content_type};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::{BytesSchema, SessionFormatSchema};
 use contexture_api::{SessionDocument, SessionsDocument};
 
 /// Content types that a session may have.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
+
+/// A log of Claude Code, for the description.
+const LOG_EXAMPLE: &str = r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","timestamp":"2026-11-20T09:00:00.000Z","message":{"role":"user","content":"Where is my parcel?"}}
+"#;
 
 /// Largest number of sessions that are imported at a time.
 const MAX_CONCURRENT_IMPORTS: usize = 256;
@@ -35,8 +40,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ImportSessionParams {
-    /// Format of the sessions: `claude-code`, `codex`, `swe-agent`, `tau-bench`, `deepagents`, or a provider's:
-    /// `openai-chat`, …. Default: detected.
+    /// Format of the sessions: a program's log, or a provider's request. Default: detected.
+    #[param(value_type = Option<SessionFormatSchema>)]
     format: Option<String>,
     /// Name of the file, which decides where the text alone does not. Default: none.
     name: Option<String>,
@@ -53,10 +58,13 @@ struct ImportSessionParams {
 /// A session that is sent again is not stored twice; one that grew is extended. Each session is stored completely or
 /// not at all; those before one that is refused stay, and some after it may be stored as well.
 #[utoipa::path(
-    post, path = "/sessions", operation_id = "keep", tag = "transfer", params(ImportSessionParams, IdempotencyKeyParam),
+    post, path = "/sessions", tag = "transfer", params(ImportSessionParams, IdempotencyKeyParam),
     request_body(
         description = "A session, or several, as the program wrote them",
-        content((serde_json::Value = "application/json"), (String = "application/jsonl"))
+        content(
+            (serde_json::Value = "application/json", example = json!({"model": "gpt-5.4", "messages": [{"role": "user", "content": "Where is my parcel?"}]})),
+            (inline(BytesSchema) = "application/jsonl", example = json!(LOG_EXAMPLE))
+        )
     ),
     responses((status = 200, description = "They are kept", body = SessionsDocument), WriteRefusals)
 )]

@@ -18,9 +18,9 @@ use contexture_api::{SkillDocument, SkillFileDocument, SkillsDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(show))
-        .routes(routes!(file))
+        .routes(routes!(list_skills))
+        .routes(routes!(show_skill))
+        .routes(routes!(read_skill_file))
 }
 
 /// Lists the skills in the folders that the configuration names (`server.skills`).
@@ -28,7 +28,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     get, path = "/skills", tag = "skills",
     responses((status = 200, description = "All of them, without instructions", body = SkillsDocument), ReadRefusals)
 )]
-async fn list(State(app): State<App>, ReadAccess(_): ReadAccess) -> Json<SkillsDocument> {
+async fn list_skills(State(app): State<App>, ReadAccess(_): ReadAccess) -> Json<SkillsDocument> {
     let skills = app
         .skills()
         .iter()
@@ -43,7 +43,7 @@ async fn list(State(app): State<App>, ReadAccess(_): ReadAccess) -> Json<SkillsD
     params(("skill" = String, Path, description = "Its name")),
     responses((status = 200, description = "It", body = SkillDocument), ReadRefusals)
 )]
-async fn show(
+async fn show_skill(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
     Path(name): Path<String>,
@@ -68,7 +68,7 @@ struct SkillFileParams {
     params(("skill" = String, Path, description = "The skill's name"), SkillFileParams),
     responses((status = 200, description = "It", body = SkillFileDocument), ReadRefusals)
 )]
-async fn file(
+async fn read_skill_file(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
     Path(name): Path<String>,

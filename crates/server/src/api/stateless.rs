@@ -16,13 +16,14 @@ use crate::api::conventions::error_responses::WriteRefusals;
 use crate::http::extractors::{Json, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::{EncodingSchema, FormatSchema, FragmentSchema, RenderFormatSchema};
 use contexture_api::{ConvertedDocument, CountsDocument, RenderedDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(count))
+        .routes(routes!(count_tokens))
         .routes(routes!(render_fragments))
-        .routes(routes!(convert))
+        .routes(routes!(convert_document))
 }
 
 /// Texts whose tokens are counted.
@@ -31,8 +32,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 struct CountRequest {
     /// Texts to count, each by itself.
     texts: Vec<String>,
-    /// Name of the encoding: `o200k_base`, `cl100k_base`, `claude-v1`, `claude-v2`, `gemma3`, `gemma4`. Default:
-    /// `o200k_base`.
+    /// Name of the encoding. Default: `o200k_base`.
+    #[schema(value_type = Option<EncodingSchema>)]
     encoding: Option<String>,
     /// Name of a model whose encoding is used instead.
     model: Option<String>,
@@ -40,10 +41,11 @@ struct CountRequest {
 
 /// Counts the tokens of texts: exactly where the encoding is public, else an estimate with bounds.
 #[utoipa::path(
-    post, path = "/count", tag = "texts", request_body = CountRequest,
+    post, path = "/count", tag = "texts",
+    request_body(content = CountRequest, example = json!({"texts": ["Where is my parcel?"], "model": "gpt-5.4"})),
     responses((status = 200, description = "Each, and their sum", body = CountsDocument), WriteRefusals)
 )]
-async fn count(
+async fn count_tokens(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
     Json(request): Json<CountRequest>,
@@ -81,9 +83,10 @@ fn requested_encoding(app: &App, request: &CountRequest) -> Result<Encoding, Pro
 #[serde(deny_unknown_fields)]
 struct RenderRequest {
     /// Fragments to render, each `{"name", "data"}` or a serialised one.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<FragmentSchema>)]
     fragments: Raw,
-    /// Format of the text: `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
+    /// Format of the text. Default: `xml`.
+    #[schema(value_type = Option<RenderFormatSchema>)]
     format: Option<String>,
     /// Whether fragments of one name are grouped under its plural. Default: `off`.
     #[schema(inline)]
@@ -104,7 +107,8 @@ enum FragmentGrouping {
 
 /// Renders fragments to the text a model reads.
 #[utoipa::path(
-    post, path = "/render", tag = "texts", request_body = RenderRequest,
+    post, path = "/render", tag = "texts",
+    request_body(content = RenderRequest, example = json!({"fragments": [{"name": "role", "data": "You answer briefly."}], "format": "markdown"})),
     responses((status = 200, description = "The text", body = RenderedDocument), WriteRefusals)
 )]
 async fn render_fragments(
@@ -139,12 +143,13 @@ pub(crate) fn parse_render_format(name: Option<&str>) -> Result<render::Format, 
 #[serde(deny_unknown_fields)]
 struct ConvertRequest {
     /// A request, a response or a list of messages.
-    #[schema(value_type = Object)]
+    #[schema(value_type = serde_json::Value)]
     document: Raw,
-    /// Format of the document: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ui`, `items`. Default:
-    /// detected.
+    /// Format of the document. Default: detected.
+    #[schema(value_type = Option<FormatSchema>)]
     from: Option<String>,
     /// Format to convert the document to.
+    #[schema(value_type = FormatSchema)]
     to: String,
     /// Name of the model it is for, where models of one format differ.
     model: Option<String>,
@@ -154,10 +159,11 @@ struct ConvertRequest {
 
 /// Converts a document. What the other format cannot express is listed, never dropped silently.
 #[utoipa::path(
-    post, path = "/convert", tag = "texts", request_body = ConvertRequest,
+    post, path = "/convert", tag = "texts",
+    request_body(content = ConvertRequest, example = json!({"document": {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Where is my parcel?"}]}, "from": "openai-chat", "to": "anthropic"})),
     responses((status = 200, description = "The document in the other format", body = ConvertedDocument), WriteRefusals)
 )]
-async fn convert(
+async fn convert_document(
     State(app): State<App>,
     ReadAccess(_): ReadAccess,
     Json(asked): Json<ConvertRequest>,

@@ -28,20 +28,28 @@ use crate::http::panics::{Panicked, catch_panic};
 use crate::problem::{Code, Problem, error_chain};
 use crate::state::App;
 use crate::state::body_memory::{MemoryLease, estimate_work_bytes_of_length};
+use contexture_api::schema::{BytesSchema, SessionFormatSchema};
 
 const JSON_LINES: &str = "application/jsonl";
+/// What generated clients send, which know no lines of JSON.
+const BYTES: &str = "application/octet-stream";
+/// An export of a conversation without messages, for the description.
+const EXAMPLE: &str = r#"{"conversation":{"format":1,"owner":"local","id":"support-7","active":"main","created_ms":1795466132426,"updated_ms":1795466132426}}
+{"branch":{"name":"main","created_ms":1795466132426}}
+{"end":{"lines":2,"branches":1,"checkpoints":0,"blobs":0,"nodes":0,"entries":0,"blake3":"f2813ed84eaa595feb3daea88b052ad006fa542e82806744bf0ce98e6b72e2c8"}}
+"#;
 /// Number of pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
 const CHANNEL_CAPACITY: usize = 2;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(export))
-        .routes(routes!(export_all))
+        .routes(routes!(export_conversation))
+        .routes(routes!(export_everything))
 }
 
 /// Returns the routes that may run longer than the time limit of others.
 pub(crate) fn long_router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(import))
+    OpenApiRouter::new().routes(routes!(import_conversations))
 }
 
 /// The format and the branch of an export.
@@ -49,7 +57,8 @@ pub(crate) fn long_router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ExportParams {
-    /// A session's or document's format: `openai-chat`, `anthropic`, `items`, …. Default: all there is, as lines of JSON.
+    /// Format of a session or a document. Default: all there is, as lines of JSON.
+    #[param(value_type = Option<SessionFormatSchema>)]
     format: Option<String>,
     /// With `format`: the name of the branch. Default: the active one.
     branch: Option<String>,
@@ -59,9 +68,9 @@ struct ExportParams {
 #[utoipa::path(
     get, path = "/conversations/{conversation}/export", tag = "transfer",
     params(("conversation" = String, Path, description = "Its id"), ExportParams),
-    responses((status = 200, description = "It", content((String = "application/jsonl"), (String = "text/plain"))), ReadRefusals)
+    responses((status = 200, description = "It", content((inline(BytesSchema) = "application/jsonl"), (String = "text/plain"))), ReadRefusals)
 )]
-async fn export(
+async fn export_conversation(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -95,9 +104,9 @@ struct ExportAllParams {
 /// Conversations that are deleted before their turn are left out.
 #[utoipa::path(
     get, path = "/export", tag = "transfer", params(ExportAllParams),
-    responses((status = 200, description = "All there is", body = String, content_type = "application/jsonl"), ReadRefusals)
+    responses((status = 200, description = "All there is", body = inline(BytesSchema), content_type = "application/jsonl"), ReadRefusals)
 )]
-async fn export_all(
+async fn export_everything(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Query(which): Query<ExportAllParams>,
@@ -186,15 +195,18 @@ struct ImportedDocument {
 /// stored as well, and the problem's `imported` names them all.
 #[utoipa::path(
     post, path = "/import", tag = "transfer",
-    request_body(content = String, content_type = "application/jsonl", description = "Lines as an export gives them"),
+    request_body(
+        description = "Lines as an export gives them",
+        content((inline(BytesSchema) = "application/jsonl", example = json!(EXAMPLE)), (inline(BytesSchema) = "application/octet-stream", example = json!(EXAMPLE)))
+    ),
     responses((status = 200, description = "They are kept", body = ImportedDocument), WriteRefusals)
 )]
-async fn import(
+async fn import_conversations(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     request: Request,
 ) -> Result<Json<ImportedDocument>, Problem> {
-    require_content_type(&[JSON_LINES], request.headers())?;
+    require_content_type(&[JSON_LINES, BYTES], request.headers())?;
     let importing = import_in_pool(app.clone(), owner, request.into_body());
     // On a task of its own: dropping the request would leave half an import behind instead of undoing it.
     match app.background_tasks().spawn(catch_panic(importing)).await {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use utoipa::ToSchema;
 
 use crate::config::values::deserialize_from_str;
 
@@ -35,7 +36,7 @@ pub struct KeyConfig {
 
 /// What the bearer of a key may do.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema, ToSchema,
 )]
 #[serde(
     rename_all = "lowercase",

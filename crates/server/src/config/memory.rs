@@ -1,10 +1,10 @@
 //! `memory`: notes that are said to the model.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The notes that the model is shown, and their place in the request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -22,7 +22,7 @@ pub struct MemoryConfig {
 }
 
 /// The scope of the notes that the model is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase", expecting = "of = \"user\" or \"owner\"")]
 #[schemars(rename = "MemoryOf")]
 pub enum MemoryScope {
@@ -34,7 +34,7 @@ pub enum MemoryScope {
 }
 
 /// The place of notes in a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     rename_all = "lowercase",
     expecting = "placement = \"system\" or \"tail\""

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::memory::MemoryConfig;
 use crate::config::redact::RedactConfig;
 use crate::config::values::Toggle;
 
 /// What may be changed in a request. An empty one changes nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -50,7 +50,7 @@ pub struct PolicyConfig {
 }
 
 /// How much of a history is sent at most: one of the two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "{ turns = N } or { tokens = N }, such as window = { turns = 20 }"
@@ -63,7 +63,7 @@ pub struct WindowConfig {
 }
 
 /// Which old outputs become placeholders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "{ keep_recent = N }, such as clear = { keep_recent = 3 }"
@@ -75,7 +75,7 @@ pub struct ClearConfig {
 }
 
 /// What stands for the older part of a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase", expecting = "compact = \"manifest\"")]
 pub enum CompactConfig {
     /// Its files, commands, errors, identifiers and numbers; no model is asked.
@@ -83,7 +83,7 @@ pub enum CompactConfig {
 }
 
 /// Which tools may be offered, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -100,7 +100,7 @@ pub struct ToolsConfig {
 }
 
 /// What a change needs to be made, where the request would fit without.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     rename_all = "lowercase",
     expecting = "cost_condition = \"strict\" or \"fits\""
@@ -197,7 +197,7 @@ const fn keep_recent() -> usize {
 }
 
 /// Which policy a request gets. What is not said fits every request.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a table with a policy, such as [[routes]] policy = \"frugal\""

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use contexture::engine::{SecretPattern, Secrets};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The secrets that are removed from requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -19,7 +19,9 @@ pub struct RedactConfig {
 }
 
 /// A kind of secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretKind {
     /// API keys with the prefix `sk-`: those of OpenAI and Anthropic, and others of that shape.

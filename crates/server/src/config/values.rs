@@ -8,6 +8,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 /// Deserializes a text by its [`FromStr`] rule.
 pub(crate) fn deserialize_from_str<'de, T, D>(deserializer: D) -> Result<T, D::Error>
@@ -49,6 +50,15 @@ impl<T> Toggle<T> {
         match self {
             Self::Off => None,
             Self::On(config) => Some(config),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Toggle<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Off => serializer.serialize_bool(false),
+            Self::On(config) => config.serialize(serializer),
         }
     }
 }

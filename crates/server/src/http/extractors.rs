@@ -10,9 +10,11 @@ use axum::response::{IntoResponse, Response};
 use contexture::Owner;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use utoipa::ToSchema;
 
 use crate::access::Principal;
 use crate::config::AccessScope;
+use crate::http::body_faults::body_problem;
 use crate::problem::{Code, Problem};
 
 /// A caller with the scope `read`, and whose conversations it sees.
@@ -88,7 +90,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+impl<T: DeserializeOwned + ToSchema, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
@@ -143,13 +145,9 @@ pub(crate) fn require_content_type(kinds: &[&str], headers: &HeaderMap) -> Resul
 }
 
 /// Parses JSON. Text that is not JSON, and JSON of another shape, have different codes.
-pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        let code = if error.is_data() {
-            Code::BadBody
-        } else {
-            Code::BadJson
-        };
-        Problem::new(code, error.to_string())
+fn parse_json<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| match error.is_data() {
+        true => body_problem::<T>(bytes, &error),
+        false => Problem::new(Code::BadJson, error.to_string()),
     })
 }

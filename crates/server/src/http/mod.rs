@@ -9,6 +9,7 @@ pub(crate) mod accept;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod body;
+pub(crate) mod body_faults;
 pub(crate) mod cross_origin;
 pub(crate) mod extractors;
 pub(crate) mod heavy;

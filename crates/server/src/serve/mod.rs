@@ -4,11 +4,12 @@
 //! The top of the crate: it knows every other module and nothing knows it. The middleware that wraps all routes is put in
 //! order here, and the OpenAPI description is generated from the same routers that serve requests.
 
+mod api_description;
 mod connections;
 mod listener;
 mod operations;
 mod retention;
 mod routes;
 
+pub use api_description::openapi;
 pub use listener::{ServeError, Server};
-pub use routes::openapi;

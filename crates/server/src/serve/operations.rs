@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture_api::ProblemDocument;
 
-use crate::api::ReadRefusals;
+use crate::api::{OpenRefusals, ReadRefusals};
 use crate::http::extractors::{AdminAccess, Json};
 use crate::problem::{Code, Problem};
 use crate::state::App;
@@ -17,9 +17,10 @@ use crate::state::App;
     responses(
         (status = 200, description = "Both answer", body = Health),
         (status = 503, description = "The database does not", body = ProblemDocument, content_type = "application/problem+json"),
+        OpenRefusals
     )
 )]
-pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Problem> {
+pub(super) async fn check_health(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if let Err(error) = app.engine().store().check_connection().await {
         tracing::error!(%error, "the database does not answer");
         return Err(Problem::custom(
@@ -34,9 +35,9 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Probl
 /// Whether the server answers. Its database is not asked, so that a server is not restarted because a database is away.
 #[utoipa::path(
     get, path = "/health/live", tag = "server", security(()),
-    responses((status = 200, description = "It does", body = Health))
+    responses((status = 200, description = "It does", body = Health), OpenRefusals)
 )]
-pub(super) async fn live() -> Json<Health> {
+pub(super) async fn check_liveness() -> Json<Health> {
     Json(Health::OK)
 }
 
@@ -46,10 +47,11 @@ pub(super) async fn live() -> Json<Health> {
     responses(
         (status = 200, description = "The server and its database answer", body = Health),
         (status = 503, description = "The database does not", body = ProblemDocument, content_type = "application/problem+json"),
+        OpenRefusals
     )
 )]
-pub(super) async fn ready(app: State<App>) -> Result<Json<Health>, Problem> {
-    health(app).await
+pub(super) async fn check_readiness(app: State<App>) -> Result<Json<Health>, Problem> {
+    check_health(app).await
 }
 
 /// The answer of a healthy server.
@@ -73,7 +75,10 @@ impl Health {
     get, path = "/metrics", tag = "server",
     responses((status = 200, description = "The figures", body = String, content_type = "text/plain"), ReadRefusals)
 )]
-pub(super) async fn show(_: AdminAccess, State(app): State<App>) -> Result<Response, Problem> {
+pub(super) async fn show_metrics(
+    _: AdminAccess,
+    State(app): State<App>,
+) -> Result<Response, Problem> {
     let Some(figures) = app.metrics_handle() else {
         return Err(Problem::new(
             Code::NotFound,

@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -10,55 +9,17 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::access::presented_key::KEY_HEADER;
 use crate::http::{
     accept, audit, authenticate, cross_origin, heavy, limits, panics, request_smuggling,
 };
 use crate::problem::{Code, Problem};
+use crate::serve::api_description::{self, Description};
 use crate::serve::operations;
 use crate::state::App;
 use crate::{api, mcp, metrics, proxy};
-use contexture_api::{DeltaDocument, EventDocument, ProblemDocument};
 
-/// The API's description.
-#[derive(utoipa::OpenApi)]
-#[openapi(
-    info(
-        title = "Contexture",
-        description = "Conversations that are kept, resolved and compiled.",
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
-    ),
-    components(schemas(DeltaDocument, EventDocument, ProblemDocument)),
-    modifiers(&SecuritySchemes),
-    security((), ("key" = []), ("bearer" = [])),
-)]
-struct Description;
-
-struct SecuritySchemes;
-
-impl utoipa::Modify for SecuritySchemes {
-    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::security::{
-            ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme,
-        };
-        let components = openapi.components.get_or_insert_default();
-        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(KEY_HEADER.as_str())));
-        components.add_security_scheme("key", key);
-        components.add_security_scheme(
-            "bearer",
-            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
-        );
-    }
-}
-
-/// The description of the API: OpenAPI 3.1, as JSON.
-#[must_use]
-pub fn openapi() -> String {
-    let (_, description) = documented_router().split_for_parts();
-    description.to_pretty_json().unwrap_or_default()
-}
-
-fn documented_router() -> OpenApiRouter<App> {
+/// Returns the routes with their descriptions.
+pub(super) fn documented_router() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .merge(public_router())
         .merge(authenticated_router())
@@ -68,16 +29,16 @@ fn documented_router() -> OpenApiRouter<App> {
 /// Returns the routes that need no key.
 fn public_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(operations::health))
-        .routes(routes!(operations::live))
-        .routes(routes!(operations::ready))
-        .routes(routes!(describe))
+        .routes(routes!(operations::check_health))
+        .routes(routes!(operations::check_liveness))
+        .routes(routes!(operations::check_readiness))
+        .routes(routes!(api_description::describe_api))
 }
 
 /// Returns the routes that need a caller.
 fn authenticated_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(operations::show))
+        .routes(routes!(operations::show_metrics))
         .merge(api::router())
 }
 
@@ -126,13 +87,4 @@ async fn other_method(method: Method) -> Response {
         format!("{method} is not possible here; `allow` lists what is"),
     )
     .into_response()
-}
-
-/// Returns this description of the API.
-#[utoipa::path(
-    get, path = "/openapi.json", tag = "server", security(()),
-    responses((status = 200, description = "OpenAPI 3.1", body = serde_json::Value))
-)]
-async fn describe() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], openapi())
 }

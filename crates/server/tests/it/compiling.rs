@@ -1,10 +1,14 @@
 //! What a model sees: resolved, compiled, explained, compacted, read again.
 
+use contexture::Target;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::messages::talk;
+use crate::messages::{said, talk};
 use crate::test_support::Stand;
+
+const ANSWER: &str = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5","content":[{"type":"text","text":"Hi."}],
+  "stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
 
 fn call(output: &str) -> Value {
     json!({"items": [
@@ -198,4 +202,41 @@ async fn what_a_preview_leaves_out_is_read_by_its_link() {
         let answer = stand.find(&read, &[("link", link)]).await;
         assert_eq!(answer.problem(), (400, "bad_query".to_owned()), "{link}");
     }
+}
+
+/// The model of the newest answer, in the format of its provider, unless another is named.
+#[tokio::test]
+async fn model_and_format_default_to_the_last_answers() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["Hello"]).await;
+    for what in ["compile", "explain", "compactions"] {
+        let refused = stand.post(&format!("{path}/{what}"), &json!({})).await;
+        refused.refused(400, "bad_body");
+        assert_eq!(refused.json()["faults"][0]["member"], "model", "{what}");
+    }
+    let chat = stand
+        .engine
+        .conversation("a")
+        .open_existing()
+        .await
+        .unwrap();
+    let call = chat
+        .compile(&Target::anthropic("claude-sonnet-5"))
+        .await
+        .unwrap();
+    chat.record(&call, ANSWER).await.unwrap();
+    stand
+        .post(&format!("{path}/messages"), &said("And now?"))
+        .await
+        .ok();
+    let asked = async |body: Value| stand.post(&format!("{path}/compile"), &body).await;
+    let compiled = asked(json!({})).await.ok();
+    assert_eq!(compiled["payload"]["model"], "claude-sonnet-5");
+    assert!(compiled["payload"]["max_tokens"].is_number(), "{compiled}");
+    let named = asked(json!({"model": "gpt-5.4"})).await.ok();
+    assert_eq!(named["payload"]["model"], "gpt-5.4");
+    assert!(named["payload"]["input"].is_array(), "{named}");
+    let format = asked(json!({"to": "openai-chat"})).await.ok();
+    assert_eq!(format["payload"]["model"], "claude-sonnet-5");
+    assert!(format["payload"]["messages"].is_array(), "{format}");
 }

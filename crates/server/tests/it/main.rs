@@ -8,6 +8,7 @@
 )]
 
 mod abuse;
+mod api_description;
 mod blobs;
 mod branches;
 mod bystander;
@@ -30,6 +31,7 @@ mod proxy;
 mod published;
 mod running;
 mod searching;
+mod settings;
 mod skills;
 mod test_support;
 mod texts;

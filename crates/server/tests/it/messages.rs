@@ -214,3 +214,106 @@ async fn what_is_no_message_is_refused_and_nothing_stored() {
         .await
         .refused(404, "not_found");
 }
+
+/// What everybody sends is taken: the same two messages in each format that has messages.
+#[tokio::test]
+async fn messages_are_taken_in_any_format() {
+    let text = |kind: &str, text: &str| json!([{"type": kind, "text": text}]);
+    let formats = [
+        json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Good morning"}]),
+        json!([
+            {"role": "user", "content": text("text", "Hi")},
+            {"role": "assistant", "content": text("text", "Good morning")},
+        ]),
+        json!([
+            {"role": "user", "parts": [{"text": "Hi"}]},
+            {"role": "model", "parts": [{"text": "Good morning"}]},
+        ]),
+        json!([
+            {"role": "user", "parts": text("text", "Hi")},
+            {"role": "assistant", "parts": text("text", "Good morning")},
+        ]),
+        json!([
+            {"type": "message", "role": "user", "content": text("input_text", "Hi")},
+            {"type": "message", "role": "assistant", "content": text("output_text", "Good morning")},
+        ]),
+        // One of the AI SDK among those of a provider.
+        json!([
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "parts": text("text", "Good morning")},
+        ]),
+    ];
+    for messages in formats {
+        let stand = Stand::new().await;
+        let path = talk(&stand, "a", &[]).await;
+        let body = json!({"messages": messages});
+        let saved = stand.post(&format!("{path}/messages"), &body).await;
+        assert_eq!(saved.ok().get("losses"), None, "{messages}");
+        let items = stand.get(&format!("{path}/items")).await.ok();
+        let items = items["items"].as_array().unwrap();
+        let seen: Vec<_> = items
+            .iter()
+            .map(|item| (&item["kind"], &item["item"]["content"][0]["text"]))
+            .collect();
+        let expected = [
+            (json!("user"), json!("Hi")),
+            (json!("assistant"), json!("Good morning")),
+        ];
+        let expected: Vec<_> = expected.iter().map(|(kind, text)| (kind, text)).collect();
+        assert_eq!(seen, expected, "{messages}");
+    }
+}
+
+#[tokio::test]
+async fn calls_and_outputs_of_chat_messages_belong_together() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let call =
+        json!({"id": "c1", "type": "function", "function": {"name": "track", "arguments": "{}"}});
+    let body = json!({"messages": [
+        {"role": "system", "content": "You answer briefly."},
+        {"role": "user", "content": "Where is it?"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "out for delivery"},
+    ]});
+    stand.post(&format!("{path}/messages"), &body).await.ok();
+    let items = stand.get(&format!("{path}/items")).await.ok();
+    let items = items["items"].as_array().unwrap();
+    let kinds: Vec<_> = items
+        .iter()
+        .map(|item| item["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["instruction", "user", "call", "output"]);
+    assert_eq!(items[2]["message"], items[3]["message"]);
+}
+
+#[tokio::test]
+async fn a_message_of_no_shape_is_told_where() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    for (body, place) in [
+        (json!({"messages": [{"text": "Hi"}]}), "`messages[0]`"),
+        (
+            json!({"messages": [{"role": "user", "content": "Hi"}, {"role": "robot", "parts": []}]}),
+            "`messages[1].role`",
+        ),
+        (
+            json!({"messages": [{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}, 7]}),
+            "`messages[1]`",
+        ),
+        (
+            json!({"items": [{"type": "message", "role": "user"}, {"type": "function_call"}]}),
+            "`items[1]`",
+        ),
+    ] {
+        let refused = stand.post(&format!("{path}/messages"), &body).await;
+        refused.refused(422, "bad_message");
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(
+            detail.contains(place) && detail.contains("`parts`"),
+            "{body}: {detail}"
+        );
+        let items = stand.get(&format!("{path}/items")).await.ok();
+        assert_eq!(items["items"], json!([]), "{body}");
+    }
+}

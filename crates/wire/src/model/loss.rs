@@ -47,6 +47,20 @@ pub enum LossKind {
 }
 
 impl LossKind {
+    /// All kinds, in the order of the variants.
+    pub const ALL: [Self; 10] = [
+        Self::Item,
+        Self::Part,
+        Self::Field,
+        Self::Role,
+        Self::Order,
+        Self::Opaque,
+        Self::Value,
+        Self::Tool,
+        Self::Option,
+        Self::Alternative,
+    ];
+
     /// Returns the name that reports use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -111,6 +111,29 @@ pub enum IssueKind {
 }
 
 impl IssueKind {
+    /// All kinds, in the order of the variants.
+    pub const ALL: [Self; 19] = [
+        Self::UnansweredCall,
+        Self::OrphanOutput,
+        Self::LateOutput,
+        Self::MisplacedOutput,
+        Self::CustomCall,
+        Self::CallId,
+        Self::ItemId,
+        Self::DanglingReasoning,
+        Self::Unfinished,
+        Self::EmptyMessage,
+        Self::RefusedItem,
+        Self::RefusedField,
+        Self::MisplacedText,
+        Self::SplitTurn,
+        Self::MisplacedThought,
+        Self::RefusedThought,
+        Self::BlankEnd,
+        Self::NoBeginning,
+        Self::NoEnd,
+    ];
+
     /// The word in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

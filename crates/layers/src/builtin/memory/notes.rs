@@ -132,6 +132,9 @@ pub enum EditResult {
 }
 
 impl EditResult {
+    /// All results of an edit.
+    pub const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Unchanged];
+
     /// Returns the name in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

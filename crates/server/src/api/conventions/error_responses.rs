@@ -7,6 +7,9 @@ use utoipa::{IntoResponses, ToSchema as _};
 
 use contexture_api::ProblemDocument;
 
+/// Error responses of routes that need no key.
+pub(crate) struct OpenRefusals;
+
 /// Error responses of routes that read.
 pub(crate) struct ReadRefusals;
 
@@ -14,11 +17,16 @@ pub(crate) struct ReadRefusals;
 pub(crate) struct WriteRefusals;
 
 // These texts are part of the published description.
-const READ: [(&str, &str); 10] = [
+const OPEN: [(&str, &str); 3] = [
     (
         "400",
-        "The path, the query or a header is not what it should be",
+        "The path, the query, a header or the body is not what it should be",
     ),
+    ("431", "The head of the request is too large"),
+    ("500", "The server failed"),
+];
+
+const READ: [(&str, &str); 8] = [
     ("401", "No key, or one that is not known"),
     (
         "403",
@@ -28,12 +36,11 @@ const READ: [(&str, &str); 10] = [
     ("406", "Nothing of what `accept` says is given here"),
     ("422", "It cannot be done with what is there"),
     ("429", "Too many requests"),
-    ("500", "The server failed"),
     ("501", "This store does not offer it"),
     ("503", "Too busy, or not in time: come again"),
 ];
 
-const WRITE: [(&str, &str); 4] = [
+const WRITE: [(&str, &str); 5] = [
     (
         "409",
         "Something else is there already, or somebody was faster",
@@ -41,6 +48,7 @@ const WRITE: [(&str, &str); 4] = [
     ("412", "It is not any more what `if-match` says"),
     ("413", "The body is too large"),
     ("415", "The body does not say that it is JSON"),
+    ("507", "The database has no space left"),
 ];
 
 fn problem_responses<'a>(
@@ -63,14 +71,20 @@ fn problem_responses<'a>(
         .collect()
 }
 
+impl IntoResponses for OpenRefusals {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problem_responses(&OPEN)
+    }
+}
+
 impl IntoResponses for ReadRefusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem_responses(&READ)
+        problem_responses(OPEN.iter().chain(&READ))
     }
 }
 
 impl IntoResponses for WriteRefusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem_responses(READ.iter().chain(&WRITE))
+        problem_responses(OPEN.iter().chain(&READ).chain(&WRITE))
     }
 }

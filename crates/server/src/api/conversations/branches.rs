@@ -21,10 +21,10 @@ use contexture_api::{BranchDocument, BranchesDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list, create))
-        .routes(routes!(show, delete))
-        .routes(routes!(activate))
-        .routes(routes!(rewind))
+        .routes(routes!(list_branches, create_branch))
+        .routes(routes!(show_branch, delete_branch))
+        .routes(routes!(activate_branch))
+        .routes(routes!(rewind_conversation))
 }
 
 /// Lists the branches of a conversation.
@@ -33,7 +33,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     params(("conversation" = String, Path, description = "Its id")),
     responses((status = 200, description = "All of them", body = BranchesDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_branches(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -60,14 +60,15 @@ struct NewBranchDocument {
 
 /// Creates a branch, without switching to it.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/branches", tag = "branches", request_body = NewBranchDocument,
+    post, path = "/conversations/{conversation}/branches", tag = "branches",
+    request_body(content = NewBranchDocument, example = json!({"name": "shorter-answer", "from": "main"})),
     params(("conversation" = String, Path, description = "Its id"), IdempotencyKeyParam),
     responses(
         (status = 201, description = "It was made", body = BranchDocument, headers(("location" = String, description = "Its path"))),
         WriteRefusals
     )
 )]
-async fn create(
+async fn create_branch(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
@@ -96,7 +97,7 @@ async fn create(
         ReadRefusals
     )
 )]
-async fn show(
+async fn show_branch(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, name)): Path<(String, String)>,
@@ -117,7 +118,7 @@ async fn show(
     params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name")),
     responses((status = 204, description = "The name is gone"), WriteRefusals)
 )]
-async fn delete(
+async fn delete_branch(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
@@ -135,7 +136,7 @@ async fn delete(
     params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name"), IdempotencyKeyParam),
     responses((status = 200, description = "It is active", body = BranchDocument), WriteRefusals)
 )]
-async fn activate(
+async fn activate_branch(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
@@ -159,11 +160,12 @@ struct RewindDocument {
 
 /// Goes back: creates a branch that ends there, and makes it active. What came after stays on its branch.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/rewind", tag = "branches", request_body = RewindDocument,
+    post, path = "/conversations/{conversation}/rewind", tag = "branches",
+    request_body(content = RewindDocument, example = json!({"message": "m1"})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
     responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
 )]
-async fn rewind(
+async fn rewind_conversation(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,

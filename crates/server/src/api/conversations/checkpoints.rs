@@ -19,9 +19,9 @@ use contexture_api::{BranchDocument, CheckpointDocument, CheckpointsDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(show, set, delete))
-        .routes(routes!(restore))
+        .routes(routes!(list_checkpoints))
+        .routes(routes!(show_checkpoint, set_checkpoint, delete_checkpoint))
+        .routes(routes!(restore_checkpoint))
 }
 
 /// Lists the checkpoints of a conversation.
@@ -30,7 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     params(("conversation" = String, Path, description = "Its id")),
     responses((status = 200, description = "All of them", body = CheckpointsDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_checkpoints(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -49,7 +49,7 @@ async fn list(
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
     responses((status = 200, description = "It", body = CheckpointDocument), ReadRefusals)
 )]
-async fn show(
+async fn show_checkpoint(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, name)): Path<(String, String)>,
@@ -73,7 +73,7 @@ async fn show(
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), BranchParams),
     responses((status = 200, description = "It points there", body = CheckpointDocument), WriteRefusals)
 )]
-async fn set(
+async fn set_checkpoint(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
@@ -89,7 +89,7 @@ async fn set(
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
     responses((status = 204, description = "The name is gone"), WriteRefusals)
 )]
-async fn delete(
+async fn delete_checkpoint(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
@@ -107,7 +107,7 @@ async fn delete(
     params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), IdempotencyKeyParam),
     responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
 )]
-async fn restore(
+async fn restore_checkpoint(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,

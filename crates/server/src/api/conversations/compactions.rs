@@ -5,26 +5,26 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use contexture::compile::Target;
 use contexture::engine::{CompactOptions, CompactSpan, GivenSummary};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::compile::default_target;
 use crate::api::conventions::conversation_path::{BranchParams, node_id, open_conversation};
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
-use crate::api::stateless::parse_format;
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::FormatSchema;
 use contexture_api::{CompactionDocument, CoversDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list, compact))
-        .routes(routes!(uncompact))
+        .routes(routes!(list_compactions, create_compaction))
+        .routes(routes!(delete_compaction))
 }
 
 /// Lists the compactions in effect on a branch.
@@ -33,7 +33,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "All of them", body = CoversDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_compactions(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -48,10 +48,12 @@ async fn list(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompactDocument {
-    /// Format of the requests it is made for: `anthropic` (the default), `openai-chat`, `openai-responses`, `gemini`.
+    /// Format of the requests it is made for. Default: that of the model's provider.
+    #[schema(value_type = Option<FormatSchema>)]
     to: Option<String>,
-    /// Name of the model it is made for, which decides window and token counts.
-    model: String,
+    /// Name of the model it is made for, which decides window and token counts. Default: the model of the newest answer
+    /// among the branch's last 256 items.
+    model: Option<String>,
     /// Size of the context window in tokens. Default: the model's.
     window: Option<u64>,
     /// Percentage of the window that stays as it is. Default 40.
@@ -69,7 +71,8 @@ struct CompactDocument {
 
 /// Covers the older part of a branch with a manifest. The messages stay in the tree.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/compactions", tag = "compile", request_body = CompactDocument,
+    post, path = "/conversations/{conversation}/compactions", tag = "compile",
+    request_body(content = CompactDocument, example = json!({"model": "claude-sonnet-5", "keep": 40, "summary": "Ada asked where her parcel is."})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
     responses(
         (status = 200, description = "It would be this", body = CompactionDocument),
@@ -77,7 +80,7 @@ struct CompactDocument {
         WriteRefusals
     )
 )]
-async fn compact(
+async fn create_compaction(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
@@ -85,8 +88,7 @@ async fn compact(
     Json(asked): Json<CompactDocument>,
 ) -> Result<impl IntoResponse, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let to = parse_format(asked.to.as_deref().unwrap_or("anthropic"))?;
-    let mut target = Target::new(to, asked.model.as_str());
+    let mut target = default_target(&chat, asked.to.as_deref(), asked.model.as_deref()).await?;
     if let Some(window) = asked.window {
         target = target.window(window);
     }
@@ -139,7 +141,7 @@ fn compact_options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
     params(("conversation" = String, Path, description = "Its id"), ("compaction" = String, Path, description = "Its node"), BranchParams),
     responses((status = 204, description = "It stands for nothing now"), WriteRefusals)
 )]
-async fn uncompact(
+async fn delete_compaction(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, compaction)): Path<(String, String)>,

@@ -30,8 +30,12 @@ const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list, create))
-        .routes(routes!(show, change, delete))
+        .routes(routes!(list_conversations, create_conversation))
+        .routes(routes!(
+            show_conversation,
+            change_conversation,
+            delete_conversation
+        ))
 }
 
 /// The conversations to list.
@@ -61,7 +65,7 @@ struct ListConversationsParams {
     get, path = "/conversations", tag = "conversations", params(ListConversationsParams),
     responses((status = 200, description = "A page", body = ConversationsDocument), ReadRefusals)
 )]
-async fn list(
+async fn list_conversations(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Query(listing): Query<ListConversationsParams>,
@@ -131,7 +135,7 @@ fn parse_metadata_filter(text: &str) -> Result<MetadataFilter, Problem> {
 /// A conversation to be created.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct NewDocument {
+struct NewConversationDocument {
     /// Id of the conversation: 1 to 128 of the characters A-Z a-z 0-9 . _ : -. Default: one is made.
     #[schema(max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     id: Option<String>,
@@ -147,17 +151,19 @@ struct NewDocument {
 
 /// Creates a conversation with the empty branch `main`.
 #[utoipa::path(
-    post, path = "/conversations", tag = "conversations", request_body = NewDocument, params(IdempotencyKeyParam),
+    post, path = "/conversations", tag = "conversations",
+    request_body(content = NewConversationDocument, example = json!({"id": "support-42", "title": "A late parcel", "resource": "ada", "metadata": {"channel": "mail"}})),
+    params(IdempotencyKeyParam),
     responses(
         (status = 201, description = "It was made", body = ConversationDocument, headers(("location" = String, description = "Its path"))),
         WriteRefusals
     )
 )]
-async fn create(
+async fn create_conversation(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     operation: OperationId,
-    Json(asked): Json<NewDocument>,
+    Json(asked): Json<NewConversationDocument>,
 ) -> Result<impl IntoResponse, Problem> {
     let id = asked.id.unwrap_or_else(|| operation.derived_id());
     let new = NewConversation {
@@ -192,7 +198,7 @@ async fn create(
         ReadRefusals
     )
 )]
-async fn show(
+async fn show_conversation(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -210,7 +216,7 @@ async fn show(
 /// A change of a conversation; fields that are left out stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct ChangeDocument {
+struct ConversationChangeDocument {
     /// New title; `null` removes it.
     #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<String>)]
@@ -230,19 +236,20 @@ fn deserialize_present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 
 /// Changes title and metadata.
 #[utoipa::path(
-    patch, path = "/conversations/{conversation}", tag = "conversations", request_body = ChangeDocument,
+    patch, path = "/conversations/{conversation}", tag = "conversations",
+    request_body(content = ConversationChangeDocument, example = json!({"title": "A parcel that came late", "metadata": {"channel": null, "solved": true}})),
     params(
         ("conversation" = String, Path, description = "Its id"),
         ("if-match" = Option<String>, Header, description = "The version that must still be current"),
     ),
     responses((status = 200, description = "It, after the change", body = ConversationDocument), WriteRefusals)
 )]
-async fn change(
+async fn change_conversation(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
     headers: HeaderMap,
-    Json(asked): Json<ChangeDocument>,
+    Json(asked): Json<ConversationChangeDocument>,
 ) -> Result<impl IntoResponse, Problem> {
     let update = ConversationUpdate {
         title: asked.title.map_or(TitleChange::Keep, TitleChange::Set),
@@ -269,7 +276,7 @@ async fn change(
     params(("conversation" = String, Path, description = "Its id")),
     responses((status = 204, description = "It is gone"), WriteRefusals)
 )]
-async fn delete(
+async fn delete_conversation(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,

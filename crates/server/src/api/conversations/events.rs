@@ -28,7 +28,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(events))
+    OpenApiRouter::new().routes(routes!(list_events))
 }
 
 /// The events to list or to follow.
@@ -59,7 +59,7 @@ struct ListEventsParams {
         ReadRefusals
     )
 )]
-async fn events(
+async fn list_events(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,

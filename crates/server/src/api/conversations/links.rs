@@ -24,7 +24,7 @@ const MAX_LINES: usize = 1_000;
 const MAX_CHARACTERS: usize = 1 << 20;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(read))
+    OpenApiRouter::new().routes(routes!(read_link))
 }
 
 /// The link to read, and the part of its text to return.
@@ -58,7 +58,7 @@ struct ReadLinkParams {
         ReadRefusals
     )
 )]
-async fn read(
+async fn read_link(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,

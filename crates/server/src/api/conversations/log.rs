@@ -19,7 +19,7 @@ const LIST: &str = "log";
 const PAGE: usize = 50;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(log))
+    OpenApiRouter::new().routes(routes!(show_log))
 }
 
 /// The page of the log to return.
@@ -40,7 +40,7 @@ struct LogParams {
     params(("conversation" = String, Path, description = "Its id"), LogParams),
     responses((status = 200, description = "A page of it", body = LogDocument), ReadRefusals)
 )]
-async fn log(
+async fn show_log(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,

@@ -4,9 +4,8 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::EngineError;
 use contexture::engine::MessageView;
-use contexture::ir::{Item, Raw, UiMessage, message};
+use contexture::ir::Raw;
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -19,9 +18,11 @@ use crate::api::conventions::conversation_path::{
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::{IdempotencyKeyParam, OperationId};
 use crate::api::conventions::{etag, page};
+use crate::api::conversations::message_input::{push_items, push_messages};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::schema::{ItemSchema, MessageInputSchema};
 use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 
 const LIST: &str = "items";
@@ -29,9 +30,9 @@ const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(messages, append))
-        .routes(routes!(items))
-        .routes(routes!(item))
+        .routes(routes!(list_messages, append_messages))
+        .routes(routes!(list_items))
+        .routes(routes!(show_item))
 }
 
 /// The audience and the branch of the messages.
@@ -62,7 +63,7 @@ enum Audience {
     params(("conversation" = String, Path, description = "Its id"), MessagesParams),
     responses((status = 200, description = "All of them", body = MessagesDocument), ReadRefusals)
 )]
-async fn messages(
+async fn list_messages(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -84,20 +85,28 @@ async fn messages(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AppendDocument {
-    /// Messages in the format of the AI SDK. A message whose id is stored is compared: one that is equal is skipped,
-    /// one that grew at the end is extended, one that changed opens a branch.
+    /// Messages in the format of the AI SDK, in that of a provider, or items. A message of the AI SDK whose id is stored
+    /// is compared: one that is equal is skipped, one that grew at the end is extended, one that changed opens a branch.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<MessageInputSchema>>)]
     messages: Option<Vec<Raw>>,
     /// Items in the format of Open Responses.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<ItemSchema>>)]
     items: Option<Vec<Raw>>,
 }
 
 /// Appends messages and items to a branch.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/messages", tag = "messages", request_body = AppendDocument,
+    post, path = "/conversations/{conversation}/messages", tag = "messages",
+    request_body(content = AppendDocument, example = json!({
+        "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Where is my parcel?"}]}],
+        "items": [
+            {"type": "function_call", "call_id": "call_1", "name": "track", "arguments": "{\"order\": \"W8342\"}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "out for delivery"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It arrives today."}]},
+        ],
+    })),
     params(
         ("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam,
         ("if-match" = Option<String>, Header, description = "The head that the branch must still have, as its `etag` says"),
@@ -107,7 +116,7 @@ struct AppendDocument {
         WriteRefusals
     )
 )]
-async fn append(
+async fn append_messages(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
@@ -123,14 +132,8 @@ async fn append(
     if let Some(head) = expected {
         draft.expect_head(head);
     }
-    for raw in asked.messages.unwrap_or_default() {
-        draft.push(message(
-            UiMessage::parse(raw.get()).map_err(EngineError::from)?,
-        ));
-    }
-    for raw in asked.items.unwrap_or_default() {
-        draft.push_item(Item::parse(raw.get()).map_err(EngineError::from)?);
-    }
+    let losses = push_messages(&mut draft, &asked.messages.unwrap_or_default())?;
+    push_items(&mut draft, &asked.items.unwrap_or_default())?;
     if draft.is_empty() {
         return Err(Problem::new(
             Code::BadBody,
@@ -143,11 +146,11 @@ async fn append(
         None => error.into(),
     })?;
     let head = [(ETAG, etag::head_etag(stored.head))];
-    Ok((
-        StatusCode::CREATED,
-        head,
-        Json(SavedDocument::from(&stored)),
-    ))
+    let document = SavedDocument {
+        losses: losses.iter().map(Into::into).collect(),
+        ..SavedDocument::from(&stored)
+    };
+    Ok((StatusCode::CREATED, head, Json(document)))
 }
 
 /// The items to list.
@@ -183,7 +186,7 @@ struct ItemCursor {
         ReadRefusals
     )
 )]
-async fn items(
+async fn list_items(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
@@ -248,7 +251,7 @@ async fn items(
     params(("conversation" = String, Path, description = "Its id"), ("item" = String, Path, description = "The node's id, 32 hexadecimal digits")),
     responses((status = 200, description = "It", body = NodeDocument), ReadRefusals)
 )]
-async fn item(
+async fn show_item(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path((id, node)): Path<(String, String)>,

@@ -5,6 +5,7 @@
 //! must be what the client sent, which a tap before the server knows.
 
 mod expected;
+mod generated;
 pub(crate) mod installed;
 mod pages;
 mod reading;

@@ -1,0 +1,165 @@
+//! All faults of a JSON body at once, so that a caller mends it in one go.
+//!
+//! Only bodies that were refused come here: which members there are is in the schema that describes the body, and what
+//! they may be is said by its type, to which each is given alone.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::{Object, RefOr, Schema};
+
+use crate::problem::{Code, Problem};
+
+/// A member of a body that is wrong, missing or unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct BodyFault {
+    /// Name of the member.
+    member: String,
+    /// What is wrong with it.
+    detail: String,
+}
+
+/// Describes a body that is JSON of another shape than `T`, whose first fault the parser has found.
+pub(crate) fn body_problem<T: DeserializeOwned + ToSchema>(
+    bytes: &[u8],
+    first: &serde_json::Error,
+) -> Problem {
+    let faults = find_faults::<T>(bytes);
+    if faults.is_empty() {
+        return Problem::new(Code::BadBody, first.to_string());
+    }
+    let texts = faults
+        .iter()
+        .map(|fault| format!("`{}`: {}", fault.member, fault.detail));
+    let detail = texts.collect::<Vec<_>>().join("; ");
+    Problem::new(Code::BadBody, detail).with_member("faults", serde_json::json!(faults))
+}
+
+/// Describes one member that is wrong in a body that could be read.
+pub(crate) fn member_problem(member: &str, detail: &str) -> Problem {
+    let fault = BodyFault {
+        member: member.to_owned(),
+        detail: detail.to_owned(),
+    };
+    Problem::new(Code::BadBody, format!("`{member}`: {detail}"))
+        .with_member("faults", serde_json::json!([fault]))
+}
+
+fn find_faults<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Vec<BodyFault> {
+    let Ok(members) = serde_json::from_slice::<BTreeMap<String, Box<RawValue>>>(bytes) else {
+        return Vec::new();
+    };
+    let RefOr::T(Schema::Object(described)) = T::schema() else {
+        return Vec::new();
+    };
+    let missing = described.required.iter();
+    let missing = missing.filter(|name| !members.contains_key(*name));
+    let mut faults: Vec<BodyFault> = missing
+        .map(|name| BodyFault {
+            member: name.clone(),
+            detail: "is missing".to_owned(),
+        })
+        .collect();
+    for (member, value) in members {
+        let detail = match described.properties.contains_key(&member) {
+            true => shape_fault::<T>(&member, &value),
+            false => unknown_fault(&described),
+        };
+        faults.extend(detail.map(|detail| BodyFault { member, detail }));
+    }
+    faults
+}
+
+/// Returns what is said of a member that the body must not have; `None` where any other may stand.
+fn unknown_fault(described: &Object) -> Option<String> {
+    let closed = Some(AdditionalProperties::FreeForm(false));
+    if described.additional_properties.as_deref() != closed.as_ref() {
+        return None;
+    }
+    let names: Vec<String> = described
+        .properties
+        .keys()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    Some(format!("is unknown; known are {}", names.join(", ")))
+}
+
+/// Returns what is wrong with a member, which is read as if there was no other.
+fn shape_fault<T: DeserializeOwned>(member: &str, value: &RawValue) -> Option<String> {
+    let name = serde_json::to_string(member).ok()?;
+    // The last line ends the body: an error there is about the members that were left out here.
+    let body = format!("{{{name}:{}\n}}", value.get());
+    let error = serde_json::from_str::<T>(&body).err()?;
+    if error.line() == body.lines().count() {
+        return None;
+    }
+    let text = error.to_string();
+    let text = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(text, _)| text);
+    Some(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only read")]
+    struct Asked {
+        name: String,
+        count: u64,
+        inner: Option<Inner>,
+    }
+
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[expect(dead_code, reason = "only read")]
+    struct Inner {
+        text: String,
+    }
+
+    #[track_caller]
+    fn check(body: &str, expected: &[(&str, &str)]) {
+        let found = find_faults::<Asked>(body.as_bytes());
+        let found: Vec<_> = found
+            .iter()
+            .map(|fault| (fault.member.as_str(), fault.detail.as_str()))
+            .collect();
+        assert_eq!(found, expected, "{body}");
+        let parsed = serde_json::from_str::<Asked>(body);
+        assert_eq!(parsed.is_ok(), expected.is_empty(), "{body}");
+    }
+
+    #[test]
+    fn all_faults_are_found_each_once() {
+        let unknown = "is unknown; known are `name`, `count`, `inner`";
+        check(r#"{"name": "a", "count": 1}"#, &[]);
+        check(r#"{"name": "a", "count": 1, "inner": {"text": "b"}}"#, &[]);
+        check("{}", &[("name", "is missing"), ("count", "is missing")]);
+        check(
+            r#"{"count": "one", "nam": "a", "inner": {"text": 1}}"#,
+            &[
+                ("name", "is missing"),
+                ("count", "invalid type: string \"one\", expected u64"),
+                ("inner", "invalid type: integer `1`, expected a string"),
+                ("nam", unknown),
+            ],
+        );
+        // A member of a part, over several lines, is a fault of the part.
+        check(
+            "{\"name\": \"a\", \"count\": 1, \"inner\": {\n}}",
+            &[("inner", "missing field `text`")],
+        );
+        check(
+            r#"{"name": "a", "count": 1, "x\"y": 1}"#,
+            &[("x\"y", unknown)],
+        );
+    }
+}
