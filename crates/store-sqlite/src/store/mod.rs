@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
-    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    AppendRequest, Appended, BlobId, Calls, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance,
     NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadLoad,
     ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search,
@@ -29,6 +29,7 @@ use crate::search::index;
 use crate::worker::read_pool::{ReadKind, ReadPool};
 use crate::worker::write_thread::{CleanupFlag, WriteThread};
 
+mod calls;
 mod key_values;
 mod maintenance;
 mod processes;
@@ -551,6 +552,10 @@ impl Store for SqliteStore {
     }
 
     fn processes(&self) -> Option<&dyn Processes> {
+        Some(self)
+    }
+
+    fn calls(&self) -> Option<&dyn Calls> {
         Some(self)
     }
 
