@@ -11,7 +11,8 @@ pub mod problem;
 mod time;
 
 pub use documents::{
-    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CheckpointDocument,
+    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CallDocument,
+    CallPredictionDocument, CallTokensDocument, CallsDocument, CheckpointDocument,
     CheckpointsDocument, CompactionDocument, ConversationDocument, ConversationsDocument,
     ConvertedDocument, CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
     DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
@@ -20,7 +21,7 @@ pub use documents::{
     NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument, NotesDocument, RenderedDocument,
     RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
     SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, WaitingCallDocument,
+    SnippetDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

@@ -31,6 +31,7 @@ const SETTINGS: &str = r#"
 "path.run" = "RUN"
 "path.compaction" = "COMPACTION"
 "path.request" = "REQUEST"
+"path.call" = "REQUEST"
 "path.skill" = "forms"
 "query.path" = "references/fields.md"
 "query.link" = "LINK"
@@ -121,6 +122,7 @@ async fn settings(proxied: &Proxied) -> String {
     let asked = proxied
         .ask("/v1/chat/completions", &chat(&[says("Hi")]))
         .await;
+    proxied.outcome(&asked).await;
     let request = asked.headers["x-contexture-request"].to_str().unwrap();
     let chat = stand
         .engine
