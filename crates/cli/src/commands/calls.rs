@@ -190,13 +190,13 @@ fn calls_table(found: &[CallRecord], columns: usize) -> String {
     let head = [
         ("when", Align::Right),
         ("outcome", Align::Left),
-        ("status", Align::Right),
         ("model", Align::Left),
-        ("input", Align::Right),
-        ("cached", Align::Right),
-        ("output", Align::Right),
         ("cost", Align::Right),
+        ("input", Align::Right),
+        ("output", Align::Right),
         ("time", Align::Right),
+        ("status", Align::Right),
+        ("cached", Align::Right),
         ("conversation", Align::Left),
     ];
     let row = |call: &CallRecord| {
@@ -206,26 +206,22 @@ fn calls_table(found: &[CallRecord], columns: usize) -> String {
             "" => &call.names.upstream,
             _ => &call.names.model,
         };
+        let conversation = call.conversation.as_ref();
         vec![
             relative_time(call.id.time_ms(), now),
             call.outcome.as_str().to_owned(),
-            details
-                .status
-                .map(|status| status.to_string())
-                .unwrap_or_default(),
             upstream.clone(),
-            tokens(details.tokens.map(|tokens| tokens.input)),
-            tokens(details.tokens.map(|tokens| tokens.cache_read)),
-            tokens(details.tokens.map(|tokens| tokens.output)),
             details
                 .pico_dollars
-                .map(|pico| show_money(pico.into()))
-                .unwrap_or_default(),
+                .map_or_else(String::new, |pico| show_money(pico.into())),
+            tokens(details.tokens.map(|tokens| tokens.input)),
+            tokens(details.tokens.map(|tokens| tokens.output)),
             format!("{} ms", group_thousands(details.duration_ms)),
-            call.conversation
-                .as_ref()
-                .map(ToString::to_string)
-                .unwrap_or_default(),
+            details
+                .status
+                .map_or_else(String::new, |status| status.to_string()),
+            tokens(details.tokens.map(|tokens| tokens.cache_read)),
+            conversation.map_or_else(String::new, ToString::to_string),
         ]
     };
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
@@ -282,7 +278,7 @@ fn usage_table(by: &[CallGrouping], sums: &[(CallGroup, CallSum)], columns: usiz
     let mut head: Vec<(&str, Align)> = by.iter().map(|by| (by.as_str(), Align::Left)).collect();
     head.extend(
         [
-            "calls", "failed", "input", "cached", "output", "cost", "saved",
+            "calls", "cost", "input", "output", "cached", "failed", "saved",
         ]
         .map(|name| (name, Align::Right)),
     );
@@ -290,22 +286,15 @@ fn usage_table(by: &[CallGrouping], sums: &[(CallGroup, CallSum)], columns: usiz
         let (passed, sent) = (sum.passed_pico_dollars, sum.sent_pico_dollars);
         let sign = if passed < sent { "-" } else { "" };
         let saved = format!("{sign}{}", show_money(passed.abs_diff(sent)));
+        let some = |number: u64, text: String| if number > 0 { text } else { String::new() };
         vec![
             group_thousands(sum.calls),
-            if sum.failed > 0 {
-                group_thousands(sum.failed)
-            } else {
-                String::new()
-            },
-            group_thousands(sum.input_tokens),
-            group_thousands(sum.cache_read_tokens),
-            group_thousands(sum.output_tokens),
             show_money(sum.pico_dollars),
-            if sum.predicted > 0 {
-                saved
-            } else {
-                String::new()
-            },
+            group_thousands(sum.input_tokens),
+            group_thousands(sum.output_tokens),
+            group_thousands(sum.cache_read_tokens),
+            some(sum.failed, group_thousands(sum.failed)),
+            some(sum.predicted, saved),
         ]
     };
     let mut total = CallSum::default();

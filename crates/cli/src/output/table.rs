@@ -11,8 +11,11 @@ pub(crate) enum Align {
     Right,
 }
 
-/// Formats rows under a head, no line wider than `columns`: where they are, the widest column of words gives way, and what
-/// still does not fit is cut off at the right. Columns without content in any row are left out.
+/// Columns that words keep, however narrow the terminal is: a date.
+const MIN_WORDS: usize = 10;
+
+/// Formats rows under a head, no line wider than `columns`: where they are, the widest columns of words give way, then the last
+/// columns are left out. So are columns without content in any row.
 pub(crate) fn format_table(head: &[(&str, Align)], rows: &[Vec<String>], columns: usize) -> String {
     let cell =
         |row: &[String], at: usize| row.get(at).map_or_else(String::new, |text| one_line(text));
@@ -27,14 +30,25 @@ pub(crate) fn format_table(head: &[(&str, Align)], rows: &[Vec<String>], columns
             shown.push((at, *align, cells.max(display_width(name))));
         }
     }
+    // A figure that is cut off would be another one, so whole columns give way, the last ones first.
+    let least = |(_, align, width): &(usize, Align, usize)| match align {
+        Align::Left => (*width).min(MIN_WORDS) + 2,
+        Align::Right => width + 2,
+    };
+    while shown.len() > 1 && shown.iter().map(least).sum::<usize>() > columns + 2 {
+        shown.pop();
+    }
     let total: usize = shown.iter().map(|(_, _, width)| width + 2).sum();
-    let excess = total.saturating_sub(2).saturating_sub(columns);
-    let words = shown
+    let mut excess = total.saturating_sub(columns + 2);
+    let mut words: Vec<_> = shown
         .iter_mut()
-        .filter(|(_, align, _)| *align == Align::Left);
-    if let Some((_, _, widest)) = words.max_by_key(|(_, _, width)| *width) {
-        // Enough to tell words apart.
-        *widest = widest.saturating_sub(excess).max(8.min(*widest));
+        .filter(|(_, align, _)| *align == Align::Left)
+        .collect();
+    words.sort_by_key(|(_, _, width)| std::cmp::Reverse(*width));
+    for (_, _, width) in words {
+        let given = excess.min(width.saturating_sub(MIN_WORDS));
+        *width -= given;
+        excess -= given;
     }
     let names: Vec<String> = head.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut out = String::new();

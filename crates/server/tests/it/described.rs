@@ -55,7 +55,7 @@ parameters = { "path.note" = "old" }
 
 [[operations]]
 include-name = "PUT /api/v1/conversations/{conversation}/memory/{note}"
-parameters = { "path.note" = "old" }
+parameters = { "path.note" = "written" }
 "#;
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
