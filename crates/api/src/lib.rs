@@ -12,7 +12,8 @@ pub mod schema;
 mod time;
 
 pub use documents::{
-    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CheckpointDocument,
+    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CallDocument,
+    CallPredictionDocument, CallTokensDocument, CallsDocument, CheckpointDocument,
     CheckpointsDocument, CompactionDocument, ConversationDocument, ConversationsDocument,
     ConvertedDocument, CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
     DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
@@ -22,7 +23,7 @@ pub use documents::{
     NotesDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument, RenderedDocument,
     RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
     SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, WaitingCallDocument,
+    SnippetDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

@@ -3,10 +3,10 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, log, mcp, memory, migrate, pin, prune, read,
-    render, replay, restore, resume, rewind, run, runs, search, show, skills, stats, uncompact,
-    verify,
+    backup, branch, calls, chat, checkpoint, compact, compile, completions, conversations, convert,
+    count, delete, diff, doctor, explain, export, gc, import, log, mcp, memory, migrate, pin,
+    prune, read, render, replay, restore, resume, rewind, run, runs, search, show, skills, stats,
+    uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Backup(backup::Arguments),
     Verify(verify::Arguments),
     Stats(stats::Arguments),
+    Calls(calls::Arguments),
+    Usage(calls::UsageArguments),
     Gc(gc::Arguments),
     Prune(prune::Arguments),
     Doctor(doctor::Arguments),

@@ -26,10 +26,10 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::PinAction;
 use crate::commands::{
-    backup, branch, chat as chat_command, checkpoint, compact, compile, completions, conversations,
-    convert, count, delete, diff, doctor, export, gc, import, log, mcp, memory, migrate, pin,
-    prune, read, render, replay, restore, resume, rewind, run as turn, runs, search, show, skills,
-    stats, uncompact, verify,
+    backup, branch, calls, chat as chat_command, checkpoint, compact, compile, completions,
+    conversations, convert, count, delete, diff, doctor, export, gc, import, log, mcp, memory,
+    migrate, pin, prune, read, render, replay, restore, resume, rewind, run as turn, runs, search,
+    show, skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -130,6 +130,8 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Backup(arguments) => block_on(backup::run(arguments, globals)),
         Command::Verify(arguments) => block_on(verify::run(arguments, globals)),
         Command::Stats(arguments) => block_on(stats::run(arguments, globals)),
+        Command::Calls(arguments) => block_on(calls::run(arguments, globals)),
+        Command::Usage(arguments) => block_on(calls::run_usage(arguments, globals)),
         Command::Gc(arguments) => block_on(gc::run(arguments, globals)),
         Command::Prune(arguments) => block_on(prune::run(arguments, globals)),
         Command::Doctor(arguments) => block_on(doctor::run(arguments, globals)),

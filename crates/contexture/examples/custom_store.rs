@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use contexture::ir::{ConversationId, ResponseId};
 use contexture::store::{
-    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    AppendRequest, Appended, BlobId, Calls, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
     KeyValues, Limits, ListConversations, ListEntries, Maintenance, MemoryStore, NewConversation,
     Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadRequest,
@@ -179,6 +179,9 @@ impl Store for AuditedStore {
     }
     fn processes(&self) -> Option<&dyn Processes> {
         self.inner.processes()
+    }
+    fn calls(&self) -> Option<&dyn Calls> {
+        self.inner.calls()
     }
     fn streams(&self) -> Option<&dyn Streams> {
         self.inner.streams()

@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use contexture_catalogue::Catalogue;
+use contexture_catalogue::{Catalogue, Cost};
 use contexture_compile::Target;
-use contexture_ir::{ConversationId, Owner, RunId};
+use contexture_ir::{ConversationId, Owner, RunId, Transcript};
 use contexture_layers::Layers;
 use contexture_models::Model;
 use contexture_offload::OffloadStore;
@@ -26,7 +26,7 @@ use crate::handle::{
     load_conversation_info, register_targets, resolve_target, unregister_targets,
 };
 use crate::import::{ImportOptions, Imported, import_session};
-use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
+use crate::ingest::{IngestRequest, Ingested, answer_cost, ingest_request, rebuild_path_index};
 use crate::presence::Presence;
 use crate::search::search_owner;
 
@@ -518,6 +518,13 @@ impl Engine {
     #[must_use]
     pub fn begin_exchange(&self, owner: &Owner) -> Exchange {
         self.exchanges.begin_exchange(owner)
+    }
+
+    /// Returns what an answer with its usage costs, as far as the catalogue has prices; `None` for an unknown model, and
+    /// where the answer says nothing of usage.
+    #[must_use]
+    pub fn answer_cost(&self, answer: &Transcript) -> Option<Cost> {
+        answer_cost(self, answer)
     }
 
     /// Finds the conversation of a request whose client keeps no state, and stores what is new of it.

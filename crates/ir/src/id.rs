@@ -93,6 +93,49 @@ binary_id! {
     PathHash, "path hash"
 }
 
+binary_id! {
+    /// One exchange with a provider. Ids are ordered by time: they are UUIDs of version 7, whose first 48 bits are
+    /// milliseconds since the Unix epoch.
+    CallId, "call id"
+}
+
+impl CallId {
+    /// The id of an exchange that began at this time, in milliseconds since the Unix epoch, made unique by random bytes.
+    /// A time before 1970 counts as its beginning, one after the year 10889 as its end.
+    #[must_use]
+    pub fn from_time(at_ms: i64, random: [u8; 10]) -> Self {
+        let at = u64::try_from(at_ms).unwrap_or(0).min(Self::LAST_MS);
+        let [_, _, time @ ..] = at.to_be_bytes();
+        let mut id = [0; 16];
+        let bytes = time.iter().chain(&random);
+        id.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        // The version and the variant, as RFC 9562 has them.
+        id[6] = (id[6] & 0x0f) | 0x70;
+        id[8] = (id[8] & 0x3f) | 0x80;
+        Self(id)
+    }
+
+    /// The smallest id of this time, in milliseconds since the Unix epoch: those of the exchanges that began earlier are
+    /// smaller, all others are not.
+    #[must_use]
+    pub fn first_at(at_ms: i64) -> Self {
+        let at = u64::try_from(at_ms).unwrap_or(0);
+        if at > Self::LAST_MS {
+            return Self([0xff; 16]);
+        }
+        Self::from_bytes((u128::from(at) << 80).to_be_bytes())
+    }
+
+    /// The time at which the exchange began, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn time_ms(&self) -> i64 {
+        i64::try_from(u128::from_be_bytes(self.0) >> 80).unwrap_or(i64::MAX)
+    }
+
+    /// The last millisecond that 48 bits hold.
+    const LAST_MS: u64 = (1 << 48) - 1;
+}
+
 impl ContentHash {
     /// The hash of `bytes`.
     #[must_use]
@@ -274,6 +317,28 @@ mod tests {
             NodeId::derive("t", &[b"a", b"bc"])
         );
         assert_ne!(NodeId::derive("t", &[b"a"]), NodeId::derive("u", &[b"a"]));
+    }
+
+    #[test]
+    fn call_ids_are_ordered_by_time() {
+        let times = [0, 1, 1_700_000_000_000, (1 << 48) - 1];
+        for (at, random) in times
+            .into_iter()
+            .zip([[0xff; 10], [0; 10]].into_iter().cycle())
+        {
+            let id = CallId::from_time(at, random);
+            assert_eq!(id.time_ms(), at);
+            assert!(
+                CallId::first_at(at) <= id && id < CallId::first_at(at + 1),
+                "{at}"
+            );
+            assert_eq!(&id.to_string()[12..13], "7", "a UUID of version 7");
+        }
+        for absurd in [i64::MIN, -1, 1 << 48, i64::MAX] {
+            let time = CallId::from_time(absurd, [0; 10]).time_ms();
+            assert_eq!(time, absurd.clamp(0, (1 << 48) - 1));
+        }
+        assert!(CallId::first_at(i64::MIN) <= CallId::from_time(0, [0; 10]));
     }
 
     #[test]

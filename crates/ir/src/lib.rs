@@ -41,8 +41,8 @@ pub use hash::{
     finish_content_hash, hex, meaning_hash,
 };
 pub use id::{
-    BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, PathHash,
-    ProcessId, ResponseId, RunId, StreamId,
+    BranchName, CallId, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner,
+    PathHash, ProcessId, ResponseId, RunId, StreamId,
 };
 pub use item::{
     Compaction, Extension, ExtensionPart, FilePart, FunctionCall, FunctionCallOutput, ImagePart,

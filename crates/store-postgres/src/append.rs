@@ -9,6 +9,7 @@ use contexture_store::{
 };
 use futures_util::future::{try_join, try_join3};
 
+use crate::calls;
 use crate::connection::error::RowError;
 use crate::connection::transaction::Tx;
 use crate::key_values;
@@ -77,6 +78,9 @@ pub(crate) async fn append_items(
     // Also for a repetition; sent with the commit, so not for an append that is refused.
     if let Some(change) = request.exchange {
         processes::change_exchange(tx, &conversation, change);
+    }
+    if let Some(call) = &request.call {
+        calls::insert_call(tx, owner, conversation.key, call);
     }
     // Before all other checks: the first run of a repeated append has moved the head, so they would
     // refuse the repetition.

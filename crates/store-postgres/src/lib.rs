@@ -49,6 +49,7 @@
 //! poll).
 
 mod append;
+mod calls;
 mod connection;
 mod conversations;
 mod key_values;

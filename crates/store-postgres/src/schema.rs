@@ -20,7 +20,7 @@ use crate::conversations::list_index::fill_title_terms;
 use crate::options::PostgresOptions;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// A migration from one format to the next.
 struct Migration {
@@ -63,6 +63,11 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
         sql: include_str!("../migrations/0008_list_index.sql"),
         // An older version would store titles that nobody finds.
         needs: 8,
+    },
+    Migration {
+        sql: include_str!("../migrations/0009_calls.sql"),
+        // An older version would delete conversations and owners without their calls.
+        needs: 9,
     },
 ];
 

@@ -10,6 +10,7 @@ use contexture_store::{
 };
 use rusqlite::Connection;
 
+use crate::calls;
 use crate::error::RowError;
 use crate::key_values;
 use crate::path_index;
@@ -59,6 +60,9 @@ pub(crate) fn append_items(
     // Also for a repetition, and rolled back with an append that is refused.
     if let Some(change) = request.exchange {
         processes::change_exchange(conn, conversation, change)?;
+    }
+    if let Some(call) = &request.call {
+        calls::insert_call(conn, &conversation.owner, conversation.no, call)?;
     }
     // Before all other checks: the first run of a repeated append has moved the head, so they would
     // refuse the repetition.

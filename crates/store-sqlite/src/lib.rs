@@ -13,6 +13,7 @@
 //! not supported, since SQLite's locks do not work there.
 
 mod append;
+mod calls;
 mod connection;
 mod conversations;
 mod deepagents;

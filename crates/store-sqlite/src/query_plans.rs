@@ -1,13 +1,15 @@
 //! Tests that the statements on hot paths use their index: a full scan would be correct but slow.
 
-use contexture_store::{ConversationCursor, ListConversations, MetadataFilter, NodeKind, rules};
+use contexture_store::{
+    CallOrder, ConversationCursor, ListConversations, MetadataFilter, NodeKind, rules,
+};
 use rusqlite::Connection;
 
 use crate::conversations::filter::ListCondition;
 use crate::conversations::list_index;
 use crate::refs::branch;
 use crate::rows::node_row;
-use crate::{conversations, key_values, search, streams};
+use crate::{calls, conversations, key_values, search, streams};
 
 fn query_plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -105,6 +107,18 @@ fn every_lookup_is_a_search() {
             streams::CHUNKS,
             "PRIMARY KEY (conversation_no=? AND epoch=? AND seq>? AND seq<?)",
         );
+        for order in [CallOrder::NewestFirst, CallOrder::OldestFirst] {
+            for (of_conversation, index) in [
+                (false, "PRIMARY KEY (owner=? AND id>? AND id<?)"),
+                (
+                    true,
+                    "calls_by_conversation (conversation_no=? AND id>? AND id<?)",
+                ),
+            ] {
+                check(&calls::list_sql(order, of_conversation), index);
+            }
+        }
+        check(&calls::OPEN, "calls_open (owner=? AND id>? AND id<?)");
         check(
             key_values::LIST_ALL,
             "key_values_live (owner=? AND (scope_kind,scope,key)>(?,?,?))",

@@ -13,17 +13,18 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner, PathHash, ProcessId, ResponseId, StreamId};
+use contexture_ir::{CallId, ConversationId, Owner, PathHash, ProcessId, ResponseId, StreamId};
 use contexture_store::{
-    AppendChunks, AppendRequest, Appended, BackedUp, BlobId, Capabilities, ChunkPage,
-    CollectRequest, Collected, Compacted, Conversation, ConversationPage, ConversationUpdate,
-    EntryPage, EraseScope, Erased, Error, Event, ExchangeChange, FinishStream, KeyScope,
-    KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation,
-    Node, NodeQuery, NodeState, PathIndex, PathMark, PathMatch, PathPage, PathQuery,
-    PendingExchange, ProcessBeat, Processes, PutEntry, ReadChunks, ReadLoad, ReadRequest,
-    RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage,
-    SearchRequest, StateRequest, Statistics, Store, StreamOpened, StreamRecord, StreamSignal,
-    Streams, VerifyCursor, VerifyPage,
+    AppendChunks, AppendRequest, Appended, BackedUp, BlobId, CallGroup, CallPage, CallRecord,
+    CallSum, Calls, Capabilities, ChunkPage, CollectRequest, Collected, Compacted, Conversation,
+    ConversationPage, ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event,
+    ExchangeChange, FinishStream, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls,
+    ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, NodeState,
+    PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange, ProcessBeat, Processes,
+    PutEntry, ReadChunks, ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged,
+    Refs, ResponseRecord, Search, SearchPage, SearchRequest, StateRequest, Statistics, Store,
+    StreamOpened, StreamRecord, StreamSignal, Streams, SumCalls, SweepCalls, SweptCalls,
+    VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
@@ -58,7 +59,7 @@ pub struct Chances {
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use std::sync::Arc;
-/// use contexture_ir::{ConversationId, Owner, ResponseId};
+/// use contexture_ir::{CallId, ConversationId, Owner, ResponseId};
 /// use contexture_store::{Error, MemoryStore, NewConversation, Store};
 /// use contexture_store_testkit::{InjectedFault, Faulty};
 ///
@@ -254,6 +255,10 @@ impl Store for Faulty {
 
     fn processes(&self) -> Option<&dyn Processes> {
         self.inner.processes().map(|_| self as &dyn Processes)
+    }
+
+    fn calls(&self) -> Option<&dyn Calls> {
+        self.inner.calls().map(|_| self as &dyn Calls)
     }
 
     fn streams(&self) -> Option<&dyn Streams> {
@@ -632,6 +637,54 @@ impl Processes for Faulty {
     ) -> Result<Vec<PendingExchange>, Error> {
         let call = self.inner_processes()?.find_exchanges(owner, hashes);
         self.call_with_fault(Method::FindExchanges, call).await
+    }
+}
+
+impl Faulty {
+    fn inner_calls(&self) -> Result<&dyn Calls, Error> {
+        let none = || Error::invalid_argument("calls", "this store has none");
+        self.inner.calls().ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl Calls for Faulty {
+    async fn record_calls(&self, owner: &Owner, calls: Vec<CallRecord>) -> Result<(), Error> {
+        let call = self.inner_calls()?.record_calls(owner, calls);
+        self.call_with_fault(Method::RecordCalls, call).await
+    }
+
+    async fn load_call(&self, owner: &Owner, id: CallId) -> Result<Option<CallRecord>, Error> {
+        let call = self.inner_calls()?.load_call(owner, id);
+        self.call_with_fault(Method::LoadCall, call).await
+    }
+
+    async fn list_calls(&self, owner: &Owner, list: ListCalls) -> Result<CallPage, Error> {
+        let call = self.inner_calls()?.list_calls(owner, list);
+        self.call_with_fault(Method::ListCalls, call).await
+    }
+
+    async fn sum_calls(
+        &self,
+        owner: &Owner,
+        sum: SumCalls,
+    ) -> Result<Vec<(CallGroup, CallSum)>, Error> {
+        let call = self.inner_calls()?.sum_calls(owner, sum);
+        self.call_with_fault(Method::SumCalls, call).await
+    }
+
+    async fn list_call_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, Error> {
+        let call = self.inner_calls()?.list_call_owners(after, limit);
+        self.call_with_fault(Method::ListCallOwners, call).await
+    }
+
+    async fn sweep_calls(&self, owner: &Owner, sweep: SweepCalls) -> Result<SweptCalls, Error> {
+        let call = self.inner_calls()?.sweep_calls(owner, sweep);
+        self.call_with_fault(Method::SweepCalls, call).await
     }
 }
 

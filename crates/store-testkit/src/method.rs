@@ -64,6 +64,18 @@ pub enum Method {
     ChangeExchange,
     /// `Processes::find_exchanges`, of a store that has it.
     FindExchanges,
+    /// `Calls::record_calls`, of a store that has it.
+    RecordCalls,
+    /// `Calls::load_call`, of a store that has it.
+    LoadCall,
+    /// `Calls::list_calls`, of a store that has it.
+    ListCalls,
+    /// `Calls::sum_calls`, of a store that has it.
+    SumCalls,
+    /// `Calls::list_call_owners`, of a store that has it.
+    ListCallOwners,
+    /// `Calls::sweep_calls`, of a store that has it.
+    SweepCalls,
     /// `Streams::open_stream`, of a store that has it.
     OpenStream,
     /// `Streams::append_chunks`, of a store that has it.
@@ -94,7 +106,7 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of their variants.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 49] = [
         Self::CheckConnection,
         Self::CreateConversation,
         Self::LoadConversation,
@@ -125,6 +137,12 @@ impl Method {
         Self::RemoveProcesses,
         Self::ChangeExchange,
         Self::FindExchanges,
+        Self::RecordCalls,
+        Self::LoadCall,
+        Self::ListCalls,
+        Self::SumCalls,
+        Self::ListCallOwners,
+        Self::SweepCalls,
         Self::OpenStream,
         Self::AppendChunks,
         Self::FinishStream,
@@ -174,6 +192,12 @@ impl Method {
             Self::RemoveProcesses => "remove_processes",
             Self::ChangeExchange => "change_exchange",
             Self::FindExchanges => "find_exchanges",
+            Self::RecordCalls => "record_calls",
+            Self::LoadCall => "load_call",
+            Self::ListCalls => "list_calls",
+            Self::SumCalls => "sum_calls",
+            Self::ListCallOwners => "list_call_owners",
+            Self::SweepCalls => "sweep_calls",
             Self::OpenStream => "open_stream",
             Self::AppendChunks => "append_chunks",
             Self::FinishStream => "finish_stream",
@@ -208,6 +232,8 @@ impl Method {
                 | Self::Beat
                 | Self::RemoveProcesses
                 | Self::ChangeExchange
+                | Self::RecordCalls
+                | Self::SweepCalls
                 | Self::OpenStream
                 | Self::AppendChunks
                 | Self::FinishStream
@@ -234,6 +260,20 @@ impl Method {
                 | Self::RemoveProcesses
                 | Self::ChangeExchange
                 | Self::FindExchanges
+        )
+    }
+
+    /// Returns whether it belongs to [`Calls`](contexture_store::Calls), which is optional.
+    #[must_use]
+    pub(crate) const fn is_of_calls(self) -> bool {
+        matches!(
+            self,
+            Self::RecordCalls
+                | Self::LoadCall
+                | Self::ListCalls
+                | Self::SumCalls
+                | Self::ListCallOwners
+                | Self::SweepCalls
         )
     }
 

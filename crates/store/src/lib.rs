@@ -23,21 +23,23 @@ mod wake;
 
 pub use contract::{
     Activation, AppendChunks, AppendPoint, AppendRequest, Appended, BackedUp, BlobId, Branch,
-    BranchLabel, Capabilities, Checkpoint, ChunkConflict, ChunkPage, CollectRequest, Collected,
+    BranchLabel, CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup, CallGrouping,
+    CallNames, CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum, CallTokens,
+    Calls, Capabilities, Checkpoint, ChunkConflict, ChunkPage, CollectRequest, Collected,
     Compacted, Comparison, Conversation, ConversationCursor, ConversationPage, ConversationUpdate,
     EntityKind, EntryCursor, EntryPage, EraseScope, Erased, Error, Event, EventKind,
     ExchangeChange, ExchangeMark, ExpectedVersion, Fence, FinishStream, HiddenContent, Hit,
-    IdConflict, KeyScope, KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries,
-    Maintenance, MatchMode, Metadata, MetadataChange, MetadataFilter, MetadataKey, MetadataValue,
-    NewBranch, NewConversation, NewItem, Node, NodeKind, NodeQuery, NodeState, OnMoved, PathEnd,
-    PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange, ProcessBeat, Processes,
-    PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs,
-    ResponseInputs, ResponseRecord, ResponseStatus, Search, SearchCoverage, SearchCursor,
-    SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet, Span, StateChange, StateEntry,
-    StateExpectation, StateKey, StateOp, StatePatch, StateRequest, StateRoot, StateValues,
-    Statistics, StorageAmount, StorageFault, Store, StreamClaim, StreamCursor, StreamEnd,
-    StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams, TitleChange, VerifyCursor,
-    VerifyPage, verify_conversation,
+    IdConflict, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls, ListConversations,
+    ListEntries, Maintenance, MatchMode, Metadata, MetadataChange, MetadataFilter, MetadataKey,
+    MetadataValue, NewBranch, NewConversation, NewItem, Node, NodeKind, NodeQuery, NodeState,
+    OnMoved, PathEnd, PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange,
+    ProcessBeat, Processes, PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange,
+    RefChanged, Refs, ResponseInputs, ResponseRecord, ResponseStatus, Search, SearchCoverage,
+    SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet, Span, StateChange,
+    StateEntry, StateExpectation, StateKey, StateOp, StatePatch, StateRequest, StateRoot,
+    StateValues, Statistics, StorageAmount, StorageFault, Store, StreamClaim, StreamCursor,
+    StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams, SumCalls,
+    SweepCalls, SweptCalls, TitleChange, VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use memory::MemoryStore;
 pub use permits::{FairPermits, PermitLimits, ReadLoad, ReadPermit};
@@ -48,7 +50,7 @@ pub use portable::{
 pub use queries::{
     BranchDiff, Divergence, ExpiredConversation, ExpiryReason, Graph, GraphNode, RetentionPlan,
     RetentionRule, compute_redaction_closure, delete_expired, diff_branches, erase_all,
-    find_divergence, list_all, load_graph, plan_retention,
+    find_divergence, list_all, load_graph, plan_retention, sweep_calls,
 };
 pub use tail::{
     ChunkBatching, ChunkWriter, EventTail, FollowOptions, StreamTail, TailEvent, TailOptions,

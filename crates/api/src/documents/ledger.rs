@@ -1,8 +1,11 @@
 //! The ledger: what calls cost, and what they would have cost as clients sent them.
 
 use contexture::compile::CacheUsage;
+use contexture::store::{CallRecord, CallSum};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::time::format_timestamp;
 
 /// The cost of calls under policies, beside their cost if every request had been forwarded unchanged.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -111,27 +114,53 @@ impl CacheUseDocument {
     }
 }
 
-impl LedgerSumDocument {
-    /// Returns this sum with one more call in it.
-    #[must_use]
-    pub const fn with_entry(mut self, entry: &LedgerEntryDocument) -> Self {
-        self.calls += 1;
-        // A cast, because `u64::from` cannot be called in a `const fn`.
-        self.rewritten += entry.rewritten as u64;
-        self.sent_tokens = self.sent_tokens.saturating_add(entry.sent.tokens());
-        self.passed_tokens = self.passed_tokens.saturating_add(entry.passed.tokens());
-        self.sent_pico_dollars = self
-            .sent_pico_dollars
-            .saturating_add(entry.sent_pico_dollars);
-        self.passed_pico_dollars = self
-            .passed_pico_dollars
-            .saturating_add(entry.passed_pico_dollars);
-        self.saved_pico_dollars = self
-            .saved_pico_dollars
-            .saturating_add(entry.saved_pico_dollars);
-        self
+impl From<&CallSum> for LedgerSumDocument {
+    fn from(sum: &CallSum) -> Self {
+        // The document has 64 bits for money, more than nine million dollars.
+        let money = |pico: u128| i64::try_from(pico).unwrap_or(i64::MAX);
+        let (sent, passed) = (money(sum.sent_pico_dollars), money(sum.passed_pico_dollars));
+        Self {
+            calls: sum.predicted,
+            rewritten: sum.rewritten,
+            sent_tokens: sum.sent_tokens,
+            passed_tokens: sum.passed_tokens,
+            sent_pico_dollars: sent,
+            passed_pico_dollars: passed,
+            saved_pico_dollars: passed.saturating_sub(sent),
+        }
     }
+}
 
+impl LedgerEntryDocument {
+    /// Creates the entry of a call; `None` for one whose cost was not predicted.
+    #[must_use]
+    pub fn from_call(call: &CallRecord) -> Option<Self> {
+        let (names, details) = (&call.names, &call.details);
+        let prediction = details.prediction?;
+        let money = |pico: u64| i64::try_from(pico).unwrap_or(i64::MAX);
+        let sent = money(prediction.sent_pico_dollars);
+        let passed = money(prediction.passed_pico_dollars);
+        let duration = i64::try_from(details.duration_ms).unwrap_or(i64::MAX);
+        let ended = call.id.time_ms().saturating_add(duration);
+        let response = call.response.map(|response| response.to_string());
+        Some(Self {
+            response: response.unwrap_or_default(),
+            at: format_timestamp(ended),
+            model: names.model.clone(),
+            policy: names.policy.clone(),
+            rewritten: details.is_rewritten,
+            sent: prediction.sent.into(),
+            passed: prediction.passed.into(),
+            sent_pico_dollars: sent,
+            passed_pico_dollars: passed,
+            saved_pico_dollars: passed.saturating_sub(sent),
+            reported_pico_dollars: details.pico_dollars.map(money),
+            reported_read_tokens: details.tokens.map(|tokens| tokens.cache_read),
+        })
+    }
+}
+
+impl LedgerSumDocument {
     /// Returns the sum of both; numbers stop at their limits instead of overflowing.
     #[must_use]
     pub const fn combined_with(self, other: &Self) -> Self {

@@ -1,6 +1,7 @@
 //! One file per resource of the API: the documents that show it, and how each is made from the library's type.
 
 mod branch;
+mod calls;
 mod compaction;
 mod conversation;
 mod delta;
@@ -19,6 +20,10 @@ mod skill;
 mod text;
 
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
+pub use calls::{
+    CallDocument, CallPredictionDocument, CallTokensDocument, CallsDocument, UsageDocument,
+    UsageGroupDocument, UsageSumDocument,
+};
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use conversation::{ConversationDocument, ConversationsDocument};
 pub use delta::DeltaDocument;

@@ -3,10 +3,12 @@
 use contexture::catalogue::Cost;
 use contexture::engine::{Ingested, Recorded, Withdrawal};
 use contexture::ir::ConversationId;
+use contexture::store::CallRecord;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::CacheUseDocument;
+use crate::documents::calls::format_call_id;
 
 /// A request that was forwarded to a provider, and its outcome in Contexture.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -39,7 +41,7 @@ pub struct RequestDocument {
     /// The answer; `null` until it is stored.
     pub answer: Option<AnswerDocument>,
     /// Step that failed in Contexture while the request was forwarded: `request`, `answer`, `store`, `rewrite`,
-    /// `timeout`, `refused`, `signed`, `ledger`, `overload` or `fault`, or `damaged` for an answer that is stored though
+    /// `timeout`, `refused`, `signed`, `overload` or `fault`, or `damaged` for an answer that is stored though
     /// bytes of it are not UTF-8; `null` if none did.
     pub failed: Option<String>,
     /// Reason for the failure; `null` if nothing failed.
@@ -55,8 +57,8 @@ pub struct AnswerDocument {
     pub response: String,
     /// Id of the head of its branch after the answer.
     pub head: Option<String>,
-    /// Name of the branch that the answer is on.
-    pub branch: String,
+    /// Name of the branch that the answer is on; `null` if only the record of calls is left of it.
+    pub branch: Option<String>,
     /// Tokens of the request, as the provider reported them; `null` if it did not.
     pub input_tokens: Option<u64>,
     /// Tokens of the answer, as the provider reported them; `null` if it did not.
@@ -65,6 +67,33 @@ pub struct AnswerDocument {
     pub cache_read_tokens: Option<u64>,
     /// Cost of request and answer in 10⁻¹² dollars, as far as prices are known; `null` if unknown.
     pub pico_dollars: Option<u128>,
+}
+
+impl From<&CallRecord> for RequestDocument {
+    /// What the record of calls has of a request.
+    fn from(call: &CallRecord) -> Self {
+        let details = &call.details;
+        let tokens = details.tokens;
+        let answer = call.response.map(|response| AnswerDocument {
+            response: response.to_string(),
+            head: None,
+            branch: None,
+            input_tokens: tokens.map(|tokens| tokens.input),
+            output_tokens: tokens.map(|tokens| tokens.output),
+            cache_read_tokens: tokens.map(|tokens| tokens.cache_read),
+            pico_dollars: details.pico_dollars.map(u128::from),
+        });
+        Self {
+            id: format_call_id(call.id),
+            upstream: call.names.upstream.clone(),
+            conversation: call.conversation.as_ref().map(ToString::to_string),
+            policy: Some(call.names.policy.clone()).filter(|policy| !policy.is_empty()),
+            predicted: details.prediction.map(|predicted| predicted.sent.into()),
+            answer,
+            done: true,
+            ..Self::default()
+        }
+    }
 }
 
 impl RequestDocument {
@@ -140,7 +169,7 @@ impl RequestDocument {
         self.answer = Some(AnswerDocument {
             response: recorded.response.to_string(),
             head: recorded.head.map(|head| head.to_string()),
-            branch: recorded.branch.to_string(),
+            branch: Some(recorded.branch.to_string()),
             input_tokens: usage.and_then(|usage| usage.input_tokens),
             output_tokens: usage.and_then(|usage| usage.output_tokens),
             cache_read_tokens: usage.and_then(|usage| usage.cache_read_tokens),

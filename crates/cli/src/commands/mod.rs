@@ -4,6 +4,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod branch;
+pub(crate) mod calls;
 pub(crate) mod chat;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;

@@ -9,5 +9,6 @@ pub(crate) mod failure;
 pub(crate) mod printable;
 pub(crate) mod relative_time;
 pub(crate) mod shell_command;
+pub(crate) mod table;
 pub(crate) mod terminal;
 pub(crate) mod write;

@@ -9,6 +9,7 @@
 )]
 
 mod caching;
+mod calls;
 mod chatting;
 mod command;
 mod compatible_hosts;

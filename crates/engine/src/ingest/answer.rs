@@ -6,8 +6,8 @@ use contexture_ir::{
 };
 use contexture_layers::ObservedItems;
 use contexture_store::{
-    AppendPoint, AppendRequest, KeyScope, NewItem, OnMoved, PathEnd, PathMark, PutEntry,
-    ResponseRecord, ResponseStatus,
+    AppendPoint, AppendRequest, CallRecord, KeyScope, NewItem, OnMoved, PathEnd, PathMark,
+    PutEntry, ResponseRecord, ResponseStatus,
 };
 
 use super::compare_tail::is_incomplete;
@@ -41,6 +41,8 @@ pub struct AnswerOptions<'a> {
     pub intercepted: &'a [InterceptedCall],
     /// Values outside the tree, in the same transaction; see [`AppendRequest::entries`].
     pub entries: Vec<(KeyScope, PutEntry)>,
+    /// What is recorded of the exchange, in the same transaction. Its conversation and its response are set.
+    pub exchange: Option<CallRecord>,
 }
 
 /// An answer to be stored.
@@ -120,6 +122,7 @@ impl Ingested {
             call,
             intercepted: own,
             entries,
+            exchange,
         } = options;
         let ingested_answer = IngestedAnswer { answer, own };
         let chat = &self.chat;
@@ -164,6 +167,7 @@ impl Ingested {
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
         request.entries = entries;
+        request.call = exchange.map(|exchange| Box::new(stored_exchange(chat, id, exchange)));
         request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
         // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
         let response = match call {
@@ -302,6 +306,15 @@ impl Ingested {
             inputs: call.into_inputs(engine.store().limits().response_bytes / 2),
             ..ResponseRecord::new(id, self.head, engine.now_ms())
         }
+    }
+}
+
+/// What is recorded of the exchange, with where its answer is stored.
+fn stored_exchange(chat: &Conversation, id: ResponseId, exchange: CallRecord) -> CallRecord {
+    CallRecord {
+        conversation: Some(chat.id().clone()),
+        response: Some(id),
+        ..exchange
     }
 }
 

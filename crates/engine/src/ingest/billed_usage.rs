@@ -5,20 +5,22 @@ use contexture_ir::{Transcript, Usage};
 use contexture_wire::long_cache_write;
 
 use super::types::Ingested;
+use crate::handle::Engine;
 
 impl Ingested {
     /// Returns what an answer with this usage costs, as far as the catalogue has prices; `None` for an unknown
     /// model.
     #[must_use]
     pub fn answer_cost(&self, answer: &Transcript) -> Option<Cost> {
-        let usage = answer.response.as_ref()?.usage.as_ref()?;
-        let model = self
-            .chat
-            .engine()
-            .catalogue()
-            .resolve(answer.model.as_deref()?);
-        Some(model.ok()?.prices.cost(&billed_usage(usage)))
+        answer_cost(self.chat.engine(), answer)
     }
+}
+
+/// Returns what an answer with this usage costs, as far as the catalogue has prices.
+pub(crate) fn answer_cost(engine: &Engine, answer: &Transcript) -> Option<Cost> {
+    let usage = answer.response.as_ref()?.usage.as_ref()?;
+    let model = engine.catalogue().resolve(answer.model.as_deref()?);
+    Some(model.ok()?.prices.cost(&billed_usage(usage)))
 }
 
 /// Usage as it is billed: each token on one meter.

@@ -40,6 +40,7 @@ mod window;
 mod withdraw;
 
 pub use answer::{AnswerOptions, InterceptedCall};
+pub(crate) use billed_usage::answer_cost;
 pub(crate) use job::ingest_request;
 pub(crate) use rebuild::rebuild_path_index;
 pub use types::{IngestRequest, Ingested, MatchKind};

@@ -1,10 +1,12 @@
 //! The API's resources, a file each. Handlers are thin: what they do is the engine's.
 
 mod blobs;
+mod calls;
 mod compile;
 mod compress;
 mod conventions;
 mod conversations;
+mod ledger;
 mod memory;
 mod proxied_calls;
 mod runs;
@@ -39,12 +41,14 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(conversations::compactions::router())
         .merge(memory::router())
         .merge(proxied_calls::router())
+        .merge(ledger::router())
         .merge(runs::router())
         .merge(sessions::router())
         .merge(skills::router())
         .merge(stateless::router())
         .merge(transfer::router())
-        .merge(settings::router());
+        .merge(settings::router())
+        .merge(calls::router());
     OpenApiRouter::new()
         .nest("/api/v1", resources)
         .merge(compress::router())

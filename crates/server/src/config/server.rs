@@ -33,6 +33,8 @@ pub struct ServerConfig {
     /// Folders of skills that are shown over HTTP, each skill as `FOLDER/NAME/SKILL.md`; of two of one name that of the earlier
     /// folder. They are read when the server starts. Default: none.
     pub skills: Vec<PathBuf>,
+    /// Days for which the record keeps each call with a provider; the sums of older ones stay. Default: 90.
+    pub call_days: NonZeroU32,
     /// How much one request, connection or owner may take.
     pub limits: LimitsConfig,
 }
@@ -45,6 +47,7 @@ impl Default for ServerConfig {
             owner: Owner::local(),
             origins: Vec::new(),
             skills: Vec::new(),
+            call_days: const { NonZeroU32::new(90).unwrap() },
             limits: LimitsConfig::default(),
         }
     }

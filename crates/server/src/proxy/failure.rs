@@ -8,7 +8,7 @@ use crate::http::panics::PANIC_DETAIL;
 use crate::problem::error_chain;
 use crate::state::request_outcomes::OutcomeRecorder;
 
-/// Why a request was not rewritten, stored or booked. It has been forwarded all the same.
+/// Why a request was not rewritten or not stored. It has been forwarded all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyFailure {
     /// What failed, one word: for headers and metrics.
@@ -43,17 +43,6 @@ pub(crate) fn count_failed_open(outcome: &OutcomeRecorder, failure: &ProxyFailur
         "a request was passed on as it came"
     );
     metrics::counter!("contexture_proxy_failed_open_total", "what" => failure.what).increment(1);
-    outcome.update_outcome(|document| document.set_failure(failure.what, &failure.why));
-}
-
-/// Records that an answer is stored, but missing in the ledger or in one of its sums.
-pub(crate) fn count_not_booked(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
-    tracing::warn!(
-        what = failure.what,
-        why = failure.why,
-        "a call is not in the ledger, or not in all of its sums"
-    );
-    metrics::counter!("contexture_proxy_unbooked_total").increment(1);
     outcome.update_outcome(|document| document.set_failure(failure.what, &failure.why));
 }
 

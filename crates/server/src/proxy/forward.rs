@@ -41,7 +41,7 @@ use crate::proxy::route::target::{RouteTarget, resolve_target};
 use crate::proxy::signature::RequestSignature;
 use crate::state::App;
 use crate::state::body_memory::estimate_work_bytes_of_length;
-use crate::state::request_outcomes::OutcomeRecorder;
+use crate::state::call_log::{CallRecorder, SentBody};
 use contexture_api::RequestDocument;
 
 /// Statuses with which a provider rejects a request that it cannot read or that is too long. If it was a rewritten
@@ -119,6 +119,45 @@ async fn forward(
     };
     // Before the body is read: a caller without a key must not make the server buffer megabytes.
     let principal = authorize_request(app, target.upstream, &parts.headers, &mut head)?;
+    let key = principal.key.as_deref();
+    let call = CallRecorder::begin_call(app, &principal.owner, &target.upstream.name, key);
+    let arrival = Arrival {
+        parts,
+        body,
+        head,
+        principal,
+        call: call.clone(),
+    };
+    let response = forward_authorized(app, target, arrival).await;
+    if let Err(refusal) = &response {
+        call.set_refused(refusal.status());
+    }
+    response
+}
+
+/// A request whose caller is known.
+struct Arrival<'a> {
+    parts: &'a Parts,
+    body: Body,
+    /// What of its head is sent on.
+    head: OutgoingHead,
+    principal: Principal,
+    /// Record of the exchange.
+    call: CallRecorder,
+}
+
+async fn forward_authorized(
+    app: &App,
+    target: &RouteTarget<'_>,
+    arrival: Arrival<'_>,
+) -> Result<Response, ProxyRefusal> {
+    let Arrival {
+        parts,
+        body,
+        mut head,
+        principal,
+        call,
+    } = arrival;
     // After the authorization, which may have replaced the client's signature with a configured key.
     let profile = target.upstream.format.http_profile();
     let signature = RequestSignature::from_headers(profile, &head.headers);
@@ -145,6 +184,13 @@ async fn forward(
         true => PolicyChoice::default(),
         false => PolicyChoice::resolve_policy(app, &query, &control_headers).await?,
     };
+    call.set_policy(
+        choice.policy.map(|(name, _)| name),
+        endpoint.as_ref().map(|endpoint| endpoint.format.as_str()),
+    );
+    if let Some(endpoint) = &endpoint {
+        call.set_model(endpoint.model.as_deref());
+    }
     // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
     let restrictions = Restrictions::of_policies(&choice, endpoint.as_ref(), is_redactable);
     let body = restrictions.restrict(app, &principal, body).await?;
@@ -164,6 +210,7 @@ async fn forward(
                 principal: &principal,
                 choice: &choice,
                 signature,
+                call: &call,
             };
             Some(context.start_capture(endpoint, control_headers, body).await)
         }
@@ -178,7 +225,7 @@ async fn forward(
         headers: head.headers,
         body: sent,
     };
-    let response = send_and_respond(&target.upstream.host, request, capture).await?;
+    let response = send_and_respond(&target.upstream.host, request, capture, call).await?;
     // The permit lives as long as the body: a stream counts as a running request until it ends.
     let mut response = permit.attach_to_response(response);
     response.extensions_mut().insert(principal);
@@ -286,6 +333,7 @@ struct CaptureContext<'a> {
     principal: &'a Principal,
     choice: &'a PolicyChoice<'a>,
     signature: RequestSignature,
+    call: &'a CallRecorder,
 }
 
 impl CaptureContext<'_> {
@@ -302,6 +350,7 @@ impl CaptureContext<'_> {
             principal,
             choice,
             signature,
+            call,
         } = self;
         let RestrictedBody {
             body,
@@ -324,7 +373,7 @@ impl CaptureContext<'_> {
             ..RequestDocument::for_upstream(&upstream.name, control_headers.conversation.as_ref())
         };
         let outcomes = app.request_outcomes();
-        let (id, outcome) = outcomes.begin_request(&principal.owner, document);
+        let outcome = outcomes.begin_request(&principal.owner, call.id(), document);
         if let Some(failure) = not_rewritten {
             count_failed_open(&outcome, &failure);
         }
@@ -353,9 +402,9 @@ impl CaptureContext<'_> {
         };
         // Taken before `capture` consumes the policy. Without a policy nothing is waited for.
         let timeout = policy.as_ref().map(rewrite_timeout);
-        let (answer_sender, rewrite) = capture(app, request, policy, outcome.clone());
+        let (answer_sender, rewrite) = capture(app, request, policy, outcome.clone(), call.clone());
         CaptureHandle {
-            id,
+            call: call.clone(),
             outcome,
             answer_sender,
             delivery,
@@ -371,17 +420,24 @@ async fn send_and_respond(
     host: &Upstream,
     request: PassthroughRequest,
     capture: Option<CaptureHandle>,
+    call: CallRecorder,
 ) -> Result<Response, ProxyRefusal> {
     let Some(mut capture) = capture else {
+        call.count_attempt();
         let answer = host.send(request).await?;
-        let tee = Tee::body_without_capture(answer.body);
+        call.set_answer_head(answer.status, SentBody::Own);
+        let length = headers::content_length(&answer.headers);
+        let tee = Tee::body_without_capture(answer.body, length, call);
         return Ok(build_response(
             answer.status,
             &answer.headers,
             Body::from_stream(tee),
         ));
     };
+    // The capture has clones of its own: the last of them stores the row.
+    drop(call);
     let Some(rewritten) = capture.wait_for_rewrite().await else {
+        capture.call.count_attempt();
         // Moved, not copied: its memory is free again as soon as it is sent.
         return match host.send(request).await {
             Ok(answer) => Ok(capture.respond_with_capture(answer, None).await),
@@ -391,8 +447,7 @@ async fn send_and_respond(
             }
         };
     };
-    let (answer, sent) = match send_with_fallback(host, &request, rewritten, &capture.outcome).await
-    {
+    let (answer, sent) = match send_with_fallback(host, &request, rewritten, &capture).await {
         Ok(sent) => sent,
         Err(error) => {
             capture.end_without_answer().await;
@@ -418,8 +473,10 @@ async fn send_with_fallback(
     host: &Upstream,
     request: &PassthroughRequest,
     rewritten: Box<RewrittenRequest>,
-    outcome: &OutcomeRecorder,
+    capture: &CaptureHandle,
 ) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), UpstreamError> {
+    let (outcome, call) = (&capture.outcome, &capture.call);
+    call.count_attempt();
     let answer = host
         .send(replace_body(request, rewritten.body.clone()))
         .await?;
@@ -435,6 +492,7 @@ async fn send_with_fallback(
     // Never worse than without the proxy: a request that the provider would have accepted is sent after all.
     let why = format!("the provider answered {}", answer.status);
     count_failed_open(outcome, &ProxyFailure::new("refused", why));
+    call.count_attempt();
     Ok((host.send(request.clone()).await?, None))
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A request finds its upstream by its path (`route`), its caller by the keys (`auth`), and goes out as it came (`forward`,
 //! `headers`): the same bytes, and the answer's bytes back (`respond`), as they come. A call of a model is captured beside that
-//! (`capture`): the request is stored in its conversation, the answer behind it with its entry in the `ledger`, and the
-//! outcome of both is known by the request's id (`state::request_outcomes`). Whatever fails there fails beside the request,
-//! never in it.
+//! (`capture`): the request is stored in its conversation, the answer behind it, and the outcome of both is known by the
+//! request's id (`state::request_outcomes`). Whatever fails there fails beside the request, never in it. Every exchange has a
+//! row in the record of calls (`state::call_log`).
 //!
 //! A policy (`route::policy`) may send something else instead (`rewrite`): tools and secrets are taken out of the request's
 //! text; a history is compiled once it is stored, where that costs less or something is to be said with it. If that fails,
@@ -19,7 +19,6 @@ mod control_headers;
 mod failure;
 mod forward;
 mod headers;
-pub(crate) mod ledger;
 mod refusal;
 mod request_body;
 mod respond;

@@ -37,6 +37,11 @@ impl ProxyRefusal {
         }
     }
 
+    /// Returns the status that the caller gets.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(crate) fn bad_header(name: &str, why: &str) -> Self {
         let message = format!("the header {name}: {why}");
         Self::new(StatusCode::BAD_REQUEST, "bad_header", message)

@@ -20,7 +20,8 @@ use crate::proxy::headers::{self, forwarded_response_headers};
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::rewrite::RewrittenRequest;
 use crate::proxy::server_tools::{ClientReply, ToolLoopStart, client_channel};
-use crate::state::request_outcomes::{OutcomeRecorder, RequestId};
+use crate::state::call_log::{CallRecorder, RequestId, SentBody};
+use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
 
 /// Longest time that an error waits until its request is taken back.
@@ -28,7 +29,8 @@ const MAX_ERROR_DELAY: Duration = Duration::from_secs(2);
 
 /// What the request handler holds of the capture task.
 pub(super) struct CaptureHandle {
-    pub(super) id: RequestId,
+    /// Record of the exchange.
+    pub(super) call: CallRecorder,
     pub(super) outcome: OutcomeRecorder,
     pub(super) answer_sender: AnswerSender,
     /// Of the answer, to be dropped before the client has all of it.
@@ -63,7 +65,13 @@ impl CaptureHandle {
         sent: Option<Box<RewrittenRequest>>,
     ) -> Response {
         let length = headers::content_length(&answer.headers);
-        let (tee, captured) = Tee::body_with_capture(answer.body, length, self.delivery);
+        let id = self.call.id();
+        let what = match &sent {
+            Some(_) => SentBody::Rewritten,
+            None => SentBody::Own,
+        };
+        self.call.set_answer_head(answer.status, what);
+        let (tee, captured) = Tee::body_with_capture(answer.body, length, self.delivery, self.call);
         let start = AnswerStart::Passthrough {
             status: answer.status,
             headers: answer.headers.clone(),
@@ -82,7 +90,7 @@ impl CaptureHandle {
         };
         let mut response = build_response(answer.status, &answer.headers, body);
         let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
-        add_response_headers(response.headers_mut(), self.id, &known);
+        add_response_headers(response.headers_mut(), id, &known);
         response
     }
 
@@ -100,6 +108,11 @@ impl CaptureHandle {
         host: Upstream,
         request: PassthroughRequest,
     ) -> Result<Response, ProxyRefusal> {
+        let id = self.call.id();
+        self.call
+            .set_answer_head(answer.status, SentBody::Rewritten);
+        // Only the capture task knows when the answer ends.
+        drop(self.call);
         let (client, reply) = client_channel(self.delivery);
         let exchange = ToolLoopStart {
             response: answer,
@@ -122,7 +135,7 @@ impl CaptureHandle {
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
-        add_response_headers(response.headers_mut(), self.id, &known);
+        add_response_headers(response.headers_mut(), id, &known);
         Ok(response)
     }
 }

@@ -28,7 +28,7 @@ use crate::metrics::run_upkeep_loop;
 use crate::serve::connections::{
     ClientKeys, Connection, ConnectionLimits, Connections, RunningRequest,
 };
-use crate::serve::retention::run_retention_loop;
+use crate::serve::retention::{run_call_sweep_loop, run_retention_loop};
 use crate::serve::routes;
 use crate::state::App;
 
@@ -137,6 +137,10 @@ impl Server {
             let retention = token.run_until_cancelled_owned(retention);
             app.background_tasks().spawn(retention);
         }
+        let sweep = run_call_sweep_loop(app.clone());
+        let token = app.shutdown_token().clone();
+        app.background_tasks()
+            .spawn(token.run_until_cancelled_owned(sweep));
         let mut running = JoinSet::new();
         tokio::select! {
             () = stop => {}

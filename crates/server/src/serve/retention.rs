@@ -1,17 +1,25 @@
 //! Retention: conversations that an owner's rule in the configuration gives up are deleted when the server starts, and every
 //! hour.
 //!
-//! Not here: what a rule gives up (`contexture_store::plan_retention`).
+//! The record of calls is summed up by the hour, and single calls are removed after the days that the configuration says.
+//!
+//! Not here: what a rule gives up (`contexture_store::plan_retention`), and how calls are summed up
+//! (`contexture_store::sweep_calls`).
 
 use std::time::Duration;
 
-use contexture::store::{Error as StoreError, RetentionRule, delete_expired, plan_retention};
+use contexture::store::{
+    Error as StoreError, RetentionRule, delete_expired, plan_retention, sweep_calls,
+};
 
 use crate::config::RetentionConfig;
 use crate::state::App;
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Time between two rounds over the record of calls: what is not summed up yet is read call by call.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15 * 60);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -25,6 +33,21 @@ pub(super) async fn run_retention_loop(app: App) {
             }
         }
         tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Sums up the record of calls, and removes old ones, again and again.
+pub(super) async fn run_call_sweep_loop(app: App) {
+    let keep_ms = i64::from(app.config().server.call_days.get()) * DAY_MS;
+    loop {
+        if let Some(calls) = app.engine().store().calls() {
+            match sweep_calls(calls, app.engine().now_ms(), keep_ms).await {
+                Ok(swept) => tracing::debug!(?swept, "the record of calls is summed up"),
+                // Sums are read from single calls until then.
+                Err(error) => tracing::warn!(%error, "the record of calls is not summed up"),
+            }
+        }
+        tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 

@@ -15,8 +15,8 @@ use crate::access::rate_limit::RateLimiter;
 use crate::config::Config;
 use crate::metrics::install_recorder;
 use crate::state::body_memory::BodyMemory;
+use crate::state::call_log::CallLog;
 use crate::state::cost_accounts::CostAccounts;
-use crate::state::keyed_lock::KeyedLocks;
 use crate::state::live_feed::LiveFeed;
 use crate::state::request_outcomes::RequestOutcomes;
 use crate::state::running_claims::RunningClaims;
@@ -43,7 +43,7 @@ struct AppInner {
     request_outcomes: RequestOutcomes,
     running_claims: RunningClaims,
     cost_accounts: CostAccounts,
-    ledger_locks: KeyedLocks,
+    call_log: CallLog,
     live_feed: LiveFeed,
     skills: Vec<Skill>,
     /// Skills that policies list to models, by name of the policy.
@@ -93,7 +93,7 @@ impl App {
                 request_outcomes: RequestOutcomes::default(),
                 running_claims: RunningClaims::default(),
                 cost_accounts: CostAccounts::default(),
-                ledger_locks: KeyedLocks::default(),
+                call_log: CallLog::default(),
                 live_feed: LiveFeed::default(),
                 skills,
                 skills_by_policy,
@@ -159,9 +159,9 @@ impl App {
         &self.inner.cost_accounts
     }
 
-    /// Returns the locks of the ledger's sums.
-    pub(crate) fn ledger_locks(&self) -> &KeyedLocks {
-        &self.inner.ledger_locks
+    /// Returns the rows of the record of calls that wait to be stored.
+    pub(crate) fn call_log(&self) -> &CallLog {
+        &self.inner.call_log
     }
 
     /// Returns the feed of answers that are still coming.

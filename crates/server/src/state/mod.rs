@@ -7,8 +7,8 @@
 
 mod app;
 pub(crate) mod body_memory;
+pub(crate) mod call_log;
 pub(crate) mod cost_accounts;
-pub(crate) mod keyed_lock;
 pub(crate) mod live_feed;
 pub(crate) mod request_outcomes;
 pub(crate) mod running_claims;

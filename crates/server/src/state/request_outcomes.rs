@@ -4,43 +4,16 @@
 //! kept in memory; the stored part is in the conversation.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use contexture::Owner;
 use tokio::sync::watch;
-use uuid::Uuid;
 
+use crate::state::call_log::RequestId;
 use contexture_api::RequestDocument;
 
 /// Outcomes that are kept; the oldest is dropped first.
 const MAX_OUTCOMES: usize = 10_000;
-
-/// A request's id, ordered by time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RequestId(Uuid);
-
-impl RequestId {
-    pub(crate) fn new() -> Self {
-        Self(Uuid::now_v7())
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "req_{}", self.0.simple())
-    }
-}
-
-impl FromStr for RequestId {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let id = text.strip_prefix("req_").ok_or(())?;
-        id.parse().map(Self).map_err(|_| ())
-    }
-}
 
 /// The outcomes of the newest requests, each visible to its owner only.
 #[derive(Debug, Default)]
@@ -59,9 +32,9 @@ impl RequestOutcomes {
     pub(crate) fn begin_request(
         &self,
         owner: &Owner,
+        id: RequestId,
         document: RequestDocument,
-    ) -> (RequestId, OutcomeRecorder) {
-        let id = RequestId::new();
+    ) -> OutcomeRecorder {
         let (sender, _) = watch::channel(RequestDocument {
             id: id.to_string(),
             ..document
@@ -75,7 +48,7 @@ impl RequestOutcomes {
                 history.by_id.remove(&oldest);
             }
         }
-        (id, OutcomeRecorder(sender))
+        OutcomeRecorder(sender)
     }
 
     /// Returns what is known of a request of this owner.

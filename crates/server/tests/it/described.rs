@@ -31,8 +31,10 @@ const SETTINGS: &str = r#"
 "path.run" = "RUN"
 "path.compaction" = "COMPACTION"
 "path.request" = "REQUEST"
+"path.call" = "REQUEST"
 "path.skill" = "forms"
 "query.path" = "references/fields.md"
+"query.branch" = "main"
 "query.link" = "LINK"
 
 [[operations]]
@@ -50,6 +52,10 @@ parameters = { "path.checkpoint" = "past" }
 [[operations]]
 include-name = "DELETE /api/v1/conversations/{conversation}/memory/{note}"
 parameters = { "path.note" = "old" }
+
+[[operations]]
+include-name = "PUT /api/v1/conversations/{conversation}/memory/{note}"
+parameters = { "path.note" = "written" }
 "#;
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
@@ -108,9 +114,11 @@ async fn settings(proxied: &Proxied) -> String {
         stand.call(Method::PUT, &at, &json!({})).await.ok();
     }
     for key in ["language", "old"] {
-        let at = format!("{path}/memory/{key}");
-        let note = json!({"value": "Portuguese"});
-        stand.call(Method::PUT, &at, &note).await.ok();
+        for scope in ["resource", "owner", "path"] {
+            let at = format!("{path}/memory/{key}?scope={scope}");
+            let note = json!({"value": "Portuguese"});
+            stand.call(Method::PUT, &at, &note).await.ok();
+        }
     }
     let (_, turn) = waiting(stand, "a").await;
     let items = stand.get(&format!("{path}/items")).await.ok();
@@ -121,6 +129,7 @@ async fn settings(proxied: &Proxied) -> String {
     let asked = proxied
         .ask("/v1/chat/completions", &chat(&[says("Hi")]))
         .await;
+    proxied.outcome(&asked).await;
     let request = asked.headers["x-contexture-request"].to_str().unwrap();
     let chat = stand
         .engine

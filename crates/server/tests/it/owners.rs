@@ -242,6 +242,9 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ),
         // A request that was passed on, and is hers: `proxy::credentials`.
         ("get", "/api/v1/requests/{request}", Nothing, none()),
+        ("get", "/api/v1/calls/{call}", Nothing, none()),
+        ("get", "/api/v1/calls", Own, none()),
+        ("get", "/api/v1/usage", Own, none()),
         ("get", "/api/v1/ledger", Own, none()),
         ("get", "/api/v1/runs", Own, none()),
         // What they show is the caller's or the server's.

@@ -8,6 +8,7 @@ use contexture_ir::{ConversationId, Owner};
 use contexture_store::{EraseScope, Erased};
 use tokio_postgres::Row;
 
+use crate::calls;
 use crate::connection::error::{RowError, corrupt_error};
 use crate::connection::params::{Bytea, get_bytes, get_column, params};
 use crate::connection::transaction::Tx;
@@ -184,8 +185,11 @@ pub(crate) async fn delete_step(
             ],
         )
         .await?;
-    let more =
-        entries >= STEP_LARGE.unsigned_abs() || delete_conversation_rows(tx, gone.key).await?;
+    let owner = Owner::new(gone.owner.as_str());
+    let owner = owner.map_err(|error| corrupt_error(error.to_string()))?;
+    let more = entries >= STEP_LARGE.unsigned_abs()
+        || calls::forget_conversation(tx, &owner, gone.key).await?
+        || delete_conversation_rows(tx, gone.key).await?;
     if !more {
         // The entry is removed by the step that finds nothing left.
         tx.execute_on_commit(
@@ -246,10 +250,12 @@ pub(crate) async fn erase_step(
             params![owner.as_str(), resource, STEP_LARGE],
         )
         .await?;
+    // Those of a resource stay: deletion has taken its conversations' keys from them.
+    let more_calls = *scope == EraseScope::Owner && calls::erase_calls(tx, owner).await?;
     Ok(Erased {
         conversations: 0,
         entries,
-        more: entries >= STEP_LARGE.unsigned_abs(),
+        more: entries >= STEP_LARGE.unsigned_abs() || more_calls,
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
-    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    AppendRequest, Appended, BlobId, Calls, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
     KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node,
     NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadLoad, ReadRequest,
@@ -28,6 +28,7 @@ use crate::rows::{blob, event, node_row, response};
 use crate::schema;
 use crate::search::index;
 
+mod calls;
 mod maintenance;
 mod processes;
 mod search;
@@ -405,6 +406,10 @@ impl Store for PostgresStore {
     }
 
     fn processes(&self) -> Option<&dyn Processes> {
+        Some(self)
+    }
+
+    fn calls(&self) -> Option<&dyn Calls> {
         Some(self)
     }
 

@@ -28,7 +28,7 @@ async fn rows(client: &Client) -> Vec<(String, i64)> {
     let tables = client
         .query(
             "SELECT tablename::text FROM pg_tables WHERE schemaname = 'contexture' \
-             AND tablename NOT IN ('schema_version', 'processes') ORDER BY 1",
+             AND tablename NOT IN ('schema_version', 'processes', 'calls', 'call_sums') ORDER BY 1",
             &[],
         )
         .await

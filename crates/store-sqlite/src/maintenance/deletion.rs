@@ -8,7 +8,8 @@ use contexture_ir::{ConversationId, Owner};
 use contexture_store::{EraseScope, Erased};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use crate::error::RowError;
+use crate::calls;
+use crate::error::{RowError, corrupt_error};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::key_range;
 
@@ -121,6 +122,7 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
         "owner = ? AND scope_kind = 2 AND scope = ?",
         &[&owner, &id],
     )?;
+    budget.forget_calls(conn, &owner, no)?;
     delete_conversation_rows(conn, no, &mut budget)?;
     // The entry is removed by the step that finishes within its budget.
     let more = budget.is_spent();
@@ -201,6 +203,13 @@ fn delete_entries(
     };
     let entries =
         budget.delete_rows(conn, "key_values", "no", "length(value)", condition, &bound)?;
+    if *scope == EraseScope::Owner {
+        // Those of a resource stay: deletion has taken its conversations' numbers from them.
+        let key = "owner, id";
+        budget.delete_rows(conn, "calls", key, "length(details)", condition, &bound)?;
+        let key = "owner, hour, outcome, upstream, model, key_name, policy, conversation_no";
+        budget.delete_rows(conn, "call_sums", key, "0", condition, &bound)?;
+    }
     Ok(Erased {
         conversations: 0,
         entries,
@@ -250,6 +259,19 @@ impl DeletionBudget {
     /// may find nothing.
     fn is_spent(&self) -> bool {
         self.rows == 0 || self.bytes <= 0
+    }
+
+    /// Takes a conversation's number from its calls and sums within the budget.
+    fn forget_calls(&mut self, conn: &Connection, owner: &str, no: u32) -> Result<(), RowError> {
+        let owner = Owner::new(owner).map_err(|error| corrupt_error(error.to_string()))?;
+        while !self.is_spent() {
+            let changed = calls::forget_conversation(conn, &owner, no, self.rows)?;
+            self.rows = self.rows.saturating_sub(changed);
+            if changed == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Deletes rows of `table` within the budget; returns their number. The last row may exceed the

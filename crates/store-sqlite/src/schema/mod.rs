@@ -23,7 +23,7 @@ use crate::rows::node_columns::repack_rows;
 mod tests;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 14;
+pub const FORMAT: u32 = 15;
 
 /// The `application_id` of a database file: `CTXR` in ASCII.
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -91,6 +91,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../../migrations/0014_path_index_order.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0015_calls.sql"),
         fill: |_| Ok(()),
     },
 ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, Raw, ResponseId};
 use contexture_store::{
-    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    AppendRequest, Appended, BlobId, Calls, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance,
     MetadataChange, NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes,
     ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
@@ -30,6 +30,7 @@ use crate::worker::call_queue::CallLoad;
 use crate::worker::read_pool::{ReadKind, ReadPool};
 use crate::worker::write_thread::{CleanupFlag, WriteThread};
 
+mod calls;
 mod key_values;
 mod maintenance;
 mod processes;
@@ -580,6 +581,10 @@ impl Store for SqliteStore {
     }
 
     fn processes(&self) -> Option<&dyn Processes> {
+        Some(self)
+    }
+
+    fn calls(&self) -> Option<&dyn Calls> {
         Some(self)
     }
 

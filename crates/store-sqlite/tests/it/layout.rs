@@ -25,6 +25,7 @@ fn tables(conn: &Connection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'format' \
                AND name NOT LIKE 'sqlite_%' \
                AND name NOT IN ('search_data', 'search_idx', 'search_config', 'search_state', 'processes', \
+               'calls', 'call_sums', \
                'search_titles_data', 'search_titles_idx', 'search_titles_config')";
     let mut statement = conn.prepare(sql).unwrap();
     let names = statement.query_map([], |row| row.get(0)).unwrap();

@@ -25,7 +25,7 @@ const BY_KEY: [&str; 8] = [
     "streams",
 ];
 /// Tables that name the conversation in a column.
-const BY_COLUMN: [&str; 9] = [
+const BY_COLUMN: [&str; 11] = [
     "metadata",
     "attributes",
     "checkpoints",
@@ -34,16 +34,20 @@ const BY_COLUMN: [&str; 9] = [
     "stream_chunks",
     "path_index",
     "exchanges",
+    "calls",
+    "call_sums",
     "deletions",
 ];
 /// Tables that name the owner.
-const BY_OWNER: [&str; 6] = [
+const BY_OWNER: [&str; 8] = [
     "attributes",
     "conversations",
     "key_values",
     "deletions",
     "path_index",
     "exchanges",
+    "calls",
+    "call_sums",
 ];
 /// Rows about the file itself.
 const OF_THE_FILE: [&str; 6] = [
@@ -56,7 +60,11 @@ const OF_THE_FILE: [&str; 6] = [
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 12] = [
+    (
+        "SELECT owner FROM calls WHERE owner >",
+        "the maintenance of all owners' calls, one after another",
+    ),
     (
         "SELECT c.id, c.title,",
         "the condition follows where it is used",
@@ -332,7 +340,7 @@ fn every_key_begins_with_the_conversation_or_the_owner() {
             // Rows with a number of their own, reached through an index that names the owner or the
             // conversation.
             "conversations" | "blobs" | "key_values" => "no",
-            "path_index" | "exchanges" => "owner",
+            "path_index" | "exchanges" | "calls" | "call_sums" => "owner",
             // The one table of processes, which belong to nobody.
             "processes" => "id",
             _ => "conversation_no",

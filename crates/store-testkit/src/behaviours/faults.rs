@@ -69,6 +69,7 @@ async fn write_everything(chat: &Chat) {
         until_done(&[], || paths.put_paths(owner, id, 1, marks())).await;
     }
     super::presence::write_everything(chat).await;
+    super::calls::write_everything(chat).await;
     change_every_ref(chat).await;
     put_until_done(chat, "k", Some("one"), ExpectedVersion::Absent).await;
     put_until_done(chat, "k", Some("two"), ExpectedVersion::Version(1)).await;
@@ -210,6 +211,7 @@ fn expect_every_write(store: &dyn Store, counting: &Faulty) {
                 || tried.contains_key(&method)
                 || (method.is_of_paths() && store.path_index().is_none())
                 || (method.is_of_processes() && store.processes().is_none())
+                || (method.is_of_calls() && store.calls().is_none())
                 || (method.is_of_streams() && store.streams().is_none())
                 || (method.is_of_maintenance() && store.maintenance().is_none()),
             "{} is not tried",

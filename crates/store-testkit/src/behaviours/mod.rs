@@ -8,6 +8,7 @@
 
 mod abuse;
 mod appended_values;
+mod calls;
 mod concurrency;
 mod conversations;
 mod erasing;
@@ -238,6 +239,18 @@ static TABLE: &[Behaviour] = table! {
         marks_are_in_no_list_and_no_export
         marks_go_with_a_deleted_conversation
         marks_of_owners_are_isolated;
+    Base calls:
+        calls_come_with_their_answers
+        a_repeated_call_changes_nothing
+        rows_equal_sums_before_and_after_roll_ups
+        rows_stay_until_they_are_in_a_roll_up
+        a_sweep_takes_bounded_steps
+        calls_are_listed_by_time_in_pages
+        calls_outlive_their_conversation
+        a_late_call_names_no_deleted_conversation
+        erasing_an_owner_takes_its_calls
+        owners_are_isolated
+        limits_of_calls_have_names;
     Base erasing:
         a_resource_goes_and_the_rest_stays
         an_owner_is_erased_completely

@@ -142,6 +142,8 @@ async fn call_without_conversation(method: Method, chat: &Chat) -> Vec<Option<Er
     match method {
         method if method.is_of_paths() => calls_of_paths(method, chat).await,
         method if method.is_of_processes() => calls_of_processes(method, chat).await,
+        // They name no conversation that must be there; whose calls they give is in `calls`.
+        method if method.is_of_calls() => Vec::new(),
         method => calls_of_maintenance(method, chat).await,
     }
 }
@@ -211,7 +213,7 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
             Method::FindPathHashes => true,
             Method::PutPaths => chat.store.path_index().is_none(),
             Method::ChangeExchange => chat.store.processes().is_none(),
-            method if method.is_of_processes() => true,
+            method if method.is_of_processes() || method.is_of_calls() => true,
             method if method.is_of_streams() => chat.store.streams().is_none(),
             method if method.is_of_maintenance() => chat.store.maintenance().is_none(),
             _ => false,

@@ -42,6 +42,7 @@ fn every_method_has_a_row() {
         include_str!("../../../store/src/contract/capability/search.rs"),
         include_str!("../../../store/src/contract/capability/path_index.rs"),
         include_str!("../../../store/src/contract/capability/process.rs"),
+        include_str!("../../../store/src/contract/capability/call.rs"),
         include_str!("../../../store/src/contract/capability/stream.rs"),
         include_str!("../../../store/src/contract/capability/maintenance.rs"),
     ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, NodeId};
 
 use crate::contract::{
-    BlobId, ExchangeChange, Fence, KeyScope, NewBranch, NewItem, PathMark, PutEntry,
+    BlobId, CallRecord, ExchangeChange, Fence, KeyScope, NewBranch, NewItem, PathMark, PutEntry,
     ResponseRecord, StatePatch, StreamClaim,
 };
 
@@ -43,6 +43,12 @@ pub struct AppendRequest {
     /// Changed in the same transaction, also by a replay: the same request again is another exchange. Ignored by a
     /// store without [`Processes`](crate::Processes). Needs items.
     pub exchange: Option<ExchangeChange>,
+    /// Call whose answer the items are; `None` if there was none, or it is recorded elsewhere.
+    ///
+    /// Stored in the same transaction, also by a replay: the same answer again may be that of another call. One whose id
+    /// is stored already changes nothing. Its conversation must be this one. Ignored by a store without
+    /// [`Calls`](crate::Calls). Needs items.
+    pub call: Option<Box<CallRecord>>,
     /// Claim on the stream whose response the items complete.
     ///
     /// The append removes the stream's chunks and ends it as completed, if it is still running. Its
@@ -68,6 +74,7 @@ impl AppendRequest {
             paths: Vec::new(),
             entries: Vec::new(),
             exchange: None,
+            call: None,
             ends_stream: None,
             at_ms,
         }

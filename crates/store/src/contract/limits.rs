@@ -38,6 +38,12 @@ pub struct Limits {
     pub redact_items: usize,
     /// Path hashes of one look-up, or stored at once. Default 65,536.
     pub path_hashes: usize,
+    /// Calls of one [`record_calls`](crate::Calls::record_calls). Default 1,024.
+    pub call_batch: usize,
+    /// Bytes of the band of a call. Default 1 KiB.
+    pub call_band_bytes: usize,
+    /// Groups of one sum of calls. Default 10,000.
+    pub call_groups: usize,
     /// Limits on the cost of one search.
     pub search: SearchLimits,
     /// Limits on the size and number of streams.
@@ -61,6 +67,9 @@ impl Default for Limits {
             entry_bytes: 1 << 20,
             redact_items: 4096,
             path_hashes: 65_536,
+            call_batch: 1024,
+            call_band_bytes: 1 << 10,
+            call_groups: 10_000,
             search: SearchLimits::default(),
             streams: StreamLimits::default(),
         }

@@ -2,7 +2,7 @@
 //!
 //! [`Store`] is the conversation tree: conversations, nodes, branches and checkpoints, state, blobs,
 //! responses and events. Values outside the tree are [`KeyValues`]; [`Search`], [`PathIndex`],
-//! [`Streams`], [`Processes`] and [`Maintenance`] are capabilities that a backend may lack.
+//! [`Streams`], [`Processes`], [`Calls`] and [`Maintenance`] are capabilities that a backend may lack.
 //!
 //! The vocabulary, one file each, and `capability` for what a backend may lack:
 //!
@@ -39,12 +39,15 @@ mod store;
 pub use append::{AppendPoint, AppendRequest, Appended, OnMoved};
 pub use blob::BlobId;
 pub use capability::{
-    AppendChunks, BackedUp, ChunkPage, CollectRequest, Collected, Compacted, ExchangeChange,
-    ExchangeMark, FinishStream, HiddenContent, Hit, Maintenance, MatchMode, PathIndex, PathMark,
-    PathMatch, PathQuery, PendingExchange, ProcessBeat, Processes, ReadChunks, Search,
+    AppendChunks, BackedUp, CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup,
+    CallGrouping, CallNames, CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum,
+    CallTokens, Calls, ChunkPage, CollectRequest, Collected, Compacted, ExchangeChange,
+    ExchangeMark, FinishStream, HiddenContent, Hit, ListCalls, Maintenance, MatchMode, PathIndex,
+    PathMark, PathMatch, PathQuery, PendingExchange, ProcessBeat, Processes, ReadChunks, Search,
     SearchCoverage, SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet,
     Statistics, StorageAmount, StreamClaim, StreamCursor, StreamEnd, StreamEpoch, StreamLimits,
-    StreamOpened, StreamRecord, Streams, VerifyCursor, VerifyPage, verify_conversation,
+    StreamOpened, StreamRecord, Streams, SumCalls, SweepCalls, SweptCalls, VerifyCursor,
+    VerifyPage, verify_conversation,
 };
 pub use conversation::{
     Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 
 use crate::contract::{
-    AppendRequest, Appended, BlobId, Conversation, ConversationPage, ConversationUpdate,
+    AppendRequest, Appended, BlobId, Calls, Conversation, ConversationPage, ConversationUpdate,
     EraseScope, Erased, Error, Event, KeyValues, Limits, ListConversations, Maintenance,
     NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadRequest,
     RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest,
@@ -242,7 +242,7 @@ pub trait Store: KeyValues + fmt::Debug {
     /// Takes one bounded step towards erasing everything that belongs to an owner or a resource.
     ///
     /// It removes conversations with everything that belongs to them, the rest of earlier
-    /// deletions, and values outside the tree. Unlike a deleted value, an erased one leaves no
+    /// deletions, values outside the tree and, for an owner, the record of calls with its sums. Unlike a deleted value, an erased one leaves no
     /// version behind. Call it until [`Erased::more`] is false, or use
     /// [`erase_all`](crate::erase_all).
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
@@ -282,6 +282,11 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Returns the presence of processes, if this backend keeps it. Without it, the exchanges of appends are ignored.
     fn processes(&self) -> Option<&dyn Processes> {
+        None
+    }
+
+    /// Returns the record of calls, if this backend keeps it. Without it, the calls of appends are ignored.
+    fn calls(&self) -> Option<&dyn Calls> {
         None
     }
 

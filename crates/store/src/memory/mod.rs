@@ -4,6 +4,7 @@
 //! lock is held for one operation and never across an await.
 
 mod append;
+mod calls;
 mod key_values;
 mod path_hashes;
 mod path_index;
@@ -23,7 +24,7 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 
 use crate::contract::{
-    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationCursor,
+    AppendRequest, Appended, BlobId, Calls, Capabilities, Conversation, ConversationCursor,
     ConversationPage, ConversationUpdate, EntityKind, EntryPage, EraseScope, Erased, Error, Event,
     KeyScope, KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, NewConversation,
     Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, PutEntry, ReadRequest,
@@ -32,6 +33,7 @@ use crate::contract::{
 };
 use crate::rules;
 use crate::wake::{StreamSignal, StreamSignals, WakeScope};
+use calls::CallTable;
 use key_values::KeyValueTable;
 use path_hashes::PathHashTable;
 use processes::ProcessTable;
@@ -53,6 +55,7 @@ struct Tables {
     entries: KeyValueTable,
     paths: PathHashTable,
     processes: ProcessTable,
+    calls: CallTable,
 }
 
 impl MemoryStore {
@@ -106,6 +109,7 @@ impl Tables {
         // succeeded.
         let marks = request.paths.clone();
         let exchange = request.exchange;
+        let call = request.call.clone();
         let tree = find_tree(&mut self.trees, owner, id)?;
         let appended = tree.append_items(owner, request, &mut self.entries, limits)?;
         // The first run of a repetition has stored its marks, or they were removed since.
@@ -114,6 +118,9 @@ impl Tables {
         }
         if let Some(change) = exchange {
             self.processes.change_exchange(owner, id, change);
+        }
+        if let Some(call) = call {
+            self.calls.record_call(owner, *call);
         }
         Ok(appended)
     }
@@ -143,6 +150,16 @@ impl Tables {
         self.paths.retain_marks(owner, |id, _| !is_erased(id));
         self.processes
             .retain_exchanges(|of, id| of != owner || !is_erased(id));
+        match scope {
+            EraseScope::Owner => self.calls.erase_owner(owner),
+            EraseScope::Resource(_) => {
+                for scope in &erased {
+                    if let KeyScope::Conversation(id) = scope {
+                        self.calls.forget_conversation(owner, id);
+                    }
+                }
+            }
+        }
         let entries = self.entries.remove_scopes(|entry_owner, entry_scope| {
             let is_in_scope = match (scope, entry_scope) {
                 (EraseScope::Owner, _) => true,
@@ -266,6 +283,7 @@ impl Store for MemoryStore {
         tables
             .processes
             .retain_exchanges(|of, held| of != owner || held != id);
+        tables.calls.forget_conversation(owner, id);
         let scope = KeyScope::Conversation(id.clone());
         tables
             .entries
@@ -394,6 +412,10 @@ impl Store for MemoryStore {
     }
 
     fn processes(&self) -> Option<&dyn Processes> {
+        Some(self)
+    }
+
+    fn calls(&self) -> Option<&dyn Calls> {
         Some(self)
     }
 

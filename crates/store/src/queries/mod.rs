@@ -9,7 +9,7 @@
 //! * `graph` loads the whole tree, each node once.
 //! * `list_all` lists every conversation of an owner while others write.
 //! * `redaction_closure` finds what repeats the content of the nodes to be redacted.
-//! * `retention` finds the conversations that a retention rule gives up.
+//! * `retention` finds the conversations that a retention rule gives up, and does the maintenance of the record of calls.
 //! * [`erase_all`] repeats a bounded erasure until nothing is left.
 
 use contexture_ir::Owner;
@@ -29,7 +29,8 @@ pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::list_all;
 pub use redaction_closure::compute_redaction_closure;
 pub use retention::{
-    ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired, plan_retention,
+    ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired,
+    plan_retention, sweep_calls,
 };
 
 /// Calls [`Store::erase_step`] until nothing is left; returns the totals. May be dropped and called

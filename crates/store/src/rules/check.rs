@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{BranchName, ConversationId, NodeId};
 
+use super::calls::check_call;
 use crate::contract::{
     AppendPoint, AppendRequest, ConversationUpdate, EntityKind, Error, ExpectedVersion, IdConflict,
     KeyScope, Limits, Metadata, MetadataChange, NewConversation, PutEntry, RedactRequest, StateOp,
@@ -52,6 +53,13 @@ pub fn check_append(
         check_blob(blob, limits)?;
         bytes += blob.len();
     }
+    if let Some(call) = &request.call {
+        check_call(call, limits)?;
+        if call.conversation.as_ref() != Some(id) {
+            let why = "the call is not of the conversation that its answer goes to";
+            return Err(Error::invalid_argument("call", why));
+        }
+    }
     check_path_hashes(request.paths.len(), limits)?;
     if let Some(mark) = request.paths.iter().find(|mark| !ids.contains(&mark.node)) {
         let why = format!("the mark of {} is of no item of the append", mark.node);
@@ -93,6 +101,9 @@ fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     if request.exchange.is_some() {
         let why = "an exchange is about an item";
         return Err(Error::invalid_argument("exchange", why));
+    }
+    if request.call.is_some() {
+        return Err(Error::invalid_argument("call", "an answer has an item"));
     }
     // A repetition is recognised by its items. Without one, every retry would write the values
     // again.

@@ -1,7 +1,7 @@
 //! Capture: the request and its answer are read beside their way, and stored in their conversation.
 //!
 //! One background task per request (`task`) ingests the request (`ingest`), reads a copy of the answer's bytes (`tee`,
-//! `parse_answer`) and stores the answer with its ledger entry (`store_answer`). The client's way never waits for it, except
+//! `parse_answer`) and stores the answer with the row of its exchange (`store_answer`). The client's way never waits for it, except
 //! for a rewritten request, and then no longer than the policy's timeout, and for the last of an answer where other servers
 //! use the store (`hold`).
 

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::proxy::capture::tee::{BodyEnd, CapturedBody};
 use crate::proxy::failure::{ProxyFailure, count_damaged, count_not_stored};
+use crate::state::call_log::CallRecorder;
 use crate::state::request_outcomes::OutcomeRecorder;
 
 /// Longest answer that is read, decompressed, in bytes.
@@ -39,7 +40,7 @@ pub(crate) async fn capture_answer(
     format: Format,
     headers: &HeaderMap,
     captured: CapturedBody,
-    outcome: &OutcomeRecorder,
+    (outcome, call): (&OutcomeRecorder, &CallRecorder),
     publish: impl FnMut(Vec<StreamEvent>) + Send,
 ) -> Result<Option<Transcript>, ProxyFailure> {
     let (pieces, ended) = captured.into_pieces();
@@ -66,6 +67,7 @@ pub(crate) async fn capture_answer(
     let mut answer = parse_answer(format, &text)?;
     if let Some(answer) = answer.as_mut().filter(|_| !damaged.is_empty()) {
         mark_damaged(answer, &damaged);
+        call.set_damaged();
         count_damaged(outcome, "parts of it are no text; U+FFFD stands for them");
     }
     Ok(answer)

@@ -20,6 +20,7 @@ use crate::proxy::failure::{count_failed_open, count_not_stored, count_wait};
 use crate::proxy::rewrite::{self, PricedRequest, RewrittenRequest, ToolRound};
 use crate::proxy::server_tools::{ToolLoop, ToolLoopStart};
 use crate::state::App;
+use crate::state::call_log::CallRecorder;
 use crate::state::live_feed::FeedTarget;
 use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
@@ -64,12 +65,14 @@ pub(crate) fn capture(
     request: CaptureRequest,
     policy: Option<PolicyConfig>,
     outcome: OutcomeRecorder,
+    call: CallRecorder,
 ) -> (AnswerSender, RewriteReceiver) {
     let (answer_sender, answer_start) = oneshot::channel();
     let (rewrite_sender, rewrite) = oneshot::channel();
     let task = CaptureTask {
         app: app.clone(),
         outcome: outcome.clone(),
+        call,
     };
     // On a task of its own: the client may leave before everything is stored.
     let work = tokio::spawn(task.run(request, policy, answer_start, rewrite_sender));
@@ -87,6 +90,7 @@ pub(crate) fn capture(
 struct CaptureTask {
     app: App,
     outcome: OutcomeRecorder,
+    call: CallRecorder,
 }
 
 impl CaptureTask {
@@ -98,7 +102,7 @@ impl CaptureTask {
         answer_start: oneshot::Receiver<AnswerStart>,
         rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
     ) {
-        let Self { app, outcome } = &self;
+        let Self { app, outcome, call } = &self;
         let (format, owner) = (request.endpoint.format, request.owner.clone());
         // Kept until everything is stored: requests that hold the answer wait for that.
         let _exchange = request.exchange.clone();
@@ -107,7 +111,7 @@ impl CaptureTask {
             app,
             request,
             policy,
-            outcome,
+            (outcome, call),
             rewrite_sender,
         ));
         let answer = self.capture_answer(format, owner, answer_start);
@@ -117,7 +121,7 @@ impl CaptureTask {
             (Some(stored), Some(CapturedAnswer::Passthrough(Ok(Some(answer)), sent))) => {
                 Box::pin(record_answer(
                     app,
-                    outcome,
+                    (outcome, call),
                     *stored,
                     answer,
                     sent.as_deref(),
@@ -125,14 +129,21 @@ impl CaptureTask {
                 .await;
             }
             (Some(stored), Some(CapturedAnswer::ToolLoop(exchange, sent))) => {
-                Box::pin(run_tool_loop(app, outcome, *stored, *exchange, *sent)).await;
+                let recorders = (outcome, call);
+                Box::pin(run_tool_loop(app, recorders, *stored, *exchange, *sent)).await;
             }
             (_, Some(CapturedAnswer::Passthrough(Err(failure), _))) => {
                 count_not_stored(outcome, &failure);
             }
             // Nothing came that could be stored: the provider refused, or the client left before it answered.
             (Some(stored), None | Some(CapturedAnswer::Passthrough(Ok(None), _))) => {
+                call.forget_conversation();
                 Box::pin(withdraw_unanswered(outcome, &stored.stored.ingested)).await;
+            }
+            // It has no place to be stored, but what it cost is known.
+            (None, Some(CapturedAnswer::Passthrough(Ok(Some(answer)), _))) => {
+                call.set_answer(&answer, app.engine().answer_cost(&answer).as_ref());
+                outcome.update_outcome(|document| document.done = true);
             }
             // The request itself could not be stored, so its answer has no place; why is recorded already.
             _ => outcome.update_outcome(|document| document.done = true),
@@ -163,7 +174,7 @@ impl CaptureTask {
                     format,
                     &headers,
                     captured,
-                    &self.outcome,
+                    (&self.outcome, &self.call),
                     publish,
                 )
                 .await;
@@ -199,7 +210,7 @@ async fn ingest_request(
     app: &App,
     request: CaptureRequest,
     policy: Option<PolicyConfig>,
-    outcome: &OutcomeRecorder,
+    (outcome, call): (&OutcomeRecorder, &CallRecorder),
     rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
 ) -> Option<Box<CapturedRequest>> {
     if !request.is_awaited {
@@ -208,7 +219,8 @@ async fn ingest_request(
         let _ = tokio::time::timeout(MAX_HEAD_START, delivered).await;
     }
     let (owner, is_heavy) = (request.owner.clone(), request.body.is_heavy());
-    let work = store_and_rewrite(app.clone(), request, policy, outcome.clone());
+    let recorders = (outcome.clone(), call.clone());
+    let work = store_and_rewrite(app.clone(), request, policy, recorders);
     let mut captured = match is_heavy {
         true => app.work_pool().run(&owner, |_| work).await,
         false => work.await,
@@ -225,7 +237,7 @@ async fn store_and_rewrite(
     app: App,
     mut request: CaptureRequest,
     policy: Option<PolicyConfig>,
-    outcome: OutcomeRecorder,
+    (outcome, call): (OutcomeRecorder, CallRecorder),
 ) -> Option<Box<CapturedRequest>> {
     let (mut stored, parsed) = match ingest::store_request(&mut request).await {
         Ok(stored) => stored,
@@ -235,6 +247,8 @@ async fn store_and_rewrite(
         }
     };
     count_wait(&outcome, &stored.ingested);
+    call.set_model(stored.model.as_deref());
+    call.set_request(stored.ingested.chat.id(), request.body.bytes());
     let mut priced = None;
     if let Some(policy) = policy {
         let format = request.endpoint.format;
@@ -255,7 +269,7 @@ async fn store_and_rewrite(
 /// Stores the answer of a request that was forwarded, and records what it used.
 async fn record_answer(
     app: &App,
-    outcome: &OutcomeRecorder,
+    (outcome, call): (&OutcomeRecorder, &CallRecorder),
     captured: CapturedRequest,
     mut answer: Transcript,
     sent: Option<&RewrittenRequest>,
@@ -271,7 +285,7 @@ async fn record_answer(
         transcript: &answer,
         server_calls: &[],
     };
-    let recorded = match store_answer(app, outcome, &mut ingested, pending).await {
+    let recorded = match store_answer(app, call, &mut ingested, pending).await {
         Ok(recorded) => recorded,
         Err(failure) => return count_not_stored(outcome, &failure),
     };
@@ -284,7 +298,7 @@ async fn record_answer(
 /// Answers the client through the tool loop, and stores each of its rounds.
 async fn run_tool_loop(
     app: &App,
-    outcome: &OutcomeRecorder,
+    (outcome, call): (&OutcomeRecorder, &CallRecorder),
     captured: CapturedRequest,
     exchange: ToolLoopStart,
     mut sent: RewrittenRequest,
@@ -297,6 +311,7 @@ async fn run_tool_loop(
     let tool_loop = ToolLoop {
         app,
         outcome,
+        call: call.clone(),
         ingested: stored.ingested,
         model: stored.model,
         priced,
@@ -304,6 +319,7 @@ async fn run_tool_loop(
         publish: &mut |events| writer.publish(events, || feed_target(&outcome.current_outcome())),
     };
     if let Some(unanswered) = tool_loop.run_rounds(exchange, sent).await {
+        call.forget_conversation();
         withdraw_unanswered(outcome, &unanswered).await;
     }
 }

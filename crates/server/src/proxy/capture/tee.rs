@@ -14,6 +14,8 @@ use contexture::models_http::{BodyStream, PassthroughBody, UpstreamError};
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
+use crate::state::call_log::CallRecorder;
+
 /// Bytes that may wait for the capture.
 const MAX_PENDING_BYTES: usize = 8 << 20;
 
@@ -34,6 +36,10 @@ pub(crate) enum BodyEnd {
 pub(crate) struct Tee {
     body: PassthroughBody,
     capture: Option<BodyCapture>,
+    /// Record of the exchange, until the body has ended.
+    call: Option<CallRecorder>,
+    /// Bytes still to come, where the head has the length: the client stops reading there, and no end is ever polled.
+    remaining_bytes: Option<u64>,
 }
 
 struct BodyCapture {
@@ -42,8 +48,6 @@ struct BodyCapture {
     ended: Arc<OnceLock<BodyEnd>>,
     /// Dropped with the capture, before the client gets the last piece.
     _delivery: AnswerDelivery,
-    /// Bytes still to come, where the head has the length: the client stops reading there, and no end is ever polled.
-    remaining_bytes: Option<u64>,
 }
 
 /// The copy of a body as its capture reads it.
@@ -54,11 +58,17 @@ pub(crate) struct CapturedBody {
 }
 
 impl Tee {
-    /// Wraps a body that is not captured.
-    pub(crate) const fn body_without_capture(body: PassthroughBody) -> Self {
+    /// Wraps a body of this length, if that is known, that is not captured.
+    pub(crate) const fn body_without_capture(
+        body: PassthroughBody,
+        length: Option<u64>,
+        call: CallRecorder,
+    ) -> Self {
         Self {
             body,
             capture: None,
+            call: Some(call),
+            remaining_bytes: length,
         }
     }
 
@@ -67,6 +77,7 @@ impl Tee {
         body: PassthroughBody,
         length: Option<u64>,
         delivery: AnswerDelivery,
+        call: CallRecorder,
     ) -> (Self, CapturedBody) {
         let (sender, pieces) = mpsc::unbounded_channel();
         let captured = CapturedBody {
@@ -79,11 +90,12 @@ impl Tee {
             pending_bytes: captured.pending_bytes.clone(),
             ended: captured.ended.clone(),
             _delivery: delivery,
-            remaining_bytes: length,
         };
         let tee = Self {
             body,
             capture: Some(capture),
+            call: Some(call),
+            remaining_bytes: length,
         };
         (tee, captured)
     }
@@ -102,17 +114,32 @@ impl Tee {
         // Copied, as a slice would keep the connection's whole buffer alive while it waits. A failed send means that the
         // capture has ended.
         let _ = capture.pieces.send(Bytes::copy_from_slice(bytes));
-        capture.remaining_bytes = capture
-            .remaining_bytes
-            .map(|left| left.saturating_sub(bytes.len() as u64));
-        if capture.remaining_bytes == Some(0) {
-            self.end_capture(BodyEnd::Whole);
+    }
+
+    fn pass_bytes(&mut self, bytes: &Bytes) {
+        if let Some(call) = &self.call {
+            call.set_first_byte();
         }
+        self.capture_bytes(bytes);
+        let remaining = self.remaining_bytes;
+        self.remaining_bytes = remaining.map(|left| left.saturating_sub(bytes.len() as u64));
+        if self.remaining_bytes == Some(0) {
+            self.end_body(BodyEnd::Whole);
+        }
+    }
+
+    fn end_body(&mut self, end: BodyEnd) {
+        // The first end counts: dropping the tee after a complete body must not turn it into a cut.
+        if let Some(call) = self.call.take()
+            && end != BodyEnd::Whole
+        {
+            call.set_cut_off();
+        }
+        self.end_capture(end);
     }
 
     fn end_capture(&mut self, end: BodyEnd) {
         if let Some(capture) = self.capture.take() {
-            // The first end counts: dropping the tee after a complete body must not turn it into a cut.
             let _ = capture.ended.set(end);
         }
     }
@@ -124,9 +151,9 @@ impl Stream for Tee {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = std::task::ready!(Pin::new(&mut self.body).poll_next(context));
         match &piece {
-            Some(Ok(bytes)) => self.capture_bytes(bytes),
-            Some(Err(_)) => self.end_capture(BodyEnd::Broken),
-            None => self.end_capture(BodyEnd::Whole),
+            Some(Ok(bytes)) => self.pass_bytes(bytes),
+            Some(Err(_)) => self.end_body(BodyEnd::Broken),
+            None => self.end_body(BodyEnd::Whole),
         }
         Poll::Ready(piece)
     }
@@ -134,7 +161,7 @@ impl Stream for Tee {
 
 impl Drop for Tee {
     fn drop(&mut self) {
-        self.end_capture(BodyEnd::Cut);
+        self.end_body(BodyEnd::Cut);
     }
 }
 

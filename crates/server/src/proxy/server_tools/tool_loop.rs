@@ -25,6 +25,7 @@ use crate::proxy::server_tools::client_response::{
 use crate::proxy::server_tools::merge::merge_rounds;
 use crate::proxy::server_tools::tools::ServerTools;
 use crate::state::App;
+use crate::state::call_log::{CallRecorder, SentBody};
 use crate::state::request_outcomes::OutcomeRecorder;
 
 /// Rounds of server tools after which the model must answer without calling any.
@@ -52,6 +53,8 @@ pub(crate) struct ToolLoopStart {
 pub(crate) struct ToolLoop<'a> {
     pub(crate) app: &'a App,
     pub(crate) outcome: &'a OutcomeRecorder,
+    /// Record of the round under way, which is an exchange of its own.
+    pub(crate) call: CallRecorder,
     pub(crate) ingested: Ingested,
     /// The model that was asked.
     pub(crate) model: Option<String>,
@@ -183,8 +186,14 @@ impl ToolLoop<'_> {
                 body: sent.body.clone(),
                 ..request.clone()
             };
+            self.call = self.call.begin_round();
+            self.call.count_attempt();
             answer = match send_round(upstream, request, client).await {
-                Some(answer) => answer,
+                Some(answer) => {
+                    self.call
+                        .set_answer_head(answer.status, SentBody::Rewritten);
+                    answer
+                }
                 None => return LoopEnd::Answered,
             };
             // The held end of this round is dropped only now: had no further request been possible,
@@ -218,6 +227,9 @@ impl ToolLoop<'_> {
             RoundEnd::Broken => client.abort_response().await,
             RoundEnd::Short => client.finish_response(None).await,
             RoundEnd::Whole => {}
+        }
+        if response.end != RoundEnd::Whole {
+            self.call.set_cut_off();
         }
         let Some(answer) = answer else {
             client.finish_response(None).await;
@@ -272,7 +284,7 @@ impl ToolLoop<'_> {
             server_calls,
         };
         let mut recorded =
-            store_answer::store_answer(self.app, self.outcome, &mut self.ingested, pending).await?;
+            store_answer::store_answer(self.app, &self.call, &mut self.ingested, pending).await?;
         // The client made one request, so its outcome shows the usage of all rounds.
         stored.add_totals(&mut recorded, self.ingested.answer_cost(answer));
         stored.recorded = Some(recorded);

@@ -4,6 +4,7 @@ mod apart;
 mod bedrock;
 mod booking;
 mod bound_thinking;
+mod calls;
 mod compacting;
 mod credentials;
 mod denying;

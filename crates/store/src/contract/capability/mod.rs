@@ -2,12 +2,18 @@
 //!
 //! Not here: what every backend has.
 
+mod call;
 mod maintenance;
 mod path_index;
 mod process;
 mod search;
 mod stream;
 
+pub use call::{
+    CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup, CallGrouping, CallNames,
+    CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum, CallTokens, Calls,
+    ListCalls, SumCalls, SweepCalls, SweptCalls,
+};
 pub use maintenance::{
     BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,
     VerifyCursor, VerifyPage, verify_conversation,

@@ -1,0 +1,292 @@
+//! The record of calls: exchanges with providers, and their sums.
+
+use contexture::catalogue::Money;
+use contexture::ir::CallId;
+use contexture::store::{
+    CacheTokens, CallGroup, CallGrouping, CallPrediction, CallRecord, CallSum,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::documents::CacheUseDocument;
+use crate::time::format_timestamp;
+
+/// An exchange with a provider.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct CallDocument {
+    /// Id of the call, as in the header `x-contexture-request`.
+    pub id: String,
+    /// Time at which the request came (RFC 3339).
+    pub at: String,
+    /// How it ended: `completed`, `incomplete` (cut off), `refused` (by the provider), `unreachable` (no answer), `blocked`
+    /// (never sent) or `forwarded` (no call of a model).
+    pub outcome: String,
+    /// Name of the upstream.
+    pub upstream: String,
+    /// Format of the call, such as `openai-chat`; `null` for a call of no model.
+    pub format: Option<String>,
+    /// Name of the model; `null` if unknown.
+    pub model: Option<String>,
+    /// Name of the key that the caller showed; `null` for none.
+    pub key: Option<String>,
+    /// Name of the policy that applied; `null` if none did.
+    pub policy: Option<String>,
+    /// Id of its conversation; `null` if it has none, or it was deleted.
+    pub conversation: Option<String>,
+    /// Id under which its answer is stored; `null` if none is.
+    pub response: Option<String>,
+    /// HTTP status of the answer; `null` if there is none.
+    pub status: Option<u16>,
+    /// Why the model stopped; `null` if unknown.
+    pub finish: Option<String>,
+    /// Milliseconds from the request to the end of the answer.
+    pub duration_ms: u64,
+    /// Milliseconds from the request to the first byte of the answer; `null` if none came or it is unknown.
+    pub first_byte_ms: Option<u64>,
+    /// Times that the provider was asked.
+    pub attempts: u32,
+    /// Tokens as the provider reported them; `null` if it did not.
+    pub tokens: Option<CallTokensDocument>,
+    /// Cost of request and answer in dollars, a decimal; `null` if unknown.
+    pub dollars: Option<String>,
+    /// The same in 10⁻¹² dollars.
+    pub pico_dollars: Option<u64>,
+    /// Cost of the request as it was sent and as it came, by prediction; `null` where no policy may change it.
+    pub prediction: Option<CallPredictionDocument>,
+    /// Whether something else was sent than came.
+    pub rewritten: bool,
+    /// Whether the tokens are an estimate.
+    pub estimated: bool,
+    /// Whether bytes of the answer could not be read.
+    pub damaged: bool,
+    /// Whether no client made the call: a further round of a server tool, say.
+    pub own: bool,
+}
+
+/// Tokens of a call as the provider reported them.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct CallTokensDocument {
+    /// All that the model read.
+    pub input: u64,
+    /// Of the input: read from the provider's cache.
+    pub cache_read: u64,
+    /// Of the input: written to the cache.
+    pub cache_written: u64,
+    /// All that the model wrote.
+    pub output: u64,
+}
+
+/// What a request was expected to cost, for input alone.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct CallPredictionDocument {
+    /// Tokens of the request that was sent.
+    pub sent: CacheUseDocument,
+    /// Tokens of the request as it came, had every request been sent as it came.
+    pub passed: CacheUseDocument,
+    /// Cost of the request that was sent in dollars, a decimal.
+    pub sent_dollars: String,
+    /// The same in 10⁻¹² dollars.
+    pub sent_pico_dollars: u64,
+    /// Cost of the request as it came in dollars, a decimal.
+    pub passed_dollars: String,
+    /// The same in 10⁻¹² dollars.
+    pub passed_pico_dollars: u64,
+}
+
+/// A page of calls.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct CallsDocument {
+    /// Calls of the page, newest first.
+    pub calls: Vec<CallDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
+}
+
+/// What calls used and cost.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct UsageDocument {
+    /// What the calls are grouped by.
+    pub by: Vec<String>,
+    /// Sum of all groups.
+    pub total: UsageSumDocument,
+    /// The sums of the groups, in order; empty without calls.
+    pub groups: Vec<UsageGroupDocument>,
+}
+
+/// The sum of calls that have something in common. What they are not grouped by is `null`; an empty text stands for none.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct UsageGroupDocument {
+    /// Day in UTC on which they began, such as `2026-11-20`.
+    pub day: Option<String>,
+    /// Name of their upstream.
+    pub upstream: Option<String>,
+    /// Name of their model.
+    pub model: Option<String>,
+    /// Name of the key that their callers showed.
+    pub key: Option<String>,
+    /// Name of their policy.
+    pub policy: Option<String>,
+    /// Id of their conversation; empty for those of deleted ones, too.
+    pub conversation: Option<String>,
+    /// How they ended.
+    pub outcome: Option<String>,
+    /// The sum of their figures.
+    #[serde(flatten)]
+    pub sum: UsageSumDocument,
+}
+
+/// A sum of calls. Tokens and money that nobody reported count as 0.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct UsageSumDocument {
+    /// Number of calls.
+    pub calls: u64,
+    /// Of these: calls whose caller got no answer.
+    pub failed: u64,
+    /// Of these: calls for which something else was sent than came.
+    pub rewritten: u64,
+    /// All that models read.
+    pub input_tokens: u64,
+    /// Of the input: read from caches.
+    pub cache_read_tokens: u64,
+    /// Of the input: written to caches.
+    pub cache_written_tokens: u64,
+    /// All that models wrote.
+    pub output_tokens: u64,
+    /// Cost of requests and answers in dollars, a decimal.
+    pub dollars: String,
+    /// The same in 10⁻¹² dollars.
+    pub pico_dollars: u128,
+    /// Cache reads that were expected, of calls under policies.
+    pub predicted_read_tokens: u64,
+    /// What policies saved of the cost of input in dollars, a decimal; negative if they cost more.
+    pub saved_dollars: String,
+    /// The same in 10⁻¹² dollars.
+    pub saved_pico_dollars: i128,
+}
+
+/// Returns the id of a call as clients see it.
+pub(crate) fn format_call_id(id: CallId) -> String {
+    format!("req_{id}")
+}
+
+fn dollars(pico: u128) -> String {
+    let shown = Money::from_pico_dollars(pico).to_string();
+    shown.trim_start_matches('$').to_owned()
+}
+
+fn name(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+impl From<&CallRecord> for CallDocument {
+    fn from(call: &CallRecord) -> Self {
+        let (names, details) = (&call.names, &call.details);
+        Self {
+            id: format_call_id(call.id),
+            at: format_timestamp(call.id.time_ms()),
+            outcome: call.outcome.as_str().to_owned(),
+            upstream: names.upstream.clone(),
+            format: name(&details.format),
+            model: name(&names.model),
+            key: name(&names.key),
+            policy: name(&names.policy),
+            conversation: call.conversation.as_ref().map(ToString::to_string),
+            response: call.response.map(|response| response.to_string()),
+            status: details.status,
+            finish: details.finish.clone(),
+            duration_ms: details.duration_ms,
+            first_byte_ms: details.first_byte_ms,
+            attempts: details.attempts,
+            tokens: details.tokens.map(|tokens| CallTokensDocument {
+                input: tokens.input,
+                cache_read: tokens.cache_read,
+                cache_written: tokens.cache_written,
+                output: tokens.output,
+            }),
+            dollars: details.pico_dollars.map(|pico| dollars(pico.into())),
+            pico_dollars: details.pico_dollars,
+            prediction: details.prediction.as_ref().map(Into::into),
+            rewritten: details.is_rewritten,
+            estimated: details.is_estimated,
+            damaged: details.is_damaged,
+            own: details.is_own,
+        }
+    }
+}
+
+impl From<&CallPrediction> for CallPredictionDocument {
+    fn from(prediction: &CallPrediction) -> Self {
+        let (sent, passed) = (prediction.sent_pico_dollars, prediction.passed_pico_dollars);
+        Self {
+            sent: prediction.sent.into(),
+            passed: prediction.passed.into(),
+            sent_dollars: dollars(sent.into()),
+            sent_pico_dollars: sent,
+            passed_dollars: dollars(passed.into()),
+            passed_pico_dollars: passed,
+        }
+    }
+}
+
+impl From<CacheTokens> for CacheUseDocument {
+    fn from(tokens: CacheTokens) -> Self {
+        Self {
+            read: tokens.read,
+            written: tokens.written,
+            fresh: tokens.fresh,
+        }
+    }
+}
+
+impl From<&CallSum> for UsageSumDocument {
+    fn from(sum: &CallSum) -> Self {
+        let signed = |pico: u128| i128::try_from(pico).unwrap_or(i128::MAX);
+        let saved = signed(sum.passed_pico_dollars).saturating_sub(signed(sum.sent_pico_dollars));
+        let sign = if saved < 0 { "-" } else { "" };
+        Self {
+            calls: sum.calls,
+            failed: sum.failed,
+            rewritten: sum.rewritten,
+            input_tokens: sum.input_tokens,
+            cache_read_tokens: sum.cache_read_tokens,
+            cache_written_tokens: sum.cache_written_tokens,
+            output_tokens: sum.output_tokens,
+            dollars: dollars(sum.pico_dollars),
+            pico_dollars: sum.pico_dollars,
+            predicted_read_tokens: sum.predicted_read_tokens,
+            saved_dollars: format!("{sign}{}", dollars(saved.unsigned_abs())),
+            saved_pico_dollars: saved,
+        }
+    }
+}
+
+impl UsageDocument {
+    /// Creates the document of sums that are grouped so.
+    #[must_use]
+    pub fn from_sums(by: &[CallGrouping], sums: &[(CallGroup, CallSum)]) -> Self {
+        let mut total = CallSum::default();
+        sums.iter().for_each(|(_, sum)| total.add_sum(sum));
+        Self {
+            by: by.iter().map(|by| by.as_str().to_owned()).collect(),
+            total: (&total).into(),
+            groups: sums
+                .iter()
+                .map(|(group, sum)| group_document(group, sum))
+                .collect(),
+        }
+    }
+}
+
+fn group_document(group: &CallGroup, sum: &CallSum) -> UsageGroupDocument {
+    let day = group.day_ms.map(format_timestamp);
+    UsageGroupDocument {
+        day: day.map(|day| day.chars().take(10).collect()),
+        upstream: group.upstream.clone(),
+        model: group.model.clone(),
+        key: group.key.clone(),
+        policy: group.policy.clone(),
+        conversation: group.conversation.clone(),
+        outcome: group.outcome.map(|outcome| outcome.as_str().to_owned()),
+        sum: sum.into(),
+    }
+}

@@ -1,0 +1,317 @@
+//! `contexture calls` and `contexture usage`: what was asked of providers, and what it used and cost.
+
+use clap::Args;
+use contexture::Engine;
+use contexture::catalogue::Money;
+use contexture::ir::{ConversationId, Owner};
+use contexture::store::{
+    CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallRecord, CallSum, Calls,
+    ListCalls, SumCalls,
+};
+use contexture_api::{CallDocument, CallsDocument, UsageDocument, format_timestamp};
+
+use crate::database::{self, WhenMissing};
+use crate::options::globals::Globals;
+use crate::options::parse_values::parse_milliseconds;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{count_with_noun, group_thousands};
+use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::table::{Align, format_table};
+use crate::output::terminal::column_count;
+use crate::output::write;
+
+/// Columns of a table where standard output is no terminal.
+const COLUMNS: usize = 120;
+
+/// Which calls are meant.
+#[derive(Debug, Args)]
+struct Filter {
+    /// Only those of the last so long: 12h, 7d, 8w
+    #[arg(long, value_name = "TIME", value_parser = parse_milliseconds)]
+    since: Option<u64>,
+    /// Only those of this conversation
+    #[arg(long, value_name = "CONVERSATION")]
+    conversation: Option<ConversationId>,
+    /// Only those to this upstream
+    #[arg(long, value_name = "NAME")]
+    upstream: Option<String>,
+    /// Only those of this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Only those of the key with this name
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Only those under this policy
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Only those that ended so: completed, incomplete, refused, unreachable, blocked, forwarded
+    #[arg(long, value_name = "OUTCOME", value_parser = parse_outcome)]
+    outcome: Option<CallOutcome>,
+}
+
+/// List the calls that a server has passed on to providers, newest first
+///
+/// Each exchange with a provider is one call, failures and calls of no model included. Calls are kept for 90 days, if the
+/// server's configuration does not say otherwise; `contexture usage` sums up all there ever were.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture calls
+  contexture calls --conversation support-42
+  contexture calls --outcome refused --since 24h
+  contexture calls -n 1000 --json | jq '.calls[].dollars'")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    filter: Filter,
+    /// At most so many
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value = "50")]
+    limit: usize,
+}
+
+/// Sum up what calls to providers used and cost
+///
+/// What policies saved is the difference between the input as it came and as it was sent, by prediction; it is negative where
+/// they cost more.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture usage
+  contexture usage --by model,day --since 30d
+  contexture usage --by conversation | head
+  contexture usage --json | jq .total.dollars")]
+pub(crate) struct UsageArguments {
+    #[command(flatten)]
+    filter: Filter,
+    /// What to group by: day, upstream, model, key, policy, conversation, outcome
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = parse_grouping, default_value = "day")]
+    by: Vec<CallGrouping>,
+}
+
+fn parse_outcome(word: &str) -> Result<CallOutcome, String> {
+    let words = || CallOutcome::ALL.map(CallOutcome::as_str).join(", ");
+    CallOutcome::from_word(word).ok_or_else(|| format!("expected one of {}", words()))
+}
+
+fn parse_grouping(word: &str) -> Result<CallGrouping, String> {
+    let words = || CallGrouping::ALL.map(CallGrouping::as_str).join(", ");
+    CallGrouping::from_word(word).ok_or_else(|| format!("expected some of {}", words()))
+}
+
+impl Filter {
+    fn to_filter(&self) -> CallFilter {
+        let since = |age: u64| now_ms().saturating_sub(i64::try_from(age).unwrap_or(i64::MAX));
+        CallFilter {
+            since_ms: self.since.map(since),
+            until_ms: None,
+            conversation: self.conversation.clone(),
+            upstream: self.upstream.clone(),
+            model: self.model.clone(),
+            key: self.key.clone(),
+            policy: self.policy.clone(),
+            outcome: self.outcome,
+        }
+    }
+}
+
+/// The record of calls.
+///
+/// # Errors
+/// This kind of database keeps none.
+fn require_calls(engine: &Engine) -> Outcome<&dyn Calls> {
+    let none = || {
+        Failure::new(
+            Exit::Refused,
+            "no_calls",
+            "this database keeps no record of calls",
+        )
+    };
+    engine.store().calls().ok_or_else(none)
+}
+
+/// Runs `contexture calls`.
+///
+/// # Errors
+/// The database cannot be read.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let owner = database::resolve_owner(globals)?;
+    let (found, more) = list_up_to_limit(require_calls(&engine)?, &owner, arguments).await?;
+    if globals.json {
+        write::print_json(&CallsDocument {
+            calls: found.iter().map(CallDocument::from).collect(),
+            // The command goes through all pages itself; there is no cursor to hand back.
+            next: None,
+        })?;
+        return Ok(Exit::Done);
+    }
+    if !found.is_empty() {
+        write::print_styled(&calls_table(&found, column_count(COLUMNS)))?;
+    }
+    if !globals.quiet && found.is_empty() {
+        write::print_stderr("no calls; `contexture serve` records those that it passes on\n");
+    } else if !globals.quiet && more {
+        let shown = count_with_noun(found.len() as u64, "call");
+        write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Calls page by page, and whether there are more than the limit.
+async fn list_up_to_limit(
+    calls: &dyn Calls,
+    owner: &Owner,
+    arguments: &Arguments,
+) -> Outcome<(Vec<CallRecord>, bool)> {
+    let mut list = ListCalls {
+        filter: arguments.filter.to_filter(),
+        ..ListCalls::default()
+    };
+    let mut found: Vec<CallRecord> = Vec::new();
+    loop {
+        let left = arguments.limit.saturating_sub(found.len());
+        list.limit = Some(left.clamp(1, 500));
+        let page = calls.list_calls(owner, list.clone()).await;
+        let page = page.map_err(contexture::EngineError::from)?;
+        found.extend(page.calls.into_iter().take(left));
+        match page.next {
+            Some(next) if found.len() < arguments.limit => list.after = Some(next),
+            next => return Ok((found, next.is_some())),
+        }
+    }
+}
+
+fn show_money(pico: u128) -> String {
+    Money::from_pico_dollars(pico).to_rounded_string()
+}
+
+fn calls_table(found: &[CallRecord], columns: usize) -> String {
+    let now = now_ms();
+    let head = [
+        ("when", Align::Right),
+        ("outcome", Align::Left),
+        ("model", Align::Left),
+        ("cost", Align::Right),
+        ("input", Align::Right),
+        ("output", Align::Right),
+        ("time", Align::Right),
+        ("status", Align::Right),
+        ("cached", Align::Right),
+        ("conversation", Align::Left),
+    ];
+    let row = |call: &CallRecord| {
+        let details = &call.details;
+        let tokens = |number: Option<u64>| number.map(group_thousands).unwrap_or_default();
+        let upstream = match call.names.model.as_str() {
+            "" => &call.names.upstream,
+            _ => &call.names.model,
+        };
+        let conversation = call.conversation.as_ref();
+        vec![
+            relative_time(call.id.time_ms(), now),
+            call.outcome.as_str().to_owned(),
+            upstream.clone(),
+            details
+                .pico_dollars
+                .map_or_else(String::new, |pico| show_money(pico.into())),
+            tokens(details.tokens.map(|tokens| tokens.input)),
+            tokens(details.tokens.map(|tokens| tokens.output)),
+            format!("{} ms", group_thousands(details.duration_ms)),
+            details
+                .status
+                .map_or_else(String::new, |status| status.to_string()),
+            tokens(details.tokens.map(|tokens| tokens.cache_read)),
+            conversation.map_or_else(String::new, ToString::to_string),
+        ]
+    };
+    let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+    format_table(&head, &rows, columns)
+}
+
+/// Runs `contexture usage`.
+///
+/// # Errors
+/// The database cannot be read.
+pub(crate) async fn run_usage(arguments: &UsageArguments, globals: &Globals) -> Outcome {
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let owner = database::resolve_owner(globals)?;
+    let mut filter = arguments.filter.to_filter();
+    // Older calls are kept by the hour, so a time means its whole hour.
+    filter.since_ms = filter
+        .since_ms
+        .map(|since| since - since.rem_euclid(CALL_HOUR_MS));
+    let sum = SumCalls {
+        filter,
+        by: arguments.by.clone(),
+    };
+    let sums = require_calls(&engine)?.sum_calls(&owner, sum).await;
+    let sums = sums.map_err(contexture::EngineError::from)?;
+    if globals.json {
+        write::print_json(&UsageDocument::from_sums(&arguments.by, &sums))?;
+    } else if !sums.is_empty() {
+        write::print_styled(&usage_table(&arguments.by, &sums, column_count(COLUMNS)))?;
+    } else if !globals.quiet {
+        write::print_stderr("no calls; `contexture serve` records those that it passes on\n");
+    }
+    Ok(Exit::Done)
+}
+
+fn group_cell(group: &CallGroup, by: CallGrouping) -> String {
+    let text = match by {
+        CallGrouping::Day => {
+            let day = group.day_ms.map(format_timestamp).unwrap_or_default();
+            return day.chars().take(10).collect();
+        }
+        CallGrouping::Upstream => group.upstream.clone(),
+        CallGrouping::Model => group.model.clone(),
+        CallGrouping::Key => group.key.clone(),
+        CallGrouping::Policy => group.policy.clone(),
+        CallGrouping::Conversation => group.conversation.clone(),
+        _ => group.outcome.map(|outcome| outcome.as_str().to_owned()),
+    };
+    // A cell must not be empty: a column without words is left out.
+    text.filter(|text| !text.is_empty())
+        .unwrap_or_else(|| "-".to_owned())
+}
+
+fn usage_table(by: &[CallGrouping], sums: &[(CallGroup, CallSum)], columns: usize) -> String {
+    let mut head: Vec<(&str, Align)> = by.iter().map(|by| (by.as_str(), Align::Left)).collect();
+    head.extend(
+        [
+            "calls", "cost", "input", "output", "cached", "failed", "saved",
+        ]
+        .map(|name| (name, Align::Right)),
+    );
+    let figures = |sum: &CallSum| {
+        let (passed, sent) = (sum.passed_pico_dollars, sum.sent_pico_dollars);
+        let sign = if passed < sent { "-" } else { "" };
+        let saved = format!("{sign}{}", show_money(passed.abs_diff(sent)));
+        let some = |number: u64, text: String| if number > 0 { text } else { String::new() };
+        vec![
+            group_thousands(sum.calls),
+            show_money(sum.pico_dollars),
+            group_thousands(sum.input_tokens),
+            group_thousands(sum.output_tokens),
+            group_thousands(sum.cache_read_tokens),
+            some(sum.failed, group_thousands(sum.failed)),
+            some(sum.predicted, saved),
+        ]
+    };
+    let mut total = CallSum::default();
+    let mut rows = Vec::new();
+    for (group, sum) in sums {
+        total.add_sum(sum);
+        let mut row: Vec<String> = by.iter().map(|by| group_cell(group, *by)).collect();
+        row.extend(figures(sum));
+        rows.push(row);
+    }
+    if sums.len() > 1 {
+        let mut row = vec![String::new(); by.len()];
+        if let Some(first) = row.first_mut() {
+            "in all".clone_into(first);
+        }
+        row.extend(figures(&total));
+        rows.push(row);
+    }
+    format_table(&head, &rows, columns)
+}

@@ -1,0 +1,93 @@
+//! The record of calls, as the command shows it.
+
+use contexture::Owner;
+use contexture::ir::CallId;
+use contexture::store::{CallDetails, CallNames, CallOutcome, CallRecord, CallTokens, Store as _};
+use contexture::store_sqlite::SqliteStore;
+
+use crate::command::Place;
+
+/// A place whose database has a call of each outcome, an hour apart, the last one now.
+async fn with_calls() -> Place {
+    let place = Place::new();
+    std::fs::create_dir_all(place.database().parent().unwrap()).unwrap();
+    let store = SqliteStore::open(place.database()).unwrap();
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_millis()).unwrap();
+    let call = |(number, outcome): (usize, CallOutcome)| {
+        let age = i64::try_from(number).unwrap() * 3_600_000;
+        CallRecord {
+            outcome,
+            names: CallNames {
+                upstream: "openai".to_owned(),
+                model: "a-model-with-a-name-that-is-long-enough-to-fill-a-narrow-terminal"
+                    .to_owned(),
+                ..CallNames::default()
+            },
+            details: CallDetails {
+                status: Some(200),
+                tokens: Some(CallTokens {
+                    input: 1_234_567,
+                    output: 89,
+                    ..CallTokens::default()
+                }),
+                pico_dollars: Some(250_000_000_000),
+                ..CallDetails::default()
+            },
+            ..CallRecord::new(CallId::from_time(now - age, [0; 10]), "")
+        }
+    };
+    let calls = CallOutcome::ALL.into_iter().enumerate().map(call).collect();
+    let record = store.calls().unwrap();
+    record.record_calls(&Owner::local(), calls).await.unwrap();
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_and_usage_keep_to_the_terminal() {
+    let place = with_calls().await;
+    for columns in ["50", "80", "120"] {
+        for line in ["calls", "usage", "usage --by model,outcome"] {
+            let mut command = place.command();
+            let output = command
+                .env("COLUMNS", columns)
+                .args(line.split(' '))
+                .output();
+            let out = String::from_utf8(output.unwrap().stdout).unwrap();
+            assert!(
+                out.contains("$0.25") || out.contains("$1.50"),
+                "{line}: {out}"
+            );
+            for shown in out.lines() {
+                let width = shown.chars().count();
+                assert!(width <= columns.parse().unwrap(), "{width}: {shown}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_filtered_and_summed_up() {
+    let place = with_calls().await;
+    let all = place.json("calls --json");
+    assert_eq!(all["calls"].as_array().unwrap().len(), 6);
+    assert_eq!(all["calls"][0]["outcome"], "completed");
+    assert_eq!(all["calls"][0]["dollars"], "0.25");
+    let some = place.json("calls --json --outcome refused");
+    assert_eq!(some["calls"].as_array().unwrap().len(), 1);
+    let new = place.json("calls --json --since 90m -n 1");
+    assert_eq!(new["calls"].as_array().unwrap().len(), 1);
+    let usage = place.json("usage --json --by outcome");
+    assert_eq!(usage["total"]["calls"], 6);
+    assert_eq!(usage["total"]["dollars"], "1.5");
+    assert_eq!(usage["groups"].as_array().unwrap().len(), 6);
+    let wrong = place.run("usage --by owner");
+    assert!(
+        wrong.code != 0 && wrong.err.contains("expected some of day"),
+        "{}",
+        wrong.err
+    );
+    let none = place.run("calls --model unknown");
+    assert!(none.err.contains("no calls"), "{}", none.err);
+}

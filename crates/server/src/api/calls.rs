@@ -1,0 +1,215 @@
+//! The record of calls: what was asked of providers, and what it used and cost.
+
+use axum::extract::State;
+use contexture::EngineError;
+use contexture::ir::CallId;
+use contexture::store::{
+    CALL_HOUR_MS, CallFilter, CallGrouping, CallOutcome, Calls, ListCalls, SumCalls,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::conversation_path::conversation_id;
+use crate::api::conventions::error_responses::ReadRefusals;
+use crate::api::conventions::page;
+use crate::http::extractors::{Json, Path, Query, ReadAccess};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+use crate::state::call_log::RequestId;
+use contexture_api::{CallDocument, CallsDocument, UsageDocument};
+
+/// The name of the list, for cursors.
+const LIST: &str = "calls";
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_calls))
+        .routes(routes!(show_call))
+        .routes(routes!(show_usage))
+}
+
+/// The calls that are meant, and the page of them.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CallParams {
+    /// Only those that came at or after this time, in milliseconds since the Unix epoch.
+    since: Option<i64>,
+    /// Only those that came before this time, in milliseconds since the Unix epoch.
+    until: Option<i64>,
+    /// Only those of this conversation.
+    conversation: Option<String>,
+    /// Only those to this upstream.
+    upstream: Option<String>,
+    /// Only those of this model.
+    model: Option<String>,
+    /// Only those of the key with this name; empty: those of none.
+    key: Option<String>,
+    /// Only those under this policy; empty: those under none.
+    policy: Option<String>,
+    /// Only those that ended so: `completed`, `incomplete`, `refused`, `unreachable`, `blocked` or `forwarded`.
+    outcome: Option<String>,
+    /// Maximum number of calls. Default 100.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Value of `next` of the previous page. Default: the first page.
+    after: Option<String>,
+}
+
+/// The calls to sum, and what to group them by.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct UsageParams {
+    /// What to group by, with commas between: `day`, `upstream`, `model`, `key`, `policy`, `conversation`, `outcome`.
+    /// Default: `day`.
+    by: Option<String>,
+    /// Only calls that came in or after the hour of this time, in milliseconds since the Unix epoch.
+    since: Option<i64>,
+    /// Only calls that came before the hour of this time ends, in milliseconds since the Unix epoch.
+    until: Option<i64>,
+    /// Only those of this conversation.
+    conversation: Option<String>,
+    /// Only those to this upstream.
+    upstream: Option<String>,
+    /// Only those of this model.
+    model: Option<String>,
+    /// Only those of the key with this name; empty: those of none.
+    key: Option<String>,
+    /// Only those under this policy; empty: those under none.
+    policy: Option<String>,
+    /// Only those that ended so; see the list of calls.
+    outcome: Option<String>,
+}
+
+/// Returns the record of calls.
+///
+/// # Errors
+/// The store keeps none.
+pub(crate) fn call_record(app: &App) -> Result<&dyn Calls, Problem> {
+    let none = || Problem::new(Code::NotFound, "this database keeps no record of calls");
+    app.engine().store().calls().ok_or_else(none)
+}
+
+fn parse_outcome(word: Option<&str>) -> Result<Option<CallOutcome>, Problem> {
+    let parse = |word: &str| {
+        CallOutcome::from_word(word).ok_or_else(|| {
+            let words = CallOutcome::ALL.map(CallOutcome::as_str).join(", ");
+            let detail = format!("`outcome` is {word:?}, expected one of {words}");
+            Problem::new(Code::BadQuery, detail)
+        })
+    };
+    word.map(parse).transpose()
+}
+
+fn parse_groupings(words: Option<&str>) -> Result<Vec<CallGrouping>, Problem> {
+    let parse = |word: &str| {
+        CallGrouping::from_word(word.trim()).ok_or_else(|| {
+            let words = CallGrouping::ALL.map(CallGrouping::as_str).join(", ");
+            let detail = format!("`by` has {word:?}, expected some of {words}, with commas");
+            Problem::new(Code::BadQuery, detail)
+        })
+    };
+    words.unwrap_or("day").split(',').map(parse).collect()
+}
+
+/// Lists calls, newest first: each exchange with a provider, failures and calls of no model included.
+#[utoipa::path(
+    get, path = "/calls", tag = "requests", params(CallParams),
+    responses((status = 200, description = "A page of calls", body = CallsDocument), ReadRefusals)
+)]
+async fn list_calls(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Query(asked): Query<CallParams>,
+) -> Result<Json<CallsDocument>, Problem> {
+    let after = asked.after.as_deref();
+    let after: Option<String> = after
+        .map(|after| page::decode_cursor(&owner, LIST, after))
+        .transpose()?;
+    let id = asked
+        .conversation
+        .as_deref()
+        .map(conversation_id)
+        .transpose()?;
+    let list = ListCalls {
+        filter: CallFilter {
+            since_ms: asked.since,
+            until_ms: asked.until,
+            conversation: id,
+            upstream: asked.upstream,
+            model: asked.model,
+            key: asked.key,
+            policy: asked.policy,
+            outcome: parse_outcome(asked.outcome.as_deref())?,
+        },
+        after: after.and_then(|after| after.parse().ok()),
+        limit: Some(page::page_length(asked.limit, 100)?),
+        ..ListCalls::default()
+    };
+    let found = call_record(&app)?.list_calls(&owner, list).await;
+    let found = found.map_err(EngineError::from)?;
+    let encode = |next: CallId| page::encode_cursor(&owner, LIST, &next.to_string());
+    Ok(Json(CallsDocument {
+        calls: found.calls.iter().map(CallDocument::from).collect(),
+        next: found.next.map(encode),
+    }))
+}
+
+/// Returns a call by its id, which is that of the request: the value of `x-contexture-request`.
+#[utoipa::path(
+    get, path = "/calls/{call}", tag = "requests",
+    params(("call" = String, Path, description = "The call's id")),
+    responses((status = 200, description = "The call", body = CallDocument), ReadRefusals)
+)]
+async fn show_call(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+) -> Result<Json<CallDocument>, Problem> {
+    let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
+    let RequestId(call) = id.parse().map_err(|()| none())?;
+    let found = call_record(&app)?.load_call(&owner, call).await;
+    let found = found.map_err(EngineError::from)?.ok_or_else(none)?;
+    Ok(Json((&found).into()))
+}
+
+/// Returns what calls used and cost, in groups.
+#[utoipa::path(
+    get, path = "/usage", tag = "requests", params(UsageParams),
+    responses((status = 200, description = "The sums", body = UsageDocument), ReadRefusals)
+)]
+async fn show_usage(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Query(asked): Query<UsageParams>,
+) -> Result<Json<UsageDocument>, Problem> {
+    let by = parse_groupings(asked.by.as_deref())?;
+    let id = asked
+        .conversation
+        .as_deref()
+        .map(conversation_id)
+        .transpose()?;
+    // Older calls are kept by the hour, so a time means its whole hour.
+    let hour = |time: i64| time.saturating_sub(time.rem_euclid(CALL_HOUR_MS));
+    let sum = SumCalls {
+        filter: CallFilter {
+            since_ms: asked.since.map(hour),
+            until_ms: asked
+                .until
+                .map(|until| hour(until.saturating_add(CALL_HOUR_MS - 1))),
+            conversation: id,
+            upstream: asked.upstream,
+            model: asked.model,
+            key: asked.key,
+            policy: asked.policy,
+            outcome: parse_outcome(asked.outcome.as_deref())?,
+        },
+        by: by.clone(),
+    };
+    let sums = call_record(&app)?.sum_calls(&owner, sum).await;
+    let sums = sums.map_err(EngineError::from)?;
+    Ok(Json(UsageDocument::from_sums(&by, &sums)))
+}

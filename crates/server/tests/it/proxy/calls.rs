@@ -1,0 +1,256 @@
+//! The record of calls: every exchange has a row, whatever became of it, and the sums are those of the rows.
+
+use std::sync::Arc;
+
+use contexture::store::{MemoryStore, Store};
+use contexture::{Engine, Owner};
+use contexture_store_testkit::{Faulty, InjectedFault, Method as StoreMethod};
+use contexture_upstream_testkit::{ScriptedProvider, UpstreamResponse as Scripted};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::policies::all;
+use super::{Proxied, chat, configuration, says};
+use crate::test_support::Stand;
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// The rows of an owner's calls, newest first, once there are so many that have ended.
+async fn rows(stand: &Stand, count: usize) -> Vec<Value> {
+    loop {
+        let listed = stand.get("/api/v1/calls?limit=500").await.ok();
+        let calls = listed["calls"].as_array().unwrap().clone();
+        if calls.len() >= count {
+            assert_eq!(calls.len(), count, "{calls:#?}");
+            return calls;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn column<'a>(rows: &'a [Value], name: &str) -> Vec<&'a Value> {
+    rows.iter().map(|row| &row[name]).collect()
+}
+
+#[tokio::test]
+async fn every_exchange_has_one_row() {
+    let proxied = Proxied::new().await;
+    let stand = &proxied.stand;
+    // A call of a model, with and without a store; one to no model; one that the provider refuses; one that is bypassed.
+    let answered = proxied.ask(CHAT, &chat(&[says("Hello")])).await;
+    proxied.outcome(&answered).await;
+    stand.get("/v1/models").await;
+    let bypassed = [("x-contexture-bypass", "true")];
+    proxied
+        .ask_with(CHAT, &chat(&[says("Not kept")]), &bypassed)
+        .await;
+    let refused = chat(&[says("upstream: status 429")]);
+    proxied.ask(CHAT, &refused).await;
+    let mut rows = rows(stand, 4).await;
+    rows.reverse();
+    assert_eq!(
+        column(&rows, "outcome"),
+        ["completed", "forwarded", "completed", "refused"],
+        "{rows:#?}"
+    );
+    let id = answered.headers["x-contexture-request"].to_str().unwrap();
+    let [first, models, bypassed, refused] = &rows[..] else {
+        panic!("{rows:#?}");
+    };
+    assert_eq!(first["id"], id);
+    assert_eq!(
+        (&first["upstream"], &first["format"], &first["model"]),
+        (&json!("openai"), &json!("openai-chat"), &json!("gpt-4.1"))
+    );
+    assert_eq!(
+        (&first["status"], &first["attempts"]),
+        (&json!(200), &json!(1))
+    );
+    let usage = &answered.json()["usage"];
+    assert_eq!(first["tokens"]["input"], usage["prompt_tokens"], "{first}");
+    assert_eq!(first["tokens"]["output"], usage["completion_tokens"]);
+    assert!(first["pico_dollars"].as_u64().unwrap() > 0, "{first}");
+    assert!(first["conversation"].is_string() && first["response"].is_string());
+    assert_eq!(models["format"], Value::Null);
+    assert_eq!(
+        (&bypassed["conversation"], &bypassed["tokens"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(
+        (&refused["status"], &refused["conversation"]),
+        (&json!(429), &Value::Null)
+    );
+    let one = stand.get(&format!("/api/v1/calls/{id}")).await.ok();
+    assert_eq!(&one, first);
+    let strange = stand.get("/api/v1/calls/req_1").await;
+    assert_eq!(strange.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn failures_have_rows_too() {
+    // A port that was free a moment ago, and on which nobody listens.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let config = configuration(&format!("http://127.0.0.1:{port}"), "");
+    let stand = Stand::with(&config).await;
+    let answer = stand.post(CHAT, &chat(&[says("Hello")])).await;
+    assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+    let found = rows(&stand, 1).await;
+    assert_eq!(column(&found, "outcome"), ["unreachable"]);
+    assert_eq!(found[0]["status"], Value::Null);
+    let headers = [("x-contexture-policy", "nobody has it")];
+    let request = stand
+        .request(Method::POST, CHAT)
+        .header(headers[0].0, headers[0].1);
+    let blocked = stand.send(request.body("{}")).await;
+    assert!(blocked.status.is_client_error(), "{}", blocked.text);
+    let found = rows(&stand, 2).await;
+    assert_eq!(column(&found, "outcome"), ["blocked", "unreachable"]);
+    assert_eq!(found[0]["status"], blocked.status.as_u16());
+    let usage = stand.get("/api/v1/usage?by=outcome").await.ok();
+    assert_eq!(usage["total"]["failed"], 2, "{usage}");
+}
+
+#[tokio::test]
+async fn usage_is_the_sum_of_the_rows() {
+    let proxied = Proxied::to(
+        ScriptedProvider::default(),
+        Engine::in_memory(),
+        &all("limit_tokens = 100000\n"),
+    )
+    .await;
+    for turn in 0..6 {
+        let name = format!("c-{}", turn % 2);
+        let body = chat(&[says(&format!("question {turn}"))]);
+        let headers = [("x-contexture-conversation", name.as_str())];
+        proxied
+            .outcome(&proxied.ask_with(CHAT, &body, &headers).await)
+            .await;
+    }
+    let stand = &proxied.stand;
+    let rows = rows(stand, 6).await;
+    let total = |field: &str| -> u64 {
+        let tokens = rows.iter().map(|row| row.pointer(field).unwrap());
+        tokens.map(|tokens| tokens.as_u64().unwrap()).sum()
+    };
+    for by in [
+        "day",
+        "model,key",
+        "policy",
+        "conversation",
+        "upstream",
+        "outcome",
+    ] {
+        let usage = stand.get(&format!("/api/v1/usage?by={by}")).await.ok();
+        let sum = &usage["total"];
+        assert_eq!(sum["calls"], 6, "{usage}");
+        assert_eq!(sum["input_tokens"], total("/tokens/input"));
+        assert_eq!(sum["output_tokens"], total("/tokens/output"));
+        assert_eq!(sum["pico_dollars"], total("/pico_dollars"));
+        let groups = usage["groups"].as_array().unwrap();
+        let wanted = if by == "conversation" { 2 } else { 1 };
+        assert_eq!(groups.len(), wanted, "{usage}");
+        let dollars: f64 = sum["dollars"].as_str().unwrap().parse().unwrap();
+        let pico = sum["pico_dollars"].as_f64().unwrap();
+        assert!((dollars * 1e12 - pico).abs() < 1.0, "{sum}");
+    }
+    let one = stand.get("/api/v1/usage?conversation=c-1").await.ok();
+    assert_eq!(one["total"]["calls"], 3);
+    for (query, code) in [
+        ("usage?by=owner", "bad_query"),
+        ("usage?outcome=lost", "bad_query"),
+        ("calls?after=x", "bad_cursor"),
+        ("calls?limit=0", "bad_query"),
+    ] {
+        let refused = stand.get(&format!("/api/v1/{query}")).await;
+        assert_eq!(refused.json()["code"], code, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn calls_come_in_pages_and_by_filters() {
+    let proxied = Proxied::new().await;
+    for turn in 0..5 {
+        let answer = proxied.ask(CHAT, &chat(&[says(&format!("{turn}"))])).await;
+        proxied.outcome(&answer).await;
+    }
+    let stand = &proxied.stand;
+    let whole = rows(stand, 5).await;
+    let mut found = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let mut query = vec![("limit", "2"), ("model", "gpt-4.1")];
+        query.extend(after.as_deref().map(|after| ("after", after)));
+        let page = stand.find("/api/v1/calls", &query).await.ok();
+        found.extend(page["calls"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => after = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    assert_eq!(found, whole);
+    for (filter, count) in [
+        (("model", "gpt-5"), 0),
+        (("key", ""), 5),
+        (("outcome", "refused"), 0),
+        (("until", "0"), 0),
+        (("since", "0"), 5),
+    ] {
+        let page = stand.find("/api/v1/calls", &[filter]).await.ok();
+        assert_eq!(page["calls"].as_array().unwrap().len(), count, "{filter:?}");
+    }
+}
+
+/// Whatever call of the store fails once, each exchange has one row, and the answer of a stored row is stored.
+#[tokio::test]
+async fn a_store_that_fails_once_loses_no_row() {
+    for fault in [InjectedFault::Before, InjectedFault::After] {
+        for call in 1.. {
+            let inner = Arc::new(MemoryStore::new());
+            let store = Arc::new(Faulty::failing_call(inner.clone(), call, fault));
+            let engine = Engine::new(store.clone() as Arc<dyn Store>);
+            let proxied = Proxied::to(ScriptedProvider::default(), engine, "").await;
+            let answer = proxied.ask(CHAT, &chat(&[says("Hello")])).await;
+            answer.ok();
+            let calls = inner.calls().unwrap();
+            let owner = Owner::new("local").unwrap();
+            let row = loop {
+                let page = calls.list_calls(&owner, Default::default()).await.unwrap();
+                match &page.calls[..] {
+                    [] => tokio::task::yield_now().await,
+                    [row] => break row.clone(),
+                    more => panic!("{more:?}"),
+                }
+            };
+            let id = answer.headers["x-contexture-request"].to_str().unwrap();
+            assert_eq!(format!("req_{}", row.id), id);
+            if let (Some(conversation), Some(response)) = (&row.conversation, row.response) {
+                let stored = inner.load_response(&owner, conversation, response).await;
+                assert!(stored.is_ok(), "{fault:?} at {call}");
+            }
+            if store.fault_count() == 0 {
+                let counts = store.call_counts();
+                assert_eq!(
+                    counts.get(&StoreMethod::RecordCalls),
+                    None,
+                    "one append is enough"
+                );
+                assert!(call > 3, "{call} calls of the store");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_answer_has_a_row() {
+    let provider = |_: &contexture_upstream_testkit::Received| Scripted::text(200, "whatever");
+    let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
+    proxied.ask(CHAT, &chat(&[says("Hello")])).await;
+    let rows = rows(&proxied.stand, 1).await;
+    assert_eq!(
+        (&rows[0]["outcome"], &rows[0]["tokens"]),
+        (&json!("completed"), &Value::Null)
+    );
+}
