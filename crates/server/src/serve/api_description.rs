@@ -116,7 +116,7 @@ fn path_example(name: &str) -> Option<&'static str> {
         "checkpoint" => "before-refund",
         "note" => "language",
         "skill" => "pdf-forms",
-        "request" => "req_019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
+        "request" | "call" => "req_019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
         "item" | "blob" | "compaction" | "run" => "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
         _ => return None,
     })

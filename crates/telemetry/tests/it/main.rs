@@ -228,7 +228,8 @@ fn the_page_shows_every_metric_as_it_is() {
             "docs/observability.md has no row\n{row}"
         );
     }
-    let is_row = |line: &&str| line.contains(" | counter | ") || line.contains(" | histogram | ");
+    // The page also has the metrics of the server, which are named otherwise.
+    let is_row = |line: &&str| line.starts_with("| `gen_ai.") || line.starts_with("| `ctx.");
     assert_eq!(page.lines().filter(is_row).count(), METRICS.len());
 }
 
