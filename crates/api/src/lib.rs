@@ -7,23 +7,27 @@
 
 mod documents;
 mod item_kind;
+pub mod operations;
+pub mod policy;
 pub mod problem;
 pub mod schema;
 mod time;
 
 pub use documents::{
-    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CallDocument,
-    CallPredictionDocument, CallTokensDocument, CallsDocument, CheckpointDocument,
-    CheckpointsDocument, CompactionDocument, ConversationDocument, ConversationsDocument,
+    AnswerDocument, AnsweredBy, AnsweredCallDocument, BranchDocument, BranchesDocument,
+    CacheUseDocument, CallDocument, CallPredictionDocument, CallTokensDocument, CallsDocument,
+    CheckDocument, CheckedDocument, CheckpointDocument, CheckpointsDocument, CompactionDocument,
+    CompileDocument, CompiledDocument, ConversationDocument, ConversationsDocument,
     ConvertedDocument, CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
     DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
-    FoundDocument, HitDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument,
-    LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument, LossDocument, MessagesDocument,
-    ModelDocument, ModelsDocument, NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument,
-    NotesDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument, RenderedDocument,
-    RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
-    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    FoundDocument, HandleDocument, HandledDocument, HitDocument, LedgerDayDocument, LedgerDocument,
+    LedgerEntryDocument, LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument,
+    LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NodeDocument, NodesDocument,
+    NoteDocument, NoteDoneDocument, NotesDocument, PoliciesDocument, PolicyChoice, PolicyDocument,
+    PolicyRouteDocument, RecordDocument, RecordedDocument, RenderedDocument, RepairDocument,
+    RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SessionDocument,
+    SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
+    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

@@ -61,7 +61,7 @@ enum BoundsPosition {
 }
 
 /// What was counted of a compiled request, before it was narrowed, and for whom: what there is to learn from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CountedRequest {
     /// The format, `anthropic` say, or the name of a target adapter.
@@ -69,7 +69,28 @@ pub struct CountedRequest {
     /// The model as the provider knows it.
     pub model: String,
     /// All of the request.
+    #[serde(with = "bounds_as_pair")]
     pub counted: TokenBounds,
+}
+
+/// Writes bounds as `[low, high]`.
+mod bounds_as_pair {
+    use contexture_tokens::TokenBounds;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        bounds: &TokenBounds,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        (bounds.low, bounds.high).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<TokenBounds, D::Error> {
+        let (low, high) = Deserialize::deserialize(deserializer)?;
+        Ok(TokenBounds { low, high })
+    }
 }
 
 impl From<&Report> for CountedRequest {

@@ -130,7 +130,6 @@ impl From<Cancelled> for Refusal {
 
 /// Why there is no payload.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CompileError {
     /// The model is not in the catalogue.
     #[error(transparent)]

@@ -26,7 +26,9 @@ mod rewrite;
 mod stored_call;
 
 pub use calibration::{Calibration, CountedRequest};
-pub use compiler::{Compiler, Converted, Converter, ItemVerdict, Target, explain_items};
+pub use compiler::{
+    Compiler, Converted, Converter, DocumentPlan, ItemVerdict, Target, explain_items,
+};
 pub use contexture_condense::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
     READ_TOOL, TextSize, ToolPreview, read_tool,

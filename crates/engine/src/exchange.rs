@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use contexture_ir::{ConversationId, Owner, PathHash};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Longest time that a request waits for one answer, from when nothing else holds up the recording of that.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
@@ -42,7 +42,10 @@ pub(crate) struct ExchangeState {
     pub(crate) conversation: Option<ConversationId>,
     /// Key of its answer's name; `None` until the answer is read.
     pub(crate) answer: Option<PathHash>,
-    is_delivered: bool,
+    /// When its answer was delivered, or none will be.
+    delivered: Option<Instant>,
+    /// Whether a later request waits for its answer to be recorded.
+    is_wanted: bool,
     /// Whether its request waits for an earlier answer.
     is_waiting: bool,
     is_over: bool,
@@ -108,18 +111,24 @@ impl Exchange {
         AnswerDelivery(self.state.clone())
     }
 
-    /// Waits until its answer is delivered, or none will be.
-    pub async fn wait_until_delivered(&self) {
+    /// Leaves the processor to the client, which takes its answer: waits until so long after the delivery of the answer, or
+    /// until a later request waits for it to be recorded.
+    pub async fn wait_while_client_reads(&self, time: Duration) {
         let mut state = self.state.0.subscribe();
         // An error would mean that the exchange is over, which it is not while this is borrowed.
-        let _ = state.wait_for(|state| state.is_delivered).await;
+        let delivered = state.wait_for(|state| state.is_wanted || state.delivered.is_some());
+        let Some(delivered) = delivered.await.ok().and_then(|state| state.delivered) else {
+            return;
+        };
+        let wanted = state.wait_for(|state| state.is_wanted);
+        let _ = timeout_at(delivered + time, wanted).await;
     }
 
     pub(crate) fn handle(&self) -> ExchangeHandle {
         self.state.clone()
     }
 
-    /// The delivered exchanges that arrived before this one and are awaited.
+    /// The delivered exchanges that arrived before this one and are awaited; they are told.
     fn earlier_exchanges(
         &self,
         is_awaited: impl Fn(&ExchangeState) -> bool,
@@ -128,7 +137,11 @@ impl Exchange {
         let open = registry.open.get(&self.owner).into_iter();
         let earlier = open.flat_map(|open| open.range(..self.arrival));
         let awaited = earlier.filter(|(_, sender)| is_awaited(&sender.borrow()));
-        awaited.map(|(_, sender)| sender.subscribe()).collect()
+        let awaited = awaited.map(|(_, sender)| {
+            sender.send_modify(|state| state.is_wanted = true);
+            sender.subscribe()
+        });
+        awaited.collect()
     }
 }
 
@@ -148,7 +161,8 @@ impl Drop for Exchange {
 
 impl Drop for AnswerDelivery {
     fn drop(&mut self) {
-        self.0.update_state(|state| state.is_delivered = true);
+        self.0
+            .update_state(|state| state.delivered = Some(Instant::now()));
     }
 }
 
@@ -189,8 +203,9 @@ impl<'a> AnswerWait<'a> {
         &mut self,
         is_awaited: impl Fn(&ExchangeState) -> bool,
     ) -> bool {
-        let is_awaited =
-            |state: &ExchangeState| state.is_delivered && !state.is_over && is_awaited(state);
+        let is_awaited = |state: &ExchangeState| {
+            state.delivered.is_some() && !state.is_over && is_awaited(state)
+        };
         let earlier = match self.exchange {
             Some(exchange) => exchange.earlier_exchanges(is_awaited),
             None => Vec::new(),

@@ -35,7 +35,7 @@ mod view;
 
 pub use append::{RunStep, state_node};
 pub use builder::ConversationBuilder;
-pub use call::{CompileOptions, CompiledCall, RegistryTools, Replayed, SettingsSource};
+pub use call::{CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed, SettingsSource};
 pub use compaction::{
     CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
     CompactorError, GivenSummary, ManifestOnly, ModelCompactor, PrepareOptions, Prepared,

@@ -372,6 +372,8 @@ pub enum EpochReason {
     HistoryCompacted,
     /// Long outputs are previewed from now on.
     HistoryPreviewed,
+    /// The plan that the caller gave could not be read, so all was decided anew.
+    PlanUnreadable,
 }
 
 impl EpochReason {
@@ -389,6 +391,7 @@ impl EpochReason {
             Self::HistoryCleared => "history_cleared",
             Self::HistoryCompacted => "history_compacted",
             Self::HistoryPreviewed => "history_previewed",
+            Self::PlanUnreadable => "plan_unreadable",
         }
     }
 }

@@ -15,6 +15,7 @@ use contexture::store::{Error as StoreError, StorageFault};
 use serde_json::{Map, Value, json};
 
 use contexture_api::ProblemDocument;
+use contexture_api::operations::OperationError;
 pub(crate) use contexture_api::problem::Code;
 
 /// An error on its way to the caller.
@@ -278,6 +279,22 @@ fn storage_detail(error: &StoreError) -> Option<&'static str> {
             ..
         } => Some("the database has no space left; nothing was stored"),
         _ => None,
+    }
+}
+
+/// Describes one member that is wrong in a body that could be read.
+pub(crate) fn member_problem(member: &str, detail: &str) -> Problem {
+    Problem::new(Code::BadBody, format!("`{member}`: {detail}"))
+        .with_member("faults", json!([{"member": member, "detail": detail}]))
+}
+
+impl From<OperationError> for Problem {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Member { member, detail } => member_problem(&member, &detail),
+            OperationError::Message(detail) => Self::new(Code::BadMessage, detail),
+            OperationError::Engine(error) => error.into(),
+        }
     }
 }
 

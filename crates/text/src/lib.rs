@@ -5,6 +5,7 @@
 //! * [`for_each_identifier_word`]: splits identifiers and prose into lower-case words without endings, for ranking.
 //! * [`fact_words`]: the paths, URLs, identifiers and numbers among the words of a text.
 //! * [`truncate_chars`] and [`one_line_title`]: the beginning of a text, in characters, with `…` where it was cut.
+//! * [`glob_matches`]: whether a name is of the form `get_*`.
 //! * [`shorten_line`] and [`head_and_tail`]: both ends of a text, in bytes; [`one_line`], [`one_printable_line`].
 //! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
 //!
@@ -33,6 +34,7 @@
 mod clip;
 pub mod fact_words;
 mod fold;
+mod glob;
 mod identifier_words;
 pub mod search_terms;
 mod similar;
@@ -43,5 +45,6 @@ pub use clip::{
     truncate_chars,
 };
 pub use fold::case_folded;
+pub use glob::glob_matches;
 pub use identifier_words::for_each_identifier_word;
 pub use similar::{similar_by_edit_distance, similar_by_letter_pairs};

@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Item, ToolDefinition};
+use serde::{Deserialize, Serialize};
 
 use crate::model::format::Format;
 use crate::model::loss::Losses;
 
 /// The names that were sent to a target in place of those it refuses. Usually none is refused and the map is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ToolNameMap {
     original_names: BTreeMap<String, String>,
 }

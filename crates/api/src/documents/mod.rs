@@ -3,6 +3,7 @@
 mod branch;
 mod calls;
 mod compaction;
+mod compile;
 mod conversation;
 mod delta;
 mod event;
@@ -25,6 +26,11 @@ pub use calls::{
     UsageGroupDocument, UsageSumDocument,
 };
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
+pub use compile::{
+    AnsweredBy, AnsweredCallDocument, CheckDocument, CheckedDocument, CompileDocument,
+    CompiledDocument, HandleDocument, HandledDocument, PolicyChoice, RecordDocument,
+    RecordedDocument, ToolCallDocument,
+};
 pub use conversation::{ConversationDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};

@@ -9,9 +9,9 @@ mod names;
 mod shapes;
 
 pub use names::{
-    DeltaKindSchema, EncodingSchema, EventKindSchema, FormatSchema, ItemKindSchema, ItemRoleSchema,
-    ItemStatusSchema, LossKindSchema, NoteOutcomeSchema, OriginSchema, ProviderFormatSchema,
-    RenderFormatSchema, RepairKindSchema, RunStatusSchema, SessionFormatSchema, TreeRoleSchema,
-    UiRoleSchema,
+    AnsweredBySchema, DeltaKindSchema, EncodingSchema, EventKindSchema, FormatSchema,
+    ItemKindSchema, ItemRoleSchema, ItemStatusSchema, LossKindSchema, NoteOutcomeSchema,
+    OriginSchema, ProviderFormatSchema, RenderFormatSchema, RepairKindSchema, RunStatusSchema,
+    SessionFormatSchema, TreeRoleSchema, UiRoleSchema,
 };
 pub use shapes::{BytesSchema, FragmentSchema, ItemSchema, MessageInputSchema, UiMessageSchema};

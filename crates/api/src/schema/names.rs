@@ -86,6 +86,8 @@ name_schemas! {
     EventKindSchema("EventKind") = EVENT_KINDS;
     /// Kind of a piece of an answer.
     DeltaKindSchema("DeltaKind") = DELTA_KINDS;
+    /// Who answers a call of a tool.
+    AnsweredBySchema("AnsweredBy") = ["caller", "server"];
     /// Status of a run.
     RunStatusSchema("RunStatus") = RunStatus::ALL.map(RunStatus::as_str);
     /// Outcome of a write to a note.

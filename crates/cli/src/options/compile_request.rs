@@ -183,7 +183,6 @@ impl From<CompileError> for Failure {
         match error {
             CompileError::Catalogue(error) => error.into(),
             CompileError::Refused(refusal) => refusal.into(),
-            other => Self::bad_input("compile", other.to_string()),
         }
     }
 }

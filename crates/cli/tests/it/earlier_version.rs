@@ -191,9 +191,12 @@ fn the_configuration_is_understood_whole() {
     let (frugal, plain) = (&config.policies["frugal"], &config.policies["plain"]);
     assert_eq!(frugal.window.unwrap().turns, Some(20));
     assert_eq!(plain.window.unwrap().tokens, Some(50_000));
-    assert_eq!(frugal.clear.unwrap().keep_recent, 5);
+    assert_eq!(frugal.clear.as_ref().unwrap().keep_recent, 5);
     assert_eq!(
-        (frugal.preview, frugal.limit_tokens),
+        (
+            frugal.preview.as_ref().map(|preview| preview.characters),
+            frugal.limit_tokens,
+        ),
         (Some(5_000), Some(100_000))
     );
     assert_eq!((frugal.cache_marks, plain.cache_marks), (true, false));

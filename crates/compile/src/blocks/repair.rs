@@ -51,6 +51,7 @@ pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> Re
             source,
             call_id: repaired.call_id,
             pinned: own.is_some_and(|own| own.pinned),
+            is_stored: own.is_some_and(|own| own.is_stored),
             shown_as: own.map_or(ShownAs::Unchanged, |own| own.shown_as),
         });
     }

@@ -21,6 +21,8 @@ pub(crate) struct ViewEntry {
     pub(crate) call_id: Option<String>,
     /// Whether it stays as it is.
     pub(crate) pinned: bool,
+    /// Whether it is stored, so that a link to it can be followed.
+    pub(crate) is_stored: bool,
     /// How it differs from the item on the path.
     pub(crate) shown_as: ShownAs,
 }
@@ -52,6 +54,7 @@ impl ViewEntry {
             source: Some(source),
             call_id: None,
             pinned: false,
+            is_stored: false,
             shown_as: ShownAs::Unchanged,
         }
     }
@@ -98,6 +101,7 @@ pub(crate) fn select_for_model(
         } else {
             entries.push(ViewEntry {
                 pinned: item.pinned,
+                is_stored: item.node.is_some(),
                 ..ViewEntry::new(Arc::clone(&item.item), item.hash, index)
             });
         }

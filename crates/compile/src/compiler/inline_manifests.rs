@@ -12,11 +12,23 @@ use contexture_wire::Format;
 use crate::history::{ActiveCovers, COVERS};
 use crate::input::{Cover, PathItem};
 use contexture_report::{OmitReason, Omitted};
+use serde::{Deserialize, Serialize};
 
-/// A manifest takes at most this per cent of what it stands for …
+/// A manifest takes at most this per cent of what it stands for, and all of them of the room for the request …
 const SHARE: u64 = 15;
-/// … and may always take so many tokens.
+/// … and each may always take so many tokens.
 const LEAST: u64 = 200;
+
+/// A span of a path for which a manifest stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InlineSpan {
+    /// Index of its first item.
+    pub(crate) first: usize,
+    /// Index of its last item.
+    pub(crate) last: usize,
+    /// Length of the path when the manifest was made. What came later changes nothing of what it says.
+    pub(crate) made_at: usize,
+}
 
 /// A path with manifests behind its end, and what each stands for.
 #[derive(Clone, Debug, Default)]
@@ -25,15 +37,13 @@ pub(crate) struct InlinedManifests {
     pub(crate) covers: Vec<Cover>,
 }
 
-/// Stands manifests for what was trimmed of a path of `items` items or stood for before; `None` if
-/// nothing was trimmed. Neighbouring spans become one.
-pub(crate) fn inline_manifests(
-    before: &InlinedManifests,
+/// Returns the spans that need manifests on a path of `items` items: those that had one, and what was trimmed; `None` if
+/// nothing was. Neighbouring spans become one.
+pub(crate) fn next_spans(
+    before: &[InlineSpan],
     items: usize,
     omitted: &[Omitted],
-    target: Format,
-    counter: &dyn TokenCounter,
-) -> Option<InlinedManifests> {
+) -> Option<Vec<InlineSpan>> {
     let trimmed = omitted
         .iter()
         .filter(|span| span.reason == OmitReason::Trimmed);
@@ -41,28 +51,44 @@ pub(crate) fn inline_manifests(
         // Manifests of the round before stand behind the end of the path and may be trimmed
         // themselves; they are no originals.
         .filter(|span| span.last < items)
-        .map(|span| (span.first, span.last));
-    let mut spans: Vec<(usize, usize)> = trimmed.collect();
+        .map(|span| InlineSpan {
+            first: span.first,
+            last: span.last,
+            made_at: items,
+        });
+    let mut spans: Vec<InlineSpan> = trimmed.collect();
     if spans.is_empty() {
         return None;
     }
     // Earlier spans are taken in again: the compile that trims more has to cover all of it anew.
-    spans.extend(before.covers.iter().map(|cover| (cover.first, cover.last)));
-    spans.sort_unstable();
-    let mut merged: Vec<(usize, usize)> = Vec::new();
-    for (first, last) in spans {
+    spans.extend(before);
+    spans.sort_unstable_by_key(|span| (span.first, span.last));
+    let mut merged: Vec<InlineSpan> = Vec::new();
+    for next in spans {
         match merged.last_mut() {
             // Touching spans become one manifest, which says more in the same room than two.
-            Some(span) if first <= span.1 + 1 => span.1 = span.1.max(last),
-            _ => merged.push((first, last)),
+            Some(span) if next.first <= span.last + 1 => {
+                span.last = span.last.max(next.last);
+                span.made_at = items;
+            }
+            _ => merged.push(next),
         }
     }
-    let path = before.path.get(..items).unwrap_or(&before.path);
-    let covers = (path.len()..).zip(merged);
-    let covers = covers.map(|(compaction, (first, last))| Cover {
+    Some(merged)
+}
+
+/// Stands manifests for spans of a path, in a request of at most `limit` tokens.
+pub(crate) fn inline_manifests(
+    path: &[PathItem],
+    spans: &[InlineSpan],
+    (target, limit): (Format, u64),
+    counter: &dyn TokenCounter,
+) -> InlinedManifests {
+    let covers = (path.len()..).zip(spans);
+    let covers = covers.map(|(compaction, span)| Cover {
         compaction,
-        first,
-        last,
+        first: span.first,
+        last: span.last,
     });
     let mut inlined = InlinedManifests {
         path: path.to_vec(),
@@ -83,17 +109,29 @@ pub(crate) fn inline_manifests(
         kept.map(|(index, item)| CoveredItem {
             index: *index,
             item,
-            hash: path.get(*index).map(|item| item.hash),
+            // What is not stored has no link.
+            hash: path
+                .get(*index)
+                .filter(|item| item.node.is_some())
+                .map(|item| item.hash),
         })
         .collect()
     };
-    let beside = of(&|at| view.contains(&at));
-    for &Cover { first, last, .. } in &inlined.covers {
+    for span in spans {
+        let InlineSpan {
+            first,
+            last,
+            made_at,
+        } = *span;
+        let beside = of(&|at| at < made_at && view.contains(&at));
         let originals = of(&|at| (first..=last).contains(&at) && !view.contains(&at));
         let weigh = |one: &CoveredItem<'_>| counter.count(&one.item.text()).count;
         let tokens: u64 = originals.iter().map(weigh).sum();
         // A manifest that takes as much as what it stands for would be trimmed in the next round.
-        let most = (tokens.saturating_mul(SHARE) / 100).max(LEAST);
+        let of_span = tokens.saturating_mul(SHARE) / 100;
+        // However long a history grows, most of the room is for what is new.
+        let of_room = limit.saturating_mul(SHARE) / 100 / (spans.len() as u64).max(1);
+        let most = of_span.min(of_room).max(LEAST);
         // Identifiers that the model still sees elsewhere would be written twice.
         let manifest = Manifest::from_items(&originals).without_identifiers(&beside);
         let text = manifest.render(TextBudget::Tokens(most, counter)).text;
@@ -108,5 +146,5 @@ pub(crate) fn inline_manifests(
             .set(COVERS, Raw::parse(span).unwrap_or_else(|_| Raw::null()));
         inlined.path.push(PathItem::new(Item::from(compaction)));
     }
-    Some(inlined)
+    inlined
 }

@@ -4,13 +4,16 @@ use contexture_catalogue::Catalogue;
 use contexture_ir::{Cancel, Item};
 use contexture_tokens::{TokenCounter, counter_for};
 
-use crate::compiler::inline_manifests::{InlinedManifests, inline_manifests};
+use crate::compiler::document_plan::DocumentPlan;
+use crate::compiler::inline_manifests::{
+    InlineSpan, InlinedManifests, inline_manifests, next_spans,
+};
 use crate::compiler::target::Target;
 use crate::error::{CompileError, Refusal};
-use crate::input::{CalibratedRange, CompileInput, Contribution, PathItem, Plan};
+use crate::input::{CalibratedRange, CompileInput, CompileRequest, Contribution, PathItem};
 use crate::pipeline::{Compiled, Scratch, compile};
 
-/// Compiles lists of items, without a store and without a plan.
+/// Compiles lists of items, without a store: each for itself, or as the next of a row of calls.
 ///
 /// ```
 /// use contexture_catalogue::Catalogue;
@@ -234,46 +237,118 @@ impl<'a> Compiler<'a> {
         target: &Target,
         scratch: &mut Scratch,
     ) -> Result<Compiled, CompileError> {
+        self.compile_from(items, target, DocumentPlan::default(), scratch)
+            .map(|(compiled, _)| compiled)
+    }
+
+    /// Compiles a history as the next call behind others, whose decisions hold: between two calls the request only grows at
+    /// its end, unless an epoch begins. Returns the plan of the call after this one.
+    ///
+    /// ```
+    /// use contexture_compile::{DocumentPlan, HistoryPolicy, Scratch};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::{Compiler, Target};
+    /// # use contexture_ir::{Item, Message, Role};
+    ///
+    /// let compiler = Compiler::new(Catalogue::builtin()).with_manifests();
+    /// // Between calls some room is left: what was cut stays cut until that is used up.
+    /// let target = Target::openai_chat("gpt-4o").window(3_000).history(HistoryPolicy::default());
+    /// let (mut plan, mut scratch) = (DocumentPlan::default(), Scratch::new());
+    /// let (mut items, mut epochs) = (Vec::<Item>::new(), 0);
+    /// for round in 0..100 {
+    ///     items.push(Message::text(Role::User, format!("{round}: {}", "and so on, ".repeat(20))).into());
+    ///     items.push(Message::text(Role::Assistant, "Read.").into());
+    ///     let (compiled, next) = compiler.compile_next(&items, &target, &plan, &mut scratch)?;
+    ///     epochs += usize::from(compiled.report.epoch.opened);
+    ///     plan = next;
+    /// }
+    /// assert!(epochs < 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CompileError`].
+    pub fn compile_next(
+        &self,
+        items: &[Item],
+        target: &Target,
+        plan: &DocumentPlan,
+        scratch: &mut Scratch,
+    ) -> Result<(Compiled, DocumentPlan), CompileError> {
+        self.compile_from(items, target, plan.clone(), scratch)
+    }
+
+    fn compile_from(
+        &self,
+        items: &[Item],
+        target: &Target,
+        mut plan: DocumentPlan,
+        scratch: &mut Scratch,
+    ) -> Result<(Compiled, DocumentPlan), CompileError> {
         let spec = target.model_spec(self.catalogue)?;
         let mut request = target.build_request_for(&spec)?;
-        request.calibrated_range = self.narrowing;
         let counter = self.counter.unwrap_or(counter_for(spec.encoding));
-        // Without a store there is no earlier plan: each call is compiled for itself.
-        let mut inlined = InlinedManifests {
-            path: PathItem::from_items(items.iter().cloned()),
-            covers: Vec::new(),
+        let path = PathItem::from_items(items.iter().cloned());
+        // What an epoch began with holds through it, as known content may count otherwise under new knowledge.
+        let newest = self
+            .narrowing
+            .or_else(|| plan.calibration.calibrated_range_of(&request));
+        let is_known = plan.plan.prefix.is_some();
+        request.calibrated_range = if is_known {
+            plan.plan.calibrated_range
+        } else {
+            newest
         };
-        let mut run = |inlined: &InlinedManifests| {
+        let mut run = |request: &CompileRequest, inlined: &InlinedManifests| {
             let input = CompileInput {
                 path: &inlined.path,
                 covers: &inlined.covers,
                 passes: &[],
                 contributions: &self.contributions,
-                plan: &Plan::default(),
-                request: &request,
+                plan: &plan.plan,
+                request,
                 counter,
                 cancel: self.cancel,
             };
             compile(&input, scratch)
         };
-        let mut compiled = run(&inlined)?;
+        let mut spans = match self.manifests {
+            true => plan.spans_on(&path),
+            false => Vec::new(),
+        };
+        let limit = request.window.saturating_sub(request.reserve);
+        let inline =
+            |spans: &[InlineSpan]| inline_manifests(&path, spans, (target.format, limit), counter);
+        let mut compiled = run(&request, &inline(&spans));
+        // What stands for old content is never why new content does not fit.
+        if !spans.is_empty() && matches!(compiled, Err(Refusal::DoesNotFit { .. })) {
+            spans.clear();
+            compiled = run(&request, &inline(&spans));
+        }
+        let begins = match &compiled {
+            Ok(compiled) => compiled.report.epoch.opened,
+            Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
+        };
+        if begins && request.calibrated_range != newest {
+            request.calibrated_range = newest;
+            compiled = run(&request, &inline(&spans));
+        }
+        let mut compiled = compiled?;
         // Each manifest takes room and can push out more, which the next round covers as well. A few
         // rounds settle it; the last one that compiled stands.
         for _ in 0..if self.manifests { ROUNDS } else { 0 } {
-            let omitted = &compiled.report.omitted;
-            let Some(next) =
-                inline_manifests(&inlined, items.len(), omitted, target.format, counter)
-            else {
+            let Some(next) = next_spans(&spans, items.len(), &compiled.report.omitted) else {
                 break;
             };
             // A manifest for which there is no room is none.
-            let again = match run(&next) {
+            let again = match run(&request, &inline(&next)) {
                 Ok(again) => again,
                 Err(Refusal::Cancelled) => return Err(Refusal::Cancelled.into()),
                 Err(_) => break,
             };
-            (inlined, compiled) = (next, again);
+            (spans, compiled) = (next, again);
         }
-        Ok(compiled)
+        plan.update(&path, spans, &compiled);
+        Ok((compiled, plan))
     }
 }

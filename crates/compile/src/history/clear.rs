@@ -12,6 +12,7 @@ use crate::budget::per_cent;
 use crate::history::rounds::History;
 use crate::input::{ClearFrontier, ClearPolicy};
 use contexture_report::OmitReason;
+use contexture_text::glob_matches;
 
 /// What stands for an output that was cleared. Other systems look for these words.
 pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
@@ -220,7 +221,13 @@ const fn saved_by_placeholder(tokens: u64) -> u64 {
 fn can_clear(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPolicy) -> bool {
     // An error keeps the model from making the same mistake again, and it is short as a rule.
     let error = output.is_error == Some(true) && policy.keep_errors;
-    let kept = name.is_some_and(|name| policy.keep_tools.contains(name));
+    let is_kept = |name: &str| {
+        policy
+            .keep_tools
+            .iter()
+            .any(|kept| glob_matches(kept, name))
+    };
+    let kept = name.is_some_and(is_kept);
     let bytes = match &output.output {
         Output::Text(text) => text.len(),
         // Pictures and files are never small.

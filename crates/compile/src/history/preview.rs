@@ -30,7 +30,8 @@ pub(crate) fn output_previews(
         let call: Option<&FunctionCall> = calls.get(&at).copied();
         // Policies may differ by tool; an output without a call follows the general one.
         let name = call.map(|call| call.name.as_str());
-        let previewed = previewer.preview_item(item, entry.hash, name)?;
+        let stored = entry.is_stored.then_some(entry.hash);
+        let previewed = previewer.preview_item(item, stored, name)?;
         Some((at, entry.with_item(previewed.item, ShownAs::Previewed)))
     };
     entries.iter().enumerate().filter_map(own).collect()

@@ -39,6 +39,21 @@ pub enum GuardrailError {
 }
 
 impl Guardrails {
+    /// Checks that they can be said to any model.
+    ///
+    /// # Errors
+    /// An output tag that is no name.
+    ///
+    /// ```
+    /// use contexture_compile::Guardrails;
+    ///
+    /// let guardrails = Guardrails { output_tag: Some("a b".to_owned()), ..Guardrails::default() };
+    /// assert!(guardrails.check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), GuardrailError> {
+        self.output_tag.as_deref().map_or(Ok(()), validate_tag)
+    }
+
     /// The contributions for a model that can do so much, in the order they are to stand in.
     ///
     /// # Errors

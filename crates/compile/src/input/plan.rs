@@ -110,6 +110,14 @@ impl ClearFrontier {
 }
 
 impl Plan {
+    /// The plan of a caller whose own could not be read: all is decided anew, for that reason.
+    pub(crate) fn unreadable() -> Self {
+        Self {
+            reason: Some(EpochReason::PlanUnreadable),
+            ..Self::default()
+        }
+    }
+
     /// The plan after a payload: `sent` are the blocks of its history.
     pub(crate) fn next_plan<'h>(
         &self,
@@ -123,7 +131,8 @@ impl Plan {
         // In the order in which a payload is read: the first part that changed is why the cached
         // prefix ends, whatever changed after it.
         let reason = match &self.prefix {
-            None => Some(EpochReason::First),
+            // Only a plan that could not be read gives a reason without a call before.
+            None => self.reason.or(Some(EpochReason::First)),
             Some(before) if before.target != prefix.target => Some(EpochReason::TargetChanged),
             Some(before) if before.tools != prefix.tools => Some(EpochReason::ToolsChanged),
             Some(before) if before.system != prefix.system => {

@@ -127,7 +127,7 @@ pub struct ClearPolicy {
     pub keep_recent: usize,
     /// Outputs of fewer bytes stay: a placeholder would save little. Default 200.
     pub min_bytes: usize,
-    /// Outputs of these functions stay.
+    /// Outputs of these functions stay; in a name `*` stands for any characters and `?` for one.
     pub keep_tools: BTreeSet<String>,
     /// Whether outputs that are errors stay. Default: they do, as they keep a model from trying again.
     pub keep_errors: bool,
@@ -135,6 +135,10 @@ pub struct ClearPolicy {
     pub repeated: bool,
     /// Thoughts of so many of the newest turns stay; `None`: all do. Default 1.
     pub keep_reasoning: Option<u32>,
+    /// Whether content is cleared whenever the trigger fires, even if that costs more than it saves. Default: only if it
+    /// pays, or the history does not fit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
 }
 
 impl Default for ClearPolicy {
@@ -149,6 +153,7 @@ impl Default for ClearPolicy {
             keep_errors: true,
             repeated: true,
             keep_reasoning: Some(1),
+            always: false,
         }
     }
 }

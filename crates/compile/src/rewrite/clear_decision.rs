@@ -51,7 +51,7 @@ pub(crate) fn decide_clearing(
         // The request would be too short to be cached any more. Cutting goes by smaller steps.
         return clearing;
     }
-    if !clearing.forced {
+    if !clearing.forced && !policy.always {
         let change = HistoryChange {
             first: further.first,
             saved: further.saved,

@@ -15,6 +15,7 @@ mod calibration;
 mod call_context;
 mod cancel;
 mod diff;
+mod document_plans;
 mod fixtures;
 mod growth;
 mod hostile;

@@ -6,7 +6,7 @@ use contexture_compile::{
     Compiled, Cover, EpochReason, HistoryPolicy, MarkerPolicy, OmitReason, PathItem, Plan,
     PreviewPolicy, Rewriting, Scratch, Window, compile, read_tool,
 };
-use contexture_ir::{FunctionCall, Item, Reasoning};
+use contexture_ir::{FunctionCall, Item, NodeId, Reasoning};
 use contexture_wire::Format;
 
 use crate::fixtures::{Quarter, assistant, output, request, user};
@@ -319,6 +319,15 @@ fn a_cover_is_shown_in_place_and_taken_back() {
 }
 
 /// Long outputs are previewed from the first time they are sent, so nothing sent earlier changes.
+/// Items with nodes: only what is stored has a link.
+fn stored(items: impl IntoIterator<Item = Item>) -> Vec<PathItem> {
+    let mut path = PathItem::from_items(items);
+    for item in &mut path {
+        item.node = Some(NodeId::derive("node", &[item.hash.as_bytes()]));
+    }
+    path
+}
+
 #[test]
 fn long_outputs_are_previewed_at_once() {
     let mut request = request(Format::Anthropic, 100_000);
@@ -334,7 +343,7 @@ fn long_outputs_are_previewed_at_once() {
         let id = format!("c{at}");
         items.push(FunctionCall::new(&id, "read", "{}").into());
         items.push(output(&id, &format!("{at}{long}")));
-        let path = PathItem::from_items(items.clone());
+        let path = stored(items.clone());
         let compiled = run(&path, &[], &request, &plan);
         assert_eq!(rewritten(&compiled, Rewriting::Previewed).len(), at + 1);
         assert_eq!(compiled.report.epoch.opened, at == 0);
@@ -360,7 +369,7 @@ fn preview_in_pinned_round_is_reported_when_others_are_trimmed() {
     let mut path = calls(60);
     path.splice(
         3..3,
-        PathItem::from_items([
+        stored([
             FunctionCall::new("long", "read", "{}").into(),
             output("long", &"fine\n".repeat(3_000)),
             FunctionCall::new("cut", "read", "{}").into(),

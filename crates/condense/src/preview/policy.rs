@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use contexture_text::glob_matches;
 use contexture_tokens::TokenCounter;
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,13 @@ impl PreviewPolicy {
     /// Returns the policy for a tool's outputs; `None` if they are never previewed.
     #[must_use]
     pub fn for_tool(&self, name: Option<&str>) -> Option<&Self> {
-        match name.and_then(|name| self.tools.get(name)) {
+        let of_form = |name: &str| {
+            let mut tools = self.tools.iter();
+            tools.find_map(|(tool, preview)| glob_matches(tool, name).then_some(preview))
+        };
+        // The name itself goes before a pattern that it has the form of.
+        let rule = name.and_then(|name| self.tools.get(name).or_else(|| of_form(name)));
+        match rule {
             None => Some(self),
             Some(ToolPreview::Never) => None,
             Some(ToolPreview::By(policy)) => Some(policy),

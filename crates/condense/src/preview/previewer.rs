@@ -26,7 +26,8 @@ pub struct Previewed {
 }
 
 impl Previewer<'_> {
-    /// Returns the preview of a text; `None` if it is not over the threshold.
+    /// Returns the preview of a text; `None` if it is not over the threshold. Without a link it says that the rest is not
+    /// available.
     ///
     /// ```
     /// use contexture_condense::{Link, PreviewPolicy, Previewer};
@@ -46,12 +47,12 @@ impl Previewer<'_> {
     /// # Ok::<(), &str>(())
     /// ```
     #[must_use]
-    pub fn preview_text(&self, text: &str, link: Link) -> Option<Preview> {
-        shorten_output(text, self.policy, link, self.counter)
+    pub fn preview_text(&self, text: &str, link: impl Into<Option<Link>>) -> Option<Preview> {
+        shorten_output(text, self.policy, link.into(), self.counter)
     }
 
-    /// Returns the preview of a tool's output, if the policy asks for one; `hash` is that of the item's stored bytes,
-    /// `tool` the name of the tool that gave the output, if it is known.
+    /// Returns the preview of a tool's output, if the policy asks for one; `stored` is the hash of the item's stored bytes,
+    /// `None` if nothing of it is stored; `tool` the name of the tool that gave the output, if it is known.
     ///
     /// In an output with parts the texts are joined, as [`Item::text`] does: their preview replaces the first of them,
     /// and images, files and unknown parts stay. Other fields of the first text part are kept; those of the others are
@@ -60,7 +61,7 @@ impl Previewer<'_> {
     pub fn preview_item(
         &self,
         item: &Item,
-        hash: ContentHash,
+        stored: impl Into<Option<ContentHash>>,
         tool: Option<&str>,
     ) -> Option<Previewed> {
         let Item::FunctionCallOutput(output) = item else {
@@ -68,7 +69,8 @@ impl Previewer<'_> {
         };
         // Some tools are never previewed, among them the one that reads outputs back.
         let policy = self.policy.for_tool(tool)?;
-        let shorten = |text: &str| shorten_output(text, policy, Link::new(hash), self.counter);
+        let link = stored.into().map(Link::new);
+        let shorten = |text: &str| shorten_output(text, policy, link, self.counter);
         let (output_now, facts) = match &output.output {
             Output::Text(text) => {
                 let preview = shorten(text)?;

@@ -26,8 +26,9 @@ pub struct Preview {
 /// Data about the text that a preview replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreviewFacts {
-    /// Link to the whole text.
-    pub link: Link,
+    /// Link to the whole text, if it is stored where it can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
     /// Bytes of the whole text.
     pub bytes: u64,
     /// Characters of the whole text, as Unicode scalar values.
@@ -48,7 +49,7 @@ pub struct PreviewFacts {
 pub(crate) fn shorten_output(
     text: &str,
     policy: &PreviewPolicy,
-    link: Link,
+    link: Option<Link>,
     counter: &dyn TokenCounter,
 ) -> Option<Preview> {
     let threshold = policy.threshold.at_least_smallest();
@@ -102,7 +103,7 @@ fn omitted_range(
 /// A text and the range of it that is omitted.
 struct ShortenedText<'a> {
     text: &'a str,
-    link: Link,
+    link: Option<Link>,
     characters: u64,
     feeds: u64,
     middle: Range<usize>,
@@ -136,10 +137,15 @@ impl ShortenedText<'_> {
         if !head.is_empty() && !head.ends_with('\n') {
             before.push('\n');
         }
-        let (all, lines, link) = (self.characters, self.line_count(), self.link);
+        let (all, lines) = (self.characters, self.line_count());
+        let rest = match self.link {
+            Some(link) => format!("whole text: {link}"),
+            // A link that leads nowhere would send a model looking for it.
+            None => "the rest is not available".to_owned(),
+        };
         let _ = writeln!(
             before,
-            "[shortened here: {characters} of {all} characters, lines {first}-{last} of {lines}; whole text: {link}]",
+            "[shortened here: {characters} of {all} characters, lines {first}-{last} of {lines}; {rest}]",
         );
         before
     }

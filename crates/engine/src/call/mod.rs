@@ -11,7 +11,8 @@
 //! 3. `contributions`: what is said beside the history; `layer_contributions`: the layers' part of it;
 //! 4. `inputs`: the two halves of what goes into the compiler;
 //! 5. `calibration`: counts narrowed by the usage that providers reported;
-//! 6. `stored_inputs`: what is stored of a call with its answer;
+//! 6. `sent_call`: what is needed of it once it is sent; `kept_call`: keeping that until the answer
+//!    comes; `stored_inputs`: what is stored of it with its answer;
 //! 7. `replay`: the same payload again, byte for byte, from what was stored.
 //!
 //! Everything a payload depends on is in `inputs`; no clock and no random id enters it. That is what makes replay exact.
@@ -27,16 +28,21 @@ mod calibration;
 mod compile;
 mod contributions;
 mod inputs;
+mod kept_call;
 mod layer_contributions;
 mod options;
 mod replay;
+mod sent_call;
 mod stored_inputs;
 
 pub(crate) use calibration::{learn_from_usage, load_calibrated_range};
 pub use compile::CompiledCall;
 pub(crate) use compile::{compile_call, compile_external};
 pub(crate) use contributions::contributions_at;
+pub use kept_call::KeptCall;
+pub(crate) use kept_call::{keep_call, load_kept_call};
 pub use options::{CompileOptions, RegistryTools, SettingsSource};
 pub use replay::Replayed;
 pub(crate) use replay::{find_last_model, list_response_ids, replay_call};
+pub(crate) use sent_call::SentCall;
 pub(crate) use stored_inputs::{CallRecord, response_record, response_status};

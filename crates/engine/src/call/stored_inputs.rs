@@ -4,8 +4,6 @@
 //!
 //! Not here: compiling it again (`replay`).
 
-use std::sync::Arc;
-
 use contexture_catalogue::Encoding;
 use contexture_compile::{COMPILER, store_call};
 use contexture_ir::{FinishReason, Raw, ResponseId, ResponseInfo};
@@ -14,6 +12,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::compile::CompiledCall;
+use super::sent_call::SentCall;
 use crate::handle::{Engine, RecordLevel};
 
 /// The version of [`CallRecord`].
@@ -63,25 +62,26 @@ pub(crate) const fn response_status(info: &ResponseInfo) -> ResponseStatus {
     }
 }
 
-/// The record of a call and its answer. Never an error: what cannot be kept whole is kept as hashes.
+/// The record of a call and its answer.
 pub(crate) fn response_record(
     engine: &Engine,
     id: ResponseId,
-    call: &CompiledCall,
+    call: &SentCall,
     info: &ResponseInfo,
 ) -> ResponseRecord {
     let usage = info.usage.as_ref();
     let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
     ResponseRecord {
         status: response_status(info),
-        model: Some(call.inputs.request.model.clone()),
+        model: Some(call.model.clone()),
         usage: usage.map(Into::into),
-        inputs: ResponseInputs::Recorded(encode_inputs(engine, call)),
+        inputs: ResponseInputs::Recorded(call.stored_inputs()),
         ..ResponseRecord::new(id, call.base, engine.now_ms())
     }
 }
 
-fn encode_inputs(engine: &Engine, call: &CompiledCall) -> Arc<[u8]> {
+/// Returns what a call was compiled from, as it is stored. Never an error: what cannot be kept whole is kept as hashes.
+pub(crate) fn encode_inputs(engine: &Engine, call: &CompiledCall) -> Raw {
     let mut record = CallRecord {
         version: CALL_RECORD_VERSION,
         compiler: COMPILER.to_owned(),
@@ -97,30 +97,29 @@ fn encode_inputs(engine: &Engine, call: &CompiledCall) -> Arc<[u8]> {
     let hashes = encode_record(&record);
     let level = engine.record_level();
     if level == RecordLevel::Hashes {
-        return hashes.into();
+        return hashes;
     }
     if !call.inputs.passes.is_empty() {
         // Code is not kept, so the call could not be compiled again.
-        return hashes.into();
+        return hashes;
     }
     record.call = store_call(&call.inputs.request, &call.inputs.contributions).ok();
     record.payload = (level == RecordLevel::Payload).then(|| call.payload.to_json());
     let full = encode_record(&record);
     // An answer that cost money is not refused for what is kept beside it, and no secret is kept.
     // Half of the limit, because the answer needs the rest of the record.
-    let fits = full.len() <= engine.store().limits().response_bytes / 2;
+    let fits = full.get().len() <= engine.store().limits().response_bytes / 2;
     // Redacting the record would make a replay differ; dropping it keeps the secret out and says so.
-    let secret = engine.secrets().is_some_and(|secrets| {
-        let text = std::str::from_utf8(&full).unwrap_or_default();
-        secrets.redact(text) != text
-    });
+    let secret = engine
+        .secrets()
+        .is_some_and(|secrets| secrets.redact(full.get()) != full.get());
     match fits && !secret {
-        true => full.into(),
-        false => hashes.into(),
+        true => full,
+        false => hashes,
     }
 }
 
-fn encode_record(record: &CallRecord) -> Vec<u8> {
+fn encode_record(record: &CallRecord) -> Raw {
     // Strings, numbers and JSON: nothing that could not be written.
-    serde_json::to_vec(record).unwrap_or_else(|_| b"{}".to_vec())
+    Raw::from_value(record).unwrap_or_else(|_| Raw::null())
 }

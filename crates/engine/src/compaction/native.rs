@@ -16,7 +16,7 @@ use contexture_tokens::counter_for;
 use super::branch_snapshot::{BranchSnapshot, load_snapshot};
 use super::compact::{LEAST, MANIFEST};
 use super::trigger::percent_of;
-use crate::call::CompiledCall;
+use crate::call::SentCall;
 use crate::error::EngineError;
 use crate::handle::Conversation;
 use crate::state::{CoverEntry, encode_provenance};
@@ -34,7 +34,7 @@ pub(crate) struct AdoptedCompactions {
 /// an item will be. One that says nothing, as after a failure of its maker, stands for nothing.
 pub(crate) async fn adopt_compactions(
     chat: &Conversation,
-    call: &CompiledCall,
+    call: &SentCall,
     items: &mut [Item],
     node: impl Fn(usize) -> NodeId,
 ) -> Result<Option<AdoptedCompactions>, EngineError> {
@@ -94,9 +94,9 @@ fn render_manifest(
     snapshot: &BranchSnapshot,
     gone: &[usize],
     stays: &BTreeSet<usize>,
-    call: &CompiledCall,
+    call: &SentCall,
 ) -> String {
-    let counter = counter_for(call.inputs.encoding);
+    let counter = counter_for(call.encoding);
     let shown = snapshot.positions_in_view(call.format);
     let tokens: u64 = snapshot.token_weights(&shown, counter).iter().sum();
     let most = percent_of(tokens, MANIFEST).max(LEAST);

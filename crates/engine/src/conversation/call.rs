@@ -3,12 +3,13 @@
 use contexture_compile::{
     CalibratedRange, CompileError, CompileRequest, Compiled, CountedRequest, Target,
 };
-use contexture_ir::{ResponseId, Transcript, Usage};
+use contexture_ir::{Raw, ResponseId, Transcript, Usage};
 use contexture_store::PathEnd;
 
 use crate::call::{
-    CompileOptions, CompiledCall, Replayed, compile_call, compile_external, find_last_model,
-    learn_from_usage, list_response_ids, load_calibrated_range, replay_call,
+    CompileOptions, CompiledCall, KeptCall, Replayed, SentCall, compile_call, compile_external,
+    find_last_model, keep_call, learn_from_usage, list_response_ids, load_calibrated_range,
+    load_kept_call, replay_call,
 };
 use crate::error::EngineError;
 use crate::handle::{Conversation, TargetChoice};
@@ -206,7 +207,13 @@ impl Conversation {
         call: &CompiledCall,
         response: &str,
     ) -> Result<Recorded, EngineError> {
-        record_call(self, call, response, RecordOptions::default()).await
+        record_call(
+            self,
+            &SentCall::from_call(self.engine(), call),
+            response,
+            RecordOptions::default(),
+        )
+        .await
     }
 
     /// Records as [`Self::record`], with options for a step of a run.
@@ -242,7 +249,66 @@ impl Conversation {
         response: &str,
         options: RecordOptions<'_>,
     ) -> Result<Recorded, EngineError> {
-        record_call(self, call, response, options).await
+        record_call(
+            self,
+            &SentCall::from_call(self.engine(), call),
+            response,
+            options,
+        )
+        .await
+    }
+
+    /// Keeps a compiled call until its answer comes, perhaps in another process, and returns its id: the same for the same
+    /// call and note. Nothing of the conversation changes.
+    ///
+    /// It is kept for an hour at least, unless more than 32 others of the conversation are kept meanwhile. The note is its
+    /// maker's own.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{Raw, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// let id = chat.keep_call(&call, Raw::null()).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// // `response` is the body that the provider sent back.
+    /// let kept = chat.kept_call(&id).await?.ok_or("it is kept for an hour")?;
+    /// let recorded = chat.record_kept(&kept, response).await?;
+    /// assert!(chat.kept_call("another").await?.is_none());
+    /// # assert!(!recorded.replayed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn keep_call(&self, call: &CompiledCall, note: Raw) -> Result<String, EngineError> {
+        keep_call(self, call, note).await
+    }
+
+    /// Returns a call that was [kept](Self::keep_call); `None` if it is not kept any more, or never was.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn kept_call(&self, id: &str) -> Result<Option<KeptCall>, EngineError> {
+        load_kept_call(self, id).await
+    }
+
+    /// Stores a model's answer to a call that was [kept](Self::keep_call), as [`Self::record`] does. The same answer again
+    /// is stored once.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    pub async fn record_kept(
+        &self,
+        kept: &KeptCall,
+        response: &str,
+    ) -> Result<Recorded, EngineError> {
+        record_call(self, &kept.call, response, RecordOptions::default()).await
     }
 
     /// Compiles a past call again from its record and compares the payload with the one that was sent.

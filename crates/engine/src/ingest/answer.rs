@@ -15,7 +15,7 @@ use super::keys::AnswerStatus;
 use super::passthrough::RelayedCall;
 use super::types::Ingested;
 use crate::append::{new_item, state_node};
-use crate::call::{CompiledCall, response_record, response_status};
+use crate::call::{CompiledCall, SentCall, response_record, response_status};
 use crate::error::EngineError;
 use crate::handle::{Conversation, Engine};
 use crate::hooks::append_with_retries;
@@ -170,6 +170,7 @@ impl Ingested {
         request.call = exchange.map(|exchange| Box::new(stored_exchange(chat, id, exchange)));
         request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
         // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
+        let call = &call.map(|call| SentCall::from_call(chat.engine(), call));
         let response = match call {
             Some(call) => response_record(chat.engine(), id, call, &info),
             None => self.response_record(id, ingested_answer),
@@ -208,7 +209,7 @@ impl Ingested {
             state.mark_stored(chat, &recorded);
         }
         if !recorded.replayed {
-            report_recorded(chat, call, &recorded).await;
+            report_recorded(chat, call.as_ref(), &recorded).await;
         }
         Ok(recorded)
     }

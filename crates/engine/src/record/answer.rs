@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use contexture_compile::CountedRequest;
 use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId};
 use contexture_layers::ObservedItems;
 use contexture_store::{
@@ -15,7 +14,7 @@ use tracing::{Instrument, Span};
 
 use super::{RecordOptions, Recorded};
 use crate::append::{new_item, state_node};
-use crate::call::{CompiledCall, learn_from_usage, response_record};
+use crate::call::{SentCall, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
 use crate::handle::{
@@ -34,7 +33,7 @@ const BEFORE: u64 = 16;
 /// Records a model's answer, with options for a step of a run.
 pub(crate) async fn record_call(
     chat: &Conversation,
-    call: &CompiledCall,
+    call: &SentCall,
     response: &str,
     options: RecordOptions<'_>,
 ) -> Result<Recorded, EngineError> {
@@ -46,15 +45,15 @@ pub(crate) async fn record_call(
 
 async fn record_answer(
     chat: &Conversation,
-    call: &CompiledCall,
+    call: &SentCall,
     response: &str,
     mut options: RecordOptions<'_>,
     span: &Span,
 ) -> Result<Recorded, EngineError> {
-    let mut lifted = lift(call.format(), response)?;
+    let mut lifted = lift(call.format, response)?;
     if lifted.kind != DocumentKind::Response {
         return Err(EngineError::NotAResponse {
-            format: call.format(),
+            format: call.format,
         });
     }
     // Before anything is hashed or stored: the stored call must name the tool that the program knows.
@@ -153,7 +152,7 @@ fn answer_items(
 /// Appends an answer, with the layers of a run in the states the run has them in, or with those stored.
 async fn append_answer(
     chat: &Conversation,
-    call: &CompiledCall,
+    call: &SentCall,
     request: AppendRequest,
     observed: ObservedItems<'_>,
     layers: Option<&mut LayerSession>,
@@ -189,15 +188,13 @@ impl Recorded {
 /// Only for an answer that was stored now: a replayed one was reported the first time.
 pub(crate) async fn report_recorded(
     chat: &Conversation,
-    call: Option<&CompiledCall>,
+    call: Option<&SentCall>,
     recorded: &Recorded,
 ) {
     if let Some(call) = call {
-        let model = &call.report.target.model;
-        let predicted = call.report.cache.predicted.read;
-        record_cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
-        let counting = CountedRequest::from(&call.report);
-        learn_from_usage(chat, &counting, recorded.usage.as_ref()).await;
+        let (model, usage) = (&call.counted.model, recorded.usage.as_ref());
+        record_cache_read(call.format, model, usage, call.predicted_read);
+        learn_from_usage(chat, &call.counted, usage).await;
     }
     chat.publish(|| EngineEventKind::Recorded {
         response: recorded.response,
@@ -214,7 +211,7 @@ pub(crate) struct AnswerState {
 
 impl AnswerState {
     /// Collects the changes of an answer to a call.
-    pub(crate) async fn new(chat: &Conversation, call: &CompiledCall) -> Result<Self, EngineError> {
+    pub(crate) async fn new(chat: &Conversation, call: &SentCall) -> Result<Self, EngineError> {
         let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
             key: call.plan_key.clone(),
             reason: error.to_string(),

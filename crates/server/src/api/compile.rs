@@ -1,17 +1,13 @@
 //! What a model sees of a conversation: resolved for a program, or compiled into a provider's request.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use contexture::compile::{
-    Band, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Report, Target,
-    TextSize, Width, Window, render_html, render_table,
-};
+use contexture::compile::{Report, Scratch, Target, Width, render_html, render_table};
 use contexture::ir::{Cancel, Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
-use contexture::{CompileOptions, CompiledCall, Conversation, EngineError, Format};
+use contexture::{Conversation, EngineError, Format};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,18 +16,24 @@ use utoipa_axum::routes;
 use crate::api::conventions::conversation_path::{BranchParams, open_conversation};
 use crate::api::conventions::error_responses::WriteRefusals;
 use crate::api::stateless::{parse_format, parse_render_format};
-use crate::http::body_faults::member_problem;
-use crate::http::extractors::{Json, Path, Query, ReadAccess};
-use crate::problem::Problem;
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::{Problem, member_problem};
 use crate::state::App;
-use contexture_api::schema::{
-    FragmentSchema, ProviderFormatSchema, RenderFormatSchema, UiMessageSchema,
+use contexture_api::operations::{self, CompilePurpose};
+use contexture_api::schema::{FragmentSchema, RenderFormatSchema, UiMessageSchema};
+use contexture_api::{
+    CheckDocument, CheckedDocument, CompileDocument, CompiledDocument, HandleDocument,
+    HandledDocument, RecordDocument, RecordedDocument,
 };
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(resolve_conversation))
         .routes(routes!(compile_conversation))
+        .routes(routes!(compile_messages))
+        .routes(routes!(record_answer))
+        .routes(routes!(handle_calls))
+        .routes(routes!(check_call))
         .routes(routes!(explain_compile))
 }
 
@@ -83,66 +85,112 @@ async fn resolve_conversation(
     }))
 }
 
-/// The model to compile for, and the limits of its request.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct CompileRequest {
-    /// Format of the request. Default: that of the model's provider.
-    #[schema(value_type = Option<ProviderFormatSchema>)]
-    to: Option<String>,
-    /// Name of the model that is called. Default: the model of the newest answer among the branch's last 256 items.
-    model: Option<String>,
-    /// Size of the context window in tokens. Default: the model's.
-    window: Option<u64>,
-    /// Tokens of the window that are kept free for the answer.
-    reserve: Option<u64>,
-    /// Top-level fields to add to the request, verbatim.
-    #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
-    params: Option<BTreeMap<String, Raw>>,
-    /// Fragments to add to the system prompt.
-    #[schema(value_type = Option<Vec<FragmentSchema>>)]
-    system: Option<Raw>,
-    /// Format in which `system` and the fragments of the path are rendered. Default: `xml`.
-    #[schema(value_type = Option<RenderFormatSchema>)]
-    renderer: Option<String>,
-    /// Maximum number of turns to send, newest first.
-    turns: Option<u32>,
-    /// Number of characters above which an output is shown as a preview. Default: where it pays.
-    preview: Option<u64>,
-}
-
-/// A compiled call: the request, and the report on it.
-#[derive(Serialize, ToSchema)]
-struct CompiledDocument {
-    /// Request for the provider, to be sent as it is.
-    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
-    payload: Raw,
-    /// Report on what the request contains and leaves out; its schema is docs/schema/report.schema.json.
-    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
-    report: Raw,
-}
-
 /// Compiles a branch into a provider's request, under a token budget. What cannot fit is refused, with what is required.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/compile", tag = "compile",
-    request_body(content = CompileRequest, example = json!({"to": "anthropic", "model": "claude-sonnet-5", "window": 100000, "reserve": 4000})),
+    request_body(content = CompileDocument, example = json!({
+        "model": "claude-sonnet-5", "window": 100000, "reserve": 4000,
+        "policy": {"preview": 5000, "clear": {"keep_recent": 3}, "compact": "manifest"},
+        "tools": [{"name": "track", "description": "Tells where a parcel is.", "input_schema": {"type": "object", "properties": {"order": {"type": "string"}}}}],
+    })),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The request, and what is in it", body = CompiledDocument), WriteRefusals)
 )]
 async fn compile_conversation(
     State(app): State<App>,
-    ReadAccess(owner): ReadAccess,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
     Query(on): Query<BranchParams>,
     Extension(cancel): Extension<Cancel>,
-    Json(asked): Json<CompileRequest>,
+    Json(asked): Json<CompileDocument>,
 ) -> Result<Json<CompiledDocument>, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let call = compile_call(&chat, &asked, &cancel).await?;
-    Ok(Json(CompiledDocument {
-        payload: Raw::parse(call.payload.to_json()).map_err(EngineError::from)?,
-        report: Raw::from_value(&call.report).map_err(EngineError::from)?,
-    }))
+    let (host, purpose) = (app.host(), CompilePurpose::Call);
+    let compiled = operations::compile_conversation(&chat, &asked, &host, purpose, &cancel).await?;
+    Ok(Json(operations::keep_compiled(&chat, compiled).await?))
+}
+
+/// Compiles a history that its caller keeps. Nothing is stored: what was decided is in the `plan`, which the next call takes.
+#[utoipa::path(
+    post, path = "/compile", tag = "compile",
+    request_body(content = CompileDocument, example = json!({
+        "model": "gpt-5.4", "window": 100000,
+        "messages": [{"role": "user", "content": "Where is my parcel?"}],
+    })),
+    responses((status = 200, description = "The request, what is in it, and the plan of the next call", body = CompiledDocument), WriteRefusals)
+)]
+async fn compile_messages(
+    State(app): State<App>,
+    ReadAccess(_): ReadAccess,
+    Extension(cancel): Extension<Cancel>,
+    Json(asked): Json<CompileDocument>,
+) -> Result<Json<CompiledDocument>, Problem> {
+    let (catalogue, host) = (app.engine().catalogue(), app.host());
+    let mut scratch = Scratch::new();
+    let compiled = operations::compile_document(catalogue, &asked, &host, &cancel, &mut scratch)?;
+    Ok(Json(compiled))
+}
+
+/// Stores a provider's answer to a compiled call, with the decisions of the call. The same answer again is stored once.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/record", tag = "compile",
+    request_body(content = RecordDocument, example = json!({
+        "response": {"id": "c1", "object": "chat.completion", "model": "gpt-5.4", "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "It arrives today."}, "finish_reason": "stop"},
+        ]},
+    })),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
+    responses((status = 200, description = "The stored answer, and the calls in it", body = RecordedDocument), WriteRefusals)
+)]
+async fn record_answer(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    Json(asked): Json<RecordDocument>,
+) -> Result<Json<RecordedDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let recorded = operations::record_answer(&chat, &asked, &app.host()).await?;
+    Ok(Json(recorded))
+}
+
+/// Answers the calls at the end of a branch that are the server's: notes, skills, reading what was left out, and calls that
+/// are not allowed. Their outputs are stored.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/handle", tag = "compile",
+    request_body(content = HandleDocument, example = json!({})),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
+    responses((status = 200, description = "What was answered, and what waits for the caller", body = HandledDocument), WriteRefusals)
+)]
+async fn handle_calls(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    Json(asked): Json<HandleDocument>,
+) -> Result<Json<HandledDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let handled = operations::handle_calls(&chat, &asked, &app.host()).await?;
+    Ok(Json(handled))
+}
+
+/// Says whether a tool may be called, before it is.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/check", tag = "compile",
+    request_body(content = CheckDocument, example = json!({"name": "track", "policy": {"tools": {"deny": ["delete_*"]}}})),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
+    responses((status = 200, description = "Whether it may", body = CheckedDocument), WriteRefusals)
+)]
+async fn check_call(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    Json(asked): Json<CheckDocument>,
+) -> Result<Json<CheckedDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let checked = operations::check_call(&chat, &asked, &app.host()).await?;
+    Ok(Json(checked))
 }
 
 /// The report on a compile, in three forms.
@@ -160,7 +208,7 @@ struct ExplainedDocument {
 /// Explains what a compile sends and what it leaves out, without the request itself.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/explain", tag = "compile",
-    request_body(content = CompileRequest, example = json!({"to": "openai-chat", "model": "gpt-5.4", "turns": 20})),
+    request_body(content = CompileDocument, example = json!({"to": "openai-chat", "model": "gpt-5.4", "turns": 20})),
     params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The report in three forms", body = ExplainedDocument), WriteRefusals)
 )]
@@ -170,58 +218,17 @@ async fn explain_compile(
     Path(id): Path<String>,
     Query(on): Query<BranchParams>,
     Extension(cancel): Extension<Cancel>,
-    Json(asked): Json<CompileRequest>,
+    Json(asked): Json<CompileDocument>,
 ) -> Result<Json<ExplainedDocument>, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let report: Report = compile_call(&chat, &asked, &cancel).await?.report;
+    let (host, purpose) = (app.host(), CompilePurpose::Explanation);
+    let compiled = operations::compile_conversation(&chat, &asked, &host, purpose, &cancel).await?;
+    let report: Report = compiled.call.report;
     Ok(Json(ExplainedDocument {
         table: render_table(&report, Width(120)),
         html: render_html(&report, &id),
         report: Raw::from_value(&report).map_err(EngineError::from)?,
     }))
-}
-
-async fn compile_call(
-    chat: &Conversation,
-    asked: &CompileRequest,
-    cancel: &Cancel,
-) -> Result<CompiledCall, Problem> {
-    let mut target = default_target(chat, asked.to.as_deref(), asked.model.as_deref()).await?;
-    // Our own document formats can be converted to, but no model takes them as a request.
-    if !Format::PROVIDERS.contains(&target.format()) {
-        let known = Format::PROVIDERS.map(Format::as_str).join(", ");
-        let detail = format!("no model reads {}; expected {known}", target.format());
-        return Err(member_problem("to", &detail));
-    }
-    if let Some(window) = asked.window {
-        target = target.window(window);
-    }
-    if let Some(reserve) = asked.reserve {
-        target = target.reserve(reserve);
-    }
-    for (name, value) in asked.params.iter().flatten() {
-        target = target.param(name, value.clone());
-    }
-    let mut history = HistoryPolicy::default();
-    if let Some(turns) = asked.turns {
-        history.window = Window::Turns(turns);
-    }
-    if let Some(characters) = asked.preview {
-        history.preview = Some(PreviewPolicy {
-            threshold: TextSize::Characters(characters),
-            when: Previewing::Always,
-            ..PreviewPolicy::default()
-        });
-    }
-    let renderer = parse_renderer(asked.renderer.as_deref())?;
-    chat.set_renderer(Arc::clone(&renderer));
-    let contributions = system_contributions(asked, renderer)?;
-    let options = CompileOptions {
-        contributions: &contributions,
-        cancel: Some(cancel),
-        ..CompileOptions::default()
-    };
-    Ok(chat.compile_with(&target.history(history), options).await?)
 }
 
 /// Returns a target of this format and model. What is not said follows from the newest answer of the branch.
@@ -255,24 +262,4 @@ fn parse_renderer(format: Option<&str>) -> Result<Arc<dyn Renderer>, Problem> {
     Ok(Arc::from(
         parse_render_format(format)?.renderer(Grouping::Off),
     ))
-}
-
-/// Returns the fragments as contributions to the system prompt.
-fn system_contributions(
-    asked: &CompileRequest,
-    renderer: Arc<dyn Renderer>,
-) -> Result<Vec<Contribution>, Problem> {
-    let Some(system) = &asked.system else {
-        return Ok(Vec::new());
-    };
-    let fragments = parse_fragments(system.get()).map_err(EngineError::from)?;
-    // An empty contribution would still appear in the report.
-    if fragments.is_empty() {
-        return Ok(Vec::new());
-    }
-    let content = Content::Fragments {
-        fragments,
-        renderer,
-    };
-    Ok(vec![Contribution::new("fragments", Band::System, content)])
 }

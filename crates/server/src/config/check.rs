@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs;
 
-use contexture::compile::TextSize;
-
 use crate::config::key::KeyConfig;
 use crate::config::line_numbers::{ConfigFault, KeyPathStep};
-use crate::config::policy::{RouteConfig, WindowConfig};
-use crate::config::root::Config;
+use crate::config::root::{Config, RouteConfig};
 use crate::config::upstream::{UpstreamConfig, UpstreamFormat};
 
 /// First path segments of the server's own routes: an upstream of that name could not be reached.
@@ -142,57 +139,14 @@ fn default_upstream_fault(config: &Config) -> Option<ConfigFault> {
 
 fn policy_fault(config: &Config) -> Option<ConfigFault> {
     config.policies.iter().find_map(|(name, policy)| {
-        let at = |field: &str| {
-            ["policies", name.as_str(), field]
-                .map(KeyPathStep::key)
-                .to_vec()
-        };
+        let here = ["policies", name.as_str()].map(KeyPathStep::key);
         if let Some(why) = bad_name(name) {
-            let here = ["policies", name.as_str()].map(KeyPathStep::key).to_vec();
-            return Some(ConfigFault::new(here, why));
+            return Some(ConfigFault::new(here.to_vec(), why));
         }
-        let window = policy.window.and_then(|window| match window {
-            WindowConfig {
-                turns: Some(turns),
-                tokens: None,
-            } if turns > 0 => None,
-            WindowConfig {
-                turns: None,
-                tokens: Some(tokens),
-            } if tokens > 0 => None,
-            _ => Some("expected { turns = N } or { tokens = N }, N at least 1"),
-        });
-        if let Some(why) = window {
-            return Some(ConfigFault::new(at("window"), why));
-        }
-        let kinds = policy
-            .redact
-            .as_option()
-            .and_then(|redact| redact.kinds.as_ref());
-        if kinds.is_some_and(BTreeSet::is_empty) {
-            let why = "no kind is named: nothing would be taken out; leave kinds out for all";
-            return Some(ConfigFault::new(at("redact"), why));
-        }
-        let budget = policy
-            .memory
-            .as_option()
-            .and_then(|memory| memory.budget_tokens);
-        let select = policy.tools.select.map(|most| most as u64);
-        let least = [
-            ("preview", policy.preview, TextSize::SMALLEST),
-            ("limit_tokens", policy.limit_tokens, 1_000),
-            ("memory.budget_tokens", budget, 100),
-            ("tools.select", select, 1),
-            ("ingest_timeout_ms", Some(policy.ingest_timeout_ms), 1),
-        ];
-        least.into_iter().find_map(|(field, value, least)| {
-            let value = value.filter(|value| *value < least)?;
-            let why = format!("{value} is too little; at least {least}");
-            let (table, inner) = field.split_once('.').unwrap_or((field, ""));
-            let mut path = at(table);
-            path.extend((!inner.is_empty()).then(|| KeyPathStep::key(inner)));
-            Some(ConfigFault::new(path, why))
-        })
+        let fault = policy.first_fault()?;
+        let inner = fault.path.iter().map(|name| KeyPathStep::key(name));
+        let path = here.into_iter().chain(inner).collect();
+        Some(ConfigFault::new(path, fault.detail))
     })
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
-use crate::config::values::deserialize_from_str;
+use crate::config::server::deserialize_from_str;
 
 /// A key: who may call, as whom, to do what. `contexture keys new` makes one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -47,9 +47,10 @@ pub struct LimitsConfig {
     /// Beyond: `too_many_requests`, status 429.
     pub per_minute: Option<NonZeroU32>,
     /// Bytes of memory for the bodies of all requests: as they come, unpacked, and while they are worked on and stored.
-    /// Default 402,653,184. One owner may take three quarters of it. Beyond: a body that still comes is refused with
-    /// `too_many_requests`, status 429 (the owner's share), or `overloaded`, status 503; work on one that has come waits up
-    /// to two seconds for room first. A request that is passed on is then not stored (`overload`). A body that takes more
+    /// Default 402,653,184. One owner may take three quarters of it. Beyond: a body waits up to two seconds for room in the
+    /// owner's share, so that clients are slowed down to what can be stored, and is then refused with `too_many_requests`,
+    /// status 429; where other owners have the rest, with `overloaded`, status 503, at once. Work on a body that has come
+    /// waits as long for either. A request that is passed on is then not stored (`overload`). A body that takes more
     /// than an owner's share by itself: `body_too_large`, status 413.
     #[serde(alias = "store_queue_bytes", alias = "behind_bytes")]
     pub memory_bytes: usize,

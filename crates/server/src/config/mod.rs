@@ -5,34 +5,24 @@
 //!
 //! The doc comments of the sections are also the descriptions in `docs/schema/config.schema.json`.
 //!
-//! Not here: what is done with the values.
+//! Not here: what a policy says (`contexture_api::policy`), what is done with the values.
 
 mod check;
 mod error;
 mod key;
 mod limits;
 mod line_numbers;
-mod memory;
 mod origin;
-mod policy;
-mod redact;
 mod renamed_keys;
 mod root;
 mod server;
 mod upstream;
-mod values;
 
 pub use error::ConfigError;
 pub use key::{AccessScope, KeyConfig, KeyHash};
 pub use limits::LimitsConfig;
-pub use memory::{MemoryConfig, MemoryPlacement, MemoryScope};
 pub(crate) use origin::Authority;
 pub use origin::PageOrigin;
-pub use policy::{
-    ClearConfig, CompactConfig, CostCondition, PolicyConfig, RouteConfig, ToolsConfig, WindowConfig,
-};
-pub use redact::{RedactConfig, SecretKind};
-pub use root::{Config, Overrides};
+pub use root::{Config, Overrides, RouteConfig};
 pub use server::{RetentionConfig, ServerConfig};
 pub use upstream::{UpstreamConfig, UpstreamFormat};
-pub use values::Toggle;

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use contexture::Owner;
+use contexture_api::policy::PolicyConfig;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::check;
 use crate::config::error::ConfigError;
 use crate::config::key::KeyConfig;
-use crate::config::policy::{PolicyConfig, RouteConfig};
 use crate::config::renamed_keys;
 use crate::config::server::{RetentionConfig, ServerConfig};
 use crate::config::upstream::UpstreamConfig;
@@ -33,6 +33,23 @@ pub struct Config {
     pub routes: Vec<RouteConfig>,
     /// Which conversations are deleted after some time, by owner. Default: none.
     pub retention: Vec<RetentionConfig>,
+}
+
+/// Which policy a request gets. What is not said fits every request.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with a policy, such as [[routes]] policy = \"frugal\""
+)]
+pub struct RouteConfig {
+    /// The upstream's name.
+    pub upstream: Option<String>,
+    /// The model's name; `*` stands for any characters.
+    pub model: Option<String>,
+    /// The name of the caller's key.
+    pub key: Option<String>,
+    /// The policy's name.
+    pub policy: String,
 }
 
 /// What flags and environment say; it goes before the file.

@@ -1,16 +1,18 @@
 //! `[server]`: where it listens, and for whom; `[[retention]]`: how long conversations are kept, and how many.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use contexture::Owner;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::config::limits::LimitsConfig;
 use crate::config::origin::PageOrigin;
-use crate::config::values::{deserialize_from_str, deserialize_list_from_str};
 
 /// Where it listens, for whom, and within which limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -69,4 +71,27 @@ pub struct RetentionConfig {
     pub days: Option<NonZeroU32>,
     /// Those beyond so many bytes of content, as stored; the ones changed last are kept. Default: any number.
     pub bytes: Option<NonZeroU64>,
+}
+
+/// Deserializes a text by its [`FromStr`] rule.
+pub(crate) fn deserialize_from_str<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(D::Error::custom)
+}
+
+/// Deserializes a list of texts by their [`FromStr`] rule.
+pub(crate) fn deserialize_list_from_str<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let parsed = texts
+        .iter()
+        .map(|text| text.parse().map_err(D::Error::custom));
+    parsed.collect()
 }

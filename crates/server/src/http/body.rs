@@ -65,10 +65,15 @@ pub(crate) async fn read_whole_body(
             return Err(too_long);
         }
         // At once for all of a long body: many that grow side by side would all be refused, each after having taken much.
-        lease.try_grow_to(match length > BELIEVED_AFTER {
+        let needed = match length > BELIEVED_AFTER {
             true => announced.max(length),
             false => length,
-        })?;
+        };
+        match lease.try_grow_to(needed) {
+            // The owner's earlier requests are still being stored: its clients are slowed down, not refused.
+            Err(MemoryError::OwnerFull { .. }) => lease.grow_to(needed).await?,
+            done => done?,
+        }
         match first.take() {
             // A body that came in one piece is not copied.
             None if all.is_empty() => first = Some(data),

@@ -39,16 +39,6 @@ pub(crate) fn body_problem<T: DeserializeOwned + ToSchema>(
     Problem::new(Code::BadBody, detail).with_member("faults", serde_json::json!(faults))
 }
 
-/// Describes one member that is wrong in a body that could be read.
-pub(crate) fn member_problem(member: &str, detail: &str) -> Problem {
-    let fault = BodyFault {
-        member: member.to_owned(),
-        detail: detail.to_owned(),
-    };
-    Problem::new(Code::BadBody, format!("`{member}`: {detail}"))
-        .with_member("faults", serde_json::json!([fault]))
-}
-
 fn find_faults<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Vec<BodyFault> {
     let Ok(members) = serde_json::from_slice::<BTreeMap<String, Box<RawValue>>>(bytes) else {
         return Vec::new();

@@ -17,7 +17,6 @@ use contexture::engine::Secrets;
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream, UpstreamError};
 
 use crate::access::Principal;
-use crate::config::ToolsConfig;
 use crate::http::panics::catch_panic;
 use crate::problem::{Code, Problem};
 use crate::proxy::auth::{OutgoingHead, authorize_request, check_no_key_leaves};
@@ -43,6 +42,7 @@ use crate::state::App;
 use crate::state::body_memory::estimate_work_bytes_of_length;
 use crate::state::call_log::{CallRecorder, SentBody};
 use contexture_api::RequestDocument;
+use contexture_api::policy::ToolsConfig;
 
 /// Statuses with which a provider rejects a request that it cannot read or that is too long. If it was a rewritten
 /// request, the client's own is sent instead.

@@ -7,8 +7,8 @@
 use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::{HeaderMap, StatusCode};
 use contexture::wire::HttpProfile;
+use contexture_api::policy::PolicyConfig;
 
-use crate::config::PolicyConfig;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::refusal::ProxyRefusal;
 

@@ -1,5 +1,7 @@
 //! The description of the API (OpenAPI 3.1): what belongs to all operations. Each describes itself where it is.
 
+use std::sync::LazyLock;
+
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use serde_json::Value;
@@ -67,7 +69,31 @@ pub fn openapi() -> String {
     for item in description.paths.paths.values_mut() {
         operations(item).for_each(add_path_examples);
     }
-    description.to_pretty_json().unwrap_or_default()
+    let mut description = serde_json::to_value(description).unwrap_or_default();
+    if let Some(schemas) = description.pointer_mut("/components/schemas") {
+        remove_defaults(schemas);
+    }
+    serde_json::to_string_pretty(&description).unwrap_or_default()
+}
+
+/// Removes default values from schemas: generators of clients take a member with one for required. What holds without a member is
+/// said in its description.
+fn remove_defaults(schemas: &mut Value) {
+    match schemas {
+        Value::Array(all) => all.iter_mut().for_each(remove_defaults),
+        Value::Object(members) => {
+            // Where it is a map of schemas by name, `default` is a name.
+            let is_schema = ["type", "$ref", "oneOf", "anyOf", "allOf"];
+            if is_schema
+                .iter()
+                .any(|name| members.get(*name).is_some_and(|value| !value.is_object()))
+            {
+                members.remove("default");
+            }
+            members.values_mut().for_each(remove_defaults);
+        }
+        _ => {}
+    }
 }
 
 /// Returns this description of the API.
@@ -79,7 +105,8 @@ pub fn openapi() -> String {
     )
 )]
 pub(super) async fn describe_api() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], openapi())
+    static DESCRIPTION: LazyLock<String> = LazyLock::new(openapi);
+    ([(CONTENT_TYPE, "application/json")], DESCRIPTION.as_str())
 }
 
 /// Returns the operations of a path, with the methods that this API uses.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use contexture::Engine;
 use contexture::layers::builtin::{Skill, Skills};
+use contexture_api::operations::Host;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,6 +39,7 @@ struct AppInner {
     rate_limiter: RateLimiter,
     body_memory: BodyMemory,
     work_pool: WorkPool,
+    capture_pool: WorkPool,
     metrics_handle: Option<PrometheusHandle>,
     upstreams: Upstreams,
     request_outcomes: RequestOutcomes,
@@ -87,7 +89,8 @@ impl App {
                 origins,
                 rate_limiter,
                 body_memory,
-                work_pool: WorkPool::new(),
+                work_pool: WorkPool::new("contexture-work"),
+                capture_pool: WorkPool::new("contexture-capture"),
                 metrics_handle: install_recorder(),
                 upstreams,
                 request_outcomes: RequestOutcomes::default(),
@@ -107,6 +110,14 @@ impl App {
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
+    }
+
+    /// Returns what documents may name: policies and skills.
+    pub(crate) fn host(&self) -> Host<'_> {
+        Host {
+            policies: &self.inner.config.policies,
+            skills: &self.inner.skills,
+        }
     }
 
     /// Returns the configuration.
@@ -136,6 +147,11 @@ impl App {
     /// Returns the threads for heavy work.
     pub(crate) fn work_pool(&self) -> &WorkPool {
         &self.inner.work_pool
+    }
+
+    /// Returns the threads that store small requests and answers beside their way.
+    pub(crate) fn capture_pool(&self) -> &WorkPool {
+        &self.inner.capture_pool
     }
 
     pub(crate) fn metrics_handle(&self) -> Option<&PrometheusHandle> {

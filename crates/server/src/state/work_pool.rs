@@ -18,18 +18,21 @@ use tracing::Instrument as _;
 /// Bytes of a body from which reading it is heavy work. Smaller ones take less time than handing them over saves.
 pub(crate) const HEAVY_BYTES: usize = 64 << 10;
 
-/// The threads for heavy work: one less than there are processors, but at least two.
+/// Threads for work that nobody's forwarding waits behind: one less than there are processors, but at least two.
 #[derive(Debug)]
 pub(crate) struct WorkPool {
+    /// What its threads are called.
+    name: &'static str,
     queue: Arc<WorkQueue>,
     /// Set once the threads run: they need a runtime, and only requests that come have one for sure.
     started: OnceLock<()>,
 }
 
 impl WorkPool {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self {
+            name,
             queue: Arc::new(WorkQueue::new(processors.saturating_sub(1).max(2))),
             started: OnceLock::new(),
         }
@@ -73,7 +76,7 @@ impl WorkPool {
         let runtime = Handle::current();
         for number in 0..self.queue.threads {
             let (queue, runtime) = (Arc::clone(&self.queue), runtime.clone());
-            let thread = thread::Builder::new().name(format!("contexture-work-{number}"));
+            let thread = thread::Builder::new().name(format!("{}-{number}", self.name));
             let started = thread.spawn(move || {
                 yield_to_others();
                 // What the work spawns or waits for belongs to the server's runtime.
@@ -81,7 +84,7 @@ impl WorkPool {
                 queue.run_in_turn();
             });
             if let Err(error) = started {
-                tracing::error!(%error, "a thread for heavy work was not started");
+                tracing::error!(%error, "a thread of a work pool was not started");
             }
         }
     }
@@ -243,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn dropped_work_is_called_off_and_frees_its_thread() {
-        let pool = WorkPool::new();
+        let pool = WorkPool::new("test-work");
         let (started, has_started) = oneshot::channel();
         let (ended, has_ended) = oneshot::channel();
         let ada = owner("ada");
@@ -265,7 +268,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_waits_is_dropped_and_takes_no_thread() {
-        let pool = WorkPool::new();
+        let pool = WorkPool::new("test-work");
         let ada = owner("ada");
         let (held, is_dropped) = oneshot::channel::<()>();
         let waits = pool.run(&ada, |_| async move {
@@ -288,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_owner_leaves_a_thread_to_another() {
-        let pool = WorkPool::new();
+        let pool = WorkPool::new("test-work");
         let (ada, bob) = (owner("ada"), owner("bob"));
         let computes = |cancel: Cancel| async move {
             while !cancel.is_cancelled() {
@@ -307,7 +310,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_uses_the_runtime_of_the_server() {
-        let pool = WorkPool::new();
+        let pool = WorkPool::new("test-work");
         let ada = owner("ada");
         let slept = pool.run(&ada, |_| async {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -318,7 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_the_requests() {
-        let pool = WorkPool::new();
+        let pool = WorkPool::new("test-work");
         let ada = owner("ada");
         let panics = pool.run(&ada, |_| async { panic!("of the work") });
         let caught = crate::http::panics::catch_panic::<()>(panics).await;

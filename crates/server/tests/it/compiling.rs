@@ -147,7 +147,10 @@ async fn what_a_preview_leaves_out_is_read_by_its_link() {
         .ok();
     let mut asked = for_model();
     asked["preview"] = json!(2000);
-    let payload = stand.post(&format!("{path}/compile"), &asked).await.ok()["payload"].to_string();
+    let compiled = stand.post(&format!("{path}/compile"), &asked).await.ok();
+    // The tool that follows such links is offered with the first of them.
+    assert_eq!(compiled["own_tools"], json!(["read_context"]));
+    let payload = compiled["payload"]["messages"].to_string();
     let start = payload
         .find("context://")
         .unwrap_or_else(|| panic!("{payload}"));

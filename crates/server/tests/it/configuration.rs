@@ -55,11 +55,11 @@ fn everything_that_may_be_said() {
     assert_eq!(config.upstreams["openai"].format.as_str(), "openai");
     let policy = &config.policies["frugal"];
     assert_eq!(policy.window.unwrap().tokens, Some(16000));
-    assert_eq!(policy.clear.unwrap().keep_recent, 5);
+    assert_eq!(policy.clear.as_ref().unwrap().keep_recent, 5);
     assert!(policy.tools.allows("ls") && !policy.tools.allows("rm"));
     assert_eq!(
         policy.cost_condition,
-        contexture_server::config::CostCondition::Fits
+        contexture_api::policy::CostCondition::Fits
     );
     assert_eq!(config.routes[0].model.as_deref(), Some("gpt-*"));
     assert!(!format!("{config:?}").contains("2cf24d"));
@@ -67,7 +67,6 @@ fn everything_that_may_be_said() {
 
 #[test]
 fn older_spellings_of_keys_mean_the_same() {
-    use contexture_server::config::CostCondition;
     let old = "[server.limits]\nbehind_bytes = 7\nwarm_bytes = 8\n[policies.p]\npays = \"fits\"\n";
     let older =
         "[server.limits]\nstore_queue_bytes = 7\nwarm_bytes = 8\n[policies.p]\npays = \"fits\"\n";
@@ -76,7 +75,10 @@ fn older_spellings_of_keys_mean_the_same() {
         let config = Config::parse(text, "c.toml").unwrap();
         assert_eq!(config.server.limits.memory_bytes, 7);
         assert_eq!(config.server.limits.handle_cache_bytes, 8);
-        assert_eq!(config.policies["p"].cost_condition, CostCondition::Fits);
+        assert_eq!(
+            config.policies["p"].cost_condition,
+            contexture_api::policy::CostCondition::Fits
+        );
     }
 }
 

@@ -23,6 +23,7 @@ mod idempotency;
 mod keys;
 mod listening;
 mod log;
+mod loops;
 mod mcp;
 mod messages;
 mod notes;

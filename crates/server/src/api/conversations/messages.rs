@@ -4,9 +4,10 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::engine::MessageView;
-use contexture::ir::Raw;
+use contexture::engine::{Draft, MessageView};
+use contexture::ir::{Raw, message};
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
+use contexture::wire::Loss;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -18,10 +19,10 @@ use crate::api::conventions::conversation_path::{
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::{IdempotencyKeyParam, OperationId};
 use crate::api::conventions::{etag, page};
-use crate::api::conversations::message_input::{push_items, push_messages};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::operations::{MessageRun, read_items, read_messages};
 use contexture_api::schema::{ItemSchema, MessageInputSchema};
 use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 
@@ -96,6 +97,27 @@ struct AppendDocument {
     items: Option<Vec<Raw>>,
 }
 
+/// Adds messages to a draft, in order. Returns what of a provider's format no item can hold.
+fn push_run(draft: &mut Draft, run: MessageRun) -> Vec<Loss> {
+    match run {
+        MessageRun::Ui(messages) => {
+            for one in messages {
+                draft.push(message(one));
+            }
+            Vec::new()
+        }
+        MessageRun::Provider(transcript, losses) => {
+            for instruction in transcript.instructions {
+                draft.push_item(instruction);
+            }
+            for item in transcript.items {
+                draft.push_item(item);
+            }
+            losses
+        }
+    }
+}
+
 /// Appends messages and items to a branch.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/messages", tag = "messages",
@@ -132,8 +154,13 @@ async fn append_messages(
     if let Some(head) = expected {
         draft.expect_head(head);
     }
-    let losses = push_messages(&mut draft, &asked.messages.unwrap_or_default())?;
-    push_items(&mut draft, &asked.items.unwrap_or_default())?;
+    let mut losses = Vec::new();
+    for run in read_messages(&asked.messages.unwrap_or_default())? {
+        losses.extend(push_run(&mut draft, run));
+    }
+    for item in read_items(&asked.items.unwrap_or_default())? {
+        draft.push_item(item);
+    }
     if draft.is_empty() {
         return Err(Problem::new(
             Code::BadBody,

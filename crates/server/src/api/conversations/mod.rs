@@ -9,5 +9,4 @@ pub(super) mod conversation;
 pub(super) mod events;
 pub(super) mod links;
 pub(super) mod log;
-mod message_input;
 pub(super) mod messages;

@@ -10,7 +10,6 @@ use contexture::ir::Transcript;
 use contexture::{Format, Owner};
 use tokio::sync::oneshot;
 
-use crate::config::PolicyConfig;
 use crate::proxy::capture::ingest::{self, CaptureRequest, IngestedRequest};
 use crate::proxy::capture::parse_answer;
 use crate::proxy::capture::store_answer::{PendingAnswer, store_answer};
@@ -24,6 +23,7 @@ use crate::state::call_log::CallRecorder;
 use crate::state::live_feed::FeedTarget;
 use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
+use contexture_api::policy::PolicyConfig;
 
 /// How an answer begins, as the request's side tells its capture task.
 pub(crate) enum AnswerStart {
@@ -105,7 +105,7 @@ impl CaptureTask {
         let Self { app, outcome, call } = &self;
         let (format, owner) = (request.endpoint.format, request.owner.clone());
         // Kept until everything is stored: requests that hold the answer wait for that.
-        let _exchange = request.exchange.clone();
+        let exchange = request.exchange.clone();
         // Boxed: what is done, or never begins, takes no memory while the answer comes.
         let stored = Box::pin(ingest_request(
             app,
@@ -119,6 +119,7 @@ impl CaptureTask {
         let (stored, answer) = tokio::join!(stored, answer);
         match (stored, answer) {
             (Some(stored), Some(CapturedAnswer::Passthrough(Ok(Some(answer)), sent))) => {
+                exchange.wait_while_client_reads(READING_TIME).await;
                 Box::pin(record_answer(
                     app,
                     (outcome, call),
@@ -203,6 +204,9 @@ struct CapturedRequest {
 
 /// Longest time that storing a request leaves the CPU to its forwarding, which the client waits for.
 const MAX_HEAD_START: Duration = Duration::from_millis(3);
+/// Time after the delivery of an answer in which nothing is stored for it, because kernels run what a thread wakes on its
+/// own processor: storing at once would come before the client's reading, even on an idle machine.
+const READING_TIME: Duration = Duration::from_millis(1);
 
 /// Stores a request, and sends back what to use in its place; a large one's turn is waited for. Its body and its memory are
 /// released at the end.
@@ -214,16 +218,21 @@ async fn ingest_request(
     rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
 ) -> Option<Box<CapturedRequest>> {
     if !request.is_awaited {
-        // Not longer than the answer takes: a next request may be waiting for this one.
-        let delivered = request.exchange.wait_until_delivered();
-        let _ = tokio::time::timeout(MAX_HEAD_START, delivered).await;
+        let client_reads = request.exchange.wait_while_client_reads(READING_TIME);
+        let _ = tokio::time::timeout(MAX_HEAD_START, client_reads).await;
     }
-    let (owner, is_heavy) = (request.owner.clone(), request.body.is_heavy());
+    let owner = request.owner.clone();
+    // Pools of their own: what is forwarded never waits for storing, and a small request never for a large one.
+    let pool = match (request.body.is_heavy(), request.is_awaited) {
+        (true, _) => Some(app.work_pool()),
+        (false, false) => Some(app.capture_pool()),
+        (false, true) => None,
+    };
     let recorders = (outcome.clone(), call.clone());
     let work = store_and_rewrite(app.clone(), request, policy, recorders);
-    let mut captured = match is_heavy {
-        true => app.work_pool().run(&owner, |_| work).await,
-        false => work.await,
+    let mut captured = match pool {
+        Some(pool) => pool.run(&owner, |_| work).await,
+        None => work.await,
     }?;
     let priced = captured.priced.as_mut();
     let rewritten = priced.and_then(|priced| priced.rewritten.take());

@@ -3,13 +3,12 @@
 //! They are ordinary layers of the conversation, the same that programs use. Not here: what a layer contributes
 //! (`contexture-layers`), when a request is rewritten (`plan`), calls of layers' tools (`server_tools`).
 
-use contexture::compile::{Budget, Placement};
 use contexture::engine::EngineError;
-use contexture::layers::builtin::Memory;
 use contexture::layers::{Layers, OfferedTo, StateScope};
 use contexture::{CompiledCall, Conversation, Format};
+use contexture_api::operations::memory_layer;
+use contexture_api::policy::{MemoryConfig, MemoryScope, PolicyConfig};
 
-use crate::config::{MemoryConfig, MemoryPlacement, MemoryScope, PolicyConfig};
 use crate::proxy::capture::ingest::{IngestedRequest, ParsedRequest};
 use crate::proxy::server_tools::{OfferPermission, ServerTool};
 
@@ -79,18 +78,6 @@ pub(crate) fn has_layer_content(call: &CompiledCall, chat: &Conversation) -> boo
 pub(crate) fn has_user_memory(policy: &PolicyConfig) -> bool {
     let memory = policy.memory.as_option();
     memory.is_some_and(|memory| memory.of == MemoryScope::User)
-}
-
-fn memory_layer(config: &MemoryConfig, scope: StateScope) -> Memory {
-    let memory = Memory::new().with_scope(scope);
-    let memory = memory.with_placement(match config.placement {
-        MemoryPlacement::System => Placement::System,
-        MemoryPlacement::Tail => Placement::Tail,
-    });
-    match config.budget_tokens {
-        Some(tokens) => memory.with_spec(|spec| spec.budget = Budget::at_most(tokens)),
-        None => memory,
-    }
 }
 
 /// Returns whose notes are injected: those of the end user that the conversation began for, the owner's if there is none.

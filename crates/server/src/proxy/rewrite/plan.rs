@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    CacheUsage, CalibratedRange, Clear, ClearPolicy, CompileError, Compiled, CountedRequest,
-    HistoryPolicy, MarkerPolicy, Outline, PreviewPolicy, Previewing, Target, TextSize, Window,
+    CacheUsage, CalibratedRange, Clear, CompileError, Compiled, Contribution, CountedRequest,
+    HistoryPolicy, MarkerPolicy, Outline, Target, Window,
 };
-use contexture::engine::{Ingested, PrepareOptions, SettingsSource, Trigger};
+use contexture::engine::{Ingested, SettingsSource};
 use contexture::ir::{Item, ToolDefinition, Transcript};
 use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
+use contexture_api::policy::{CostCondition, PolicyConfig};
 
-use crate::config::{CostCondition, PolicyConfig, WindowConfig};
 use crate::proxy::capture::ingest::{IngestedRequest, ParsedRequest};
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::rewrite::cost_check::CostCheck;
@@ -66,6 +66,8 @@ pub(crate) struct RewritePlan {
     model: String,
     request: ParsedRequest,
     changes: RequestChanges,
+    /// What the policy says itself: state and guardrails.
+    contributions: Vec<Contribution>,
     /// Cache scope of the client's requests. A compile would set its own, but its cache key is not sent.
     cache_scope: String,
     /// Whether the client's request exceeds the window.
@@ -217,10 +219,14 @@ impl RewritePlan {
         let model = parsed.transcript.model.clone();
         let model =
             model.ok_or_else(|| ProxyFailure::new("rewrite", "the request names no model"))?;
+        let spec = chat.engine().catalogue().resolve(&model);
+        let spec = spec.map_err(|error| rewrite_failure(&error))?;
+        let contributions = policy.contributions(&spec.capabilities);
         let plan = Self {
+            contributions: contributions.map_err(|error| rewrite_failure(&error))?,
             changes: RequestChanges {
                 client_tools: parsed.transcript.tools.clone(),
-                history: history_policy(&policy),
+                history: policy.history_policy(),
                 marks: policy.cache_marks.then(MarkerPolicy::default),
             },
             policy,
@@ -273,7 +279,7 @@ impl RewritePlan {
     ) -> Result<Option<(CompiledCall, Outline)>, ProxyFailure> {
         let outline = self.cache_outline(&call);
         let proposed = (call, outline);
-        if has_layer_content(&proposed.0, &ingested.chat) {
+        if !self.contributions.is_empty() || has_layer_content(&proposed.0, &ingested.chat) {
             // Either cost does not matter, or the layers are the only change and there is nothing
             // to weigh.
             if cost_check.ignores_cost || !self.policy.can_change_fitting_request() {
@@ -282,7 +288,7 @@ impl RewritePlan {
             // Notes and skills are sent whatever they cost; every other change must be cheaper than sending them alone.
             let unchanged = RequestChanges {
                 client_tools: self.request.transcript.tools.clone(),
-                history: history_policy(&PolicyConfig::default()),
+                history: PolicyConfig::default().history_policy(),
                 marks: None,
             };
             return self
@@ -395,7 +401,9 @@ impl RewritePlan {
         let Some(most) = self
             .policy
             .preview
+            .as_ref()
             .filter(|_| self.changes.history.preview.is_some())
+            .map(|preview| preview.characters)
         else {
             return false;
         };
@@ -408,6 +416,7 @@ impl RewritePlan {
     async fn compile_history(&self, ingested: &mut Ingested) -> Result<CompiledCall, ProxyFailure> {
         let (chat, target) = (ingested.chat.clone(), self.compile_target());
         let options = CompileOptions {
+            contributions: &self.contributions,
             // This request's own: the stored ones may be of a retry with other instructions.
             instructions: Some(&self.request.transcript.instructions),
             settings: SettingsSource::Target,
@@ -416,12 +425,9 @@ impl RewritePlan {
         // A refusal is no error for the client: its own request is sent, or its answer ends with the
         // round before.
         let refused = |error: EngineError| rewrite_failure(&error);
-        let call = if self.is_over_window && self.policy.compact.is_some() {
-            // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
-            let how = PrepareOptions {
-                trigger: Trigger::Overflow,
-                ..PrepareOptions::default()
-            };
+        // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
+        let compaction = self.policy.prepare_options();
+        let call = if let Some(how) = compaction.filter(|_| self.is_over_window) {
             let prepared = chat.prepare_with(&target, &how, options).await;
             let prepared = prepared.map_err(refused)?;
             // The compaction is stored by now, so the answer goes behind it, whichever request is sent.
@@ -510,33 +516,6 @@ fn compile_original(
         .history(history)
         .marker_policy(None);
     chat.compile_external(transcript, &target, narrowing)
-}
-
-fn history_policy(policy: &PolicyConfig) -> HistoryPolicy {
-    HistoryPolicy {
-        window: match policy.window {
-            Some(WindowConfig {
-                turns: Some(turns), ..
-            }) => Window::Turns(turns),
-            Some(WindowConfig {
-                tokens: Some(tokens),
-                ..
-            }) => Window::Tokens(tokens),
-            _ => Window::Whole,
-        },
-        clear: policy.clear.map_or(Clear::Never, |clear| {
-            Clear::By(ClearPolicy {
-                keep_recent: clear.keep_recent,
-                ..ClearPolicy::default()
-            })
-        }),
-        preview: policy.preview.map(|characters| PreviewPolicy {
-            threshold: TextSize::Characters(characters),
-            when: Previewing::Always,
-            ..PreviewPolicy::default()
-        }),
-        ..HistoryPolicy::default()
-    }
 }
 
 fn token_count(outline: &Outline) -> i64 {

@@ -1,10 +1,11 @@
 //! The server tools: their definitions, and what their calls return.
 
+use contexture::Conversation;
 use contexture::compile::reading::ReadReply;
 use contexture::compile::{READ_TOOL, read_tool};
 use contexture::engine::InterceptedCall;
-use contexture::ir::{FunctionCall, FunctionCallOutput, Item, Output, Raw, Status, ToolDefinition};
-use contexture::{Conversation, EngineError};
+use contexture::ir::{FunctionCall, FunctionCallOutput, Item, Output, Status, ToolDefinition};
+use contexture_api::operations::{PathState, answer_own_call};
 
 /// A tool that the proxy answers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,16 +38,7 @@ impl ServerTool {
 
     /// Answers a call. A failure is told to the model, which can go on without.
     async fn call_tool(&self, chat: &Conversation, arguments: &str) -> ReadReply {
-        match self {
-            Self::Layer(name) => call_layer_function(chat, name, arguments).await,
-            Self::ReadContext => {
-                let answer = chat.read_context(arguments).await;
-                answer.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "what a model wanted to read could not be read");
-                    ReadReply::from_error("it cannot be read now")
-                })
-            }
-        }
+        answer_own_call(chat, self.name(), arguments, PathState::Discarded).await
     }
 }
 
@@ -116,52 +108,6 @@ impl ServerTools {
         }
         calls
     }
-}
-
-/// Calls the function of a layer.
-async fn call_layer_function(chat: &Conversation, name: &str, arguments: &str) -> ReadReply {
-    // Models send nothing at all for a function without parameters.
-    let arguments = match arguments.trim() {
-        "" => "{}",
-        given => given,
-    };
-    let Ok(arguments) = Raw::parse(arguments) else {
-        return ReadReply::from_error("the arguments are no JSON");
-    };
-    let called = match has_path_state(chat, name) {
-        true => call_without_saving(chat, name, &arguments).await,
-        false => chat.call_function(name, &arguments).await,
-    };
-    match called {
-        Ok(given) => ReadReply {
-            text: given.as_string().unwrap_or_else(|| given.get().to_owned()),
-            is_error: false,
-        },
-        Err(EngineError::Function(error)) => ReadReply::from_error(error),
-        Err(error) => {
-            tracing::warn!(%error, name, "what a model wanted done could not be done");
-            ReadReply::from_error("it cannot be done now")
-        }
-    }
-}
-
-/// Calls a function and discards what it changed in states of the path: a state node would be in the history where no
-/// client sends one. Of skills it would record which were read, which has no use here.
-async fn call_without_saving(
-    chat: &Conversation,
-    name: &str,
-    arguments: &Raw,
-) -> Result<Raw, EngineError> {
-    let mut session = chat.layer_session(None).await?;
-    Ok(session.call_function(name, arguments).await?)
-}
-
-fn has_path_state(chat: &Conversation, name: &str) -> bool {
-    let layers = chat.layers();
-    let mut functions = layers.functions();
-    let layer = functions.find(|(_, function)| function.tool == name);
-    let mut specs = layers.specs();
-    layer.is_some_and(|(id, _)| specs.any(|spec| spec.id == *id && spec.scope.is_on_tree()))
 }
 
 fn to_call_output(call: &FunctionCall, answer: ReadReply) -> FunctionCallOutput {

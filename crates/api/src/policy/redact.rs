@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use contexture::engine::{SecretPattern, Secrets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The secrets that are removed from requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct RedactConfig {
     /// Kinds of secrets to remove, and no others. Default: all.
+    #[schema(value_type = Option<Vec<String>>)]
     pub kinds: Option<BTreeSet<SecretKind>>,
 }
 
@@ -54,7 +56,7 @@ impl SecretKind {
 
 impl RedactConfig {
     /// Returns the patterns of the configured kinds.
-    pub(crate) fn secret_patterns(&self) -> Vec<SecretPattern> {
+    pub fn secret_patterns(&self) -> Vec<SecretPattern> {
         let mut patterns = Secrets::common().patterns;
         if let Some(kinds) = &self.kinds {
             let is_meant = |pattern: &SecretPattern| {

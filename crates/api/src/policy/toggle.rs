@@ -1,37 +1,15 @@
-//! Values with a syntax of their own: texts with a rule, and toggles (`redact = true`, `redact = { kinds = ["api_key"] }`).
+//! A feature that is off, on, or on with settings: `redact = true`, `redact = { kinds = ["api_key"] }`.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
-
-/// Deserializes a text by its [`FromStr`] rule.
-pub(crate) fn deserialize_from_str<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-where
-    T: FromStr<Err: fmt::Display>,
-    D: Deserializer<'de>,
-{
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(D::Error::custom)
-}
-
-/// Deserializes a list of texts by their [`FromStr`] rule.
-pub(crate) fn deserialize_list_from_str<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    T: FromStr<Err: fmt::Display>,
-    D: Deserializer<'de>,
-{
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    let parsed = texts
-        .iter()
-        .map(|text| text.parse().map_err(D::Error::custom));
-    parsed.collect()
-}
+use utoipa::PartialSchema;
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Type};
 
 /// A feature that is off, or on with settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +24,7 @@ pub enum Toggle<T> {
 impl<T> Toggle<T> {
     /// Returns the settings; `None` if it is off.
     #[must_use]
-    pub(crate) const fn as_option(&self) -> Option<&T> {
+    pub const fn as_option(&self) -> Option<&T> {
         match self {
             Self::Off => None,
             Self::On(config) => Some(config),
@@ -104,4 +82,23 @@ impl<T: JsonSchema> JsonSchema for Toggle<T> {
         let table = generator.subschema_for::<T>();
         json_schema!({ "anyOf": [{ "type": "boolean" }, table] })
     }
+}
+
+/// Returns the schema of a toggle with these settings, for the description of the API.
+pub(super) fn toggle_schema<T: PartialSchema>() -> utoipa::openapi::Schema {
+    OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .item(T::schema())
+        .description(Some(
+            "`false`: off. `true`: on, with defaults. A table: on.",
+        ))
+        .into()
+}
+
+/// Returns the schema of one of a list of words, for the description of the API.
+pub(super) fn words_schema(words: &'static [&'static str]) -> utoipa::openapi::Schema {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(words.iter().copied()))
+        .into()
 }

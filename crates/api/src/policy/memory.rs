@@ -2,9 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::policy::toggle::words_schema;
 
 /// The notes that the model is shown, and their place in the request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema,
+)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -12,8 +17,10 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct MemoryConfig {
     /// Scope of the notes. Default: `user`.
+    #[schema(schema_with = scope_schema)]
     pub of: MemoryScope,
     /// Place of the notes in the request. Default: `system`.
+    #[schema(schema_with = placement_schema)]
     pub placement: MemoryPlacement,
     /// Maximum number of tokens of the notes; the least important are left out first. Default: no limit.
     pub budget_tokens: Option<u64>,
@@ -45,4 +52,12 @@ pub enum MemoryPlacement {
     System,
     /// After the history: they are sent anew each time, and change nothing before them.
     Tail,
+}
+
+fn scope_schema() -> utoipa::openapi::Schema {
+    words_schema(&["user", "owner"])
+}
+
+fn placement_schema() -> utoipa::openapi::Schema {
+    words_schema(&["system", "tail"])
 }

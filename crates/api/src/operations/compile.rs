@@ -1,0 +1,148 @@
+//! A call for a stored conversation.
+
+use contexture::ir::{Cancel, Raw};
+use contexture::{CompileOptions, CompiledCall, Conversation, EngineError};
+use serde::{Deserialize, Serialize};
+
+use crate::documents::{CompileDocument, CompiledDocument};
+use crate::operations::own_tools::is_own_tool;
+use crate::operations::request::{ReadRequest, build_layers};
+use crate::operations::{Host, OperationError};
+use crate::policy::PolicyConfig;
+
+/// A call that was compiled for a stored conversation, and what is to hold when its answer comes.
+#[derive(Clone, Debug)]
+pub struct CompiledConversation {
+    /// The compiled call itself.
+    pub call: CompiledCall,
+    /// Names of offered tools whose calls are answered here.
+    pub own_tools: Vec<String>,
+    note: CallNote,
+}
+
+/// What a call is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompilePurpose {
+    /// To be sent: a policy with `compact` may store a compaction first.
+    Call,
+    /// To be looked at: nothing is stored.
+    Explanation,
+}
+
+/// What is noted with a call: by which its answer is handled.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct CallNote {
+    pub(crate) policy: Option<PolicyConfig>,
+    pub(crate) skills: Vec<String>,
+}
+
+/// Compiles a branch of a stored conversation as a document says.
+///
+/// # Errors
+/// A member that cannot be followed, or the engine's.
+pub async fn compile_conversation(
+    chat: &Conversation,
+    asked: &CompileDocument,
+    host: &Host<'_>,
+    purpose: CompilePurpose,
+    cancel: &Cancel,
+) -> Result<CompiledConversation, OperationError> {
+    refuse_document_members(asked)?;
+    let catalogue = chat.engine().catalogue();
+    let last_model = match &asked.model {
+        Some(_) => None,
+        None => chat.last_model().await?,
+    };
+    let request = ReadRequest::read(asked, host, catalogue, last_model)?;
+    let target = request.with_read_tool(request.target()?);
+    let renderer = request.renderer()?;
+    chat.set_renderer(renderer.clone());
+    let note = CallNote {
+        policy: request.policy.clone(),
+        skills: asked.skills.clone(),
+    };
+    set_noted_layers(chat, &note, host).await?;
+    let spec = target.model_spec(catalogue).map_err(EngineError::from)?;
+    let contributions = request.contributions(&spec.capabilities, &renderer)?;
+    let options = CompileOptions {
+        contributions: &contributions,
+        cancel: Some(cancel),
+        ..CompileOptions::default()
+    };
+    let compaction = note.policy.as_ref().and_then(PolicyConfig::prepare_options);
+    let call = match compaction.filter(|_| purpose == CompilePurpose::Call) {
+        Some(how) => chat.prepare_with(&target, &how, options).await?.call,
+        None => chat.compile_with(&target, options).await?,
+    };
+    let own = chat.layers().tool_definitions();
+    let offered = target.tool_definitions().iter().chain(&own);
+    let own_tools = offered.filter(|tool| is_own_tool(chat, tool.name()));
+    Ok(CompiledConversation {
+        own_tools: own_tools.map(|tool| tool.name().to_owned()).collect(),
+        call,
+        note,
+    })
+}
+
+/// Keeps a compiled call for an hour, and returns the document of it, with the id by which its answer is recorded.
+///
+/// # Errors
+/// The store's.
+pub async fn keep_compiled(
+    chat: &Conversation,
+    compiled: CompiledConversation,
+) -> Result<CompiledDocument, OperationError> {
+    let CompiledConversation {
+        call,
+        own_tools,
+        note,
+    } = compiled;
+    let note = Raw::from_value(&note).map_err(EngineError::from)?;
+    Ok(CompiledDocument {
+        call: Some(chat.keep_call(&call, note).await?),
+        payload: Raw::parse(call.payload.to_json()).map_err(EngineError::from)?,
+        report: Raw::from_value(&call.report).map_err(EngineError::from)?,
+        plan: None,
+        own_tools,
+    })
+}
+
+/// Sets the layers that were noted with a call.
+pub(crate) async fn set_noted_layers(
+    chat: &Conversation,
+    note: &CallNote,
+    host: &Host<'_>,
+) -> Result<(), OperationError> {
+    let remembers = note
+        .policy
+        .as_ref()
+        .and_then(|policy| policy.memory.as_option());
+    // Asked only where it matters: it is a read of the store.
+    let has_resource = match remembers {
+        Some(_) => chat.info().await?.resource.is_some(),
+        None => false,
+    };
+    let layers = build_layers(host, note.policy.as_ref(), &note.skills, has_resource)?;
+    chat.set_layers(layers);
+    Ok(())
+}
+
+/// Refuses what only a caller who keeps the history can say.
+fn refuse_document_members(asked: &CompileDocument) -> Result<(), OperationError> {
+    let said = [
+        ("messages", asked.messages.is_some()),
+        ("plan", asked.plan.is_some()),
+        (
+            "reported_input_tokens",
+            asked.reported_input_tokens.is_some(),
+        ),
+    ];
+    match said.iter().find(|(_, is_said)| *is_said) {
+        None => Ok(()),
+        Some((member, _)) => {
+            let detail = "a stored conversation has its own; `POST /api/v1/compile` takes it";
+            Err(OperationError::member(member, detail))
+        }
+    }
+}

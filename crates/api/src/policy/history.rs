@@ -1,0 +1,134 @@
+//! `window`, `clear`, `compact`: how much of a history is shown.
+
+use std::collections::BTreeSet;
+
+use contexture::compile::{Clear, ClearPolicy, HistoryPolicy, Window};
+use contexture::engine::{PrepareOptions, Trigger};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::policy::PolicyConfig;
+
+/// How much of a history is sent at most: one of the two.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema,
+)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "{ turns = N } or { tokens = N }, such as window = { turns = 20 }"
+)]
+pub struct WindowConfig {
+    /// So many turns: what a user says, and all that follows.
+    pub turns: Option<u32>,
+    /// So many tokens.
+    pub tokens: Option<u64>,
+}
+
+/// Which old outputs become placeholders.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "{ keep_recent = N }, such as clear = { keep_recent = 3 }"
+)]
+pub struct ClearConfig {
+    /// So many of the newest outputs stay. Default: 3.
+    pub keep_recent: usize,
+    /// Outputs of these tools stay; in a name `*` stands for any characters. Default: of none.
+    #[schema(value_type = Vec<String>)]
+    pub keep_tools: BTreeSet<String>,
+    /// Whether outputs that are errors stay. Default: true.
+    pub keep_errors: bool,
+    /// Thoughts of so many of the newest turns stay. Default: 1.
+    pub keep_thinking: u32,
+    /// Outputs of fewer bytes stay. Default: 200.
+    pub min_bytes: usize,
+    /// Share of the window in per cent that a history has to take before anything is cleared. Default: 100.
+    pub above_percent: u8,
+    /// Whether it is cleared even if that costs more than it saves. Default: false; then only if it pays, or the history
+    /// does not fit.
+    pub always: bool,
+}
+
+impl Default for ClearConfig {
+    fn default() -> Self {
+        let ClearPolicy {
+            trigger,
+            keep_recent,
+            min_bytes,
+            keep_errors,
+            keep_reasoning,
+            ..
+        } = ClearPolicy::default();
+        Self {
+            keep_recent,
+            keep_tools: BTreeSet::new(),
+            keep_errors,
+            keep_thinking: keep_reasoning.unwrap_or(1),
+            min_bytes,
+            above_percent: trigger,
+            always: false,
+        }
+    }
+}
+
+impl ClearConfig {
+    fn clear_policy(&self) -> ClearPolicy {
+        ClearPolicy {
+            trigger: self.above_percent,
+            keep_recent: self.keep_recent,
+            min_bytes: self.min_bytes,
+            keep_tools: self.keep_tools.clone(),
+            keep_errors: self.keep_errors,
+            keep_reasoning: Some(self.keep_thinking),
+            always: self.always,
+            ..ClearPolicy::default()
+        }
+    }
+}
+
+/// What stands for the older part of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema)]
+#[serde(rename_all = "lowercase", expecting = "compact = \"manifest\"")]
+pub enum CompactConfig {
+    /// Its files, commands, errors, identifiers and numbers; no model is asked.
+    Manifest,
+}
+
+impl PolicyConfig {
+    /// Returns how much of a history it shows, as the compiler takes it.
+    #[must_use]
+    pub fn history_policy(&self) -> HistoryPolicy {
+        HistoryPolicy {
+            window: match self.window {
+                Some(WindowConfig {
+                    turns: Some(turns), ..
+                }) => Window::Turns(turns),
+                Some(WindowConfig {
+                    tokens: Some(tokens),
+                    ..
+                }) => Window::Tokens(tokens),
+                _ => Window::Whole,
+            },
+            clear: self
+                .clear
+                .as_ref()
+                .map_or(Clear::Never, |clear| Clear::By(clear.clear_policy())),
+            preview: self
+                .preview
+                .as_ref()
+                .map(|preview| preview.preview_policy()),
+            ..HistoryPolicy::default()
+        }
+    }
+
+    /// Returns how the older part of a history is compacted where it does not fit; `None`: it is left out.
+    #[must_use]
+    pub fn prepare_options(&self) -> Option<PrepareOptions> {
+        self.compact.map(|CompactConfig::Manifest| PrepareOptions {
+            trigger: Trigger::Overflow,
+            ..PrepareOptions::default()
+        })
+    }
+}

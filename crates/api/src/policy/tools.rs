@@ -1,0 +1,70 @@
+//! `tools`: which tools may be offered.
+
+use std::collections::BTreeSet;
+
+use contexture::tools::Pattern;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Which tools may be offered, by name, in any case; in a name `*` stands for any characters and `?` for one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table, such as tools = { deny = [\"shell\"] }"
+)]
+pub struct ToolsConfig {
+    /// These and no others. Default: all.
+    #[schema(value_type = Option<Vec<String>>)]
+    #[schemars(with = "Option<BTreeSet<String>>")]
+    pub allow: Option<BTreeSet<Pattern>>,
+    /// None of these.
+    #[schema(value_type = Vec<String>)]
+    #[schemars(with = "BTreeSet<String>")]
+    pub deny: BTreeSet<Pattern>,
+    /// Of more functions than this only so many, those that fit best what the user says first; they stay for the
+    /// whole conversation. Those that were called stay too, and providers' own tools. Default: all.
+    pub select: Option<usize>,
+    /// What else `allow` lists, of policies that hold as well: a tool has to be allowed by each.
+    #[serde(skip)]
+    also_allow: Vec<BTreeSet<Pattern>>,
+}
+
+impl ToolsConfig {
+    /// Returns whether a tool of this name may be offered.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        self.allows_spelled(&[name])
+    }
+
+    /// Returns whether a tool with a name in these spellings may be offered: none of them may be denied, and one has to be
+    /// allowed.
+    pub fn allows_spelled(&self, names: &[impl AsRef<str>]) -> bool {
+        let has = |set: &BTreeSet<Pattern>| {
+            let mut forms = set.iter();
+            forms.any(|form| names.iter().any(|name| form.matches_name(name.as_ref())))
+        };
+        self.allow.iter().chain(&self.also_allow).all(has) && !has(&self.deny)
+    }
+
+    /// Returns what is left where another's word holds as well. How many are selected is still its own word.
+    #[must_use]
+    pub fn intersect_with(&self, other: &Self) -> Self {
+        let mut allow = self.allow.iter().chain(&self.also_allow);
+        let others = other.allow.iter().chain(&other.also_allow);
+        Self {
+            allow: allow.next().or(other.allow.as_ref()).cloned(),
+            // The other's first list may be among them twice, which changes nothing.
+            also_allow: allow.chain(others).cloned().collect(),
+            deny: &self.deny | &other.deny,
+            select: self.select,
+        }
+    }
+
+    /// Returns whether every tool may be offered.
+    #[must_use]
+    pub fn allows_all(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+}
