@@ -108,6 +108,11 @@ impl Stand {
         }
     }
 
+    /// Where a path is.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
     /// From now on with this key.
     pub(crate) fn as_bearer(&mut self, key: Option<&str>) {
         self.key = key.map(str::to_owned);

@@ -7,6 +7,7 @@
 mod expected;
 mod generated;
 pub(crate) mod installed;
+mod loop_programs;
 mod pages;
 mod reading;
 mod script;
