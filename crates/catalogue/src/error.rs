@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum CatalogueError {
     /// No model has this name: pick another, or describe the model.
-    #[error("unknown model {name:?}{}; describe it in a models file, or add a `ModelSpec` with its window and encoding: `Catalogue::with_model`", suggest(.similar))]
+    #[error("unknown model {name:?}{}; name its window, or describe it in a models file", suggest(.similar))]
     UnknownModel {
         /// The name as it was given, cut to 200 characters.
         name: String,

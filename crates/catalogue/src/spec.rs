@@ -65,6 +65,21 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
+    /// A model of which only the window is known: its tokens are estimates, it has no prices, and may be offered tools.
+    ///
+    /// ```
+    /// use contexture_catalogue::ModelSpec;
+    ///
+    /// let spec = ModelSpec::of_unknown("qwen3-coder:30b", 32_768);
+    /// assert!(spec.capabilities.tools && spec.provider.is_empty());
+    /// ```
+    #[must_use]
+    pub fn of_unknown(id: impl Into<String>, context_window: u64) -> Self {
+        let mut spec = Self::new(id, context_window, Encoding::Other);
+        spec.capabilities.tools = true;
+        spec
+    }
+
     /// A model of which only the necessary is known: no prices, no cache, no capabilities.
     ///
     /// Of a Claude it is assumed that it binds its thinking, as the newest do: to leave thinking out is accepted by all.

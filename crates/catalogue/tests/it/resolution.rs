@@ -80,9 +80,7 @@ fn unknown_names_are_refused_with_near_matches() {
     let message = catalogue.resolve("gpt-5.11").unwrap_err().to_string();
     assert!(
         message.starts_with("unknown model \"gpt-5.11\" (similar: gpt-5.1, ")
-            && message.ends_with(
-                "add a `ModelSpec` with its window and encoding: `Catalogue::with_model`"
-            ),
+            && message.ends_with("; name its window, or describe it in a models file"),
         "{message}"
     );
 }

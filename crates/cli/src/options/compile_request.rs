@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use contexture::catalogue::{Encoding, ModelSpec};
+use contexture::catalogue::ModelSpec;
 use contexture::compile::{
     Band, CompileError, Compiled, Compiler, Content, Contribution, HistoryPolicy, Target,
 };
@@ -63,7 +63,7 @@ impl CompileSettings {
         let known = Catalogue::builtin();
         match self.unknown_model() {
             Some((name, window)) => {
-                Cow::Owned(known.with_model(ModelSpec::new(name, window, Encoding::Other)))
+                Cow::Owned(known.with_model(ModelSpec::of_unknown(name, window)))
             }
             None => Cow::Borrowed(known),
         }

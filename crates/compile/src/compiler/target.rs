@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use contexture_catalogue::{Catalogue, CatalogueError, Encoding, ModelSpec};
+use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
 use contexture_ir::{Extra, Raw, RequestOptions, ToolDefinition, Transcript};
 use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_tokens::media::rules_of;
@@ -507,22 +507,24 @@ impl Target {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// A model that the catalogue does not know has no prices, and its tokens are estimates.
+    ///
     /// # Errors
-    /// [`CatalogueError::UnknownModel`], unless the target has an adapter and states its window.
+    /// [`CatalogueError::UnknownModel`], unless the target states its window.
     pub fn model_spec<'c>(
         &self,
         catalogue: &'c Catalogue,
     ) -> Result<Cow<'c, ModelSpec>, CatalogueError> {
-        match (catalogue.resolve(&self.model), &self.adapter, self.window) {
-            (Ok(spec), ..) => Ok(Cow::Borrowed(spec)),
-            (Err(_), Some(_), Some(window)) => {
-                let mut spec = ModelSpec::new(&self.model, window, Encoding::Other);
-                // What it can do is the adapter's to say; nothing is withheld on its behalf.
-                spec.capabilities.tools = true;
-                spec.capabilities.mid_conversation_system = true;
+        match (catalogue.resolve(&self.model), self.window) {
+            (Ok(spec), _) => Ok(Cow::Borrowed(spec)),
+            // A model of a program's own, or one that came out since: its window is enough to compile for it.
+            (Err(CatalogueError::UnknownModel { .. }), Some(window)) => {
+                let mut spec = ModelSpec::of_unknown(&self.model, window);
+                // What it takes besides is the adapter's to say.
+                spec.capabilities.mid_conversation_system = self.adapter.is_some();
                 Ok(Cow::Owned(spec))
             }
-            (Err(error), ..) => Err(error),
+            (Err(error), _) => Err(error),
         }
     }
 

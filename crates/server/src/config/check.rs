@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs;
 
+use contexture::Catalogue;
+
 use crate::config::key::KeyConfig;
 use crate::config::line_numbers::{ConfigFault, KeyPathStep};
 use crate::config::root::{Config, RouteConfig};
@@ -18,6 +20,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<ConfigFault> {
         .or_else(|| limit_fault(config))
         .or_else(|| upstream_fault(config))
         .or_else(|| default_upstream_fault(config))
+        .or_else(|| model_fault(config))
         .or_else(|| policy_fault(config))
         .or_else(|| route_fault(config))
         .or_else(|| retention_fault(config))
@@ -135,6 +138,31 @@ fn default_upstream_fault(config: &Config) -> Option<ConfigFault> {
         }
     }
     None
+}
+
+fn model_fault(config: &Config) -> Option<ConfigFault> {
+    config.models.iter().find_map(|(name, model)| {
+        let at = |field: &str| {
+            ["models", name.as_str(), field]
+                .map(KeyPathStep::key)
+                .to_vec()
+        };
+        if let Some(window) = model.window.filter(|window| *window < 1_000) {
+            let why = format!("{window} is too little; at least 1000");
+            return Some(ConfigFault::new(at("window"), why));
+        }
+        match model.model_spec(name, Catalogue::builtin()) {
+            Ok(Some(_)) => None,
+            Ok(None) => {
+                let here = ["models", name.as_str()].map(KeyPathStep::key).to_vec();
+                Some(ConfigFault::new(
+                    here,
+                    "expected window = N, like = \"MODEL\", or both",
+                ))
+            }
+            Err(error) => Some(ConfigFault::new(at("like"), error.to_string())),
+        }
+    })
 }
 
 fn policy_fault(config: &Config) -> Option<ConfigFault> {

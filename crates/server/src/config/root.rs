@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::check;
 use crate::config::error::ConfigError;
 use crate::config::key::KeyConfig;
+use crate::config::model::ModelConfig;
 use crate::config::renamed_keys;
 use crate::config::server::{RetentionConfig, ServerConfig};
 use crate::config::upstream::UpstreamConfig;
@@ -27,6 +28,8 @@ pub struct Config {
     pub keys: Vec<KeyConfig>,
     /// Providers to pass requests on to, by name.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// Models that the catalogue does not know, by name.
+    pub models: BTreeMap<String, ModelConfig>,
     /// What may be changed in a request, by name.
     pub policies: BTreeMap<String, PolicyConfig>,
     /// Which policy a request gets: the first route that fits.

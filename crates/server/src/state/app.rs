@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::access::api_keys::ApiKeys;
 use crate::access::origins::Origins;
 use crate::access::rate_limit::RateLimiter;
-use crate::config::Config;
+use crate::config::{Config, extend_catalogue};
 use crate::metrics::install_recorder;
 use crate::state::body_memory::BodyMemory;
 use crate::state::call_log::CallLog;
@@ -77,6 +77,13 @@ impl App {
         let engine = match limits.handle_cache_bytes {
             0 => engine,
             bytes => engine.with_handle_cache(bytes),
+        };
+        let engine = match config.models.is_empty() {
+            true => engine,
+            false => {
+                let catalogue = extend_catalogue(engine.catalogue(), &config.models);
+                engine.with_catalogue(catalogue)
+            }
         };
         let upstreams = Upstreams::from_config(&config)?;
         let skills = skills::load_skills(&config.server.skills);

@@ -219,10 +219,18 @@ impl RewritePlan {
         let model = parsed.transcript.model.clone();
         let model =
             model.ok_or_else(|| ProxyFailure::new("rewrite", "the request names no model"))?;
-        let spec = chat.engine().catalogue().resolve(&model);
+        let mut target = Target::new(format, model.as_str());
+        if let Some(window) = policy.limit_tokens {
+            target = target.window(window);
+        }
+        // A model that is not known is refused here, unless the policy says its window.
+        let spec = target.model_spec(chat.engine().catalogue());
         let spec = spec.map_err(|error| rewrite_failure(&error))?;
-        let contributions = policy.contributions(&spec.capabilities);
-        let plan = Self {
+        // The client does not know the beginning of an answer that it did not give: the model is told instead.
+        let mut capabilities = spec.capabilities;
+        capabilities.prefill = false;
+        let contributions = policy.contributions(&capabilities);
+        Ok(Self {
             contributions: contributions.map_err(|error| rewrite_failure(&error))?,
             changes: RequestChanges {
                 client_tools: parsed.transcript.tools.clone(),
@@ -236,17 +244,15 @@ impl RewritePlan {
             cache_scope: String::new(),
             is_over_window: false,
             server_tools: ServerTools::from_layers(chat),
-        };
-        // An unknown model is refused before anything is compiled for it.
-        plan.price_terms(chat)?;
-        Ok(plan)
+        })
     }
 
     /// Returns the cache rules and prices of the model.
     fn price_terms(&self, chat: &Conversation) -> Result<PriceTerms, ProxyFailure> {
-        let spec = chat.engine().catalogue().resolve(&self.model);
+        let target = self.compile_target();
+        let spec = target.model_spec(chat.engine().catalogue());
         let spec = spec.map_err(|error| rewrite_failure(&error))?;
-        Ok(PriceTerms::for_model(spec, self.format))
+        Ok(PriceTerms::for_model(&spec, self.format))
     }
 
     /// Compiles the client's own request. It is written by the code that writes its replacement, so that the two outlines

@@ -115,6 +115,68 @@ async fn what_need_not_change_goes_as_it_came() {
 }
 
 #[tokio::test]
+async fn state_and_guardrails_are_said_and_not_kept() {
+    let policy = "pays = \"fits\"\nstate = { step = 4 }\nguardrails = { output_tag = \"answer\", prefill = \"<answer>\" }\n";
+    let proxied = with(policy).await;
+    let mut history = vec![says("one")];
+    for turn in 0..3 {
+        let answer = proxied.ask(CHAT, &chat(&history)).await;
+        let body = sent(&proxied).pop().unwrap();
+        for word in ["<step>4</step>", "XML element named answer"] {
+            assert_eq!(body.matches(word).count(), 1, "{word} in {body}");
+        }
+        let document: Value = serde_json::from_str(&body).unwrap();
+        let last = document["messages"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        assert_ne!(
+            last["role"], "assistant",
+            "the client's answer begins where it begins"
+        );
+        let outcome = proxied.outcome(&answer).await;
+        assert_eq!(outcome["matched"], if turn == 0 { "new" } else { "prefix" });
+        history.extend([said(&answer), says("and then?")]);
+    }
+    let conversations = proxied.conversations().await;
+    assert_eq!(
+        (conversations.len(), &conversations[0]["branches"]),
+        (1, &json!(1))
+    );
+}
+
+/// Local models, fine-tunes, names of deployments.
+#[tokio::test]
+async fn models_that_nobody_knows_are_cut_by_their_window() {
+    let limited = all("limit_tokens = 2000\n");
+    let configured = format!(
+        "[models.\"my-finetune\"]\nwindow = 2000\nlike = \"gpt-4.1\"\n{}",
+        all("compact = \"manifest\"\n")
+    );
+    for (config, model) in [(limited, "qwen3-coder:30b"), (configured, "my-finetune")] {
+        let (provider, engine) = (ScriptedProvider::default(), Engine::in_memory());
+        let proxied = Proxied::to(provider, engine, &config).await;
+        let mut history = Vec::new();
+        for turn in 0..20 {
+            history.push(long(turn));
+            let mut asked = chat(&history);
+            asked["model"] = json!(model);
+            let answer = proxied.ask(CHAT, &asked).await;
+            assert!(
+                !answer.headers.contains_key("x-contexture-failed"),
+                "{model}, turn {turn}"
+            );
+            history.push(said(&answer));
+        }
+        let body = sent(&proxied).pop().unwrap();
+        assert!(body.len() < 2000 * 6, "{model}: {}", body.len());
+        assert!(body.contains(model));
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_of_the_history_stays_as_it_was_written() {
     let proxied = with("window = { turns = 1 }\npays = \"fits\"\n").await;
     let history = [
@@ -135,12 +197,15 @@ async fn what_is_not_of_the_history_stays_as_it_was_written() {
 
 #[tokio::test]
 async fn what_cannot_be_compiled_goes_as_it_came_and_says_so() {
-    let proxied = with("limit_tokens = 1000\n").await;
     // What is asked does not fit alone.
     let body = chat(&[says(&"many words that do not fit ".repeat(400))]);
-    // The model is nobody's.
+    // The model is nobody's, and no window is said.
     let unknown = json!({"model": "nobodys-model-7", "messages": [says("Hi")]});
-    for body in [body, unknown] {
+    for (policy, body) in [
+        ("limit_tokens = 1000\n", body),
+        ("window = { turns = 1 }\n", unknown),
+    ] {
+        let proxied = with(policy).await;
         let answer = proxied.ask(CHAT, &body).await;
         answer.ok();
         assert_eq!(answer.headers["x-contexture-failed"], "rewrite");
