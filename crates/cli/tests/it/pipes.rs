@@ -332,3 +332,59 @@ fn talking_line_by_line() {
     drop(input);
     assert!(child.wait().unwrap().success());
 }
+
+/// A loop that keeps its history talks to one process: with the plan of the line before, requests only grow at their end.
+#[test]
+fn a_line_takes_the_plan_of_the_line_before() {
+    let program = assert_cmd::cargo::cargo_bin!("contexture");
+    let mut running = std::process::Command::new(program)
+        .args([
+            "compile",
+            "--jsonl",
+            "--model",
+            "gpt-4o",
+            "--to",
+            "openai-chat",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = running.stdin.take().unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
+    let tool = json!({"type": "function", "function": {"name": "read_row", "parameters": {"type": "object"}}});
+    let mut messages = vec![json!({"role": "user", "content": "Begin."})];
+    let (mut plan, mut last, mut epochs) = (Value::Null, Vec::new(), 0);
+    for round in 0..40 {
+        let mut line = json!({"messages": messages, "window": 3000, "reserve": 500, "tools": [tool],
+            "policy": {"compact": "manifest", "preview": 800}});
+        if !plan.is_null() {
+            line["plan"] = plan;
+        }
+        writeln!(input, "{line}").unwrap();
+        let mut answer = String::new();
+        output.read_line(&mut answer).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(
+            answer["payload"]["tools"][0]["function"]["name"], "read_row",
+            "{answer}"
+        );
+        let now = answer["payload"]["messages"].as_array().unwrap().clone();
+        match answer["report"]["epoch"]["opened"] == true {
+            true => epochs += 1,
+            false => assert!(now.starts_with(&last[..last.len() - 1]), "round {round}"),
+        }
+        (last, plan) = (now, answer["plan"].clone());
+        let text = format!("row {round}: {}", "lorem ipsum dolor ".repeat(20));
+        messages.push(json!({"role": "assistant", "content": text}));
+        messages.push(json!({"role": "user", "content": "Next."}));
+    }
+    assert!((2..20).contains(&epochs), "{epochs}");
+    drop(input);
+    assert!(running.wait().unwrap().success());
+    let bad = Place::new().feed(
+        "compile --jsonl",
+        "{\"messages\": [], \"plam\": 1}\n".to_owned(),
+    );
+    assert!(bad.out.contains("unknown field `plam`"), "{bad:?}");
+}

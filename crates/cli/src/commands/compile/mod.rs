@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use contexture::Format;
-use contexture::compile::{Report, Width, render_table};
+use contexture::compile::{Report, Scratch, Width, render_table};
 
 use crate::commands::compile::line::{LineDefaults, compile_line};
 use crate::commands::compile::source::{IncludeItems, SourceArguments};
@@ -44,7 +44,9 @@ claude-sonnet-5 (anthropic, ui), gpt-5.4 (openai-chat, openai-responses), gemini
 estimates. `--to ui` gives {\"system\", \"messages\"}, the messages that fit the model.
 
 With --jsonl, a line is {\"from\", \"input\", \"to\", \"model\", \"window\", \"reserve\", \"system\": [fragments]}
-and gives {\"payload\": …, \"report\": …}. What a line does not say is taken from the options.")]
+and gives {\"payload\": …, \"report\": …}. What a line does not say is taken from the options.
+A line with \"messages\" is what `POST /api/v1/compile` takes: tools, a policy, and the \"plan\" that the
+line before gave; it gives the same too.")]
 pub(crate) struct Arguments {
     /// A session file, `-` for standard input, or the id of a conversation
     #[arg(required_unless_present = "jsonl")]
@@ -89,8 +91,9 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             from: arguments.subject.from.clone(),
             to: arguments.to,
         };
+        let mut scratch = Scratch::new();
         return jsonl::answer_lines(&mut source.open_reader()?, |line| {
-            compile_line(line, &defaults)
+            compile_line(line, &defaults, &mut scratch)
         });
     }
     let name = arguments.source.as_deref().unwrap_or("-");
