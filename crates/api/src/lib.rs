@@ -12,18 +12,19 @@ pub mod schema;
 mod time;
 
 pub use documents::{
-    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CallDocument,
-    CallPredictionDocument, CallTokensDocument, CallsDocument, CheckpointDocument,
-    CheckpointsDocument, CompactionDocument, ConversationDocument, ConversationsDocument,
-    ConvertedDocument, CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
-    DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
-    FoundDocument, HitDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument,
-    LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument, LossDocument, MessagesDocument,
-    ModelDocument, ModelsDocument, NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument,
-    NotesDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument, RenderedDocument,
-    RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
-    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    AnswerDocument, BandPartDocument, BranchDocument, BranchesDocument, CacheUseDocument,
+    CallBandDocument, CallDocument, CallPredictionDocument, CallTokensDocument, CallsDocument,
+    CheckpointDocument, CheckpointsDocument, CompactionDocument, ConversationDocument,
+    ConversationOverviewDocument, ConversationsDocument, ConvertedDocument, CountDocument,
+    CountsDocument, CoverDocument, CoversDocument, DeltaDocument, DivergenceDocument,
+    EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument, FoundDocument, HitDocument,
+    LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument, LineDocument,
+    LogDocument, LogEntryDocument, LossDocument, MessagesDocument, ModelDocument, ModelsDocument,
+    NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument, NotesDocument, PoliciesDocument,
+    PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RenderedDocument, RepairDocument,
+    RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SessionDocument,
+    SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
+    UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

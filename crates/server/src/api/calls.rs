@@ -7,7 +7,7 @@ use contexture::store::{
     CALL_HOUR_MS, CallFilter, CallGrouping, CallOutcome, Calls, ListCalls, SumCalls,
 };
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -51,11 +51,21 @@ struct CallParams {
     policy: Option<String>,
     /// Only those that ended so: `completed`, `incomplete`, `refused`, `unreachable`, `blocked` or `forwarded`.
     outcome: Option<String>,
+    /// What each call has beside its figures: `band`, what its request was made of. Default: nothing.
+    include: Option<CallInclude>,
     /// Maximum number of calls. Default 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// Value of `next` of the previous page. Default: the first page.
     after: Option<String>,
+}
+
+/// What calls of a list have beside their figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum CallInclude {
+    /// What their requests were made of.
+    Band,
 }
 
 /// The calls to sum, and what to group them by.
@@ -152,13 +162,18 @@ async fn list_calls(
     let found = call_record(&app)?.list_calls(&owner, list).await;
     let found = found.map_err(EngineError::from)?;
     let encode = |next: CallId| page::encode_cursor(&owner, LIST, &next.to_string());
+    let document = |call| match asked.include {
+        Some(CallInclude::Band) => CallDocument::with_band(call),
+        None => CallDocument::from(call),
+    };
     Ok(Json(CallsDocument {
-        calls: found.calls.iter().map(CallDocument::from).collect(),
+        calls: found.calls.iter().map(document).collect(),
         next: found.next.map(encode),
     }))
 }
 
-/// Returns a call by its id, which is that of the request: the value of `x-contexture-request`.
+/// Returns a call by its id, which is that of the request: the value of `x-contexture-request`. What its request was made of is
+/// shown as it was stored then.
 #[utoipa::path(
     get, path = "/calls/{call}", tag = "requests",
     params(("call" = String, Path, description = "The call's id")),
@@ -173,7 +188,7 @@ async fn show_call(
     let RequestId(call) = id.parse().map_err(|()| none())?;
     let found = call_record(&app)?.load_call(&owner, call).await;
     let found = found.map_err(EngineError::from)?.ok_or_else(none)?;
-    Ok(Json((&found).into()))
+    Ok(Json(CallDocument::with_band(&found)))
 }
 
 /// Returns what calls used and cost, in groups.

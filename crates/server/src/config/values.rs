@@ -5,6 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use contexture::catalogue::Money;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
@@ -31,6 +32,25 @@ where
         .iter()
         .map(|text| text.parse().map_err(D::Error::custom));
     parsed.collect()
+}
+
+/// Deserializes an amount of dollars, a decimal as a text: a float could not hold every amount.
+pub(crate) fn deserialize_dollars<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Money>, D::Error> {
+    struct DollarsVisitor;
+    impl Visitor<'_> for DollarsVisitor {
+        type Value = Money;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("dollars as a text, such as \"2.50\"")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Money, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_str(DollarsVisitor).map(Some)
 }
 
 /// A feature that is off, or on with settings.

@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::policies::all;
-use super::{Proxied, chat, configuration, says};
+use super::{Proxied, chat, configuration, said, says};
 use crate::test_support::Stand;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -241,6 +241,71 @@ async fn a_store_that_fails_once_loses_no_row() {
             }
         }
     }
+}
+
+/// What a rewritten call was made of is stored with it, shown as it was stored, and goes with its conversation.
+#[tokio::test]
+async fn a_rewritten_call_keeps_its_band() {
+    let policy = all("window = { turns = 1 }\ncost_condition = \"fits\"\n");
+    let proxied = Proxied::to(ScriptedProvider::default(), Engine::in_memory(), &policy).await;
+    let stand = &proxied.stand;
+    let named = [("x-contexture-conversation", "c-1")];
+    let mut history = Vec::new();
+    for turn in 0..4 {
+        history.push(says(&format!("question {turn} {}", "word ".repeat(600))));
+        let answer = proxied.ask_with(CHAT, &chat(&history), &named).await;
+        proxied.outcome(&answer).await;
+        history.push(said(&answer));
+    }
+    let rows = rows(stand, 4).await;
+    let shown = |row: &Value| {
+        let id = row["id"].as_str().unwrap().to_owned();
+        async move { stand.get(&format!("/api/v1/calls/{id}")).await.ok() }
+    };
+    for (row, turn) in rows.iter().rev().zip(0..) {
+        assert_eq!(row["rewritten"], turn > 0, "{row}");
+        let band = shown(row).await["band"].clone();
+        assert_eq!(band.is_null(), turn == 0, "{band}");
+        let Some(parts) = band["parts"].as_array() else {
+            continue;
+        };
+        let tokens: u64 = parts
+            .iter()
+            .map(|part| part["tokens"].as_u64().unwrap())
+            .sum();
+        assert_eq!(band["tokens"], tokens);
+        assert_eq!(band["path_items"], 2 * turn + 1, "{band}");
+        assert_eq!(
+            band["cache_read"], row["prediction"]["sent"]["read"],
+            "{band}"
+        );
+        let trimmed = parts
+            .iter()
+            .find(|part| part["verdict"] == "trimmed")
+            .unwrap();
+        assert_eq!(trimmed["rule"], "oldest_trimmed");
+        // The first message of the user is always sent.
+        assert_eq!(trimmed["first"], 1, "{trimmed}");
+        // Each turn moves the window, and with it the prefix that the call before left in the cache.
+        let broken = &band["prefix_break"];
+        assert_eq!(broken.is_null(), turn < 2, "{band}");
+        if turn >= 2 {
+            assert_eq!(broken["reason"], "history_trimmed");
+            assert!(broken["pico_dollars"].is_u64(), "{broken}");
+        }
+    }
+    // Lists have bands where they are asked for.
+    let listed = stand.get("/api/v1/calls?include=band&limit=1").await.ok();
+    assert_eq!(listed["calls"][0]["band"], shown(&rows[0]).await["band"]);
+    stand
+        .call(Method::DELETE, "/api/v1/conversations/c-1", &Value::Null)
+        .await;
+    let gone = shown(&rows[0]).await;
+    assert_eq!(
+        (&gone["band"], &gone["conversation"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(gone["tokens"], rows[0]["tokens"]);
 }
 
 #[tokio::test]
