@@ -446,7 +446,13 @@ pub(crate) async fn sum_conversations(
     Ok(calls.collect())
 }
 
-/// Lists owners that have calls. Each is a look-up in the index, whatever number of calls it has.
+/// Finds the next owner in both tables.
+const NEXT_OWNER: &str = "SELECT n.owner FROM (\
+     (SELECT owner FROM contexture.calls WHERE owner > $1 ORDER BY owner LIMIT 1) UNION ALL \
+     (SELECT owner FROM contexture.call_sums WHERE owner > $1 ORDER BY owner LIMIT 1)) n \
+     ORDER BY n.owner LIMIT 1";
+
+/// Lists owners that have calls, or sums of calls. Each is a look-up in the index, whatever number of calls it has.
 pub(crate) async fn list_owners(
     tx: &Tx<'_>,
     after: Option<&Owner>,
@@ -456,12 +462,7 @@ pub(crate) async fn list_owners(
     let mut last = after.map_or("", Owner::as_str).to_owned();
     let mut owners = Vec::new();
     while owners.len() < limit {
-        let next = tx
-            .query_row(
-                "SELECT owner FROM contexture.calls WHERE owner > $1 ORDER BY owner LIMIT 1",
-                params![last.as_str()],
-            )
-            .await?;
+        let next = tx.query_row(NEXT_OWNER, params![last.as_str()]).await?;
         let Some(next) = next else { break };
         last = get_column(&next, 0)?;
         let owner = Owner::new(last.as_str());

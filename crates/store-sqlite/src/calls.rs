@@ -400,19 +400,23 @@ fn sum_conversation(
     Ok(ConversationCalls { sum, last_model })
 }
 
-/// Lists owners that have calls. Each is a look-up in the index, whatever number of calls it has.
+/// Finds the next owner in both tables; a null is passed over.
+const NEXT_OWNER: &str = "SELECT min(owner) FROM (\
+     SELECT (SELECT owner FROM calls WHERE owner > ?1 ORDER BY owner LIMIT 1) AS owner UNION ALL \
+     SELECT (SELECT owner FROM call_sums WHERE owner > ?1 ORDER BY owner LIMIT 1))";
+
+/// Lists owners that have calls, or sums of calls. Each is a look-up in the index, whatever number of calls it has.
 pub(crate) fn list_owners(
     conn: &Connection,
     after: Option<&Owner>,
     limit: usize,
 ) -> Result<Vec<Owner>, RowError> {
-    let mut statement =
-        conn.prepare_cached("SELECT owner FROM calls WHERE owner > ? ORDER BY owner LIMIT 1")?;
+    let mut statement = conn.prepare_cached(NEXT_OWNER)?;
     // No owner has an empty name.
     let mut last = after.map_or("", Owner::as_str).to_owned();
     let mut owners = Vec::new();
     while owners.len() < limit {
-        let next: Option<String> = statement.query_row([&last], |row| row.get(0)).optional()?;
+        let next: Option<String> = statement.query_row([&last], |row| row.get(0))?;
         let Some(next) = next else { break };
         let owner = Owner::new(next.as_str());
         owners.push(owner.map_err(|error| corrupt_error(error.to_string()))?);

@@ -229,7 +229,7 @@ impl Calls for MemoryStore {
         let tables = self.lock_tables();
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
         let owners = tables.calls.0.range((behind, Bound::Unbounded));
-        let owners = owners.filter(|(_, own)| !own.rows.is_empty());
+        let owners = owners.filter(|(_, own)| !own.rows.is_empty() || !own.roll_ups.is_empty());
         Ok(owners.take(limit).map(|(owner, _)| owner.clone()).collect())
     }
 

@@ -503,7 +503,7 @@ pub trait Calls: Send + Sync {
         conversations: &[ConversationId],
     ) -> Result<Vec<ConversationCalls>, Error>;
 
-    /// Lists owners that have calls, in order, at most `limit`, behind `after`.
+    /// Lists owners that have calls, or sums of calls that were removed, in order, at most `limit`, behind `after`.
     async fn list_call_owners(
         &self,
         after: Option<&Owner>,
