@@ -1,5 +1,6 @@
 //! The record of calls: exchanges with providers, and their sums.
 
+use contexture::Owner;
 use contexture::catalogue::Money;
 use contexture::compile::{BandPart, CallBand, SegmentRule, SegmentVerdict};
 use contexture::ir::CallId;
@@ -179,6 +180,9 @@ pub struct UsageDocument {
 /// The sum of calls that have something in common. What they are not grouped by is `null`; an empty text stands for none.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct UsageGroupDocument {
+    /// Owner of the calls. Absent where they are not grouped by owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Day in UTC on which they began, such as `2026-11-20`.
     pub day: Option<String>,
     /// Name of their upstream.
@@ -374,6 +378,25 @@ impl From<&CallSum> for UsageSumDocument {
 }
 
 impl UsageDocument {
+    /// Creates the document of the sums of several owners, which are grouped by owners first.
+    #[must_use]
+    pub fn from_owners(by: &[CallGrouping], owners: &[(Owner, Vec<(CallGroup, CallSum)>)]) -> Self {
+        let mut document = Self::from_sums(by, &[]);
+        document.by.insert(0, "owner".to_owned());
+        let mut total = CallSum::default();
+        for (owner, sums) in owners {
+            for (group, sum) in sums {
+                total.add_sum(sum);
+                document.groups.push(UsageGroupDocument {
+                    owner: Some(owner.to_string()),
+                    ..group_document(group, sum)
+                });
+            }
+        }
+        document.total = (&total).into();
+        document
+    }
+
     /// Creates the document of sums that are grouped so.
     #[must_use]
     pub fn from_sums(by: &[CallGrouping], sums: &[(CallGroup, CallSum)]) -> Self {
@@ -393,6 +416,7 @@ impl UsageDocument {
 fn group_document(group: &CallGroup, sum: &CallSum) -> UsageGroupDocument {
     let day = group.day_ms.map(format_timestamp);
     UsageGroupDocument {
+        owner: None,
         day: day.map(|day| day.chars().take(10).collect()),
         upstream: group.upstream.clone(),
         model: group.model.clone(),

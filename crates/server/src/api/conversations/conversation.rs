@@ -56,6 +56,7 @@ struct ListConversationsParams {
     updated_before: Option<i64>,
     /// What each conversation has beside its metadata: `overview`, how it begins and what its calls used and cost. Default:
     /// nothing.
+    #[param(inline)]
     include: Option<ConversationInclude>,
     /// Maximum number of conversations. Default 100.
     #[param(minimum = 1, maximum = 500)]
