@@ -14,20 +14,22 @@ pub mod schema;
 mod time;
 
 pub use documents::{
-    AnswerDocument, AnsweredBy, AnsweredCallDocument, BranchDocument, BranchesDocument,
-    CacheUseDocument, CallDocument, CallPredictionDocument, CallTokensDocument, CallsDocument,
-    CheckDocument, CheckedDocument, CheckpointDocument, CheckpointsDocument, CompactionDocument,
-    CompileDocument, CompiledDocument, ConversationDocument, ConversationsDocument,
-    ConvertedDocument, CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
+    AnswerDocument, AnsweredBy, AnsweredCallDocument, BandPartDocument, BranchDocument,
+    BranchesDocument, CacheUseDocument, CallBandDocument, CallDocument, CallPredictionDocument,
+    CallTokensDocument, CallsDocument, CheckDocument, CheckedDocument, CheckpointDocument,
+    CheckpointsDocument, CompactionDocument, CompileDocument, CompiledDocument,
+    ConversationDocument, ConversationOverviewDocument, ConversationsDocument, ConvertedDocument,
+    CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
     DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
     FoundDocument, HandleDocument, HandledDocument, HitDocument, LedgerDayDocument, LedgerDocument,
     LedgerEntryDocument, LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument,
     LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NodeDocument, NodesDocument,
     NoteDocument, NoteDoneDocument, NotesDocument, PoliciesDocument, PolicyChoice, PolicyDocument,
-    PolicyRouteDocument, RecordDocument, RecordedDocument, RenderedDocument, RepairDocument,
-    RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SessionDocument,
-    SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
-    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    PolicyRouteDocument, PrefixBreakDocument, RecordDocument, RecordedDocument, RenderedDocument,
+    RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
+    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
+    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
+    WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

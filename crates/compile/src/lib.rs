@@ -44,9 +44,10 @@ pub use contexture_prompt_cache::{
     simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
-    EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
-    Rewriting, Rewritten, Segment, SegmentVerdict, SettingChange, TargetReport, TokenRange, Totals,
-    Width, number_format, render_html, render_table,
+    BandError, BandPart, CallBand, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
+    PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
+    SegmentRule, SegmentVerdict, SettingChange, TargetReport, TokenRange, Totals, Width,
+    number_format, render_html, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;

@@ -21,12 +21,13 @@ use crate::builder::ConversationBuilder;
 use crate::error::EngineError;
 use crate::exchange::{Exchange, Exchanges};
 use crate::handle::{
-    Clock, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies, RandomIds,
-    RecordLevel, Secrets, SystemClock, TargetChoice, delete_conversation, list_conversations,
-    load_conversation_info, register_targets, resolve_target, unregister_targets,
+    Clock, ConversationOverview, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies,
+    RandomIds, RecordLevel, Secrets, SystemClock, TargetChoice, answer_cost, delete_conversation,
+    list_conversations, load_conversation_info, load_overviews, register_targets, resolve_target,
+    unregister_targets,
 };
 use crate::import::{ImportOptions, Imported, import_session};
-use crate::ingest::{IngestRequest, Ingested, answer_cost, ingest_request, rebuild_path_index};
+use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
 use crate::presence::Presence;
 use crate::search::search_owner;
 
@@ -392,6 +393,40 @@ impl Engine {
         list: ListConversations,
     ) -> Result<ConversationPage, EngineError> {
         list_conversations(self, owner, list).await
+    }
+
+    /// Loads what a list shows of conversations beside their records, in their order: how each begins, and what its calls of
+    /// models used and cost.
+    ///
+    /// It reads the first items of each, and the sums of its calls.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// use contexture_ir::{Owner, user};
+    /// use contexture_store::ListConversations;
+    ///
+    /// let engine = Engine::in_memory();
+    /// let chat = engine.conversation("c").owner("acme/ada").open().await?;
+    /// chat.save([user("Where is my parcel?")]).await?;
+    /// let owner = Owner::new("acme/ada")?;
+    /// let page = engine.list_conversations(&owner, ListConversations::default()).await?;
+    /// let overviews = engine.conversation_overviews(&owner, &page.conversations).await?;
+    /// assert_eq!(overviews[0].preview.as_deref(), Some("Where is my parcel?"));
+    /// assert_eq!(overviews[0].calls.sum.calls, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn conversation_overviews(
+        &self,
+        owner: &Owner,
+        conversations: &[Record],
+    ) -> Result<Vec<ConversationOverview>, EngineError> {
+        load_overviews(self, owner, conversations).await
     }
 
     /// Loads the record of a conversation: title, metadata, counts.

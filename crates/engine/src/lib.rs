@@ -45,9 +45,9 @@ pub use draft::{Committed, Draft};
 pub use error::{EngineError, Unreplayable};
 pub use exchange::{AnswerDelivery, Exchange};
 pub use handle::{
-    COMPACTION, CircuitBreakerPolicy, Clock, Conversation, CopyReport, Engine, EngineEvent,
-    EngineEventKind, Events, IdSource, RandomIds, RecordLevel, SecretPattern, Secrets,
-    SideUsageTracker, SystemClock, TargetChoice, TestClock, TestIds,
+    COMPACTION, CallTiming, CircuitBreakerPolicy, Clock, Conversation, ConversationOverview,
+    CopyReport, Engine, EngineEvent, EngineEventKind, Events, IdSource, RandomIds, RecordLevel,
+    SecretPattern, Secrets, SideUsageTracker, SystemClock, TargetChoice, TestClock, TestIds,
 };
 pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};

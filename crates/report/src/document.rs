@@ -114,6 +114,108 @@ pub struct Segment {
     pub verdict: SegmentVerdict,
     /// The rule that decided, in a few words.
     pub rule: String,
+    /// The same rule for programs. Not in the JSON.
+    #[serde(skip)]
+    pub rule_kind: SegmentRule,
+    /// Indexes on the path of the first and the last item that it holds, stands for, or leaves out; `None` for what is not of
+    /// the path. Not in the JSON.
+    #[serde(skip)]
+    pub span: Option<(usize, usize)>,
+}
+
+/// The rule that decided what became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SegmentRule {
+    /// Offered tools are always sent.
+    OfferedTools,
+    /// Instructions are never cut.
+    Instructions,
+    /// It is pinned.
+    Pinned,
+    /// It is within its budget.
+    WithinBudget,
+    /// Only a part of it is within its budget.
+    PartWithinBudget,
+    /// There is no room within its budget.
+    NoRoom,
+    /// There is room for it.
+    Fits,
+    /// The last round is always sent.
+    LastRound,
+    /// The first message of the user is always sent.
+    FirstMessage,
+    /// What a history opens with is always sent.
+    Opening,
+    /// The message that is being answered is always sent.
+    Question,
+    /// A compaction stands for what it covers.
+    Compaction,
+    /// Old outputs are placeholders.
+    OldOutputs,
+    /// Outputs of calls that were made again are placeholders.
+    RepeatedOutputs,
+    /// Long outputs are previews.
+    LongOutputs,
+    /// Thinking that may not be sent any more is a text.
+    ThinkingText,
+    /// Thinking is bound to a history that was edited.
+    BoundThinking,
+    /// The oldest items no longer fit.
+    OldestTrimmed,
+    /// It is what the format adds.
+    Framing,
+}
+
+impl SegmentRule {
+    /// All rules, in the order of their stored codes: rules are added at the end.
+    pub const ALL: [Self; 19] = [
+        Self::OfferedTools,
+        Self::Instructions,
+        Self::Pinned,
+        Self::WithinBudget,
+        Self::PartWithinBudget,
+        Self::NoRoom,
+        Self::Fits,
+        Self::LastRound,
+        Self::FirstMessage,
+        Self::Opening,
+        Self::Question,
+        Self::Compaction,
+        Self::OldOutputs,
+        Self::RepeatedOutputs,
+        Self::LongOutputs,
+        Self::ThinkingText,
+        Self::BoundThinking,
+        Self::OldestTrimmed,
+        Self::Framing,
+    ];
+
+    /// Returns the lower-case word for the rule.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OfferedTools => "offered_tools",
+            Self::Instructions => "instructions",
+            Self::Pinned => "pinned",
+            Self::WithinBudget => "within_budget",
+            Self::PartWithinBudget => "part_within_budget",
+            Self::NoRoom => "no_room",
+            Self::Fits => "fits",
+            Self::LastRound => "last_round",
+            Self::FirstMessage => "first_message",
+            Self::Opening => "opening",
+            Self::Question => "question",
+            Self::Compaction => "compaction",
+            Self::OldOutputs => "old_outputs",
+            Self::RepeatedOutputs => "repeated_outputs",
+            Self::LongOutputs => "long_outputs",
+            Self::ThinkingText => "thinking_text",
+            Self::BoundThinking => "bound_thinking",
+            Self::OldestTrimmed => "oldest_trimmed",
+            Self::Framing => "framing",
+        }
+    }
 }
 
 /// What became of a segment.

@@ -3,6 +3,7 @@
 //! * [`Report`] and its parts are the data. Their JSON is stable: fields are added and never renamed, and a test compares
 //!   them with the published schema in `docs/schema`.
 //! * [`render_table`] writes a report for terminals, [`render_html`] as a page of its own without scripts.
+//! * [`CallBand`] is what a past call keeps of its report, at most [`MAX_BAND_BYTES`] stored.
 //! * [`number_format`] writes numbers the way both do.
 //!
 //! Two sums always hold: the tokens of the segments add up to the total, and every item of the path is either in the payload
@@ -12,6 +13,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod band;
 mod document;
 mod html;
 mod note;
@@ -22,9 +24,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use band::{BandError, BandPart, CallBand, MAX_BAND_BYTES, PrefixBreak};
 pub use document::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
-    Rewriting, Rewritten, Segment, SegmentVerdict, SettingChange, TargetReport, TokenRange, Totals,
+    Rewriting, Rewritten, Segment, SegmentRule, SegmentVerdict, SettingChange, TargetReport,
+    TokenRange, Totals,
 };
 pub use html::render_html;
 pub use table::{Width, render_table};

@@ -9,7 +9,7 @@ use contexture_ir::{CallId, ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::rules::{self, CallKey, CallTotals, SUM_COLUMNS};
 use contexture_store::{
     CallFilter, CallGroup, CallGrouping, CallNames, CallOrder, CallOutcome, CallPage, CallRecord,
-    CallSum, Limits, ListCalls, SumCalls, SweepCalls, SweptCalls,
+    CallSum, ConversationCalls, Limits, ListCalls, SumCalls, SweepCalls, SweptCalls,
 };
 use tokio_postgres::Row;
 
@@ -380,7 +380,79 @@ async fn add_open_calls(
     Ok(())
 }
 
-/// Lists owners that have calls. Each is a look-up in the index, whatever number of calls it has.
+/// Sums the roll-ups of conversations, in two parts as all sums.
+static SUM_CONVERSATIONS: LazyLock<String> = LazyLock::new(|| {
+    let sums = SUM_COLUMNS
+        .map(|column| format!("sum({column} / 1000000)::bigint, sum({column} % 1000000)::bigint"));
+    format!(
+        "SELECT conversation, {} FROM contexture.call_sums \
+         WHERE conversation = ANY ($1) AND conversation <> '' GROUP BY conversation",
+        sums.join(", ")
+    )
+});
+
+/// Reads the calls of conversations that are in no sum yet. Of the others none is read, unless it is newer than one of these.
+const OPEN_OF_CONVERSATIONS: &str = "SELECT conversation, outcome, details FROM contexture.calls \
+     WHERE conversation = ANY ($1) AND conversation <> '' AND call >= (SELECT call \
+     FROM contexture.calls WHERE owner = $2 AND open ORDER BY call LIMIT 1) AND open";
+
+/// Reads the model of the newest call of each conversation that has one.
+const LAST_MODELS: &str = "SELECT n.conversation, m.model FROM unnest($1) AS n (conversation) \
+     CROSS JOIN LATERAL (SELECT k.model FROM contexture.calls k WHERE k.conversation = n.conversation \
+     AND k.conversation <> '' AND k.model <> '' ORDER BY k.call DESC LIMIT 1) m";
+
+/// Sums the calls of conversations.
+pub(crate) async fn sum_conversations(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    conversations: &[ConversationId],
+) -> Result<Vec<ConversationCalls>, RowError> {
+    let keys = conversations.iter();
+    let keys = keys.map(|id| ConversationKey::of(owner, id).into_bytes());
+    let keys: Vec<[u8; 16]> = keys.collect();
+    let mut found: BTreeMap<[u8; 16], ConversationCalls> = BTreeMap::new();
+    // One that is being deleted is hidden, and has no calls any more.
+    let known = "SELECT conversation FROM contexture.conversations WHERE conversation = ANY ($1)";
+    for row in tx.query_rows(known, params![keys.clone()]).await? {
+        found.insert(get_bytes(&row, 0)?, ConversationCalls::default());
+    }
+    for row in tx
+        .query_rows(&SUM_CONVERSATIONS, params![keys.clone()])
+        .await?
+    {
+        let halves = (0..SUM_COLUMNS.len())
+            .map(|n| Ok((get_column(&row, 1 + 2 * n)?, get_column(&row, 2 + 2 * n)?)));
+        let halves = halves.collect::<Result<Vec<(i64, i64)>, RowError>>()?;
+        if let Some(calls) = found.get_mut(&get_bytes(&row, 0)?) {
+            calls.sum.add_sum(&rules::sum_from_halves(&halves));
+        }
+    }
+    let bound = params![keys.clone(), owner.as_str()];
+    for row in tx.query_rows(OPEN_OF_CONVERSATIONS, bound).await? {
+        let details = rules::decode_details(get_column(&row, 2)?).map_err(corrupt_error)?;
+        if let Some(calls) = found.get_mut(&get_bytes(&row, 0)?) {
+            let sum = CallSum::of_call(decode_outcome(&row, 1)?, &details);
+            calls.sum.add_sum(&sum);
+        }
+    }
+    for row in tx.query_rows(LAST_MODELS, params![keys.clone()]).await? {
+        if let Some(calls) = found.get_mut(&get_bytes(&row, 0)?) {
+            calls.last_model = Some(get_column(&row, 1)?);
+        }
+    }
+    let calls = keys
+        .iter()
+        .map(|key| found.get(key).cloned().unwrap_or_default());
+    Ok(calls.collect())
+}
+
+/// Finds the next owner in both tables.
+const NEXT_OWNER: &str = "SELECT n.owner FROM (\
+     (SELECT owner FROM contexture.calls WHERE owner > $1 ORDER BY owner LIMIT 1) UNION ALL \
+     (SELECT owner FROM contexture.call_sums WHERE owner > $1 ORDER BY owner LIMIT 1)) n \
+     ORDER BY n.owner LIMIT 1";
+
+/// Lists owners that have calls, or sums of calls. Each is a look-up in the index, whatever number of calls it has.
 pub(crate) async fn list_owners(
     tx: &Tx<'_>,
     after: Option<&Owner>,
@@ -390,12 +462,7 @@ pub(crate) async fn list_owners(
     let mut last = after.map_or("", Owner::as_str).to_owned();
     let mut owners = Vec::new();
     while owners.len() < limit {
-        let next = tx
-            .query_row(
-                "SELECT owner FROM contexture.calls WHERE owner > $1 ORDER BY owner LIMIT 1",
-                params![last.as_str()],
-            )
-            .await?;
+        let next = tx.query_row(NEXT_OWNER, params![last.as_str()]).await?;
         let Some(next) = next else { break };
         last = get_column(&next, 0)?;
         let owner = Owner::new(last.as_str());

@@ -12,8 +12,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture_ir::{ConversationId, Owner, Raw};
-use contexture_store::{ListConversations, MetadataFilter, NewConversation, Store};
+use contexture_ir::{CallId, ConversationId, Owner, Raw};
+use contexture_store::{
+    CALL_HOUR_MS, CallRecord, ListConversations, MetadataFilter, NewConversation, Store, SweepCalls,
+};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
 fn main() {
@@ -32,6 +34,8 @@ fn main() {
             let rate = count as f64 / begin.elapsed().as_secs_f64();
             println!("{count} conversations, created at {rate:.0} a second");
             measure(&store).await;
+            record_calls(&store, count).await;
+            measure_sums(&store).await;
         }
     });
 }
@@ -88,6 +92,52 @@ async fn fill(store: &Arc<dyn Store>, count: usize) {
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+/// Records three calls of each conversation, of which two are put into roll-ups.
+async fn record_calls(store: &Arc<dyn Store>, count: usize) {
+    let (owner, calls) = (Owner::new("ada").unwrap(), store.calls().unwrap());
+    for hour in 0..3 {
+        for first in (0..count).step_by(1_000) {
+            let call = |n: usize| {
+                let mut random = [0; 10];
+                random[..8].copy_from_slice(&(n as u64).to_be_bytes());
+                let id = CallId::from_time(hour * CALL_HOUR_MS, random);
+                let mut call = CallRecord::new(id, "openai");
+                call.names.model = "gpt-4.1".to_owned();
+                call.conversation = Some(ConversationId::new(format!("c{n}")).unwrap());
+                call.details.pico_dollars = Some(1_000_000);
+                call
+            };
+            let batch = (first..count.min(first + 1_000)).map(call).collect();
+            calls.record_calls(&owner, batch).await.unwrap();
+        }
+    }
+    let sweep = SweepCalls {
+        roll_up_before_ms: 2 * CALL_HOUR_MS,
+        remove_before_ms: 0,
+    };
+    while calls.sweep_calls(&owner, sweep).await.unwrap().more {}
+}
+
+/// A page with what its calls used and cost.
+async fn measure_sums(store: &Arc<dyn Store>) {
+    let (owner, calls) = (Owner::new("ada").unwrap(), store.calls().unwrap());
+    let mut times = Vec::new();
+    for _ in 0..15 {
+        let begin = Instant::now();
+        let list = ListConversations::default();
+        let page = store.list_conversations(&owner, list).await.unwrap();
+        let ids: Vec<_> = page.conversations.into_iter().map(|one| one.id).collect();
+        let sums = calls.sum_conversations(&owner, &ids).await.unwrap();
+        times.push(begin.elapsed());
+        assert!(sums.len() == 100 && sums.iter().all(|one| one.sum.calls == 3));
+    }
+    times.sort_unstable();
+    println!(
+        "  {:<32} {:>4} hits {:>9.2?} (at most {:.2?})",
+        "no filter, with sums of calls", 100, times[7], times[14]
+    );
 }
 
 async fn measure(store: &Arc<dyn Store>) {

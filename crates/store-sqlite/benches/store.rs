@@ -13,13 +13,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use contexture_ir::{CallId, ContentHash};
 use contexture_store::{
-    Activation, AppendRequest, ListConversations, NewItem, PathEnd, ReadRequest, StateKey,
-    StatePatch, Store, find_divergence,
+    Activation, AppendPoint, AppendRequest, CallDetails, CallPrediction, CallRecord, CallTokens,
+    ListConversations, NewItem, PathEnd, ReadRequest, StateKey, StatePatch, Store, find_divergence,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, branch_end, item, node};
+use contexture_store_testkit::chat::{NOW, branch, branch_end, item, node};
 use futures_util::future::join_all;
 
 fn main() {
@@ -36,6 +37,10 @@ fn main() {
         if wanted("append") {
             append_at_depths(&at("append.db"), Synchronous::Full).await;
             append_at_depths(&at("append-normal.db"), Synchronous::Normal).await;
+        }
+        if wanted("calls") {
+            append_with_calls(&at("calls.db"), Synchronous::Full).await;
+            append_with_calls(&at("calls-normal.db"), Synchronous::Normal).await;
         }
         if wanted("paths") {
             paths(&at("paths.db")).await;
@@ -82,6 +87,79 @@ fn report(what: &str, times: &mut [Duration]) -> Duration {
     let p99 = times[times.len() * 99 / 100];
     println!("{what:<58} {middle:>12.1?}   p99 {p99:.1?}");
     middle
+}
+
+/// A call as the proxy records it under a policy: with figures, names and a band of this size.
+fn proxied_call(n: u64, chat: &Chat, band: usize) -> CallRecord {
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&n.to_be_bytes());
+    let id = CallId::from_time(NOW + i64::try_from(n).unwrap(), random);
+    let mut call = CallRecord::new(id, "anthropic");
+    call.names.model = "claude-sonnet-4-5".to_owned();
+    call.names.key = "laptop".to_owned();
+    call.names.policy = "frugal".to_owned();
+    call.conversation = Some(chat.id.clone());
+    call.body_hash = Some(ContentHash::of(&n.to_be_bytes()));
+    call.details = CallDetails {
+        format: "anthropic".to_owned(),
+        duration_ms: 4_321,
+        first_byte_ms: Some(612),
+        status: Some(200),
+        finish: Some("end_turn".to_owned()),
+        tokens: Some(CallTokens {
+            input: 41_000 + n,
+            cache_read: 38_000,
+            cache_written: 2_800,
+            output: 512,
+        }),
+        pico_dollars: Some(29_580_000_000),
+        prediction: Some(CallPrediction::default()),
+        attempts: 1,
+        is_rewritten: true,
+        ..CallDetails::default()
+    };
+    call.band = Some(vec![1; band].into());
+    call
+}
+
+/// An answer's append without and with its row in the record of calls, measured alternately; and the bytes of a row.
+async fn append_with_calls(path: &Path, synchronous: Synchronous) {
+    const APPENDS: u64 = 2_000;
+    let store = open(path, synchronous);
+    let chat = Chat::start_as(Arc::clone(&store), "ada", "calls").await;
+    grow(&chat, 0, 1_000).await;
+    let mut times = [Vec::new(), Vec::new()];
+    for n in 0..2 * APPENDS {
+        let with = usize::from(n % 2 == 1);
+        let at = AppendPoint::Tip {
+            branch: branch("main"),
+        };
+        let items = vec![small(1_000_000 + n as usize)];
+        let mut request = AppendRequest::new(at, items, NOW);
+        request.call = (with == 1).then(|| Box::new(proxied_call(n, &chat, 160)));
+        let begun = Instant::now();
+        store
+            .append_items(&chat.owner, &chat.id, request)
+            .await
+            .unwrap();
+        times[with].push(begun.elapsed());
+    }
+    let what = |what: &str| format!("append of an answer {what} its call, {synchronous:?}");
+    let medians = [
+        report(&what("without"), &mut times[0]),
+        report(&what("with"), &mut times[1]),
+    ];
+    let ratio = medians[1].as_secs_f64() / medians[0].as_secs_f64();
+    println!("{:<58} {ratio:>12.3}", "  with to without");
+    drop(store);
+    let file = rusqlite::Connection::open(path).unwrap();
+    file.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .unwrap();
+    let tables = "SELECT sum(pgsize) FROM dbstat WHERE name LIKE 'calls%' OR name = 'sqlite_autoindex_calls_1'";
+    match file.query_row(tables, [], |row| row.get::<_, i64>(0)) {
+        Ok(bytes) => println!("{:<58} {:>12}", "  bytes of a call", bytes / 2_000),
+        Err(error) => println!("  bytes of a call: not known, {error}"),
+    }
 }
 
 async fn append_at_depths(path: &Path, synchronous: Synchronous) {

@@ -9,7 +9,7 @@ use contexture_ir::{CallId, ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::rules::{self, CallKey, CallTotals, SUM_COLUMNS};
 use contexture_store::{
     CallFilter, CallGroup, CallGrouping, CallNames, CallOrder, CallOutcome, CallPage, CallRecord,
-    CallSum, Limits, ListCalls, SumCalls, SweepCalls, SweptCalls,
+    CallSum, ConversationCalls, Limits, ListCalls, SumCalls, SweepCalls, SweptCalls,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 
@@ -340,19 +340,83 @@ fn add_open_calls(
     Ok(())
 }
 
-/// Lists owners that have calls. Each is a look-up in the index, whatever number of calls it has.
+/// Sums the calls of conversations, one by one.
+pub(crate) fn sum_conversations(
+    conn: &Connection,
+    owner: &Owner,
+    conversations: &[ConversationId],
+    limits: &Limits,
+) -> Result<Vec<ConversationCalls>, RowError> {
+    let mut oldest_open = conn.prepare_cached(
+        "SELECT id FROM calls INDEXED BY calls_open WHERE owner = ? AND open = 1 ORDER BY id LIMIT 1",
+    )?;
+    let oldest_open: Option<[u8; 16]> = oldest_open
+        .query_row([owner.as_str()], |row| row.get(0))
+        .optional()?;
+    let mut found = Vec::new();
+    for id in conversations {
+        found.push(match find_conversation(conn, owner, id)? {
+            Some(no) => sum_conversation(conn, owner, no, oldest_open, limits)?,
+            None => ConversationCalls::default(),
+        });
+    }
+    Ok(found)
+}
+
+/// Reads the calls of a conversation that are in no sum yet. Of the others none is read, unless it is newer than one of these.
+pub(crate) const OPEN_OF_CONVERSATION: &str = "SELECT outcome, details FROM calls \
+     WHERE conversation_no = ? AND conversation_no <> 0 AND id >= ? AND +open = 1";
+
+/// Reads the model of the newest call of a conversation that has one.
+pub(crate) const LAST_MODEL: &str = "SELECT model FROM calls \
+     WHERE conversation_no = ? AND conversation_no <> 0 AND model <> '' ORDER BY id DESC LIMIT 1";
+
+fn sum_conversation(
+    conn: &Connection,
+    owner: &Owner,
+    no: u32,
+    oldest_open: Option<[u8; 16]>,
+    limits: &Limits,
+) -> Result<ConversationCalls, RowError> {
+    let mut totals = CallTotals::new(&[], limits);
+    add_roll_ups(conn, owner, &SumCalls::default(), Some(no), &mut totals)?;
+    let mut sum = CallSum::default();
+    totals
+        .into_groups()
+        .iter()
+        .for_each(|(_, part)| sum.add_sum(part));
+    if let Some(oldest) = oldest_open {
+        let mut statement = conn.prepare_cached(OPEN_OF_CONVERSATION)?;
+        let mut rows = statement.query(params![no, oldest])?;
+        while let Some(row) = rows.next()? {
+            let details: Vec<u8> = row.get(1)?;
+            let details = rules::decode_details(&details).map_err(corrupt_error)?;
+            let outcome = CallOutcome::from_code(row.get(0)?).unwrap_or_default();
+            sum.add_sum(&CallSum::of_call(outcome, &details));
+        }
+    }
+    let mut last_model = conn.prepare_cached(LAST_MODEL)?;
+    let last_model = last_model.query_row([no], |row| row.get(0)).optional()?;
+    Ok(ConversationCalls { sum, last_model })
+}
+
+/// Finds the next owner in both tables; a null is passed over.
+const NEXT_OWNER: &str = "SELECT min(owner) FROM (\
+     SELECT (SELECT owner FROM calls WHERE owner > ?1 ORDER BY owner LIMIT 1) AS owner UNION ALL \
+     SELECT (SELECT owner FROM call_sums WHERE owner > ?1 ORDER BY owner LIMIT 1))";
+
+/// Lists owners that have calls, or sums of calls. Each is a look-up in the index, whatever number of calls it has.
 pub(crate) fn list_owners(
     conn: &Connection,
     after: Option<&Owner>,
     limit: usize,
 ) -> Result<Vec<Owner>, RowError> {
-    let mut statement =
-        conn.prepare_cached("SELECT owner FROM calls WHERE owner > ? ORDER BY owner LIMIT 1")?;
+    let mut statement = conn.prepare_cached(NEXT_OWNER)?;
     // No owner has an empty name.
     let mut last = after.map_or("", Owner::as_str).to_owned();
     let mut owners = Vec::new();
     while owners.len() < limit {
-        let next: Option<String> = statement.query_row([&last], |row| row.get(0)).optional()?;
+        let next: Option<String> = statement.query_row([&last], |row| row.get(0))?;
         let Some(next) = next else { break };
         let owner = Owner::new(next.as_str());
         owners.push(owner.map_err(|error| corrupt_error(error.to_string()))?);

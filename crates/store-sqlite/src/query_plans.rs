@@ -119,6 +119,10 @@ fn every_lookup_is_a_search() {
             }
         }
         check(&calls::OPEN, "calls_open (owner=? AND id>? AND id<?)");
+        // Of a page of conversations only their own calls are read.
+        let (open, last) = (calls::OPEN_OF_CONVERSATION, calls::LAST_MODEL);
+        check(open, "calls_by_conversation (conversation_no=? AND id>?)");
+        check(last, "calls_by_conversation (conversation_no=?)");
         check(
             key_values::LIST_ALL,
             "key_values_live (owner=? AND (scope_kind,scope,key)>(?,?,?))",

@@ -17,8 +17,8 @@ use contexture_ir::{CallId, ConversationId, Owner, PathHash, ProcessId, Response
 use contexture_store::{
     AppendChunks, AppendRequest, Appended, BackedUp, BlobId, CallGroup, CallPage, CallRecord,
     CallSum, Calls, Capabilities, ChunkPage, CollectRequest, Collected, Compacted, Conversation,
-    ConversationPage, ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event,
-    ExchangeChange, FinishStream, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls,
+    ConversationCalls, ConversationPage, ConversationUpdate, EntryPage, EraseScope, Erased, Error,
+    Event, ExchangeChange, FinishStream, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls,
     ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, NodeState,
     PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange, ProcessBeat, Processes,
     PutEntry, ReadChunks, ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged,
@@ -671,6 +671,15 @@ impl Calls for Faulty {
     ) -> Result<Vec<(CallGroup, CallSum)>, Error> {
         let call = self.inner_calls()?.sum_calls(owner, sum);
         self.call_with_fault(Method::SumCalls, call).await
+    }
+
+    async fn sum_conversations(
+        &self,
+        owner: &Owner,
+        conversations: &[ConversationId],
+    ) -> Result<Vec<ConversationCalls>, Error> {
+        let call = self.inner_calls()?.sum_conversations(owner, conversations);
+        self.call_with_fault(Method::SumConversations, call).await
     }
 
     async fn list_call_owners(

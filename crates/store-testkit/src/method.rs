@@ -72,6 +72,8 @@ pub enum Method {
     ListCalls,
     /// `Calls::sum_calls`, of a store that has it.
     SumCalls,
+    /// `Calls::sum_conversations`, of a store that has it.
+    SumConversations,
     /// `Calls::list_call_owners`, of a store that has it.
     ListCallOwners,
     /// `Calls::sweep_calls`, of a store that has it.
@@ -106,7 +108,7 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of their variants.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::CheckConnection,
         Self::CreateConversation,
         Self::LoadConversation,
@@ -141,6 +143,7 @@ impl Method {
         Self::LoadCall,
         Self::ListCalls,
         Self::SumCalls,
+        Self::SumConversations,
         Self::ListCallOwners,
         Self::SweepCalls,
         Self::OpenStream,
@@ -196,6 +199,7 @@ impl Method {
             Self::LoadCall => "load_call",
             Self::ListCalls => "list_calls",
             Self::SumCalls => "sum_calls",
+            Self::SumConversations => "sum_conversations",
             Self::ListCallOwners => "list_call_owners",
             Self::SweepCalls => "sweep_calls",
             Self::OpenStream => "open_stream",
@@ -272,6 +276,7 @@ impl Method {
                 | Self::LoadCall
                 | Self::ListCalls
                 | Self::SumCalls
+                | Self::SumConversations
                 | Self::ListCallOwners
                 | Self::SweepCalls
         )

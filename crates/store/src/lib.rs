@@ -26,10 +26,10 @@ pub use contract::{
     BranchLabel, CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup, CallGrouping,
     CallNames, CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum, CallTokens,
     Calls, Capabilities, Checkpoint, ChunkConflict, ChunkPage, CollectRequest, Collected,
-    Compacted, Comparison, Conversation, ConversationCursor, ConversationPage, ConversationUpdate,
-    EntityKind, EntryCursor, EntryPage, EraseScope, Erased, Error, Event, EventKind,
-    ExchangeChange, ExchangeMark, ExpectedVersion, Fence, FinishStream, HiddenContent, Hit,
-    IdConflict, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls, ListConversations,
+    Compacted, Comparison, Conversation, ConversationCalls, ConversationCursor, ConversationPage,
+    ConversationUpdate, EntityKind, EntryCursor, EntryPage, EraseScope, Erased, Error, Event,
+    EventKind, ExchangeChange, ExchangeMark, ExpectedVersion, Fence, FinishStream, HiddenContent,
+    Hit, IdConflict, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls, ListConversations,
     ListEntries, Maintenance, MatchMode, Metadata, MetadataChange, MetadataFilter, MetadataKey,
     MetadataValue, NewBranch, NewConversation, NewItem, Node, NodeKind, NodeQuery, NodeState,
     OnMoved, PathEnd, PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange,
@@ -48,9 +48,10 @@ pub use portable::{
     ImportedConversation, ImportedValues,
 };
 pub use queries::{
-    BranchDiff, Divergence, ExpiredConversation, ExpiryReason, Graph, GraphNode, RetentionPlan,
-    RetentionRule, compute_redaction_closure, delete_expired, diff_branches, erase_all,
-    find_divergence, list_all, load_graph, plan_retention, sweep_calls,
+    BranchDiff, CallsFinding, Divergence, ExpiredConversation, ExpiryReason, Graph, GraphNode,
+    RetentionPlan, RetentionRule, VerifiedCalls, compute_redaction_closure, delete_expired,
+    diff_branches, erase_all, find_divergence, list_all, load_graph, plan_retention, sweep_calls,
+    verify_calls,
 };
 pub use tail::{
     ChunkBatching, ChunkWriter, EventTail, FollowOptions, StreamTail, TailEvent, TailOptions,

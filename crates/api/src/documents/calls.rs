@@ -1,6 +1,8 @@
 //! The record of calls: exchanges with providers, and their sums.
 
+use contexture::Owner;
 use contexture::catalogue::Money;
+use contexture::compile::{BandPart, CallBand, SegmentRule, SegmentVerdict};
 use contexture::ir::CallId;
 use contexture::store::{
     CacheTokens, CallGroup, CallGrouping, CallPrediction, CallRecord, CallSum,
@@ -61,6 +63,68 @@ pub struct CallDocument {
     pub damaged: bool,
     /// Whether no client made the call: a further round of a server tool, say.
     pub own: bool,
+    /// What the request was made of, as it was stored then. Absent for one that was sent as it came, and in lists that do not
+    /// include it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub band: Option<CallBandDocument>,
+}
+
+/// What the request of a call was made of.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct CallBandDocument {
+    /// Tokens that the request might have: window minus reserve.
+    pub limit: u64,
+    /// Tokens of all parts in the request, as budgeted.
+    pub tokens: u64,
+    /// Tokens that were expected to be read from the provider's cache, from the front: where the cached prefix ends.
+    pub cache_read: u64,
+    /// Tokens behind them that were expected to be written to the cache.
+    pub cache_written: u64,
+    /// Why the prefix of the request before did not hold; `null` if it did, or there was none.
+    pub prefix_break: Option<PrefixBreakDocument>,
+    /// Items of the conversation up to the request.
+    pub path_items: u64,
+    /// Whether neighbouring parts are told as one, because the band would have been too long.
+    pub joined: bool,
+    /// Parts of the request in its order, with those that were left out.
+    pub parts: Vec<BandPartDocument>,
+}
+
+/// A part of a request. What several joined parts do not have in common is `null`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct BandPartDocument {
+    /// Where it stands: `tools`, `system`, `anchor`, `history`, `live`, `tail` or `framing`.
+    pub band: Option<&'static str>,
+    /// What it is: `rounds`, `task`, `compaction`, `memory`, …; `contribution` for what a program named itself.
+    pub source: Option<&'static str>,
+    /// What became of it: `kept`, `required`, `shortened`, `cleared`, `trimmed` or `dropped`.
+    #[schema(value_type = Option<String>)]
+    pub verdict: Option<SegmentVerdict>,
+    /// The rule that decided, such as `old_outputs` or `last_round`.
+    pub rule: Option<&'static str>,
+    /// Items of the conversation that it holds.
+    pub items: u64,
+    /// Index of the first item that it is about; `null` for what is no item.
+    pub first: Option<u64>,
+    /// Index of the last one.
+    pub last: Option<u64>,
+    /// Tokens in the request, as budgeted.
+    pub tokens: u64,
+    /// Tokens that it would have taken beside those.
+    pub omitted_tokens: u64,
+}
+
+/// A prefix that the provider's cache held and that a request did not begin with any more.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PrefixBreakDocument {
+    /// Why it did not hold, such as `history_trimmed` or `tools_changed`.
+    pub reason: &'static str,
+    /// Tokens that were cached and had to be sent anew; 0 if the cache had expired.
+    pub lost_tokens: u64,
+    /// What these cost more than from the cache in dollars, a decimal; `null` without prices.
+    pub dollars: Option<String>,
+    /// The same in 10⁻¹² dollars.
+    pub pico_dollars: Option<u64>,
 }
 
 /// Tokens of a call as the provider reported them.
@@ -116,6 +180,9 @@ pub struct UsageDocument {
 /// The sum of calls that have something in common. What they are not grouped by is `null`; an empty text stands for none.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct UsageGroupDocument {
+    /// Owner of the calls. Absent where they are not grouped by owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Day in UTC on which they began, such as `2026-11-20`.
     pub day: Option<String>,
     /// Name of their upstream.
@@ -210,6 +277,56 @@ impl From<&CallRecord> for CallDocument {
             estimated: details.is_estimated,
             damaged: details.is_damaged,
             own: details.is_own,
+            band: None,
+        }
+    }
+}
+
+impl CallDocument {
+    /// Returns the document of a call with its band. One that this version cannot read is left out.
+    #[must_use]
+    pub fn with_band(call: &CallRecord) -> Self {
+        let band = call.band.as_deref();
+        let band = band.and_then(|bytes| CallBand::from_bytes(bytes).ok());
+        Self {
+            band: band.as_ref().map(CallBandDocument::from),
+            ..Self::from(call)
+        }
+    }
+}
+
+impl From<&CallBand> for CallBandDocument {
+    fn from(band: &CallBand) -> Self {
+        Self {
+            limit: band.limit,
+            tokens: band.tokens(),
+            cache_read: band.cache_read,
+            cache_written: band.cache_written,
+            prefix_break: band.prefix_break.map(|broken| PrefixBreakDocument {
+                reason: broken.reason.as_str(),
+                lost_tokens: broken.lost_tokens,
+                dollars: broken.pico_dollars.map(|pico| dollars(pico.into())),
+                pico_dollars: broken.pico_dollars,
+            }),
+            path_items: band.path_items,
+            joined: band.is_joined,
+            parts: band.parts.iter().map(BandPartDocument::from).collect(),
+        }
+    }
+}
+
+impl From<&BandPart> for BandPartDocument {
+    fn from(part: &BandPart) -> Self {
+        Self {
+            band: part.band,
+            source: part.source,
+            verdict: part.verdict,
+            rule: part.rule.map(SegmentRule::as_str),
+            items: part.items,
+            first: part.span.map(|(first, _)| first),
+            last: part.span.map(|(_, last)| last),
+            tokens: part.tokens,
+            omitted_tokens: part.omitted_tokens,
         }
     }
 }
@@ -261,6 +378,25 @@ impl From<&CallSum> for UsageSumDocument {
 }
 
 impl UsageDocument {
+    /// Creates the document of the sums of several owners, which are grouped by owners first.
+    #[must_use]
+    pub fn from_owners(by: &[CallGrouping], owners: &[(Owner, Vec<(CallGroup, CallSum)>)]) -> Self {
+        let mut document = Self::from_sums(by, &[]);
+        document.by.insert(0, "owner".to_owned());
+        let mut total = CallSum::default();
+        for (owner, sums) in owners {
+            for (group, sum) in sums {
+                total.add_sum(sum);
+                document.groups.push(UsageGroupDocument {
+                    owner: Some(owner.to_string()),
+                    ..group_document(group, sum)
+                });
+            }
+        }
+        document.total = (&total).into();
+        document
+    }
+
     /// Creates the document of sums that are grouped so.
     #[must_use]
     pub fn from_sums(by: &[CallGrouping], sums: &[(CallGroup, CallSum)]) -> Self {
@@ -280,6 +416,7 @@ impl UsageDocument {
 fn group_document(group: &CallGroup, sum: &CallSum) -> UsageGroupDocument {
     let day = group.day_ms.map(format_timestamp);
     UsageGroupDocument {
+        owner: None,
         day: day.map(|day| day.chars().take(10).collect()),
         upstream: group.upstream.clone(),
         model: group.model.clone(),

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use contexture::engine::ConversationOverview;
 use contexture::ir::Raw;
 use contexture::store::Conversation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::documents::UsageSumDocument;
 use crate::time::format_timestamp;
 
 /// A conversation, without its tree.
@@ -37,6 +39,41 @@ pub struct ConversationDocument {
     pub created: String,
     /// Time of the latest write (RFC 3339), as the writer gave it.
     pub updated: String,
+    /// How it begins, and what its calls used and cost. Absent in lists that do not include it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overview: Option<ConversationOverviewDocument>,
+}
+
+/// How a conversation begins, and what its calls of models used and cost.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ConversationOverviewDocument {
+    /// Beginning of the first message of a person, one line of at most 80 characters; `null` if there is none.
+    pub preview: Option<String>,
+    /// Model of the newest call; `null` without calls.
+    pub last_model: Option<String>,
+    /// The sum of all its calls.
+    pub usage: UsageSumDocument,
+}
+
+impl From<&ConversationOverview> for ConversationOverviewDocument {
+    fn from(overview: &ConversationOverview) -> Self {
+        Self {
+            preview: overview.preview.clone(),
+            last_model: overview.calls.last_model.clone(),
+            usage: (&overview.calls.sum).into(),
+        }
+    }
+}
+
+impl ConversationDocument {
+    /// Adds an overview.
+    #[must_use]
+    pub fn with_overview(self, overview: &ConversationOverview) -> Self {
+        Self {
+            overview: Some(overview.into()),
+            ..self
+        }
+    }
 }
 
 impl From<&Conversation> for ConversationDocument {
@@ -55,6 +92,7 @@ impl From<&Conversation> for ConversationDocument {
             events: conversation.events,
             created: format_timestamp(conversation.created_ms),
             updated: format_timestamp(conversation.updated_ms),
+            overview: None,
         }
     }
 }

@@ -22,8 +22,8 @@ mod text;
 
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
 pub use calls::{
-    CallDocument, CallPredictionDocument, CallTokensDocument, CallsDocument, UsageDocument,
-    UsageGroupDocument, UsageSumDocument,
+    BandPartDocument, CallBandDocument, CallDocument, CallPredictionDocument, CallTokensDocument,
+    CallsDocument, PrefixBreakDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
 };
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use compile::{
@@ -31,7 +31,7 @@ pub use compile::{
     CompiledDocument, HandleDocument, HandledDocument, PolicyChoice, RecordDocument,
     RecordedDocument, ToolCallDocument,
 };
-pub use conversation::{ConversationDocument, ConversationsDocument};
+pub use conversation::{ConversationDocument, ConversationOverviewDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use contexture::Engine;
+use contexture::catalogue::Money;
+use contexture::engine::ConversationOverview;
 use contexture::ir::Owner;
 use contexture::store::{Conversation, ListConversations};
 use contexture_api::{ConversationDocument, ConversationsDocument};
@@ -45,8 +47,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
     let owner = database::resolve_owner(globals)?;
     let (found, more) = list_up_to_limit(&engine, &owner, arguments).await?;
+    let overviews = engine.conversation_overviews(&owner, &found).await?;
     if globals.json {
-        let conversations = found.iter().map(ConversationDocument::from).collect();
+        let both = found.iter().zip(&overviews);
+        let document = |(one, overview)| ConversationDocument::from(one).with_overview(overview);
+        let conversations = both.map(document).collect();
         write::print_json(&ConversationsDocument {
             conversations,
             more,
@@ -54,7 +59,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             next: None,
         })?;
     } else {
-        write::print_styled(&conversation_table(&found))?;
+        write::print_styled(&conversation_table(&found, &overviews))?;
         if !globals.quiet {
             print_list_note(&found, more);
         }
@@ -95,9 +100,21 @@ fn print_list_note(found: &[Conversation], more: bool) {
     }
 }
 
-/// Its id, messages, branches, age and title.
-fn conversation_cells(conversation: &Conversation, now: i64) -> [String; 5] {
-    let title = one_line(conversation.title.as_deref().unwrap_or_default());
+/// Its id, messages, branches, cost, age and title, or how it begins if it has none.
+fn conversation_cells(
+    conversation: &Conversation,
+    overview: &ConversationOverview,
+    now: i64,
+) -> [String; 6] {
+    let title = conversation
+        .title
+        .as_deref()
+        .or(overview.preview.as_deref());
+    let title = one_line(title.unwrap_or_default());
+    let cost = match overview.calls.sum.pico_dollars {
+        0 => String::new(),
+        pico => Money::from_pico_dollars(pico).to_rounded_string(),
+    };
     let branches = match conversation.branches {
         0 | 1 => String::new(),
         more => format!("{more} branches"),
@@ -106,22 +123,24 @@ fn conversation_cells(conversation: &Conversation, now: i64) -> [String; 5] {
         conversation.id.to_string(),
         count_with_noun(conversation.messages, "message"),
         branches,
+        cost,
         relative_time(conversation.updated_ms, now),
         clip_to_width(&title, TITLE_COLUMNS),
     ]
 }
 
-fn conversation_table(found: &[Conversation]) -> String {
+fn conversation_table(found: &[Conversation], overviews: &[ConversationOverview]) -> String {
     let now = now_ms();
-    let rows = found.iter().map(|one| conversation_cells(one, now));
-    let rows: Vec<[String; 5]> = rows.collect();
+    let both = found.iter().zip(overviews);
+    let rows = both.map(|(one, overview)| conversation_cells(one, overview, now));
+    let rows: Vec<[String; 6]> = rows.collect();
     let wide = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         cells.map(|cell| display_width(cell)).max().unwrap_or(0)
     };
-    let (ids, messages, branches, times) = (wide(0), wide(1), wide(2), wide(3));
+    let (ids, messages, branches, costs, times) = (wide(0), wide(1), wide(2), wide(3), wide(4));
     let mut out = String::new();
-    for [id, count, branch, time, title] in &rows {
+    for [id, count, branch, cost, time, title] in &rows {
         let mut row = format!(
             "{}  {}",
             pad_right(id, ids).bold(),
@@ -130,6 +149,10 @@ fn conversation_table(found: &[Conversation]) -> String {
         // The column is left out where no conversation has more than one branch.
         if branches > 0 {
             let _ = write!(row, "  {}", pad_left(branch, branches));
+        }
+        // So is that of costs where no call of a model is recorded.
+        if costs > 0 {
+            let _ = write!(row, "  {}", pad_left(cost, costs));
         }
         let _ = write!(row, "  {}  {title}", pad_left(time, times).dimmed());
         let _ = writeln!(out, "{}", row.trim_end());

@@ -1,7 +1,11 @@
 //! `contexture verify`: is what is stored what was written?
 
 use clap::Args;
-use contexture::store::{Error as StoreError, verify_conversation};
+use contexture::catalogue::Money;
+use contexture::store::{
+    CallSum, CallsFinding, Error as StoreError, verify_calls, verify_conversation,
+};
+use contexture_api::format_timestamp;
 use serde_json::{Value, json};
 
 use crate::database::{self, require_maintenance};
@@ -9,20 +13,21 @@ use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
 use crate::output::printable::count_with_noun;
+use crate::output::relative_time::now_ms;
 use crate::output::write;
 
 /// Check that what is stored is what was written
 ///
 /// Every item is compared with its hash, every place, counter, name, state value and blob with what
-/// it must be, and the database file with itself; a server's files where its extension amcheck is
-/// installed. What is damaged is listed, and the rest stays readable. Changes nothing.
+/// it must be, the sums of the record of calls with its calls, and the database file with itself; a server's files where its
+/// extension amcheck is installed. What is damaged is listed, and the rest stays readable. Changes nothing.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  contexture verify                # all conversations, and the file
+  contexture verify                # all conversations, the record of calls, and the file
   contexture verify support-42")]
 pub(crate) struct Arguments {
-    /// Only this conversation; default: all of the owner's, and the database file
+    /// Only this conversation; default: all of the owner's, the record of calls, and the database file
     conversation: Option<String>,
 }
 
@@ -65,6 +70,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
+    if let Some(calls) = engine.store().calls().filter(|_| named.is_none()) {
+        let verified = verify_calls(calls, &owner, now_ms()).await?;
+        report.checked += verified.checked;
+        report
+            .findings
+            .extend(verified.findings.iter().map(calls_finding));
+    }
     for id in &ids {
         let page = verify_conversation(upkeep, &owner, id).await?;
         report.checked += page.checked;
@@ -80,6 +92,22 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         true => Exit::Done,
         false => Exit::Findings,
     })
+}
+
+fn calls_finding(finding: &CallsFinding) -> String {
+    let CallsFinding { calls, sums, .. } = finding;
+    let hour = match finding.hour_ms {
+        Some(hour) => format!("in the hour of {}", format_timestamp(hour)),
+        None => "in hours without any".to_owned(),
+    };
+    let cost = |sum: &CallSum| Money::from_pico_dollars(sum.pico_dollars);
+    format!(
+        "the record of calls: {hour} there are {} for {}, and their sum has {} for {}",
+        count_with_noun(calls.calls, "call"),
+        cost(calls),
+        sums.calls,
+        cost(sums)
+    )
 }
 
 impl VerifyReport {

@@ -1,11 +1,45 @@
 //! The record of calls, as the command shows it.
 
 use contexture::Owner;
+use contexture::compile::{
+    BandPart, CallBand, EpochReason, PrefixBreak, SegmentRule, SegmentVerdict,
+};
 use contexture::ir::CallId;
 use contexture::store::{CallDetails, CallNames, CallOutcome, CallRecord, CallTokens, Store as _};
 use contexture::store_sqlite::SqliteStore;
 
 use crate::command::Place;
+
+/// A band with a part of each verdict, and a break.
+fn band() -> CallBand {
+    let part = |band, source, verdict, rule, span, tokens| BandPart {
+        band: Some(band),
+        source: Some(source),
+        verdict: Some(verdict),
+        rule: Some(rule),
+        items: 3,
+        span,
+        tokens,
+        omitted_tokens: 41_000,
+    };
+    let (required, cleared) = (SegmentVerdict::Required, SegmentVerdict::Cleared);
+    let (tools, old) = (SegmentRule::OfferedTools, SegmentRule::OldOutputs);
+    CallBand {
+        limit: 100_000,
+        path_items: 120,
+        parts: vec![
+            part("tools", "tools", required, tools, None, 2_500),
+            part("history", "rounds", cleared, old, Some((4, 90)), 31_000),
+        ],
+        cache_read: 2_500,
+        prefix_break: Some(PrefixBreak {
+            reason: EpochReason::HistoryCleared,
+            lost_tokens: 31_000,
+            pico_dollars: Some(46_500_000_000),
+        }),
+        ..CallBand::default()
+    }
+}
 
 /// A place whose database has a call of each outcome, an hour apart, the last one now.
 async fn with_calls() -> Place {
@@ -35,6 +69,7 @@ async fn with_calls() -> Place {
                 pico_dollars: Some(250_000_000_000),
                 ..CallDetails::default()
             },
+            band: (number == 0).then(|| band().to_bytes().into()),
             ..CallRecord::new(CallId::from_time(now - age, [0; 10]), "")
         }
     };
@@ -65,6 +100,34 @@ async fn calls_and_usage_keep_to_the_terminal() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_shows_its_band() {
+    let place = with_calls().await;
+    let listed = place.json("calls --json");
+    let id = |at: usize| listed["calls"][at]["id"].as_str().unwrap().to_owned();
+    let shown = place.json(&format!("calls --json {}", id(0)));
+    assert_eq!(shown["band"]["tokens"], 33_500);
+    assert_eq!(shown["band"]["parts"][1]["verdict"], "cleared");
+    assert_eq!(shown["band"]["prefix_break"]["dollars"], "0.0465");
+    assert!(listed["calls"][0].get("band").is_none());
+    for columns in ["50", "80", "120"] {
+        let mut command = place.command();
+        let output = command.env("COLUMNS", columns).args(["calls", &id(0)]);
+        let out = String::from_utf8(output.output().unwrap().stdout).unwrap();
+        for part in ["33,500 of 100,000", "4–90", "history cleared", "2,500 read"] {
+            assert!(out.contains(part), "{part}: {out}");
+        }
+        let width = out.lines().map(|line| line.chars().count()).max();
+        assert!(width <= columns.parse().ok(), "{out}");
+    }
+    let plain = place.run(&format!("calls {}", id(1)));
+    assert!(plain.out.contains("sent as it came"), "{}", plain.out);
+    let unknown = place.run("calls req_00000000000070008000000000000000");
+    assert!(unknown.code != 0 && unknown.err.contains("not found"));
+    let both = place.run(&format!("calls {} --since 7d", id(0)));
+    assert!(both.code != 0 && both.err.contains("cannot be used with"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,8 +72,25 @@ fn expect_answers(name: &str, run: impl Fn(&str) -> Run) {
     for (line, answer) in answers {
         let run = run(&line);
         assert_eq!(run.code, 0, "{line}: {}", run.err);
-        assert!(run.out == answer, "{line}\nwas: {answer}\nis: {}", run.out);
+        let out = without_overviews(&line, &run.out);
+        assert!(out == answer, "{line}\nwas: {answer}\nis: {out}");
     }
+}
+
+/// A list of conversations without the member that was added since: members are added and never renamed.
+fn without_overviews(line: &str, out: &str) -> String {
+    if line != "conversations --json" {
+        return out.to_owned();
+    }
+    let mut rest = out;
+    let mut kept = String::new();
+    while let Some((before, behind)) = rest.split_once(",\"overview\":") {
+        kept.push_str(before);
+        let mut values = serde_json::Deserializer::from_str(behind).into_iter::<Value>();
+        assert!(values.next().unwrap().unwrap()["usage"].is_object());
+        rest = &behind[values.byte_offset()..];
+    }
+    kept + rest
 }
 
 /// The run that waits for a person is carried on: its call is allowed, its note is kept, its text is told.

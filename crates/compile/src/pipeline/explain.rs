@@ -18,7 +18,7 @@ use crate::pipeline::outcome::CompileOutcome;
 use contexture_report::number_format::count_with_noun;
 use contexture_report::{
     EpochReport, OmitReason, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten,
-    Segment, SegmentVerdict, TargetReport, TokenRange, Totals,
+    Segment, SegmentRule, SegmentVerdict, TargetReport, TokenRange, Totals,
 };
 
 /// What must be sent, for a refusal.
@@ -121,6 +121,7 @@ pub(crate) fn build_report(
     let exact = has_exact_segments(row.segments);
     row.push(Segment {
         rule: "what the format adds".to_owned(),
+        rule_kind: SegmentRule::Framing,
         ..row.blank_segment("framing", "framing", framing)
     });
     let tokens: u64 = segments.iter().map(|segment| segment.tokens).sum();
@@ -232,6 +233,8 @@ impl SegmentRows<'_> {
             share: share_percent(tokens.high, self.limit),
             verdict: SegmentVerdict::Kept,
             rule: String::new(),
+            rule_kind: SegmentRule::Fits,
+            span: None,
         }
     }
 
@@ -241,6 +244,7 @@ impl SegmentRows<'_> {
             self.push(Segment {
                 label: count_with_noun(count as u64, "tool"),
                 rule: "offered tools are always sent".to_owned(),
+                rule_kind: SegmentRule::OfferedTools,
                 verdict: SegmentVerdict::Required,
                 ..self.blank_segment("tools", "tools", outcome.overhead.tools)
             });
@@ -271,11 +275,12 @@ impl SegmentRows<'_> {
         } else {
             format!("from {}", contribution.band.as_str())
         };
-        let (verdict, rule) = contribution_verdict(contribution, placed.units);
+        let (verdict, rule, rule_kind) = contribution_verdict(contribution, placed.units);
         Segment {
             label: moved,
             verdict,
             rule,
+            rule_kind,
             ..self.blank_segment(slot.band.as_str(), &contribution.source, placed.text)
         }
     }
@@ -292,6 +297,8 @@ impl SegmentRows<'_> {
                 omitted_tokens: outcome.trimmed_tokens().high,
                 verdict: SegmentVerdict::Trimmed,
                 rule: trim_rule_text(omitted.len(), outcome.input.request.history.trim.low_water),
+                rule_kind: SegmentRule::OldestTrimmed,
+                span: index_span(omitted.iter().copied()),
                 ..self.blank_segment("history", "rounds", TokenBounds::ZERO)
             });
         }
@@ -309,41 +316,42 @@ impl SegmentRows<'_> {
         // one, which is required.
         let treated = outcome.treated_until().clamp(cut.round, last);
         let changed = outcome.rewritten_in_rounds(&(cut.round..treated));
-        let (rule, saved) = rewrite_summary(&changed, outcome);
-        let cleared = changed
-            .iter()
-            .any(|one| matches!(one.rewriting, Rewriting::Cleared | Rewriting::Repeated));
-        let verdict = if cleared {
-            SegmentVerdict::Cleared
-        } else {
-            SegmentVerdict::Shortened
+        let (rule, omitted_tokens) = rewrite_summary(&changed, outcome);
+        let (verdict, rule_kind) = treated_verdict(&changed);
+        let treatment = RoundTreatment {
+            verdict,
+            rule,
+            rule_kind,
+            omitted_tokens,
         };
-        self.add_rounds(history, cut.round..treated, &apart, (verdict, &rule, saved));
-        self.add_rounds(
-            history,
-            treated..last,
-            &apart,
-            (SegmentVerdict::Kept, "fits", 0),
-        );
+        self.add_rounds(history, cut.round..treated, &apart, treatment);
+        let treatment = RoundTreatment {
+            verdict: SegmentVerdict::Kept,
+            rule: "fits".to_owned(),
+            rule_kind: SegmentRule::Fits,
+            omitted_tokens: 0,
+        };
+        self.add_rounds(history, treated..last, &apart, treatment);
         let newest = last..history.rounds.len();
-        let (rule, saved) = rewrite_summary(&outcome.rewritten_in_rounds(&newest), outcome);
-        let rule = if rule.is_empty() {
-            "last round".to_owned()
-        } else {
-            format!("last round; {rule}")
+        let (rule, omitted_tokens) =
+            rewrite_summary(&outcome.rewritten_in_rounds(&newest), outcome);
+        let treatment = RoundTreatment {
+            verdict: SegmentVerdict::Required,
+            rule: match rule.as_str() {
+                "" => "last round".to_owned(),
+                rule => format!("last round; {rule}"),
+            },
+            rule_kind: SegmentRule::LastRound,
+            omitted_tokens,
         };
-        self.add_rounds(
-            history,
-            newest,
-            &apart,
-            (SegmentVerdict::Required, &rule, saved),
-        );
+        self.add_rounds(history, newest, &apart, treatment);
     }
 
     /// Thinking that may not be sent any more.
     fn add_left_out_thinking(&mut self, outcome: &CompileOutcome<'_>) {
         let hidden = outcome.prepared.hidden.iter();
         let bound = hidden.filter(|(_, why)| *why == OmitReason::BoundThinking);
+        let indexes = bound.clone().map(|(at, _)| *at);
         let count = bound.count();
         if count > 0 {
             self.push(Segment {
@@ -351,6 +359,8 @@ impl SegmentRows<'_> {
                 omitted_tokens: outcome.prepared.left_out_thinking.high,
                 verdict: SegmentVerdict::Dropped,
                 rule: "bound to a history that was edited".to_owned(),
+                rule_kind: SegmentRule::BoundThinking,
+                span: index_span(indexes),
                 ..self.blank_segment("history", "thinking", TokenBounds::ZERO)
             });
         }
@@ -361,15 +371,10 @@ impl SegmentRows<'_> {
         let name = outcome.prepared.history.required_role(kept);
         let mut covers = outcome.prepared.compactions.iter();
         let covered = covers.find(|covered| kept.sources == [covered.cover.compaction]);
-        let (label, rule) = match (name, covered) {
-            (_, Some(ActiveCompaction { cover, .. })) => {
-                let span = format!("items {}–{}", cover.first, cover.last);
-                (span, "stands for what it covers")
-            }
-            ("task", None) => ("user".to_owned(), "first user message"),
-            ("opening", None) => (String::new(), "what the history opens with"),
-            ("pinned", None) => (String::new(), "pinned"),
-            _ => ("user".to_owned(), "user message being answered"),
+        let (label, rule, rule_kind) = required_message_rule(name, covered);
+        let span = match covered {
+            Some(ActiveCompaction { cover, .. }) => Some((cover.first, cover.last)),
+            None => index_span(kept.sources.iter().copied()),
         };
         self.push(Segment {
             label,
@@ -377,6 +382,8 @@ impl SegmentRows<'_> {
             omitted_tokens: covered.map_or(0, |covered| covered.tokens.high),
             verdict: SegmentVerdict::Required,
             rule: rule.to_owned(),
+            rule_kind,
+            span,
             ..self.blank_segment("history", name, kept.text_tokens())
         });
     }
@@ -387,7 +394,7 @@ impl SegmentRows<'_> {
         history: &History,
         rounds: Range<usize>,
         apart: &[&RequiredMessage],
-        (verdict, rule, omitted_tokens): (SegmentVerdict, &str, u64),
+        treatment: RoundTreatment,
     ) {
         let pieces = history.blocks_of(&rounds);
         let blocks = history.blocks.get(pieces).unwrap_or_default().iter();
@@ -404,35 +411,92 @@ impl SegmentRows<'_> {
         self.push(Segment {
             label: rounds_label(history, &rounds),
             items,
-            omitted_tokens,
-            verdict,
-            rule: rule.to_owned(),
+            omitted_tokens: treatment.omitted_tokens,
+            verdict: treatment.verdict,
+            rule: treatment.rule,
+            rule_kind: treatment.rule_kind,
+            span: index_span(history.source_indexes(&rounds)),
             ..self.blank_segment("history", "rounds", text)
         });
     }
 }
 
+/// The label of a message that has a row of its own, and the rule by which it is sent.
+fn required_message_rule(
+    name: &str,
+    covered: Option<&ActiveCompaction>,
+) -> (String, &'static str, SegmentRule) {
+    let user = "user".to_owned();
+    match (name, covered) {
+        (_, Some(ActiveCompaction { cover, .. })) => {
+            let span = format!("items {}–{}", cover.first, cover.last);
+            (span, "stands for what it covers", SegmentRule::Compaction)
+        }
+        ("task", None) => (user, "first user message", SegmentRule::FirstMessage),
+        ("opening", None) => {
+            let rule = "what the history opens with";
+            (String::new(), rule, SegmentRule::Opening)
+        }
+        ("pinned", None) => (String::new(), "pinned", SegmentRule::Pinned),
+        _ => (user, "user message being answered", SegmentRule::Question),
+    }
+}
+
+/// What became of a stretch of rounds, and by which rule.
+struct RoundTreatment {
+    verdict: SegmentVerdict,
+    rule: String,
+    rule_kind: SegmentRule,
+    omitted_tokens: u64,
+}
+
+/// The first and the last of some indexes.
+fn index_span(indexes: impl Iterator<Item = usize>) -> Option<(usize, usize)> {
+    indexes.fold(None, |span, at| match span {
+        None => Some((at, at)),
+        Some((first, last)) => Some((first.min(at), last.max(at))),
+    })
+}
+
+/// What became of rounds in which this was rewritten. Where it was several things, what took most away decides.
+fn treated_verdict(changed: &[&Rewritten]) -> (SegmentVerdict, SegmentRule) {
+    let has = |how: Rewriting| changed.iter().any(|one| one.rewriting == how);
+    match () {
+        () if has(Rewriting::Cleared) => (SegmentVerdict::Cleared, SegmentRule::OldOutputs),
+        () if has(Rewriting::Repeated) => (SegmentVerdict::Cleared, SegmentRule::RepeatedOutputs),
+        () if has(Rewriting::Previewed) => (SegmentVerdict::Shortened, SegmentRule::LongOutputs),
+        () => (SegmentVerdict::Shortened, SegmentRule::ThinkingText),
+    }
+}
+
 /// What became of a contribution of which `units` parts are sent, and the rule that decided.
-fn contribution_verdict(contribution: &Contribution, units: usize) -> (SegmentVerdict, String) {
+fn contribution_verdict(
+    contribution: &Contribution,
+    units: usize,
+) -> (SegmentVerdict, String, SegmentRule) {
     let all = unit_count(&contribution.content);
-    if contribution.is_required() {
-        let why = if contribution.pinned {
-            "pinned"
+    let (verdict, rule, kind) = if contribution.is_required() {
+        let (why, kind) = if contribution.pinned {
+            ("pinned", SegmentRule::Pinned)
         } else {
-            "instructions are never cut"
+            ("instructions are never cut", SegmentRule::Instructions)
         };
-        (SegmentVerdict::Required, why.to_owned())
+        (SegmentVerdict::Required, why, kind)
     } else if units == all {
-        (SegmentVerdict::Kept, "within its budget".to_owned())
+        let kind = SegmentRule::WithinBudget;
+        (SegmentVerdict::Kept, "within its budget", kind)
     } else if units == 0 {
-        (
-            SegmentVerdict::Dropped,
-            "no room within its budget".to_owned(),
-        )
+        let kind = SegmentRule::NoRoom;
+        (SegmentVerdict::Dropped, "no room within its budget", kind)
     } else {
         let rule = format!("first {} of {all} within its budget", units);
-        (SegmentVerdict::Shortened, rule)
-    }
+        return (
+            SegmentVerdict::Shortened,
+            rule,
+            SegmentRule::PartWithinBudget,
+        );
+    };
+    (verdict, rule.to_owned(), kind)
 }
 
 /// What was rewritten of some rounds in a few words, and how many tokens that saved.

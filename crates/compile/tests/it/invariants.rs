@@ -1,8 +1,8 @@
 //! The checks that every compile must pass, computed apart from the code under test.
 
 use contexture_compile::{
-    CompileRequest, Compiled, Content, Contribution, Framing, OmitReason, PathItem, SegmentVerdict,
-    TokenCounter,
+    BandPart, CallBand, CompileRequest, Compiled, Content, Contribution, EpochReason, Framing,
+    MAX_BAND_BYTES, OmitReason, PathItem, Report, SegmentVerdict, TokenCounter,
 };
 use contexture_ir::{Item, Output, Part, Role};
 use contexture_wire::Format;
@@ -168,4 +168,26 @@ pub(crate) fn check_report(compiled: &Compiled, path: &[PathItem], place: &str) 
         );
         assert!(!nothing || segment.tokens == 0, "{place}: {segment:?}");
     }
+    check_band(report, path.len(), place);
+}
+
+/// What is stored of a call has the sums of its report, and names items that are there.
+fn check_band(report: &Report, items: usize, place: &str) {
+    let band = CallBand::from_report(report);
+    let bytes = band.to_bytes();
+    assert!(bytes.len() <= MAX_BAND_BYTES, "{place}: {}", bytes.len());
+    let stored = CallBand::from_bytes(&bytes).unwrap();
+    assert_eq!(stored.tokens(), report.totals.tokens, "{place}");
+    let kept = |parts: &[BandPart]| parts.iter().map(|part| part.items).sum::<u64>();
+    assert_eq!(kept(&stored.parts), kept(&band.parts), "{place}");
+    assert_eq!(stored.path_items, items as u64, "{place}");
+    for part in &stored.parts {
+        if let Some((first, last)) = part.span {
+            assert!(first <= last && last < items as u64, "{place}: {part:?}");
+        }
+        let is_history = part.band == Some("history") && part.items > 0;
+        assert!(!is_history || part.span.is_some(), "{place}: {part:?}");
+    }
+    let is_broken = report.epoch.opened && report.epoch.reason != EpochReason::First;
+    assert_eq!(stored.prefix_break.is_some(), is_broken, "{place}");
 }

@@ -3,13 +3,13 @@
 //! Not here: what the compiler decides (`contexture-compile`), compacting before a call (`compaction`).
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use contexture_compile::{
     Advice, Band, CalibratedRange, Cancel, CompileError, CompileRequest, Compiled, Compiler,
     Content, Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
-use contexture_ir::{BranchName, ContentHash, NodeId, ToolDefinition, Transcript};
+use contexture_ir::{BranchName, CallId, ContentHash, NodeId, ToolDefinition, Transcript};
 use contexture_layers::{HookOutcome, LayerEvent};
 use contexture_store::{NodeState, PathEnd};
 use contexture_telemetry::{self as telemetry, Operation};
@@ -49,6 +49,8 @@ pub struct CompiledCall {
     pub(crate) format: Format,
     pub(crate) renames: ToolNameMap,
     pub(crate) inputs: Arc<CallInputs>,
+    /// Id of the exchange with the provider, once its answer is stored: storing it again is no other exchange.
+    pub(crate) exchange: Arc<OnceLock<CallId>>,
 }
 
 impl CompiledCall {
@@ -72,6 +74,7 @@ impl CompiledCall {
             format: inputs.request.dialect.format,
             renames: compiled.tool_names,
             inputs: Arc::new(inputs),
+            exchange: Arc::default(),
         }
     }
 

@@ -3,11 +3,11 @@
 //!
 //! Not here: storing the answer (`record`), where a call is kept (`kept_call`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use contexture_catalogue::Encoding;
-use contexture_compile::{CountedRequest, Plan};
-use contexture_ir::{BranchName, NodeId, Raw};
+use contexture_compile::{CallBand, CountedRequest, Plan};
+use contexture_ir::{BranchName, CallId, NodeId, Raw};
 use contexture_wire::{Format, ToolNameMap};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,12 @@ pub(crate) struct SentCall {
     pub(crate) counted: CountedRequest,
     /// Tokens that were expected to be read from the provider's cache.
     pub(crate) predicted_read: u64,
+    /// What is shown of the call later.
+    #[serde(default)]
+    pub(crate) band: Vec<u8>,
+    /// Id of the exchange with the provider, once its answer is stored: storing it again is no other exchange.
+    #[serde(skip)]
+    pub(crate) exchange: Arc<OnceLock<CallId>>,
 }
 
 impl SentCall {
@@ -60,6 +66,8 @@ impl SentCall {
             inputs: encode_inputs(engine, call),
             counted: CountedRequest::from(&call.report),
             predicted_read: call.report.cache.predicted.read,
+            band: CallBand::from_report(&call.report).to_bytes(),
+            exchange: Arc::clone(&call.exchange),
         }
     }
 

@@ -17,7 +17,8 @@ use crate::append::{append_state, append_states};
 use crate::call::{CompileOptions, compile_call};
 use crate::error::EngineError;
 use crate::handle::{
-    CircuitBreakerPolicy, Conversation, Engine, EngineEventKind, SideUsageTracker, load_state_list,
+    CircuitBreakerPolicy, Conversation, Engine, EngineEventKind, SideCaller, SideUsageTracker,
+    load_state_list,
 };
 use crate::path::parse_node_item;
 use crate::state::{CoverEntry, Covers, encode_provenance, parse_provenance};
@@ -290,6 +291,11 @@ async fn draft_span(
         instructions: trimmed_instructions(options),
         catalogue: chat.engine().catalogue(),
         side_usage: options.side_usage.as_deref(),
+        caller: SideCaller {
+            engine: chat.engine(),
+            owner: chat.owner(),
+            conversation: chat.id(),
+        },
     };
     let configuration = summary_configuration(options);
     let written = summarise_span(chat, request, hash, &configuration, options).await?;

@@ -10,7 +10,7 @@ use contexture_ir::ContentHash;
 use contexture_models::ModelError;
 use contexture_wire::{Format, WireError};
 
-use crate::handle::SideUsageTracker;
+use crate::handle::{SideCaller, SideUsageTracker};
 
 /// One request to a compactor.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct CompactRequest<'a> {
     pub catalogue: &'a Catalogue,
     /// Where calls of a model are counted, if anywhere.
     pub side_usage: Option<&'a dyn SideUsageTracker>,
+    /// For whom calls of a model are recorded.
+    pub(crate) caller: SideCaller<'a>,
 }
 
 /// Sums up a span in words. The manifest goes beside whatever it says.

@@ -69,13 +69,13 @@ impl ModelCompactor {
             .with_contribution(Contribution::system("summariser", task.system))
             .compile(&task.items, &self.target)?;
         let format = self.target.format();
-        let tracker = request.side_usage;
+        let (tracker, caller) = (request.side_usage, request.caller);
         let request = ModelRequest {
             format,
             model: self.target.model().to_owned(),
             payload: compiled.payload.to_json(),
         };
-        let answer = call_model(&*self.model, request).await?;
+        let answer = call_model(&*self.model, request, caller).await?;
         let lifted = lift(format, &answer.body)?;
         // An error document of a provider can be well-formed JSON of another kind.
         if lifted.kind != DocumentKind::Response {

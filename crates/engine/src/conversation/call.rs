@@ -4,6 +4,7 @@ use contexture_compile::{
     CalibratedRange, CompileError, CompileRequest, Compiled, CountedRequest, Target,
 };
 use contexture_ir::{Raw, ResponseId, Transcript, Usage};
+use contexture_models::ModelError;
 use contexture_store::PathEnd;
 
 use crate::call::{
@@ -12,8 +13,8 @@ use crate::call::{
     load_kept_call, replay_call,
 };
 use crate::error::EngineError;
-use crate::handle::{Conversation, TargetChoice};
-use crate::record::{RecordOptions, Recorded, record_call};
+use crate::handle::{CallTiming, Conversation, TargetChoice};
+use crate::record::{RecordOptions, Recorded, record_call, record_failed_call};
 
 impl Conversation {
     /// Loads the range by which counts of a request are calibrated for its model now; `None` if they are not.
@@ -309,6 +310,36 @@ impl Conversation {
         response: &str,
     ) -> Result<Recorded, EngineError> {
         record_call(self, &kept.call, response, RecordOptions::default()).await
+    }
+
+    /// Records that a call got no answer, so that the record of calls has it: why, or `None` if it was called off. A store
+    /// without such a record changes nothing, and a failure to store the row is logged.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::CallTiming;
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # use contexture_store::{CallOutcome, ListCalls};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// chat.record_failed_call(&call, None, CallTiming::default()).await;
+    /// # let calls = chat.engine().store().calls().unwrap();
+    /// # let listed = calls.list_calls(chat.owner(), ListCalls::default()).await?.calls;
+    /// # assert_eq!(listed[0].outcome, CallOutcome::Incomplete);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn record_failed_call(
+        &self,
+        call: &CompiledCall,
+        error: Option<&ModelError>,
+        timing: CallTiming,
+    ) {
+        record_failed_call(self, call, error, timing).await;
     }
 
     /// Compiles a past call again from its record and compares the payload with the one that was sent.

@@ -4,10 +4,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
-use contexture_catalogue::Catalogue;
 use contexture_compile::{Compiler, Target};
-use contexture_ir::{Item, Message, Role, Usage};
+use contexture_ir::{ConversationId, Item, Message, Owner, Role, Usage};
 use contexture_layers::LayerError;
 use contexture_models::{Model, ModelError, ModelRequest, ModelResponse};
 use contexture_store::StateChange;
@@ -15,24 +15,49 @@ use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
 use tracing::Instrument;
 
-/// One answer, whole.
+use super::Engine;
+use super::call_rows::{
+    CallTiming, begin_row, failed_outcome, new_call_id, set_row_answer, store_row,
+};
+
+/// Who asks a model beside a run: for whom the call is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SideCaller<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) owner: &'a Owner,
+    pub(crate) conversation: &'a ConversationId,
+}
+
+/// One answer, whole. The call is recorded at once and not with what is made of the answer: that may never be stored, and the
+/// answer was paid for all the same.
 pub(crate) async fn call_model(
     model: &dyn Model,
     request: ModelRequest,
+    caller: SideCaller<'_>,
 ) -> Result<ModelResponse, ModelError> {
-    let format = request.format;
-    let mut told = ModelCall::begin(format, &request.model, None);
+    let (format, name) = (request.format, request.model.clone());
+    let (id, begun) = (new_call_id(), Instant::now());
+    let mut told = ModelCall::begin(format, &name, None);
     // The span ends with the answer, whether or not it can be read.
     let answer = model.answer(request).instrument(told.span().clone()).await;
-    if let Some(lifted) = answer
-        .as_ref()
-        .ok()
-        .and_then(|answer| lift(format, &answer.body).ok())
-    {
-        let info = lifted.transcript.response.unwrap_or_default();
-        told.record_response(lifted.transcript.model.as_deref(), &info);
+    let timing = CallTiming {
+        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        ..CallTiming::default()
+    };
+    let mut row = begin_row(id, format, &name, timing);
+    row.details.is_own = true;
+    match &answer {
+        Ok(answer) => {
+            if let Ok(lifted) = lift(format, &answer.body) {
+                let info = lifted.transcript.response.unwrap_or_default();
+                told.record_response(lifted.transcript.model.as_deref(), &info);
+                set_row_answer(caller.engine, &mut row, &info);
+            }
+        }
+        Err(error) => row.outcome = failed_outcome(error),
     }
     told.end(answer.as_ref().err().map(ModelError::kind));
+    store_row(caller.engine, caller.owner, Some(caller.conversation), row).await;
     answer
 }
 
@@ -47,10 +72,10 @@ impl LayerModel {
     pub(crate) async fn complete_prompt(
         &self,
         prompt: &str,
-        catalogue: &Catalogue,
+        caller: SideCaller<'_>,
     ) -> Result<(String, Usage), LayerError> {
         let asked = [Item::Message(Message::text(Role::User, prompt))];
-        let compiled = Compiler::new(catalogue).compile(&asked, &self.target);
+        let compiled = Compiler::new(caller.engine.catalogue()).compile(&asked, &self.target);
         let compiled = compiled.map_err(LayerError::from_message)?;
         let format = self.target.format();
         let request = ModelRequest {
@@ -58,7 +83,7 @@ impl LayerModel {
             model: self.target.model().to_owned(),
             payload: compiled.payload.to_json(),
         };
-        let answer = call_model(&*self.model, request).await;
+        let answer = call_model(&*self.model, request, caller).await;
         let answer = answer.map_err(LayerError::from_message)?;
         let answer = lift(format, &answer.body).map_err(LayerError::from_message)?;
         let items = answer.transcript.items.iter();

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_ir::Owner;
+use contexture_ir::{ConversationId, Owner};
 use contexture_layers::{EmptyHost, HistoryHit, LayerError, LayerHost, LayerId};
 use contexture_store::{MatchMode, SearchRequest, SearchScope};
 
-use crate::handle::{Engine, SideUsageTracker};
+use crate::handle::{Conversation, Engine, SideCaller, SideUsageTracker};
 use crate::search::search_owner;
 
 /// An engine, asked for one owner.
@@ -15,18 +15,16 @@ use crate::search::search_owner;
 pub(crate) struct EngineHost {
     engine: Engine,
     owner: Owner,
+    conversation: ConversationId,
     tracker: Option<Arc<dyn SideUsageTracker>>,
 }
 
 impl EngineHost {
-    pub(crate) const fn new(
-        engine: Engine,
-        owner: Owner,
-        tracker: Option<Arc<dyn SideUsageTracker>>,
-    ) -> Self {
+    pub(crate) fn new(chat: &Conversation, tracker: Option<Arc<dyn SideUsageTracker>>) -> Self {
         Self {
-            engine,
-            owner,
+            engine: chat.engine().clone(),
+            owner: chat.owner().clone(),
+            conversation: chat.id().clone(),
             tracker,
         }
     }
@@ -56,9 +54,12 @@ impl LayerHost for EngineHost {
     async fn ask_model(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError> {
         match self.engine.layer_model() {
             Some(model) => {
-                let (answer, usage) = model
-                    .complete_prompt(prompt, self.engine.catalogue())
-                    .await?;
+                let caller = SideCaller {
+                    engine: &self.engine,
+                    owner: &self.owner,
+                    conversation: &self.conversation,
+                };
+                let (answer, usage) = model.complete_prompt(prompt, caller).await?;
                 // Counted after the answer and before it is used: it was paid for even if the layer then fails.
                 if let Some(tracker) = &self.tracker {
                     tracker.record_call(layer.as_str(), model.target.model(), &usage);

@@ -100,8 +100,7 @@ pub(crate) fn track_side_usage(
     session: &mut LayerSession,
     tracker: Arc<dyn SideUsageTracker>,
 ) {
-    let (engine, owner) = (chat.engine().clone(), chat.owner().clone());
-    let host = EngineHost::new(engine, owner, Some(Arc::clone(&tracker)));
+    let host = EngineHost::new(chat, Some(Arc::clone(&tracker)));
     session.context.host = Arc::new(host);
     session.tracker = Some(tracker);
 }
@@ -169,11 +168,7 @@ pub(crate) async fn load_stored_session(
     context.run = run.map(|run| run.id);
     context.depth = run.map_or(0, |run| run.depth);
     context.now_ms = chat.engine().now_ms();
-    context.host = Arc::new(EngineHost::new(
-        chat.engine().clone(),
-        chat.owner().clone(),
-        None,
-    ));
+    context.host = Arc::new(EngineHost::new(chat, None));
 
     let mut stored = Vec::new();
     let mut shared = BTreeMap::new();

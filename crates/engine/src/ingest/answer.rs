@@ -1,5 +1,6 @@
 //! Storing the answer to a request that was ingested.
 
+use contexture_catalogue::Cost;
 use contexture_ir::{
     Audience, CHAIN_VERSION, FunctionCallOutput, HistoryHasher, Item, MessageId, NodeId, Origin,
     ResponseId, Transcript,
@@ -17,7 +18,7 @@ use super::types::Ingested;
 use crate::append::{new_item, state_node};
 use crate::call::{CompiledCall, SentCall, response_record, response_status};
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine};
+use crate::handle::{Conversation, Engine, answer_cost};
 use crate::hooks::append_with_retries;
 use crate::record::{AnswerState, Recorded, report_recorded, response_message_id};
 
@@ -71,6 +72,13 @@ impl<'a> IngestedAnswer<'a> {
 }
 
 impl Ingested {
+    /// Returns what an answer with this usage costs, as far as the catalogue has prices; `None` for an unknown
+    /// model.
+    #[must_use]
+    pub fn answer_cost(&self, answer: &Transcript) -> Option<Cost> {
+        answer_cost(self.chat.engine(), answer)
+    }
+
     /// Stores the answer behind what was sent, with what was reported of it: a transcript lifted from the
     /// provider's response, whole or as far as it came.
     ///

@@ -13,7 +13,7 @@
 //! 5. `choose_target`, with `resolve_match`, `compare_tail` and `window`: the place the request continues from;
 //! 6. `new_nodes`, with `renamed_calls`: the items that are new, as nodes;
 //! 7. `job`: the transaction, and retries;
-//! 8. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later; or
+//! 8. `answer`, with `passthrough`: the provider's answer, later; or
 //! 9. `withdraw`: there is none.
 //!
 //! Hashes cover what a client was shown, so nodes for the model alone never prevent a match.
@@ -22,7 +22,6 @@
 //! Not here: what is hashed (`contexture_ir::HistoryHasher`), HTTP (`contexture-server`).
 
 mod answer;
-mod billed_usage;
 mod candidates;
 mod choose_target;
 mod compare_tail;
@@ -40,7 +39,6 @@ mod window;
 mod withdraw;
 
 pub use answer::{AnswerOptions, InterceptedCall};
-pub(crate) use billed_usage::answer_cost;
 pub(crate) use job::ingest_request;
 pub(crate) use rebuild::rebuild_path_index;
 pub use types::{IngestRequest, Ingested, MatchKind};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId};
+use contexture_ir::{Audience, CallId, Item, MessageId, NodeId, ResponseId, ResponseInfo};
 use contexture_layers::ObservedItems;
+use contexture_models::ModelError;
 use contexture_store::{
-    AppendPoint, AppendRequest, Appended, NewItem, Node, NodeKind, OnMoved, PathEnd, ReadRequest,
-    StateChange, StateKey, StatePatch,
+    AppendPoint, AppendRequest, Appended, CallOutcome, CallRecord, NewItem, Node, NodeKind,
+    OnMoved, PathEnd, ReadRequest, StateChange, StateKey, StatePatch,
 };
 use contexture_telemetry::{count_compaction, record_cache_read};
 use contexture_wire::{DocumentKind, lift};
@@ -14,12 +15,13 @@ use tracing::{Instrument, Span};
 
 use super::{RecordOptions, Recorded};
 use crate::append::{new_item, state_node};
-use crate::call::{SentCall, learn_from_usage, response_record};
+use crate::call::{CompiledCall, SentCall, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
 use crate::handle::{
-    Conversation, Engine, EngineEventKind, FragmentChange, fragment_change, load_path,
-    record_response_fields, record_span,
+    CallTiming, Conversation, Engine, EngineEventKind, FragmentChange, answered_call_id, begin_row,
+    failed_outcome, fragment_change, load_path, new_call_id, record_response_fields, record_span,
+    set_row_answer, set_row_band, store_row,
 };
 use crate::hooks::{LayerSession, append_with_hooks, append_with_retries};
 use crate::path::message_id_of;
@@ -108,6 +110,13 @@ async fn record_answer(
     request.patch.changes.extend(covers);
     request.patch.changes.extend(options.changes);
     request.response = Some(response);
+    let row_info = ResponseInfo {
+        usage: recorded.usage.clone(),
+        finish: recorded.finish.clone(),
+        id: None,
+    };
+    let call_id = answered_call_id(now, options.timing, key);
+    request.call = answered_row(chat, call, (call_id, id), &row_info, options.timing);
     let observed = ObservedItems {
         items: &answer,
         nodes: &nodes,
@@ -125,6 +134,39 @@ async fn record_answer(
         }
     }
     Ok(recorded)
+}
+
+/// Returns the row of the exchange that gave an answer; `None` where the store keeps none.
+fn answered_row(
+    chat: &Conversation,
+    call: &SentCall,
+    (call_id, response): (CallId, ResponseId),
+    info: &ResponseInfo,
+    timing: CallTiming,
+) -> Option<Box<CallRecord>> {
+    chat.engine().store().calls()?;
+    // The same answer stored again is the same exchange, whenever that is.
+    let call_id = *call.exchange.get_or_init(|| call_id);
+    let mut row = begin_row(call_id, call.format, &call.counted.model, timing);
+    set_row_answer(chat.engine(), &mut row, info);
+    row.band = Some(call.band.clone().into());
+    row.conversation = Some(chat.id().clone());
+    row.response = Some(response);
+    Some(Box::new(row))
+}
+
+/// Records an exchange that gave no answer to store.
+pub(crate) async fn record_failed_call(
+    chat: &Conversation,
+    call: &CompiledCall,
+    error: Option<&ModelError>,
+    timing: CallTiming,
+) {
+    let model = &call.report.target.model;
+    let mut row = begin_row(new_call_id(), call.format, model, timing);
+    row.outcome = error.map_or(CallOutcome::Incomplete, failed_outcome);
+    set_row_band(&mut row, &call.report);
+    store_row(chat.engine(), chat.owner(), Some(chat.id()), row).await;
 }
 
 /// Returns the items of an answer as they are stored.

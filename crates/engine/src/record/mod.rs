@@ -5,7 +5,9 @@
 mod answer;
 mod usage;
 
-pub(crate) use answer::{AnswerState, record_call, report_recorded, response_message_id};
+pub(crate) use answer::{
+    AnswerState, record_call, record_failed_call, report_recorded, response_message_id,
+};
 pub(crate) use usage::track_usage;
 
 use contexture_ir::{
@@ -15,6 +17,7 @@ use contexture_store::{NewItem, StateChange};
 use contexture_wire::Loss;
 
 use crate::append::RunStep;
+use crate::handle::CallTiming;
 use crate::hooks::LayerSession;
 
 /// Options for storing an answer; see [`Conversation::record_with`](crate::Conversation::record_with).
@@ -32,6 +35,8 @@ pub struct RecordOptions<'a> {
     pub audience: Audience,
     /// Items stored behind it, in the same transaction.
     pub following_items: Vec<NewItem>,
+    /// How the exchange with the provider went, for its row in the record of calls.
+    pub timing: CallTiming,
 }
 
 impl Default for RecordOptions<'_> {
@@ -43,6 +48,7 @@ impl Default for RecordOptions<'_> {
             replacement: None,
             audience: Audience::ALL,
             following_items: Vec::new(),
+            timing: CallTiming::default(),
         }
     }
 }

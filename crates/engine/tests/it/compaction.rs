@@ -618,6 +618,15 @@ async fn a_full_window_is_told_to_the_model_in_parts() {
     assert_eq!(compacted.draft.failure, None);
     let asked = model.requests();
     assert!(asked.len() > 1, "{}", asked.len());
+    // Each part was paid for, so each has a row in the record of calls.
+    let calls = chat.engine().store().calls().unwrap();
+    let rows = calls.list_calls(chat.owner(), contexture_store::ListCalls::default());
+    let rows = rows.await.unwrap().calls;
+    assert_eq!(rows.len(), asked.len());
+    for row in rows {
+        assert!(row.details.is_own && row.details.tokens.is_some());
+        assert_eq!(row.conversation.as_ref(), Some(chat.id()));
+    }
     assert!(
         asked
             .iter()

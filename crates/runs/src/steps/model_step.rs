@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use contexture_engine::{
-    CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
+    CallTiming, CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
     SettingsSource,
 };
 use contexture_ir::{
@@ -17,6 +17,7 @@ use contexture_models::{ModelError, ModelRequest, Retryable};
 use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::agent::RunEventKind;
@@ -46,6 +47,38 @@ impl StreamOutcome {
     }
 }
 
+/// An answer, and how the exchange went that gave it.
+struct ModelAnswer {
+    body: String,
+    timing: CallTiming,
+}
+
+/// The time that an exchange takes, with all its attempts.
+struct ExchangeClock {
+    begun: Instant,
+    timing: CallTiming,
+}
+
+impl ExchangeClock {
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes note of a part of the answer.
+    fn note_event(&mut self) {
+        let now = self.elapsed_ms();
+        self.timing.first_byte_ms.get_or_insert(now);
+    }
+
+    /// Returns how the exchange went, which ends now.
+    fn timing(&self) -> CallTiming {
+        CallTiming {
+            duration_ms: self.elapsed_ms(),
+            ..self.timing
+        }
+    }
+}
+
 /// Runs one model step. `refused` counts the answers that layers refused in a row.
 pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<(), RunError> {
     run.advance_to_step(run.step.saturating_add(1));
@@ -55,8 +88,8 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
         model: call.report.target.model.clone(),
         tokens: call.report.totals.tokens,
     });
-    let body = ask_model(run, &call).await?;
-    let (verdict, items, recorded) = apply_after_model(run, &call, &body).await?;
+    let answer = ask_model(run, &call).await?;
+    let (verdict, items, recorded) = apply_after_model(run, &call, &answer).await?;
     if recorded.on_sibling_branch {
         // Another writer appended while the model answered, so the answer is based on a history that is no longer
         // current. It is stored on a branch of its own, because it was paid for, and the model is asked again on the
@@ -97,17 +130,17 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
 async fn apply_after_model(
     run: &mut LiveRun,
     call: &CompiledCall,
-    body: &str,
+    answer: &ModelAnswer,
 ) -> Result<(AnswerVerdict, Vec<Item>, Recorded), RunError> {
-    let answer = lift(call.format(), body).map_err(EngineError::from)?;
-    let mut items = answer.transcript.items;
+    let lifted = lift(call.format(), &answer.body).map_err(EngineError::from)?;
+    let mut items = lifted.transcript.items;
     // Names may be shortened for the provider; layers and tools know only the original ones.
     call.tool_names().restore_names(&mut items);
     loop {
         let verdict = run.session.after_model(&items).await?;
         let options = record_options_for(run, &verdict)?;
         let replacement = options.replacement.clone();
-        match record_answer(run, call, body, options).await {
+        match record_answer(run, call, answer, options).await {
             Ok(recorded) => return Ok((verdict, replacement.unwrap_or(items), recorded)),
             Err(error) => run.retry_on_conflict(error).await?,
         }
@@ -172,11 +205,16 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
     Ok(prepared.await?.call)
 }
 
-/// Asks the model and returns the body of its answer. Transient failures are retried as the agent configures.
-async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, RunError> {
+/// Asks the model and returns its answer. Transient failures are retried as the agent configures.
+async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<ModelAnswer, RunError> {
     let mut attempt = 0;
+    let mut clock = ExchangeClock {
+        begun: Instant::now(),
+        timing: CallTiming::default(),
+    };
     loop {
         attempt += 1;
+        (clock.timing.attempts, clock.timing.first_byte_ms) = (attempt, None);
         let request = ModelRequest {
             format: call.format(),
             model: call.report.target.model.clone(),
@@ -186,14 +224,19 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
         // One telemetry record per attempt: failed attempts cost time and may cost tokens.
         let mut telemetry = ModelCall::begin(request.format, &request.model, conversation);
         let span = telemetry.span().clone();
-        let streaming = stream_answer(run, request, &mut telemetry).instrument(span);
+        let streaming = stream_answer(run, request, &mut telemetry, &mut clock).instrument(span);
         let outcome = streaming.await;
         telemetry.end(outcome.failure_kind());
         match outcome {
-            StreamOutcome::Complete(body) => return Ok(body),
+            StreamOutcome::Complete(body) => {
+                let timing = clock.timing();
+                return Ok(ModelAnswer { body, timing });
+            }
             // The tokens received were paid for, and people may want to read them.
             StreamOutcome::Cancelled(body, cancelled) => {
-                store_partial_answer(run, call, &body).await?;
+                clock.timing.is_cut_off = true;
+                let timing = clock.timing();
+                store_partial_answer(run, call, &ModelAnswer { body, timing }).await?;
                 return Err(cancelled.into());
             }
             StreamOutcome::Failed(error) => {
@@ -201,14 +244,23 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
                 let is_transient = Retryable::is_retryable(&error);
                 let wait = run.agent.retry.retry_delay(attempt, error.retry_after());
                 let Some(wait) = wait.filter(|_| is_transient) else {
+                    let timing = clock.timing();
+                    run.chat
+                        .record_failed_call(call, Some(&error), timing)
+                        .await;
                     return Err(error.into());
                 };
                 let reason = error.to_string();
                 run.notify_observer(|| RunEventKind::Retrying { attempt, reason });
                 // An abort ends the wait at once.
-                run.abort
-                    .run_until_aborted(tokio::time::sleep(wait))
-                    .await?;
+                let waited = run.abort.run_until_aborted(tokio::time::sleep(wait));
+                if let Err(cancelled) = waited.await {
+                    let timing = clock.timing();
+                    run.chat
+                        .record_failed_call(call, Some(&error), timing)
+                        .await;
+                    return Err(cancelled.into());
+                }
             }
         }
     }
@@ -219,6 +271,7 @@ async fn stream_answer(
     run: &LiveRun,
     request: ModelRequest,
     telemetry: &mut ModelCall,
+    clock: &mut ExchangeClock,
 ) -> StreamOutcome {
     let started = run
         .abort
@@ -236,6 +289,7 @@ async fn stream_answer(
                 return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
             }
             Ok(Some(Ok(event))) => {
+                clock.note_event();
                 telemetry.record_event(&event);
                 run.notify_observer(|| RunEventKind::Delta(event));
             }
@@ -249,13 +303,12 @@ async fn stream_answer(
 async fn store_partial_answer(
     run: &mut LiveRun,
     call: &CompiledCall,
-    body: &str,
+    answer: &ModelAnswer,
 ) -> Result<(), RunError> {
     // A body that was cut off within its first event has nothing to store; that must not hide the abort.
-    let Ok(lifted) = lift(call.format(), body) else {
-        return Ok(());
-    };
-    if lifted.transcript.items.is_empty() {
+    let lifted = lift(call.format(), &answer.body).ok();
+    if lifted.is_none_or(|lifted| lifted.transcript.items.is_empty()) {
+        run.chat.record_failed_call(call, None, answer.timing).await;
         return Ok(());
     }
     loop {
@@ -265,7 +318,7 @@ async fn store_partial_answer(
             audience: Audience::USER,
             ..RecordOptions::default()
         };
-        match record_answer(run, call, body, options).await {
+        match record_answer(run, call, answer, options).await {
             Ok(_) => return Ok(()),
             Err(error) => run.retry_on_conflict(error).await?,
         }
@@ -276,14 +329,15 @@ async fn store_partial_answer(
 async fn record_answer(
     run: &mut LiveRun,
     call: &CompiledCall,
-    body: &str,
+    answer: &ModelAnswer,
     options: RecordOptions<'_>,
 ) -> Result<Recorded, RunError> {
     let options = RecordOptions {
         layers: Some(&mut run.session),
+        timing: answer.timing,
         ..options
     };
-    let recorded = run.chat.record_with(call, body, options).await?;
+    let recorded = run.chat.record_with(call, &answer.body, options).await?;
     // The limit applies to consecutive conflicts, and this append succeeded.
     run.append_conflicts = 0;
     let usage = recorded.usage.clone().unwrap_or_default();

@@ -20,6 +20,7 @@ mod modes;
 mod process_kill;
 mod protocols;
 mod queue_model;
+mod recorded_calls;
 mod regressions;
 mod resume;
 mod scripted_agent;

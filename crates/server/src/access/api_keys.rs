@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture::Owner;
+use contexture::catalogue::Money;
 
 use crate::config::{AccessScope, KeyConfig, KeyHash};
 use crate::problem::{Code, Problem};
@@ -19,6 +20,8 @@ pub(crate) struct Principal {
     pub(crate) owner: Owner,
     /// The name of the key; `None` without authentication.
     pub(crate) key: Option<Arc<str>>,
+    /// What may be spent with the key on a day; `None` without a limit.
+    pub(crate) dollars_per_day: Option<Money>,
     scopes: Arc<[AccessScope]>,
 }
 
@@ -55,6 +58,7 @@ impl ApiKeys {
         let principal = |key: &KeyConfig| Principal {
             owner: key.owner.clone(),
             key: Some(key.name.as_str().into()),
+            dollars_per_day: key.dollars_per_day,
             scopes: key.scopes.as_slice().into(),
         };
         let known = keys.iter().map(|key| (key.sha256, principal(key)));
@@ -64,6 +68,7 @@ impl ApiKeys {
             local_principal: Principal {
                 owner: local.clone(),
                 key: None,
+                dollars_per_day: None,
                 scopes: [
                     AccessScope::Read,
                     AccessScope::Write,

@@ -1,19 +1,23 @@
 //! The record of calls: what was asked of providers, and what it used and cost.
 
+use axum::Extension;
 use axum::extract::State;
-use contexture::EngineError;
 use contexture::ir::CallId;
 use contexture::store::{
-    CALL_HOUR_MS, CallFilter, CallGrouping, CallOutcome, Calls, ListCalls, SumCalls,
+    CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallSum, Calls,
+    Error as StoreError, ListCalls, SumCalls,
 };
+use contexture::{EngineError, Owner};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::Principal;
 use crate::api::conventions::conversation_path::conversation_id;
 use crate::api::conventions::error_responses::ReadRefusals;
 use crate::api::conventions::page;
+use crate::config::AccessScope;
 use crate::http::extractors::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
@@ -51,6 +55,9 @@ struct CallParams {
     policy: Option<String>,
     /// Only those that ended so: `completed`, `incomplete`, `refused`, `unreachable`, `blocked` or `forwarded`.
     outcome: Option<String>,
+    /// What each call has beside its figures: `band`, what its request was made of. Default: nothing.
+    #[param(inline)]
+    include: Option<CallInclude>,
     /// Maximum number of calls. Default 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -58,13 +65,21 @@ struct CallParams {
     after: Option<String>,
 }
 
+/// What calls of a list have beside their figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum CallInclude {
+    /// What their requests were made of.
+    Band,
+}
+
 /// The calls to sum, and what to group them by.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct UsageParams {
-    /// What to group by, with commas between: `day`, `upstream`, `model`, `key`, `policy`, `conversation`, `outcome`.
-    /// Default: `day`.
+    /// What to group by, with commas between: `day`, `upstream`, `model`, `key`, `policy`, `conversation`, `outcome`; with the
+    /// scope `admin` also `owner`, which sums up the calls of all owners. Default: `day`.
     by: Option<String>,
     /// Only calls that came in or after the hour of this time, in milliseconds since the Unix epoch.
     since: Option<i64>,
@@ -104,15 +119,71 @@ fn parse_outcome(word: Option<&str>) -> Result<Option<CallOutcome>, Problem> {
     word.map(parse).transpose()
 }
 
-fn parse_groupings(words: Option<&str>) -> Result<Vec<CallGrouping>, Problem> {
+/// The word for a sum of all owners.
+const BY_OWNER: &str = "owner";
+
+/// Whose calls are summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SummedOwners {
+    /// Those of the caller's owner.
+    Own,
+    /// Those of all owners, each for itself.
+    All,
+}
+
+fn parse_groupings(words: Option<&str>) -> Result<(SummedOwners, Vec<CallGrouping>), Problem> {
     let parse = |word: &str| {
-        CallGrouping::from_word(word.trim()).ok_or_else(|| {
+        CallGrouping::from_word(word).ok_or_else(|| {
             let words = CallGrouping::ALL.map(CallGrouping::as_str).join(", ");
-            let detail = format!("`by` has {word:?}, expected some of {words}, with commas");
+            let detail =
+                format!("`by` has {word:?}, expected some of {words}, {BY_OWNER}, with commas");
             Problem::new(Code::BadQuery, detail)
         })
     };
-    words.unwrap_or("day").split(',').map(parse).collect()
+    let words = words.unwrap_or("day").split(',').map(str::trim);
+    let (owners, others): (Vec<&str>, Vec<&str>) = words.partition(|word| *word == BY_OWNER);
+    let owners = match owners.is_empty() {
+        true => SummedOwners::Own,
+        false => SummedOwners::All,
+    };
+    let by = others.into_iter().map(parse).collect::<Result<_, _>>()?;
+    Ok((owners, by))
+}
+
+/// Owners of one page.
+const OWNERS: usize = 100;
+
+/// Sums up the calls of all owners, each for itself.
+async fn sum_owners(
+    calls: &dyn Calls,
+    sum: &SumCalls,
+    most: usize,
+) -> Result<Vec<(Owner, Vec<(CallGroup, CallSum)>)>, Problem> {
+    let mut found: Vec<(Owner, Vec<(CallGroup, CallSum)>)> = Vec::new();
+    let mut groups = 0;
+    loop {
+        let after = found.last().map(|(owner, _)| owner);
+        let owners = calls.list_call_owners(after, OWNERS).await;
+        let owners = owners.map_err(EngineError::from)?;
+        if owners.is_empty() {
+            return Ok(found);
+        }
+        for owner in owners {
+            let sums = calls.sum_calls(&owner, sum.clone()).await;
+            let sums = sums.map_err(EngineError::from)?;
+            groups += sums.len().max(1);
+            if groups > most {
+                let (limit, most) = ("call_groups", most as u64);
+                let error = StoreError::Limit {
+                    limit,
+                    max: most,
+                    actual: groups as u64,
+                };
+                return Err(error.into());
+            }
+            found.push((owner, sums));
+        }
+    }
 }
 
 /// Lists calls, newest first: each exchange with a provider, failures and calls of no model included.
@@ -152,13 +223,18 @@ async fn list_calls(
     let found = call_record(&app)?.list_calls(&owner, list).await;
     let found = found.map_err(EngineError::from)?;
     let encode = |next: CallId| page::encode_cursor(&owner, LIST, &next.to_string());
+    let document = |call| match asked.include {
+        Some(CallInclude::Band) => CallDocument::with_band(call),
+        None => CallDocument::from(call),
+    };
     Ok(Json(CallsDocument {
-        calls: found.calls.iter().map(CallDocument::from).collect(),
+        calls: found.calls.iter().map(document).collect(),
         next: found.next.map(encode),
     }))
 }
 
-/// Returns a call by its id, which is that of the request: the value of `x-contexture-request`.
+/// Returns a call by its id, which is that of the request: the value of `x-contexture-request`. What its request was made of is
+/// shown as it was stored then.
 #[utoipa::path(
     get, path = "/calls/{call}", tag = "requests",
     params(("call" = String, Path, description = "The call's id")),
@@ -173,10 +249,10 @@ async fn show_call(
     let RequestId(call) = id.parse().map_err(|()| none())?;
     let found = call_record(&app)?.load_call(&owner, call).await;
     let found = found.map_err(EngineError::from)?.ok_or_else(none)?;
-    Ok(Json((&found).into()))
+    Ok(Json(CallDocument::with_band(&found)))
 }
 
-/// Returns what calls used and cost, in groups.
+/// Returns what calls used and cost, in groups. A sum by owners needs the scope `admin`.
 #[utoipa::path(
     get, path = "/usage", tag = "requests", params(UsageParams),
     responses((status = 200, description = "The sums", body = UsageDocument), ReadRefusals)
@@ -184,9 +260,13 @@ async fn show_call(
 async fn show_usage(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
+    Extension(caller): Extension<Principal>,
     Query(asked): Query<UsageParams>,
 ) -> Result<Json<UsageDocument>, Problem> {
-    let by = parse_groupings(asked.by.as_deref())?;
+    let (owners, by) = parse_groupings(asked.by.as_deref())?;
+    if owners == SummedOwners::All {
+        caller.require_scope(AccessScope::Admin)?;
+    }
     let id = asked
         .conversation
         .as_deref()
@@ -209,7 +289,13 @@ async fn show_usage(
         },
         by: by.clone(),
     };
-    let sums = call_record(&app)?.sum_calls(&owner, sum).await;
+    let calls = call_record(&app)?;
+    if owners == SummedOwners::All {
+        let most = app.engine().store().limits().call_groups;
+        let sums = sum_owners(calls, &sum, most).await?;
+        return Ok(Json(UsageDocument::from_owners(&by, &sums)));
+    }
+    let sums = calls.sum_calls(&owner, sum).await;
     let sums = sums.map_err(EngineError::from)?;
     Ok(Json(UsageDocument::from_sums(&by, &sums)))
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use contexture::Owner;
+use contexture::catalogue::Money;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
-use crate::config::server::deserialize_from_str;
+use crate::config::server::{deserialize_dollars, deserialize_from_str};
 
 /// A key: who may call, as whom, to do what. `contexture keys new` makes one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -32,6 +33,11 @@ pub struct KeyConfig {
     /// What its bearer may do. Default: `read`, `write`, `proxy`.
     #[serde(default = "everyday_scopes")]
     pub scopes: Vec<AccessScope>,
+    /// What its bearer may spend with providers on a day in UTC, in dollars, such as "2.50". Default: no limit. Beyond:
+    /// `spend_limit`, status 429, until midnight.
+    #[serde(default, deserialize_with = "deserialize_dollars")]
+    #[schemars(with = "Option<String>")]
+    pub dollars_per_day: Option<Money>,
 }
 
 /// What the bearer of a key may do.

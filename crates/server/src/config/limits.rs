@@ -2,8 +2,11 @@
 
 use std::num::NonZeroU32;
 
+use contexture::catalogue::Money;
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::config::server::deserialize_dollars;
 
 /// How much one request, connection or owner may take. Each is an error that says so where it is exceeded.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -46,6 +49,17 @@ pub struct LimitsConfig {
     /// Requests of an owner a minute; a tenth of them may come at once. Default: no limit.
     /// Beyond: `too_many_requests`, status 429.
     pub per_minute: Option<NonZeroU32>,
+    /// What an owner may spend with providers on a day in UTC, in dollars, such as "20.00"; keys have limits of their own
+    /// (`keys.dollars_per_day`). Calls that are under way count when they end, and models without a price count as nothing.
+    /// Default: no limit. Beyond: `spend_limit`, status 429, until midnight.
+    #[serde(deserialize_with = "deserialize_dollars")]
+    #[schemars(with = "Option<String>")]
+    pub dollars_per_day: Option<Money>,
+    /// The same for each conversation. Requests wait until it is known to which one they belong, as they do under a policy.
+    /// Default: no limit.
+    #[serde(deserialize_with = "deserialize_dollars")]
+    #[schemars(with = "Option<String>")]
+    pub conversation_dollars_per_day: Option<Money>,
     /// Bytes of memory for the bodies of all requests: as they come, unpacked, and while they are worked on and stored.
     /// Default 402,653,184. One owner may take three quarters of it. Beyond: a body waits up to two seconds for room in the
     /// owner's share, so that clients are slowed down to what can be stored, and is then refused with `too_many_requests`,
@@ -76,6 +90,8 @@ impl Default for LimitsConfig {
             connections_per_peer: 1024,
             concurrent: 512,
             per_minute: None,
+            dollars_per_day: None,
+            conversation_dollars_per_day: None,
             memory_bytes: 384 << 20,
             handle_cache_bytes: 128 << 20,
         }

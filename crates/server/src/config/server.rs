@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use contexture::Owner;
+use contexture::catalogue::Money;
 use schemars::JsonSchema;
-use serde::de::Error as _;
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::config::limits::LimitsConfig;
@@ -94,4 +95,23 @@ where
         .iter()
         .map(|text| text.parse().map_err(D::Error::custom));
     parsed.collect()
+}
+
+/// Deserializes an amount of dollars, a decimal as a text: a float could not hold every amount.
+pub(crate) fn deserialize_dollars<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Money>, D::Error> {
+    struct DollarsVisitor;
+    impl Visitor<'_> for DollarsVisitor {
+        type Value = Money;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("dollars as a text, such as \"2.50\"")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Money, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_str(DollarsVisitor).map(Some)
 }

@@ -41,8 +41,9 @@ use crate::proxy::signature::RequestSignature;
 use crate::state::App;
 use crate::state::body_memory::estimate_work_bytes_of_length;
 use crate::state::call_log::{CallRecorder, SentBody};
+use crate::state::spending::check_caller;
 use contexture_api::RequestDocument;
-use contexture_api::policy::ToolsConfig;
+use contexture_api::policy::{PolicyConfig, ToolsConfig};
 
 /// Statuses with which a provider rejects a request that it cannot read or that is too long. If it was a rewritten
 /// request, the client's own is sent instead.
@@ -190,6 +191,8 @@ async fn forward_authorized(
     );
     if let Some(endpoint) = &endpoint {
         call.set_model(endpoint.model.as_deref());
+        // Calls of no model cost nothing.
+        check_caller(app, &principal, call.id()).await?;
     }
     // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
     let restrictions = Restrictions::of_policies(&choice, endpoint.as_ref(), is_redactable);
@@ -367,6 +370,8 @@ impl CaptureContext<'_> {
             .grow_to(estimate_work_bytes_of_length(body.known_length()))
             .await;
         let (policy, not_rewritten) = signature.limit_policy(choice.rewrite_policy());
+        let limits = &app.config().server.limits;
+        let has_spend_limit = limits.conversation_dollars_per_day.is_some();
         let upstream = target.upstream;
         let document = RequestDocument {
             policy: choice.policy.map(|(name, _)| name.to_owned()),
@@ -396,12 +401,19 @@ impl CaptureContext<'_> {
             conversation_from: upstream.conversation_from.clone(),
             by_user: policy.as_ref().is_some_and(has_user_memory),
             skills,
-            is_awaited: policy.is_some() || should_wait_for_store || holds_last_piece,
+            is_awaited: policy.is_some()
+                || should_wait_for_store
+                || holds_last_piece
+                || has_spend_limit,
             memory: room.map(|()| memory),
             exchange,
         };
-        // Taken before `capture` consumes the policy. Without a policy nothing is waited for.
-        let timeout = policy.as_ref().map(rewrite_timeout);
+        // Taken before `capture` consumes the policy. Without a policy nothing is waited for, unless the conversation has a
+        // limit: before it is known, nobody can say what it has spent.
+        let timeout = match &policy {
+            None if has_spend_limit => Some(rewrite_timeout(&PolicyConfig::default())),
+            policy => policy.as_ref().map(rewrite_timeout),
+        };
         let (answer_sender, rewrite) = capture(app, request, policy, outcome.clone(), call.clone());
         CaptureHandle {
             call: call.clone(),
@@ -436,7 +448,14 @@ async fn send_and_respond(
     };
     // The capture has clones of its own: the last of them stores the row.
     drop(call);
-    let Some(rewritten) = capture.wait_for_rewrite().await else {
+    let rewritten = match capture.wait_for_rewrite().await {
+        Ok(rewritten) => rewritten,
+        Err(refusal) => {
+            capture.end_without_answer().await;
+            return Err(refusal);
+        }
+    };
+    let Some(rewritten) = rewritten else {
         capture.call.count_attempt();
         // Moved, not copied: its memory is free again as soon as it is sent.
         return match host.send(request).await {
@@ -476,6 +495,8 @@ async fn send_with_fallback(
     capture: &CaptureHandle,
 ) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), UpstreamError> {
     let (outcome, call) = (&capture.outcome, &capture.call);
+    // Before it is sent: a request that gets no answer was made of the same.
+    call.set_band(Some(&rewritten.band()));
     call.count_attempt();
     let answer = host
         .send(replace_body(request, rewritten.body.clone()))
@@ -492,6 +513,7 @@ async fn send_with_fallback(
     // Never worse than without the proxy: a request that the provider would have accepted is sent after all.
     let why = format!("the provider answered {}", answer.status);
     count_failed_open(outcome, &ProxyFailure::new("refused", why));
+    call.set_band(None);
     call.count_attempt();
     Ok((host.send(request.clone()).await?, None))
 }

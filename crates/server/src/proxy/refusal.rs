@@ -12,9 +12,16 @@ use contexture::wire::proxy::ToolFilterError;
 
 use crate::config::UpstreamFormat;
 use crate::problem::Problem;
+use crate::state::spending::SpendRefusal;
 
 /// The header that tells our errors from a provider's: what failed, or why it was refused.
 pub(crate) const FAILED_HEADER: &str = "x-contexture-failed";
+
+/// The header that tells clients of OpenAI and Anthropic whether to repeat a request; without it they repeat each with 429.
+const RETRY_HEADER: &str = "x-should-retry";
+
+/// The word for a limit in dollars that is reached.
+const SPEND_LIMIT: &str = "spend_limit";
 
 /// Why a request is not answered by its provider.
 #[derive(Clone, Debug)]
@@ -85,6 +92,9 @@ impl ProxyRefusal {
             headers.insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
             headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         }
+        if code == SPEND_LIMIT {
+            headers.insert(RETRY_HEADER, HeaderValue::from_static("false"));
+        }
         if let Some(wait) = wait {
             headers.insert(
                 RETRY_AFTER,
@@ -117,6 +127,18 @@ impl From<Problem> for ProxyRefusal {
         Self {
             retry_after: problem.retry_after(),
             ..Self::new(problem.status(), code.as_str(), problem.detail())
+        }
+    }
+}
+
+impl From<SpendRefusal> for ProxyRefusal {
+    fn from(refusal: SpendRefusal) -> Self {
+        match refusal {
+            SpendRefusal::LimitReached { message, wait } => Self {
+                retry_after: Some(wait),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, SPEND_LIMIT, message)
+            },
+            SpendRefusal::Unknown(error) => Problem::from(error).into(),
         }
     }
 }

@@ -12,7 +12,7 @@ use contexture::engine::AnswerDelivery;
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 
 use crate::proxy::capture::hold::hold_last_piece;
-use crate::proxy::capture::task::{AnswerSender, AnswerStart, RewriteReceiver};
+use crate::proxy::capture::task::{AnswerSender, AnswerStart, RewriteReceiver, RewriteReply};
 use crate::proxy::capture::tee::Tee;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::{count_failed_open, count_released_early};
@@ -45,15 +45,20 @@ pub(super) struct CaptureHandle {
 
 impl CaptureHandle {
     /// Waits for the rewritten request; `None`: the request is sent as it came.
-    pub(super) async fn wait_for_rewrite(&mut self) -> Option<Box<RewrittenRequest>> {
-        let (rewrite, timeout) = self.rewriting.take()?;
+    ///
+    /// # Errors
+    /// It may not be sent at all.
+    pub(super) async fn wait_for_rewrite(&mut self) -> RewriteReply {
+        let Some((rewrite, timeout)) = self.rewriting.take() else {
+            return Ok(None);
+        };
         match tokio::time::timeout(timeout, rewrite).await {
             // A dropped sender means that the task failed; it has recorded why.
-            Ok(rewritten) => rewritten.ok().flatten(),
+            Ok(reply) => reply.unwrap_or(Ok(None)),
             Err(_) => {
                 let why = format!("it took longer than {} ms", timeout.as_millis());
                 count_failed_open(&self.outcome, &ProxyFailure::new("timeout", why));
-                None
+                Ok(None)
             }
         }
     }

@@ -22,6 +22,7 @@ use crate::state::live_feed::LiveFeed;
 use crate::state::request_outcomes::RequestOutcomes;
 use crate::state::running_claims::RunningClaims;
 use crate::state::skills;
+use crate::state::spending::Spending;
 use crate::state::upstreams::{UpstreamConfigError, Upstreams};
 use crate::state::work_pool::WorkPool;
 
@@ -46,6 +47,7 @@ struct AppInner {
     running_claims: RunningClaims,
     cost_accounts: CostAccounts,
     call_log: CallLog,
+    spending: Spending,
     live_feed: LiveFeed,
     skills: Vec<Skill>,
     /// Skills that policies list to models, by name of the policy.
@@ -104,6 +106,7 @@ impl App {
                 running_claims: RunningClaims::default(),
                 cost_accounts: CostAccounts::default(),
                 call_log: CallLog::default(),
+                spending: Spending::default(),
                 live_feed: LiveFeed::default(),
                 skills,
                 skills_by_policy,
@@ -185,6 +188,11 @@ impl App {
     /// Returns the rows of the record of calls that wait to be stored.
     pub(crate) fn call_log(&self) -> &CallLog {
         &self.inner.call_log
+    }
+
+    /// Returns what was spent today.
+    pub(crate) fn spending(&self) -> &Spending {
+        &self.inner.spending
     }
 
     /// Returns the feed of answers that are still coming.

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use contexture::Owner;
 use contexture::catalogue::Cost;
-use contexture::compile::CacheUsage;
+use contexture::compile::{CacheUsage, CallBand};
 use contexture::ir::{CallId, ContentHash, ConversationId, FinishReason, Transcript};
-use contexture::store::rules::{MAX_CALL_FIGURE, call_name};
+use contexture::store::rules::{MAX_CALL_FIGURE, call_figure, call_money, call_name, call_tokens};
 use contexture::store::{
-    BlobId, CacheTokens, CallOutcome, CallPrediction, CallRecord, CallTokens, Error as StoreError,
+    BlobId, CacheTokens, CallOutcome, CallPrediction, CallRecord, Error as StoreError,
 };
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -130,6 +130,10 @@ async fn write_pending_calls(app: App) {
                     tracing::warn!(calls = batch.len(), %error, "calls are not in the record");
                     count_lost(batch.len());
                 }
+                // Lost or not: it was spent.
+                for row in batch {
+                    app.spending().settle_waiting(&owner, row);
+                }
             }
         }
     }
@@ -174,6 +178,7 @@ impl Drop for CallDraft {
         if let Some(mut row) = row.take() {
             row.details.duration_ms = elapsed_ms(self.started);
             count_call(&row);
+            self.app.spending().add_waiting(&self.owner, &row);
             enqueue_call(&self.app, &self.owner, row);
         }
     }
@@ -326,13 +331,8 @@ impl CallRecorder {
                 row.names.model = call_name(answer.model.as_deref().unwrap_or_default());
             }
             row.details.finish = finish.map(|finish| call_name(finish.as_str()));
-            row.details.tokens = usage.map(|usage| CallTokens {
-                input: figure(usage.input_tokens.unwrap_or(0)),
-                cache_read: figure(usage.cache_read_tokens.unwrap_or(0)),
-                cache_written: figure(usage.cache_write_tokens.unwrap_or(0)),
-                output: figure(usage.output_tokens.unwrap_or(0)),
-            });
-            row.details.pico_dollars = cost.map(|cost| money(cost.pico_dollars));
+            row.details.tokens = usage.map(call_tokens);
+            row.details.pico_dollars = cost.map(|cost| call_money(cost.pico_dollars));
             if matches!(finish, Some(FinishReason::Length)) {
                 row.outcome = CallOutcome::Incomplete;
             }
@@ -344,10 +344,16 @@ impl CallRecorder {
         let prediction = CallPrediction {
             sent: cache_tokens(booked.sent),
             passed: cache_tokens(booked.passed),
-            sent_pico_dollars: money(booked.sent_cost),
-            passed_pico_dollars: money(booked.passed_cost),
+            sent_pico_dollars: call_money(booked.sent_cost),
+            passed_pico_dollars: call_money(booked.passed_cost),
         };
         self.update(|row| row.details.prediction = Some(prediction));
+    }
+
+    /// Notes what the request was made of; `None`: it goes as it came.
+    pub(crate) fn set_band(&self, band: Option<&CallBand>) {
+        let band = band.map(|band| Arc::from(band.to_bytes()));
+        self.update(|row| row.band = band);
     }
 
     /// Returns the row as it is now, to be stored with the answer; `None` if it is stored.
@@ -366,6 +372,7 @@ impl CallRecorder {
         };
         if let Some(row) = row {
             count_call(&row);
+            self.0.app.spending().add_recorded(&self.0.owner, &row);
         }
     }
 }
@@ -380,16 +387,7 @@ pub(crate) enum SentBody {
 }
 
 fn elapsed_ms(since: Instant) -> u64 {
-    figure(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX))
-}
-
-/// A number within the limits of a row: what a provider reports must not keep its answer from being stored.
-fn figure(number: u64) -> u64 {
-    number.min(MAX_CALL_FIGURE)
-}
-
-fn money(pico: u128) -> u64 {
-    figure(u64::try_from(pico).unwrap_or(u64::MAX))
+    call_figure(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX))
 }
 
 fn cache_tokens(used: CacheUsage) -> CacheTokens {

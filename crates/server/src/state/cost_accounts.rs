@@ -14,6 +14,7 @@ use contexture::compile::{
     CacheMarker, CacheRules, CacheSimulator, CacheUsage, Outline, Rates, active_markers,
 };
 use contexture::ir::ConversationId;
+use contexture::wire::CacheTtl;
 
 /// Calls like this one that are expected, this one included: a rewrite that costs once must pay back within them.
 const EXPECTED_CALLS: u64 = 5;
@@ -63,6 +64,10 @@ pub(crate) struct BookedCall {
     pub(crate) passed: CacheUsage,
     pub(crate) sent_cost: u128,
     pub(crate) passed_cost: u128,
+    /// Tokens that the call sent before left in the cache, and that this one had to send anew.
+    pub(crate) lost_tokens: u64,
+    /// What these cost more than from the cache; `None` without prices.
+    pub(crate) lost_cost: Option<u128>,
 }
 
 /// Bounds of the table.
@@ -95,6 +100,9 @@ struct AccountCaches {
     passed: CacheSimulator,
     /// What all calls saved, in 10⁻¹² dollars.
     saved: i128,
+    /// Tokens that the same request as the one sent last would read from the cache, and until when it surely would.
+    readable_tokens: u64,
+    readable_until_ms: u64,
     last_used: u64,
 }
 
@@ -256,8 +264,12 @@ impl CostAccounts {
             let rates = terms.rates_for(outline);
             (used, rates.map_or(0, |rates| used.input_cost(&rates)))
         };
+        let sent_rates = terms.rates_for(sent);
         self.with_caches(account, terms, |caches| {
+            let request = sent;
             let (sent, sent_cost) = call(&mut caches.sent, sent);
+            let lost_tokens = caches.lost_tokens(&sent, at_ms);
+            caches.note_readable(request, terms, at_ms);
             // A request of our own leaves the second cache as it is: the client alone would not
             // have sent it.
             let passed = passed.map(|passed| call(&mut caches.passed, passed));
@@ -269,6 +281,8 @@ impl CostAccounts {
                 passed,
                 sent_cost,
                 passed_cost,
+                lost_tokens,
+                lost_cost: sent_rates.map(|rates| surcharge(&sent, lost_tokens, &rates)),
             }
         })
     }
@@ -294,6 +308,8 @@ impl CostAccounts {
                 sent: CacheSimulator::new(terms.rules.clone()),
                 passed: CacheSimulator::new(terms.rules.clone()),
                 saved: 0,
+                readable_tokens: 0,
+                readable_until_ms: 0,
                 last_used: looked,
             });
         one.last_used = looked;
@@ -326,11 +342,47 @@ fn allowed_debt(debt: RewriteDebt, proposed: &PricedOutline<'_>) -> u128 {
     }
 }
 
+/// Returns what tokens cost more than they would have cost from the cache, in 10⁻¹² dollars. They stand behind what was read.
+fn surcharge(used: &CacheUsage, tokens: u64, rates: &Rates) -> u128 {
+    // In the order in which providers bill a request, from its begin.
+    let long = tokens.min(used.write_long);
+    let usual = (tokens - long).min(used.write);
+    let fresh = (tokens - long - usual).min(used.fresh);
+    let cached = CacheUsage {
+        read: used.read.saturating_add(long + usual + fresh),
+        write: used.write - usual,
+        write_long: used.write_long - long,
+        fresh: used.fresh - fresh,
+    };
+    let (now, cached) = (used.input_cost(rates), cached.input_cost(rates));
+    now.saturating_sub(cached)
+}
+
 fn to_signed(pico: u128) -> i128 {
     i128::try_from(pico).unwrap_or(i128::MAX)
 }
 
 impl AccountCaches {
+    /// Returns how many tokens of this use the call before left in the cache without effect; 0 if that has expired.
+    fn lost_tokens(&self, used: &CacheUsage, at_ms: u64) -> u64 {
+        if at_ms >= self.readable_until_ms {
+            return 0;
+        }
+        // A request that is shorter than what was cached cannot lose more than it has.
+        let readable = self.readable_tokens.min(used.total_tokens());
+        readable.saturating_sub(used.read)
+    }
+
+    /// Takes note of what the request that was just sent left in the cache.
+    fn note_readable(&mut self, request: &Outline, terms: &PriceTerms, at_ms: u64) {
+        let marks = active_markers(request, &terms.rules);
+        let next = self.sent.predict_usage(request, &marks, at_ms);
+        self.readable_tokens = next.read;
+        // The shortest time for which anything is kept: behind it nobody can say that the cache was still there.
+        let kept_ms = terms.rules.ttl_ms(CacheTtl::Usual);
+        self.readable_until_ms = at_ms.saturating_add(kept_ms);
+    }
+
     fn prefix_count(&self) -> usize {
         self.sent.prefix_count() + self.passed.prefix_count()
     }
@@ -340,7 +392,6 @@ impl AccountCaches {
 mod tests {
     use contexture::catalogue::Catalogue;
     use contexture::tokens::{Encoding, counter_for};
-    use contexture::wire::CacheTtl;
 
     use super::*;
 

@@ -13,6 +13,7 @@ pub(crate) mod live_feed;
 pub(crate) mod request_outcomes;
 pub(crate) mod running_claims;
 mod skills;
+pub(crate) mod spending;
 pub(crate) mod upstreams;
 pub(crate) mod work_pool;
 

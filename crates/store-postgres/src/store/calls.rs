@@ -1,10 +1,10 @@
 //! [`Calls`] on PostgreSQL.
 
 use async_trait::async_trait;
-use contexture_ir::{CallId, Owner};
+use contexture_ir::{CallId, ConversationId, Owner};
 use contexture_store::{
-    CallGroup, CallPage, CallRecord, CallSum, Calls, Error, ListCalls, SumCalls, SweepCalls,
-    SweptCalls, rules,
+    CallGroup, CallPage, CallRecord, CallSum, Calls, ConversationCalls, Error, ListCalls, SumCalls,
+    SweepCalls, SweptCalls, rules,
 };
 
 use crate::calls;
@@ -43,6 +43,19 @@ impl Calls for PostgresStore {
         self.server
             .run_scan(owner, |tx| {
                 Box::pin(calls::sum_calls(tx, owner, &sum, &self.limits))
+            })
+            .await
+    }
+
+    async fn sum_conversations(
+        &self,
+        owner: &Owner,
+        conversations: &[ConversationId],
+    ) -> Result<Vec<ConversationCalls>, Error> {
+        rules::check_sum_conversations(conversations, &self.limits)?;
+        self.server
+            .run_scan(owner, |tx| {
+                Box::pin(calls::sum_conversations(tx, owner, conversations))
             })
             .await
     }

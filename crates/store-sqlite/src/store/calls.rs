@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_ir::{CallId, Owner};
+use contexture_ir::{CallId, ConversationId, Owner};
 use contexture_store::{
-    CallGroup, CallPage, CallRecord, CallSum, Calls, Error, ListCalls, SumCalls, SweepCalls,
-    SweptCalls, rules,
+    CallGroup, CallPage, CallRecord, CallSum, Calls, ConversationCalls, Error, ListCalls, SumCalls,
+    SweepCalls, SweptCalls, rules,
 };
 
 use crate::calls;
@@ -50,6 +50,20 @@ impl Calls for SqliteStore {
         let (of, limits) = (owner.clone(), Arc::clone(&self.limits));
         self.read_transaction(ReadKind::Scan, Some(owner), move |conn| {
             calls::sum_calls(conn, &of, &sum, &limits)
+        })
+        .await
+    }
+
+    async fn sum_conversations(
+        &self,
+        owner: &Owner,
+        conversations: &[ConversationId],
+    ) -> Result<Vec<ConversationCalls>, Error> {
+        rules::check_sum_conversations(conversations, &self.limits)?;
+        let (of, limits) = (owner.clone(), Arc::clone(&self.limits));
+        let conversations = conversations.to_vec();
+        self.read_transaction(ReadKind::Scan, Some(owner), move |conn| {
+            calls::sum_conversations(conn, &of, &conversations, &limits)
         })
         .await
     }

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod call_sweeps;
 mod children;
 mod conformance;
 mod corrupted_files;

@@ -62,7 +62,7 @@ const OF_THE_FILE: [&str; 6] = [
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
 const ELSEWHERE: [(&str, &str); 12] = [
     (
-        "SELECT owner FROM calls WHERE owner >",
+        "SELECT min(owner) FROM (",
         "the maintenance of all owners' calls, one after another",
     ),
     (

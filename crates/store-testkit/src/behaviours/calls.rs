@@ -8,7 +8,7 @@ use contexture_store::{
     AppendRequest, CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup, CallGrouping,
     CallNames, CallOrder, CallOutcome, CallPrediction, CallRecord, CallSum, CallTokens, Calls,
     EraseScope, Error, ListCalls, NewConversation, Store, SumCalls, SweepCalls, erase_all,
-    sweep_calls,
+    sweep_calls, verify_calls,
 };
 
 use super::limits::expect_limit;
@@ -260,6 +260,32 @@ async fn expect_sums(calls: &dyn Calls, owner: &Owner, expected: &[CallRecord], 
     }
 }
 
+/// Checks what each conversation has, and one that is not there.
+async fn expect_conversations(calls: &dyn Calls, owner: &Owner, all: &[CallRecord], rows: i64) {
+    let ids = ["two", "none", "one"].map(|id| ConversationId::new(id).unwrap());
+    let found = calls.sum_conversations(owner, &ids).await.unwrap();
+    for (id, found) in ids.iter().zip(&found) {
+        let own = |call: &&CallRecord| call.conversation.as_ref() == Some(id);
+        let sum = SumCalls {
+            filter: CallFilter {
+                conversation: Some(id.clone()),
+                ..CallFilter::default()
+            },
+            by: Vec::new(),
+        };
+        let expected = plain_sums(all, &sum).pop().unwrap_or_default().1;
+        assert_eq!(found.sum, expected, "{id}");
+        let kept = all
+            .iter()
+            .filter(own)
+            .filter(|call| call.id.time_ms() >= rows);
+        let newest = kept.filter(|call| !call.names.model.is_empty());
+        let newest = newest.max_by_key(|call| call.id);
+        let expected = newest.map(|call| call.names.model.clone());
+        assert_eq!(found.last_model, expected, "{id}");
+    }
+}
+
 async fn list_all_calls(calls: &dyn Calls, owner: &Owner, filter: CallFilter) -> Vec<CallRecord> {
     let list = ListCalls {
         filter,
@@ -284,9 +310,12 @@ pub(super) async fn rows_equal_sums_before_and_after_roll_ups(store: Tested) {
     };
     let calls = record_of(&store).unwrap();
     expect_sums(calls, &owner, &all, "before").await;
+    expect_conversations(calls, &owner, &all, 0).await;
     for hours in [1, 5, 100] {
         sweep_hours(calls, &owner, hours, 0).await;
         expect_sums(calls, &owner, &all, "while").await;
+        expect_verified(calls, &owner, all.len() as u64).await;
+        expect_conversations(calls, &owner, &all, 0).await;
         let rows = list_all_calls(calls, &owner, CallFilter::default()).await;
         assert_eq!(rows.len() as u64, COUNT, "roll-ups remove no row");
     }
@@ -306,6 +335,14 @@ pub(super) async fn rows_equal_sums_before_and_after_roll_ups(store: Tested) {
     assert_eq!(rows.len(), kept, "the old rows are gone");
     assert!(kept > 0 && kept < all.len());
     expect_sums(calls, &owner, &all, "after").await;
+    expect_conversations(calls, &owner, &all, cut).await;
+    expect_verified(calls, &owner, kept as u64).await;
+}
+
+async fn expect_verified(calls: &dyn Calls, owner: &Owner, rows: u64) {
+    let end = START + 1_000 * CALL_HOUR_MS;
+    let verified = verify_calls(calls, owner, end).await.unwrap();
+    assert_eq!((verified.checked, verified.findings), (rows, Vec::new()));
 }
 
 pub(super) async fn rows_stay_until_they_are_in_a_roll_up(store: Tested) {

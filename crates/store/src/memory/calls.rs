@@ -8,8 +8,8 @@ use contexture_ir::{CallId, ConversationId, Owner};
 
 use super::MemoryStore;
 use crate::contract::{
-    CallFilter, CallGroup, CallOrder, CallPage, CallRecord, CallSum, Calls, Error, Limits,
-    ListCalls, SumCalls, SweepCalls, SweptCalls,
+    CallFilter, CallGroup, CallOrder, CallPage, CallRecord, CallSum, Calls, ConversationCalls,
+    Error, Limits, ListCalls, SumCalls, SweepCalls, SweptCalls,
 };
 use crate::rules::{self, CallKey, CallTotals};
 
@@ -112,6 +112,28 @@ impl OwnerCalls {
         Ok(totals.into_groups())
     }
 
+    fn sum_conversation(&self, id: &ConversationId) -> ConversationCalls {
+        let mut sum = CallSum::default();
+        for (key, part) in &self.roll_ups {
+            if key.conversation.as_ref() == Some(id) {
+                sum.add_sum(part);
+            }
+        }
+        let mut last_model = None;
+        for (call, is_open) in self.rows.values() {
+            if call.conversation.as_ref() != Some(id) {
+                continue;
+            }
+            if *is_open {
+                sum.add_sum(&CallSum::of_call(call.outcome, &call.details));
+            }
+            if !call.names.model.is_empty() {
+                last_model = Some(call.names.model.clone());
+            }
+        }
+        ConversationCalls { sum, last_model }
+    }
+
     fn sweep_calls(&mut self, sweep: SweepCalls) -> SweptCalls {
         let before = CallId::first_at(sweep.roll_up_before_ms);
         let open = self.rows.range_mut(..before).map(|(_, row)| row);
@@ -187,6 +209,18 @@ impl Calls for MemoryStore {
         own.map_or_else(|| Ok(Vec::new()), |own| own.sum_calls(&sum, &self.limits))
     }
 
+    async fn sum_conversations(
+        &self,
+        owner: &Owner,
+        conversations: &[ConversationId],
+    ) -> Result<Vec<ConversationCalls>, Error> {
+        rules::check_sum_conversations(conversations, &self.limits)?;
+        let tables = self.lock_tables();
+        let own = tables.calls.0.get(owner);
+        let sum = |id| own.map_or_else(ConversationCalls::default, |own| own.sum_conversation(id));
+        Ok(conversations.iter().map(sum).collect())
+    }
+
     async fn list_call_owners(
         &self,
         after: Option<&Owner>,
@@ -195,7 +229,7 @@ impl Calls for MemoryStore {
         let tables = self.lock_tables();
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
         let owners = tables.calls.0.range((behind, Bound::Unbounded));
-        let owners = owners.filter(|(_, own)| !own.rows.is_empty());
+        let owners = owners.filter(|(_, own)| !own.rows.is_empty() || !own.roll_ups.is_empty());
         Ok(owners.take(limit).map(|(owner, _)| owner.clone()).collect())
     }
 

@@ -9,7 +9,8 @@
 //! * `graph` loads the whole tree, each node once.
 //! * `list_all` lists every conversation of an owner while others write.
 //! * `redaction_closure` finds what repeats the content of the nodes to be redacted.
-//! * `retention` finds the conversations that a retention rule gives up, and does the maintenance of the record of calls.
+//! * `retention` finds the conversations that a retention rule gives up.
+//! * `calls` does the maintenance of the record of calls, and checks it.
 //! * [`erase_all`] repeats a bounded erasure until nothing is left.
 
 use contexture_ir::Owner;
@@ -17,6 +18,7 @@ use contexture_ir::Owner;
 use crate::contract::{EraseScope, Erased, Error, Store};
 
 mod branch_diff;
+mod calls;
 mod divergence;
 mod graph;
 mod list_all;
@@ -24,13 +26,13 @@ mod redaction_closure;
 mod retention;
 
 pub use branch_diff::{BranchDiff, diff_branches};
+pub use calls::{CallsFinding, VerifiedCalls, sweep_calls, verify_calls};
 pub use divergence::{Divergence, find_divergence};
 pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::list_all;
 pub use redaction_closure::compute_redaction_closure;
 pub use retention::{
-    ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired,
-    plan_retention, sweep_calls,
+    ExpiredConversation, ExpiryReason, RetentionPlan, RetentionRule, delete_expired, plan_retention,
 };
 
 /// Calls [`Store::erase_step`] until nothing is left; returns the totals. May be dropped and called

@@ -1,19 +1,14 @@
 //! Finds the conversations that an owner's retention rule gives up, and deletes them.
 //!
 //! Finding and deleting are apart, so that people see first what would go. Conversations go as a whole, those that were
-//! written to longest ago first. Of the record of calls, old rows go and their sums stay.
+//! written to longest ago first.
 
 use contexture_ir::{ConversationId, Owner};
 
-use crate::contract::{
-    CALL_HOUR_MS, Calls, Conversation, Error, ListConversations, Maintenance, Statistics, Store,
-    SweepCalls, SweptCalls,
-};
+use crate::contract::{Conversation, Error, ListConversations, Maintenance, Statistics, Store};
 
 /// Conversations of one page.
 const PAGE: usize = 500;
-/// Owners of one page.
-const OWNERS: usize = 100;
 
 /// What is kept of an owner's conversations. An empty rule keeps all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,41 +135,6 @@ pub async fn delete_expired(
         }
     }
     Ok((count, bytes))
-}
-
-/// Puts the calls of all owners that began before the current hour into roll-ups, and removes those that began more than
-/// `keep_ms` ago. Returns what was done. May be dropped and called again, since each step commits on its own.
-///
-/// # Errors
-/// Any error of the store.
-pub async fn sweep_calls(
-    calls: &dyn Calls,
-    now_ms: i64,
-    keep_ms: i64,
-) -> Result<SweptCalls, Error> {
-    let sweep = SweepCalls {
-        roll_up_before_ms: now_ms - now_ms.rem_euclid(CALL_HOUR_MS),
-        remove_before_ms: now_ms.saturating_sub(keep_ms),
-    };
-    let mut total = SweptCalls::default();
-    let mut after = None;
-    loop {
-        let owners = calls.list_call_owners(after.as_ref(), OWNERS).await?;
-        for owner in &owners {
-            loop {
-                let step = calls.sweep_calls(owner, sweep).await?;
-                total.rolled_up += step.rolled_up;
-                total.removed += step.removed;
-                if !step.more {
-                    break;
-                }
-            }
-        }
-        after = match owners.into_iter().next_back() {
-            Some(last) => Some(last),
-            None => return Ok(total),
-        };
-    }
 }
 
 impl RetentionPlan {

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::CallId;
+use contexture_ir::{CallId, ConversationId, Usage};
 
 use super::check::check_limit;
 use crate::contract::{
     CALL_HOUR_MS, CallDetails, CallFilter, CallGroup, CallGrouping, CallNames, CallOrder,
-    CallOutcome, CallRecord, CallSum, Error, Limits, ListCalls, SumCalls,
+    CallOutcome, CallRecord, CallSum, CallTokens, Error, Limits, ListCalls, SumCalls,
 };
 
 /// Largest number that a call may have in its figures: tokens, times and money. A sum of a thousand such calls an hour still
@@ -215,6 +215,30 @@ pub fn call_name(text: &str) -> String {
     plain.get(..end).unwrap_or_default().to_owned()
 }
 
+/// Returns a number within the limit of a call's figures: what a provider reports must not keep its answer from being stored.
+#[must_use]
+pub fn call_figure(number: u64) -> u64 {
+    number.min(MAX_CALL_FIGURE)
+}
+
+/// Returns an amount in 10⁻¹² dollars as a call's figure.
+#[must_use]
+pub fn call_money(pico_dollars: u128) -> u64 {
+    call_figure(u64::try_from(pico_dollars).unwrap_or(u64::MAX))
+}
+
+/// Returns the tokens of a call as the provider reported them.
+#[must_use]
+pub fn call_tokens(usage: &Usage) -> CallTokens {
+    let figure = |tokens: Option<u64>| call_figure(tokens.unwrap_or(0));
+    CallTokens {
+        input: figure(usage.input_tokens),
+        cache_read: figure(usage.cache_read_tokens),
+        cache_written: figure(usage.cache_write_tokens),
+        output: figure(usage.output_tokens),
+    }
+}
+
 /// Checks that calls are within the limits.
 ///
 /// # Errors
@@ -271,6 +295,17 @@ pub(super) fn check_call(call: &CallRecord, limits: &Limits) -> Result<(), Error
         });
     }
     Ok(())
+}
+
+/// Checks how many conversations are summed up at once.
+///
+/// # Errors
+/// [`Error::Limit`].
+pub fn check_sum_conversations(
+    conversations: &[ConversationId],
+    limits: &Limits,
+) -> Result<(), Error> {
+    check_limit("call_batch", limits.call_batch, conversations.len())
 }
 
 /// Checks that the times of a sum are whole hours.
@@ -356,7 +391,7 @@ pub fn decode_details(bytes: &[u8]) -> Result<CallDetails, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{CallPrediction, CallTokens};
+    use crate::contract::CallPrediction;
 
     fn details() -> CallDetails {
         CallDetails {

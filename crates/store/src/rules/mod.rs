@@ -22,9 +22,9 @@ pub use append_target::{AppendTarget, BranchFacts, append_target, check_head};
 pub use automatic_name::automatic_name;
 pub(crate) use calls::matches_call;
 pub use calls::{
-    CallKey, CallTotals, MAX_CALL_FIGURE, SUM_COLUMNS, call_name, call_range, check_calls,
-    check_sum_calls, decode_details, encode_details, hour_range, page_range, sum_columns,
-    sum_from_halves,
+    CallKey, CallTotals, MAX_CALL_FIGURE, SUM_COLUMNS, call_figure, call_money, call_name,
+    call_range, call_tokens, check_calls, check_sum_calls, check_sum_conversations, decode_details,
+    encode_details, hour_range, page_range, sum_columns, sum_from_halves,
 };
 pub use check::{
     check_append, check_blob, check_delete_branch, check_new_conversation, check_path_hashes,

@@ -6,10 +6,11 @@ use axum::extract::State;
 use axum::http::header::{ETAG, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use contexture::Owner;
 use contexture::ir::Raw;
 use contexture::store::{
-    ConversationCursor, ConversationUpdate, ListConversations, MetadataChange, MetadataFilter,
-    MetadataValue, NewConversation, TitleChange,
+    Conversation, ConversationCursor, ConversationUpdate, ListConversations, MetadataChange,
+    MetadataFilter, MetadataValue, NewConversation, TitleChange,
 };
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
@@ -53,11 +54,23 @@ struct ListConversationsParams {
     updated_since: Option<i64>,
     /// Only those written to before this time, in milliseconds since the Unix epoch.
     updated_before: Option<i64>,
+    /// What each conversation has beside its metadata: `overview`, how it begins and what its calls used and cost. Default:
+    /// nothing.
+    #[param(inline)]
+    include: Option<ConversationInclude>,
     /// Maximum number of conversations. Default 100.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// Value of `next` of the previous page. Default: the first page.
     after: Option<String>,
+}
+
+/// What conversations of a list have beside their metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ConversationInclude {
+    /// How they begin, and what their calls used and cost.
+    Overview,
 }
 
 /// Lists the owner's conversations, most recently updated first.
@@ -92,14 +105,34 @@ async fn list_conversations(
         after,
     };
     let found = app.engine().list_conversations(&owner, list).await?;
+    let conversations = match listing.include {
+        Some(ConversationInclude::Overview) => {
+            with_overviews(&app, &owner, &found.conversations).await?
+        }
+        None => found.conversations.iter().map(Into::into).collect(),
+    };
     let next = found
         .next
         .map(|next| page::encode_cursor(&owner, LIST, &(next.updated_ms, next.id.as_str())));
     Ok(Json(ConversationsDocument {
-        conversations: found.conversations.iter().map(Into::into).collect(),
+        conversations,
         more: next.is_some(),
         next,
     }))
+}
+
+/// Returns the documents of conversations with their overviews.
+async fn with_overviews(
+    app: &App,
+    owner: &Owner,
+    conversations: &[Conversation],
+) -> Result<Vec<ConversationDocument>, Problem> {
+    let overviews = app.engine().conversation_overviews(owner, conversations);
+    let overviews = overviews.await?;
+    let both = conversations.iter().zip(&overviews);
+    Ok(both
+        .map(|(one, overview)| ConversationDocument::from(one).with_overview(overview))
+        .collect())
 }
 
 /// Parses a filter that requires all of these values; anything but a plain value is refused.
@@ -207,10 +240,16 @@ async fn show_conversation(
         .engine()
         .conversation_info(&owner, &conversation_id(&id)?)
         .await?;
-    Ok((
-        [(ETAG, etag::version_etag(found.version))],
-        Json(ConversationDocument::from(&found)),
-    ))
+    let overviews = app
+        .engine()
+        .conversation_overviews(&owner, std::slice::from_ref(&found));
+    let overviews = overviews.await?;
+    let document = ConversationDocument::from(&found);
+    let document = match overviews.first() {
+        Some(overview) => document.with_overview(overview),
+        None => document,
+    };
+    Ok(([(ETAG, etag::version_etag(found.version))], Json(document)))
 }
 
 /// A change of a conversation; fields that are left out stay as they are.

@@ -43,6 +43,7 @@ pub(crate) async fn store_answer(
     if let Some(priced) = answer.priced {
         let booked = priced.record_call(app.cost_accounts(), answer.sent, answer.round);
         call.set_prediction(&booked);
+        call.set_band(answer.sent.map(|sent| sent.booked_band(&booked)).as_ref());
     }
     call.set_answer(transcript, cost.as_ref());
     let options = AnswerOptions {

@@ -16,12 +16,14 @@ use crate::proxy::capture::store_answer::{PendingAnswer, store_answer};
 use crate::proxy::capture::tee::CapturedBody;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::{count_failed_open, count_not_stored, count_wait};
+use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::rewrite::{self, PricedRequest, RewrittenRequest, ToolRound};
 use crate::proxy::server_tools::{ToolLoop, ToolLoopStart};
 use crate::state::App;
 use crate::state::call_log::CallRecorder;
 use crate::state::live_feed::FeedTarget;
 use crate::state::request_outcomes::OutcomeRecorder;
+use crate::state::spending::check_conversation;
 use contexture_api::RequestDocument;
 use contexture_api::policy::PolicyConfig;
 
@@ -55,8 +57,11 @@ enum CapturedAnswer {
 /// Sends the start of the answer to the task. Dropped, there is no answer.
 pub(crate) type AnswerSender = oneshot::Sender<AnswerStart>;
 
-/// Receives the request to send in the place of the client's; `None`: the client's own.
-pub(crate) type RewriteReceiver = oneshot::Receiver<Option<Box<RewrittenRequest>>>;
+/// The request to send in the place of the client's; `None`: the client's own. Or why none may be sent.
+pub(crate) type RewriteReply = Result<Option<Box<RewrittenRequest>>, ProxyRefusal>;
+
+/// Receives what to send.
+pub(crate) type RewriteReceiver = oneshot::Receiver<RewriteReply>;
 
 /// Starts the capture task of a request: it stores the request now, and the answer once it has come. With a policy it first
 /// sends back the request to use instead.
@@ -100,7 +105,7 @@ impl CaptureTask {
         request: CaptureRequest,
         policy: Option<PolicyConfig>,
         answer_start: oneshot::Receiver<AnswerStart>,
-        rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
+        rewrite_sender: oneshot::Sender<RewriteReply>,
     ) {
         let Self { app, outcome, call } = &self;
         let (format, owner) = (request.endpoint.format, request.owner.clone());
@@ -200,6 +205,8 @@ fn feed_target(document: &RequestDocument) -> Option<FeedTarget> {
 struct CapturedRequest {
     stored: IngestedRequest,
     priced: Option<PricedRequest>,
+    /// Why it may not be sent, if it may not.
+    refusal: Option<ProxyRefusal>,
 }
 
 /// Longest time that storing a request leaves the CPU to its forwarding, which the client waits for.
@@ -215,7 +222,7 @@ async fn ingest_request(
     request: CaptureRequest,
     policy: Option<PolicyConfig>,
     (outcome, call): (&OutcomeRecorder, &CallRecorder),
-    rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
+    rewrite_sender: oneshot::Sender<RewriteReply>,
 ) -> Option<Box<CapturedRequest>> {
     if !request.is_awaited {
         let client_reads = request.exchange.wait_while_client_reads(READING_TIME);
@@ -236,8 +243,9 @@ async fn ingest_request(
     }?;
     let priced = captured.priced.as_mut();
     let rewritten = priced.and_then(|priced| priced.rewritten.take());
+    let reply = captured.refusal.take().map_or(Ok(rewritten), Err);
     // A receiver that timed out has sent the request as it came.
-    let _ = rewrite_sender.send(rewritten);
+    let _ = rewrite_sender.send(reply);
     Some(captured)
 }
 
@@ -259,7 +267,11 @@ async fn store_and_rewrite(
     call.set_model(stored.model.as_deref());
     call.set_request(stored.ingested.chat.id(), request.body.bytes());
     let mut priced = None;
-    if let Some(policy) = policy {
+    let spent =
+        check_conversation(&app, &request.owner, stored.ingested.chat.id(), call.id()).await;
+    let refusal = spent.err().map(ProxyRefusal::from);
+    // What may not be sent is not rewritten.
+    if let Some(policy) = policy.filter(|_| refusal.is_none()) {
         let format = request.endpoint.format;
         match rewrite::rewrite_request(app.cost_accounts(), policy, format, &mut stored, parsed)
             .await
@@ -272,7 +284,11 @@ async fn store_and_rewrite(
         document.set_ingested(&stored.ingested);
         document.predicted = priced.as_ref().map(|priced| priced.predicted.into());
     });
-    Some(Box::new(CapturedRequest { stored, priced }))
+    Some(Box::new(CapturedRequest {
+        stored,
+        priced,
+        refusal,
+    }))
 }
 
 /// Stores the answer of a request that was forwarded, and records what it used.
@@ -283,7 +299,7 @@ async fn record_answer(
     mut answer: Transcript,
     sent: Option<&RewrittenRequest>,
 ) {
-    let CapturedRequest { stored, priced } = captured;
+    let CapturedRequest { stored, priced, .. } = captured;
     // Not every provider names the model in its answer.
     answer.model = answer.model.or(stored.model);
     let mut ingested = stored.ingested;
@@ -312,7 +328,7 @@ async fn run_tool_loop(
     exchange: ToolLoopStart,
     mut sent: RewrittenRequest,
 ) {
-    let CapturedRequest { stored, priced } = captured;
+    let CapturedRequest { stored, priced, .. } = captured;
     let (Some(priced), Some(plan)) = (priced, sent.plan.take()) else {
         return outcome.update_outcome(|document| document.done = true);
     };

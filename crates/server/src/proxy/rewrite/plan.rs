@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    CacheUsage, CalibratedRange, Clear, CompileError, Compiled, Contribution, CountedRequest,
-    HistoryPolicy, MarkerPolicy, Outline, Target, Window,
+    CacheUsage, CalibratedRange, CallBand, Clear, CompileError, Compiled, Contribution,
+    CountedRequest, HistoryPolicy, MarkerPolicy, Outline, Target, Window,
 };
 use contexture::engine::{Ingested, SettingsSource};
 use contexture::ir::{Item, ToolDefinition, Transcript};
@@ -95,6 +95,22 @@ pub(crate) enum ToolRound {
     Later,
     /// The last such request, in which the model may call no tool.
     Last,
+}
+
+impl RewrittenRequest {
+    /// Returns what the request is made of.
+    pub(crate) fn band(&self) -> CallBand {
+        CallBand::from_report(&self.call.report)
+    }
+
+    /// Returns the same with what its prefix read from the cache, and what a break of it cost.
+    pub(crate) fn booked_band(&self, booked: &BookedCall) -> CallBand {
+        let pico = booked
+            .lost_cost
+            .map(|cost| u64::try_from(cost).unwrap_or(u64::MAX));
+        let band = self.band().with_cache_usage(&booked.sent);
+        band.with_break_cost(booked.lost_tokens, pico)
+    }
 }
 
 impl PricedRequest {

@@ -11,10 +11,10 @@ use bytes::{Bytes, BytesMut};
 use contexture::Format;
 use contexture::engine::AnswerDelivery;
 use contexture::models_http::{
-    PassthroughBody, PassthroughResponse, decompress_stream, decompress_to_end,
+    PassthroughResponse, UpstreamError, decompress_stream, decompress_to_end,
 };
 use contexture::wire::{Accumulator, Frame, FrameReader, StreamEvent};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,6 +24,7 @@ use crate::proxy::headers::forwarded_response_headers;
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::server_tools::stream_editor::StreamEditor;
 use crate::proxy::server_tools::tools::ServerTools;
+use crate::state::call_log::CallRecorder;
 
 /// Pieces of a stream that may wait for a slow client. Beyond, the provider's stream is read no further.
 const CHANNEL_CAPACITY: usize = 16;
@@ -155,6 +156,7 @@ impl ClientResponse {
         &mut self,
         format: Format,
         answer: PassthroughResponse,
+        call: &CallRecorder,
         publish: &mut (dyn FnMut(Vec<StreamEvent>) + Send),
     ) -> Result<RoundResponse, ProxyFailure> {
         let PassthroughResponse {
@@ -162,6 +164,8 @@ impl ClientResponse {
             headers,
             body,
         } = answer;
+        let call = call.clone();
+        let body = body.inspect(move |_| call.set_first_byte());
         match self {
             Self::Stream { out, editor } => {
                 let Some(sender) = out.as_ref() else {
@@ -358,7 +362,7 @@ impl<'a> StreamCapture<'a> {
     async fn forward_stream(
         mut self,
         headers: &HeaderMap,
-        body: PassthroughBody,
+        body: impl Stream<Item = Result<Bytes, UpstreamError>> + Send + 'static,
     ) -> Result<RoundResponse, ProxyFailure> {
         let pieces = body.map(|piece| piece.map_err(io::Error::other)).boxed();
         let pieces = decompress_stream(headers, pieces);
@@ -447,7 +451,9 @@ impl<'a> StreamCapture<'a> {
 }
 
 /// Collects a body, as far as it comes.
-async fn collect_body(mut body: PassthroughBody) -> (Bytes, RoundEnd) {
+async fn collect_body(
+    mut body: impl Stream<Item = Result<Bytes, UpstreamError>> + Unpin,
+) -> (Bytes, RoundEnd) {
     let mut bytes = BytesMut::new();
     while let Some(piece) = body.next().await {
         match piece {

@@ -187,6 +187,7 @@ impl ToolLoop<'_> {
                 ..request.clone()
             };
             self.call = self.call.begin_round();
+            self.call.set_band(Some(&sent.band()));
             self.call.count_attempt();
             answer = match send_round(upstream, request, client).await {
                 Some(answer) => {
@@ -212,7 +213,7 @@ impl ToolLoop<'_> {
         stored: &mut StoredRounds,
     ) -> CapturedRound {
         let captured = client
-            .capture_round(self.plan.format(), answer, self.publish)
+            .capture_round(self.plan.format(), answer, &self.call, self.publish)
             .await;
         let parsed = captured.and_then(|response| Ok((self.parse_round(&response)?, response)));
         let (answer, response) = match parsed {

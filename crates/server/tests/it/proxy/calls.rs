@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use contexture::store::{MemoryStore, Store};
-use contexture::{Engine, Owner};
+use contexture::{Engine, Format, Owner};
+use contexture_server::NewKey;
 use contexture_store_testkit::{Faulty, InjectedFault, Method as StoreMethod};
 use contexture_upstream_testkit::{ScriptedProvider, UpstreamResponse as Scripted};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::own_talk::{MODES, Talk};
 use super::policies::all;
-use super::{Proxied, chat, configuration, says};
+use super::{Proxied, chat, configuration, said, says};
 use crate::test_support::Stand;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -158,7 +160,7 @@ async fn usage_is_the_sum_of_the_rows() {
     let one = stand.get("/api/v1/usage?conversation=c-1").await.ok();
     assert_eq!(one["total"]["calls"], 3);
     for (query, code) in [
-        ("usage?by=owner", "bad_query"),
+        ("usage?by=owners", "bad_query"),
         ("usage?outcome=lost", "bad_query"),
         ("calls?after=x", "bad_cursor"),
         ("calls?limit=0", "bad_query"),
@@ -166,6 +168,83 @@ async fn usage_is_the_sum_of_the_rows() {
         let refused = stand.get(&format!("/api/v1/{query}")).await;
         assert_eq!(refused.json()["code"], code, "{query}");
     }
+}
+
+/// A conversation shows how it begins and what its calls used and cost, alone and in lists that are asked for it.
+#[tokio::test]
+async fn conversations_show_what_their_calls_cost() {
+    let proxied = Proxied::new().await;
+    let stand = &proxied.stand;
+    for (name, turns) in [("c-1", 2), ("c-2", 1)] {
+        let headers = [("x-contexture-conversation", name)];
+        let mut history = Vec::new();
+        for turn in 0..turns {
+            history.push(says(&format!("{name}:\n question {turn}")));
+            let answer = proxied.ask_with(CHAT, &chat(&history), &headers).await;
+            proxied.outcome(&answer).await;
+            history.push(said(&answer));
+        }
+    }
+    let listed = stand
+        .get("/api/v1/conversations?include=overview")
+        .await
+        .ok();
+    for conversation in listed["conversations"].as_array().unwrap() {
+        let id = conversation["id"].as_str().unwrap();
+        let shown = stand.get(&format!("/api/v1/conversations/{id}")).await.ok();
+        assert_eq!(&shown, conversation);
+        let overview = &shown["overview"];
+        assert_eq!(overview["preview"], format!("{id}: question 0"));
+        assert_eq!(overview["last_model"], "gpt-4.1");
+        let usage = stand
+            .get(&format!("/api/v1/usage?conversation={id}"))
+            .await
+            .ok();
+        assert_eq!(overview["usage"], usage["total"]);
+        assert_ne!(usage["total"]["pico_dollars"], 0);
+    }
+    let plain = stand.get("/api/v1/conversations").await.ok();
+    assert!(
+        plain["conversations"][0].get("overview").is_none(),
+        "{plain}"
+    );
+}
+
+/// An administrator's key sees what each owner used, and no other key does.
+#[tokio::test]
+async fn usage_by_owner_is_for_administrators() {
+    let keys = [NewKey::random().unwrap(), NewKey::random().unwrap()];
+    let lines = keys.iter().zip([
+        ("ada", "[\"proxy\", \"read\"]"),
+        ("boss", "[\"read\", \"proxy\", \"admin\"]"),
+    ]);
+    let config: String = lines
+        .map(|(key, (name, scopes))| {
+            let hash = key.hash();
+            format!("[[keys]]\nname = \"{name}\"\nsha256 = \"{hash}\"\nowner = \"{name}\"\nscopes = {scopes}\n")
+        })
+        .collect();
+    let mut proxied = Proxied::to(ScriptedProvider::default(), Engine::in_memory(), &config).await;
+    for (key, calls) in keys.iter().zip([2, 1]) {
+        proxied.stand.as_bearer(Some(key.secret()));
+        for n in 0..calls {
+            let answer = proxied.ask(CHAT, &chat(&[says(&format!("{n}"))])).await;
+            proxied.outcome(&answer).await;
+        }
+    }
+    let usage = proxied.stand.get("/api/v1/usage?by=owner,model").await.ok();
+    let groups = usage["groups"].as_array().unwrap();
+    assert_eq!(column(groups, "owner"), ["ada", "boss"], "{usage}");
+    assert_eq!(column(groups, "calls"), [2, 1]);
+    assert_eq!(
+        (&usage["total"]["calls"], &usage["by"]),
+        (&json!(3), &json!(["owner", "model"]))
+    );
+    proxied.stand.as_bearer(Some(keys[0].secret()));
+    let refused = proxied.stand.get("/api/v1/usage?by=owner").await;
+    refused.refused(403, "missing_scope");
+    let own = proxied.stand.get("/api/v1/usage").await.ok();
+    assert_eq!(own["total"]["calls"], 2);
 }
 
 #[tokio::test]
@@ -241,6 +320,116 @@ async fn a_store_that_fails_once_loses_no_row() {
             }
         }
     }
+}
+
+/// What a rewritten call was made of is stored with it, shown as it was stored, and goes with its conversation.
+#[tokio::test]
+async fn a_rewritten_call_keeps_its_band() {
+    let policy = all("window = { turns = 1 }\ncost_condition = \"fits\"\n");
+    let proxied = Proxied::to(ScriptedProvider::default(), Engine::in_memory(), &policy).await;
+    let stand = &proxied.stand;
+    let named = [("x-contexture-conversation", "c-1")];
+    let mut history = Vec::new();
+    for turn in 0..4 {
+        history.push(says(&format!("question {turn} {}", "word ".repeat(600))));
+        let answer = proxied.ask_with(CHAT, &chat(&history), &named).await;
+        proxied.outcome(&answer).await;
+        history.push(said(&answer));
+    }
+    let rows = rows(stand, 4).await;
+    let shown = |row: &Value| {
+        let id = row["id"].as_str().unwrap().to_owned();
+        async move { stand.get(&format!("/api/v1/calls/{id}")).await.ok() }
+    };
+    for (row, turn) in rows.iter().rev().zip(0..) {
+        assert_eq!(row["rewritten"], turn > 0, "{row}");
+        let band = shown(row).await["band"].clone();
+        assert_eq!(band.is_null(), turn == 0, "{band}");
+        let Some(parts) = band["parts"].as_array() else {
+            continue;
+        };
+        let tokens: u64 = parts
+            .iter()
+            .map(|part| part["tokens"].as_u64().unwrap())
+            .sum();
+        assert_eq!(band["tokens"], tokens);
+        assert_eq!(band["path_items"], 2 * turn + 1, "{band}");
+        assert_eq!(
+            band["cache_read"], row["prediction"]["sent"]["read"],
+            "{band}"
+        );
+        let trimmed = parts
+            .iter()
+            .find(|part| part["verdict"] == "trimmed")
+            .unwrap();
+        assert_eq!(trimmed["rule"], "oldest_trimmed");
+        // The first message of the user is always sent.
+        assert_eq!(trimmed["first"], 1, "{trimmed}");
+        // Each turn moves the window, and with it the prefix that the call before left in the cache.
+        let broken = &band["prefix_break"];
+        assert_eq!(broken.is_null(), turn < 2, "{band}");
+        if turn >= 2 {
+            assert_eq!(broken["reason"], "history_trimmed");
+            assert!(broken["pico_dollars"].is_u64(), "{broken}");
+        }
+    }
+    // Lists have bands where they are asked for.
+    let listed = stand.get("/api/v1/calls?include=band&limit=1").await.ok();
+    assert_eq!(listed["calls"][0]["band"], shown(&rows[0]).await["band"]);
+    stand
+        .call(Method::DELETE, "/api/v1/conversations/c-1", &Value::Null)
+        .await;
+    let gone = shown(&rows[0]).await;
+    assert_eq!(
+        (&gone["band"], &gone["conversation"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(gone["tokens"], rows[0]["tokens"]);
+}
+
+/// Each round of a tool that the proxy answers is an exchange with all that others have: band, tokens and first byte.
+#[tokio::test]
+async fn each_round_of_a_server_tool_has_a_row() {
+    for mode in MODES {
+        let mut talk = Talk::new(Format::OpenAiChat, mode).await;
+        talk.ask("upstream: again 2 read_context {\"query\":\"needle-7431\"}")
+            .await;
+        let stand = &talk.proxied.stand;
+        let rows = rows(stand, 3).await;
+        assert_eq!(column(&rows, "own"), [true, true, false], "{mode:?}");
+        for row in &rows {
+            assert!(row["first_byte_ms"].is_u64(), "{mode:?}: {row}");
+            let id = row["id"].as_str().unwrap();
+            let call = stand.get(&format!("/api/v1/calls/{id}")).await.ok();
+            assert!(call["band"]["tokens"].as_u64() > Some(0), "{call}");
+        }
+        let usage = stand.get("/api/v1/usage").await.ok();
+        let answered = talk.answered();
+        let told = answered
+            .iter()
+            .map(|one| one.response.clone().unwrap().usage.unwrap());
+        let input: u64 = told.map(|usage| usage.input_tokens.unwrap()).sum();
+        assert_eq!(usage["total"]["input_tokens"], input, "{mode:?}");
+    }
+}
+
+/// What waits for others when the server ends is stored before it has ended.
+#[tokio::test]
+async fn rows_that_wait_are_stored_at_shutdown() {
+    let store = Arc::new(MemoryStore::new());
+    let engine = Engine::new(Arc::clone(&store) as Arc<dyn Store>);
+    let mut proxied = Proxied::to(ScriptedProvider::default(), engine, "").await;
+    let bypassed = [("x-contexture-bypass", "true")];
+    for n in 0..50 {
+        let body = chat(&[says(&format!("{n}"))]);
+        proxied.ask_with(CHAT, &body, &bypassed).await.ok();
+    }
+    proxied.stand.stop();
+    proxied.stand.stopped().await;
+    let calls = store.calls().unwrap();
+    let owner = Owner::new("local").unwrap();
+    let stored = calls.list_calls(&owner, Default::default()).await.unwrap();
+    assert_eq!(stored.calls.len(), 50);
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ mod redacting;
 mod selecting;
 mod shown;
 mod slow;
+mod spending;
 mod two_servers;
 
 use contexture::Engine;

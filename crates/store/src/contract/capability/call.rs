@@ -429,6 +429,15 @@ pub struct CallSum {
     pub passed_pico_dollars: u128,
 }
 
+/// What the calls of a conversation used and cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationCalls {
+    /// The sum of all its calls, those included that were removed since.
+    pub sum: CallSum,
+    /// Model of its newest call that names one; `None` if there is none any more.
+    pub last_model: Option<String>,
+}
+
 /// What one step of the maintenance of calls is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepCalls {
@@ -481,7 +490,20 @@ pub trait Calls: Send + Sync {
         sum: SumCalls,
     ) -> Result<Vec<(CallGroup, CallSum)>, Error>;
 
-    /// Lists owners that have calls, in order, at most `limit`, behind `after`.
+    /// Sums the calls of each of these conversations, in their order. One that is not there has none.
+    ///
+    /// It reads the roll-ups of these conversations, their calls that are in none yet, and one call more of each: of no other
+    /// conversation anything.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] `call_batch` for too many conversations.
+    async fn sum_conversations(
+        &self,
+        owner: &Owner,
+        conversations: &[ConversationId],
+    ) -> Result<Vec<ConversationCalls>, Error>;
+
+    /// Lists owners that have calls, or sums of calls that were removed, in order, at most `limit`, behind `after`.
     async fn list_call_owners(
         &self,
         after: Option<&Owner>,

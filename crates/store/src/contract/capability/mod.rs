@@ -12,7 +12,7 @@ mod stream;
 pub use call::{
     CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup, CallGrouping, CallNames,
     CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum, CallTokens, Calls,
-    ListCalls, SumCalls, SweepCalls, SweptCalls,
+    ConversationCalls, ListCalls, SumCalls, SweepCalls, SweptCalls,
 };
 pub use maintenance::{
     BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,

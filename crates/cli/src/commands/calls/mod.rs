@@ -1,9 +1,11 @@
 //! `contexture calls` and `contexture usage`: what was asked of providers, and what it used and cost.
 
+mod show_call;
+
 use clap::Args;
 use contexture::Engine;
 use contexture::catalogue::Money;
-use contexture::ir::{ConversationId, Owner};
+use contexture::ir::{CallId, ConversationId, Owner};
 use contexture::store::{
     CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallRecord, CallSum, Calls,
     ListCalls, SumCalls,
@@ -21,8 +23,23 @@ use crate::output::table::{Align, format_table};
 use crate::output::terminal::column_count;
 use crate::output::write;
 
+/// What is said where there are none.
+const NO_CALLS: &str = "no calls; `serve`, `run` and `chat` record those that they make\n";
+
 /// Columns of a table where standard output is no terminal.
 const COLUMNS: usize = 120;
+
+/// The options that choose among calls: with an id there is nothing to choose.
+const FILTERS: [&str; 8] = [
+    "since",
+    "conversation",
+    "upstream",
+    "model",
+    "key",
+    "policy",
+    "outcome",
+    "limit",
+];
 
 /// Which calls are meant.
 #[derive(Debug, Args)]
@@ -50,18 +67,24 @@ struct Filter {
     outcome: Option<CallOutcome>,
 }
 
-/// List the calls that a server has passed on to providers, newest first
+/// List the calls to providers, newest first, or show one
 ///
-/// Each exchange with a provider is one call, failures and calls of no model included. Calls are kept for 90 days, if the
-/// server's configuration does not say otherwise; `contexture usage` sums up all there ever were.
+/// Each exchange with a provider is one call, whether a server passed it on or a run made it; failures and calls of no model are
+/// included. Calls are kept for 90 days, if the
+/// server's configuration does not say otherwise; `contexture usage` sums up all there ever were. With an id it shows one call,
+/// and what its request was made of, as it was stored when the call was made.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   contexture calls
   contexture calls --conversation support-42
+  contexture calls req_019aa2f0b1c27d3e8f40516273849506
   contexture calls --outcome refused --since 24h
   contexture calls -n 1000 --json | jq '.calls[].dollars'")]
 pub(crate) struct Arguments {
+    /// Only this call: its id, as in the header x-contexture-request
+    #[arg(value_name = "CALL", value_parser = parse_call_id, conflicts_with_all = FILTERS)]
+    call: Option<CallId>,
     #[command(flatten)]
     filter: Filter,
     /// At most so many
@@ -91,6 +114,12 @@ pub(crate) struct UsageArguments {
 fn parse_outcome(word: &str) -> Result<CallOutcome, String> {
     let words = || CallOutcome::ALL.map(CallOutcome::as_str).join(", ");
     CallOutcome::from_word(word).ok_or_else(|| format!("expected one of {}", words()))
+}
+
+fn parse_call_id(text: &str) -> Result<CallId, String> {
+    let id = text.strip_prefix("req_").unwrap_or(text);
+    id.parse()
+        .map_err(|_| "expected an id such as req_019aa2f0b1c27d3e8f40516273849506".to_owned())
 }
 
 fn parse_grouping(word: &str) -> Result<CallGrouping, String> {
@@ -136,6 +165,9 @@ fn require_calls(engine: &Engine) -> Outcome<&dyn Calls> {
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
     let owner = database::resolve_owner(globals)?;
+    if let Some(id) = arguments.call {
+        return show_call::show_call(require_calls(&engine)?, &owner, id, globals).await;
+    }
     let (found, more) = list_up_to_limit(require_calls(&engine)?, &owner, arguments).await?;
     if globals.json {
         write::print_json(&CallsDocument {
@@ -149,7 +181,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_styled(&calls_table(&found, column_count(COLUMNS)))?;
     }
     if !globals.quiet && found.is_empty() {
-        write::print_stderr("no calls; `contexture serve` records those that it passes on\n");
+        write::print_stderr(NO_CALLS);
     } else if !globals.quiet && more {
         let shown = count_with_noun(found.len() as u64, "call");
         write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
@@ -251,7 +283,7 @@ pub(crate) async fn run_usage(arguments: &UsageArguments, globals: &Globals) -> 
     } else if !sums.is_empty() {
         write::print_styled(&usage_table(&arguments.by, &sums, column_count(COLUMNS)))?;
     } else if !globals.quiet {
-        write::print_stderr("no calls; `contexture serve` records those that it passes on\n");
+        write::print_stderr(NO_CALLS);
     }
     Ok(Exit::Done)
 }

@@ -1,0 +1,190 @@
+//! One call: its figures, and what its request was made of.
+
+use contexture::compile::{BandError, BandPart, CallBand, SegmentRule, SegmentVerdict};
+use contexture::ir::{CallId, Owner};
+use contexture::store::{CallRecord, Calls};
+use contexture_api::{CallDocument, format_timestamp};
+
+use crate::commands::calls::{COLUMNS, show_money};
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{clip_to_width, group_thousands, one_line};
+use crate::output::table::{Align, format_table};
+use crate::output::terminal::column_count;
+use crate::output::write;
+
+/// Shows one call.
+///
+/// # Errors
+/// There is none of this id, or the database cannot be read.
+pub(super) async fn show_call(
+    calls: &dyn Calls,
+    owner: &Owner,
+    id: CallId,
+    globals: &Globals,
+) -> Outcome {
+    let found = calls.load_call(owner, id).await;
+    let found = found.map_err(contexture::EngineError::from)?;
+    let Some(call) = found else {
+        let message =
+            format!("call req_{id} not found; `contexture calls` lists those that are kept");
+        return Err(Failure::new(Exit::Refused, "not_found", message));
+    };
+    if globals.json {
+        write::print_json(&CallDocument::with_band(&call))?;
+        return Ok(Exit::Done);
+    }
+    let columns = column_count(COLUMNS);
+    let mut out = call_facts(&call, columns);
+    match call.band.as_deref().map(CallBand::from_bytes) {
+        Some(Ok(band)) => out.push_str(&band_table(&band, columns)),
+        Some(Err(error @ BandError::UnknownVersion { .. })) => {
+            out.push_str(&format!(
+                "\n{error}; a later version of contexture shows it\n"
+            ));
+        }
+        Some(Err(error)) => out.push_str(&format!("\n{error}\n")),
+        None => out.push_str("\nsent as it came\n"),
+    }
+    write::print_styled(&out)?;
+    Ok(Exit::Done)
+}
+
+/// What is known of a call, one fact a line.
+fn call_facts(call: &CallRecord, columns: usize) -> String {
+    let (names, details) = (&call.names, &call.details);
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let tokens = details.tokens.map(|tokens| {
+        format!(
+            "{} in ({} from the cache, {} written to it), {} out",
+            group_thousands(tokens.input),
+            group_thousands(tokens.cache_read),
+            group_thousands(tokens.cache_written),
+            group_thousands(tokens.output)
+        )
+    });
+    let time = match details.first_byte_ms {
+        Some(first) => format!(
+            "{} ms, first byte after {} ms",
+            group_thousands(details.duration_ms),
+            group_thousands(first)
+        ),
+        None => format!("{} ms", group_thousands(details.duration_ms)),
+    };
+    let predicted = details.prediction.as_ref().map(|prediction| {
+        let (sent, passed) = (prediction.sent_pico_dollars, prediction.passed_pico_dollars);
+        format!(
+            "input {}, as it came {}",
+            show_money(sent.into()),
+            show_money(passed.into())
+        )
+    });
+    let status = details.status.map(|status| status.to_string());
+    let facts = [
+        ("call", Some(format!("req_{}", call.id))),
+        ("at", Some(format_timestamp(call.id.time_ms()))),
+        ("outcome", Some(call.outcome.as_str().to_owned())),
+        ("status", status),
+        ("finish", details.finish.clone()),
+        ("upstream", text(&names.upstream)),
+        ("model", text(&names.model)),
+        ("format", text(&details.format)),
+        ("key", text(&names.key)),
+        ("policy", text(&names.policy)),
+        (
+            "conversation",
+            call.conversation.as_ref().map(ToString::to_string),
+        ),
+        (
+            "response",
+            call.response.map(|response| response.to_string()),
+        ),
+        ("time", Some(time)),
+        ("attempts", Some(details.attempts.to_string())),
+        ("tokens", tokens),
+        (
+            "cost",
+            details.pico_dollars.map(|pico| show_money(pico.into())),
+        ),
+        ("predicted", predicted),
+    ];
+    fact_lines(facts, columns)
+}
+
+/// Facts that are known, one a line, no line wider than `columns`.
+fn fact_lines<const N: usize>(facts: [(&str, Option<String>); N], columns: usize) -> String {
+    let line = |(name, text): (&str, Option<String>)| {
+        let line = clip_to_width(&one_line(&format!("{name:<12}  {}", text?)), columns);
+        Some(format!("{line}\n"))
+    };
+    facts.into_iter().filter_map(line).collect()
+}
+
+/// What a request was made of, part by part, and what became of the provider's cache.
+fn band_table(band: &CallBand, columns: usize) -> String {
+    let head = [
+        ("band", Align::Left),
+        ("part", Align::Left),
+        ("tokens", Align::Right),
+        ("items", Align::Right),
+        ("verdict", Align::Left),
+        ("left out", Align::Right),
+        ("rule", Align::Left),
+    ];
+    let some = |number: u64| match number {
+        0 => String::new(),
+        number => group_thousands(number),
+    };
+    let items = |part: &BandPart| match part.span {
+        Some((first, last)) if first != last => format!("{first}–{last}"),
+        Some((first, _)) => first.to_string(),
+        None => some(part.items),
+    };
+    let word = |word: Option<&str>| word.unwrap_or("several").replace('_', " ");
+    let row = |part: &BandPart| {
+        vec![
+            word(part.band),
+            word(part.source),
+            group_thousands(part.tokens),
+            items(part),
+            word(part.verdict.map(SegmentVerdict::as_str)),
+            some(part.omitted_tokens),
+            word(part.rule.map(SegmentRule::as_str)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = band.parts.iter().map(row).collect();
+    let mut out = format!("\n{}\n", format_table(&head, &rows, columns));
+    let broken = band.prefix_break.as_ref().map(|broken| {
+        let price = broken.pico_dollars.map(|pico| show_money(pico.into()));
+        format!(
+            "{}, {} tokens sent anew{}",
+            broken.reason.as_str().replace('_', " "),
+            group_thousands(broken.lost_tokens),
+            price.map_or_else(String::new, |price| format!(" for {price}"))
+        )
+    });
+    let joined = band.is_joined.then(|| "neighbours are one part".to_owned());
+    let notes = [
+        (
+            "tokens",
+            Some(format!(
+                "{} of {}",
+                group_thousands(band.tokens()),
+                group_thousands(band.limit)
+            )),
+        ),
+        (
+            "cache",
+            Some(format!(
+                "{} read, {} written",
+                group_thousands(band.cache_read),
+                group_thousands(band.cache_written)
+            )),
+        ),
+        ("prefix broke", broken),
+        ("joined", joined),
+    ];
+    out.push_str(&fact_lines(notes, columns));
+    out
+}
