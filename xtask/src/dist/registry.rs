@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::dist::npm::platform_package_name;
@@ -84,7 +84,8 @@ impl LocalRegistry {
         let file = copy_into(package, &files)?;
         // A registry answers with the manifest of each version and where its archive is.
         let mut manifest = read_manifest(package)?;
-        manifest["dist"] = json!({ "tarball": format!("{}/files/{file}", self.address) });
+        let archive = json!({ "tarball": format!("{}/files/{file}", self.address) });
+        manifest.insert("dist".to_owned(), archive);
         let answer = json!({
             "name": name,
             "dist-tags": { "latest": version },
@@ -122,7 +123,7 @@ fn copy_into(file: &Path, folder: &Path) -> Result<String> {
 }
 
 /// The `package.json` in an archive.
-fn read_manifest(package: &Path) -> Result<Value> {
+fn read_manifest(package: &Path) -> Result<Map<String, Value>> {
     let mut tar = Command::new("tar");
     tar.arg("-xzOf").arg(package).arg("package/package.json");
     let output = tar.output()?;
