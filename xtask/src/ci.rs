@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::dependencies::{check_advisories, check_licences};
+use crate::dependencies::{check_advisories, check_licences, check_rust_versions};
 use crate::{shell, testing, tidy};
 
 /// `ci`'s options.
@@ -24,6 +24,11 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     run_command_step("fmt", cargo_with_args(&["fmt", "--all", "--check"]))?;
     shell::run_step("tidy", "cargo xtask tidy", tidy::run_checks)?;
     shell::run_step("licences", "cargo xtask licences", check_licences)?;
+    shell::run_step(
+        "rust versions",
+        "cargo xtask ci --no-test",
+        check_rust_versions,
+    )?;
     shell::run_step("advisories", "cargo xtask advisories", check_advisories)?;
     let clippy = [
         "clippy",
@@ -40,6 +45,9 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
     // The workspace's tests enable all features; this tests the façade without them.
     let features = ["test", "-p", "contexture", "--no-default-features", "--lib"];
     run_command_step("features", cargo_with_args(&features))?;
+    // And the compiler by itself, without the features that its users need not compile.
+    let alone = ["check", "-p", "contexture-compile"];
+    run_command_step("compile alone", cargo_with_args(&alone))?;
     run_command_step("doc", doc_command())?;
     println!("── everything holds");
     Ok(())

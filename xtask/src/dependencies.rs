@@ -1,5 +1,5 @@
 //! `cargo xtask licences` and `cargo xtask advisories`: what the lock file names, checked by cargo-deny against
-//! `deny.toml`.
+//! `deny.toml`; and what `cargo xtask ci` knows of the packages beyond that: the Rust they need, and how many a program takes.
 //!
 //! Advisories change independently of this repository, so they need a copy of the database: nothing is downloaded.
 //! Without one the check says so and succeeds, and everything else is still checked.
@@ -59,6 +59,41 @@ pub(crate) fn check_advisories() -> Result<()> {
     shell::run_command(command)
 }
 
+/// Checks that no locked dependency needs a newer Rust than the workspace promises. Clippy checks our own code.
+///
+/// # Errors
+/// Each package that does, with the version it needs.
+pub(crate) fn check_rust_versions() -> Result<()> {
+    let mut command = shell::cargo_command();
+    command.args(["metadata", "--format-version", "1", "--locked"]);
+    let metadata = Metadata::from_command(command.current_dir(shell::workspace_root()))?;
+    let mut packages = metadata.packages.iter();
+    let ours = packages.find(|package| package.name == "contexture");
+    let promised = ours.and_then(|package| package.rust_version.as_deref());
+    let promised = promised.context("the package `contexture` has no `rust-version`")?;
+    let newer: Vec<String> = metadata
+        .packages
+        .iter()
+        .filter_map(|package| Some((package, package.rust_version.as_deref()?)))
+        .filter(|(_, needed)| version_numbers(needed) > version_numbers(promised))
+        .map(|(package, needed)| format!("{} {} needs {needed}", package.name, package.version))
+        .collect();
+    if !newer.is_empty() {
+        bail!("Rust {promised} is promised, but {}", newer.join(", "));
+    }
+    println!(
+        "   none of {} packages needs more than Rust {promised}",
+        metadata.packages.len()
+    );
+    Ok(())
+}
+
+/// `1.92` and `1.92.0` are the same version.
+fn version_numbers(version: &str) -> [u32; 3] {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    std::array::from_fn(|_| parts.next().unwrap_or(0))
+}
+
 fn deny_command() -> Result<Command> {
     DENY.find_or_build(&Metadata::load()?.target_directory)
 }
@@ -116,4 +151,47 @@ fn link_folder(from: &Path, to: &Path) -> Result<()> {
         from.display(),
         to.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The most packages that a program may take for compiling alone, ours included.
+    const COMPILE_PACKAGES: usize = 40;
+
+    #[test]
+    fn compiling_alone_takes_few_packages() {
+        let mut command = shell::cargo_command();
+        command.args(["tree", "-p", "contexture-compile", "-e", "normal"]);
+        command.args([
+            "--prefix",
+            "none",
+            "--locked",
+            "--no-dedupe",
+            "--format",
+            "{p}",
+        ]);
+        let output = command
+            .current_dir(shell::workspace_root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let listed = String::from_utf8(output.stdout).unwrap();
+        let packages: BTreeSet<&str> = listed.lines().filter(|line| !line.is_empty()).collect();
+        let count = packages.len();
+        assert!(
+            (10..=COMPILE_PACKAGES).contains(&count),
+            "{count}: {packages:#?}"
+        );
+    }
+
+    #[test]
+    fn versions_of_rust_are_compared_as_numbers() {
+        assert!(version_numbers("1.100") > version_numbers("1.92"));
+        assert_eq!(version_numbers("1.92"), version_numbers("1.92.0"));
+        assert!(version_numbers("1.92.1") > version_numbers("1.92"));
+    }
 }

@@ -25,6 +25,9 @@ pub(crate) struct Package {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) description: Option<String>,
+    /// The oldest Rust that it says it needs.
+    #[serde(default)]
+    pub(crate) rust_version: Option<String>,
     #[serde(default)]
     pub(crate) manifest_path: String,
     #[serde(default)]
@@ -63,7 +66,11 @@ impl Metadata {
         Self::from_command(command.current_dir(shell::workspace_root()))
     }
 
-    fn from_command(command: &mut Command) -> Result<Self> {
+    /// Runs this form of `cargo metadata`.
+    ///
+    /// # Errors
+    /// As [`Metadata::load`].
+    pub(crate) fn from_command(command: &mut Command) -> Result<Self> {
         let output = command
             .output()
             .context("`cargo metadata` could not be started")?;

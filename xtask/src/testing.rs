@@ -98,8 +98,8 @@ fn set_server_address(command: &mut Command, server: Option<&postgres::PostgresS
     }
 }
 
-/// Crates whose tests need third-party clients.
-const WITH_CLIENTS: [&str; 1] = ["server"];
+/// Crates whose tests need third-party clients, or the Node that comes with them.
+const WITH_CLIENTS: [&str; 2] = ["server", "xtask"];
 
 /// Installs the clients if the selection needs them. If they cannot be installed, the other tests still run, and theirs
 /// report what is missing.

@@ -56,7 +56,9 @@ impl Catalogue {
         self.with_models_file(ModelsFile::from_json(text)?)
     }
 
-    /// This table with a models file in TOML laid over it: `[[models]]` tables with the same fields as in JSON.
+    /// This table with a models file in TOML laid over it: `[[models]]` tables with the same fields as in JSON. Needs the
+    /// feature `toml`, which is on by default.
+    #[cfg(feature = "toml")]
     pub fn with_toml(&self, text: &str) -> Result<Self, CatalogueError> {
         self.with_models_file(ModelsFile::from_toml(text)?)
     }

@@ -34,6 +34,7 @@ impl ModelsFile {
         })
     }
 
+    #[cfg(feature = "toml")]
     pub(crate) fn from_toml(text: &str) -> Result<Self, CatalogueError> {
         toml::from_str(text).map_err(|error| CatalogueError::Syntax {
             format: "TOML",

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, calls, chat, checkpoint, compact, compile, completions, conversations, convert,
-    count, delete, diff, doctor, explain, export, gc, import, log, mcp, memory, migrate, pin,
+    count, delete, diff, doctor, explain, export, gc, import, log, man, mcp, memory, migrate, pin,
     prune, read, render, replay, restore, resume, rewind, run, runs, search, show, skills, stats,
     uncompact, verify,
 };
@@ -80,4 +80,5 @@ pub(crate) enum Command {
     Prune(prune::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
+    Man(man::Arguments),
 }

@@ -17,6 +17,7 @@ mod options;
 mod output;
 mod runtime;
 mod session;
+mod shell_completion;
 mod skill_folders;
 
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::PinAction;
 use crate::commands::{
     backup, branch, calls, chat as chat_command, checkpoint, compact, compile, completions,
-    conversations, convert, count, delete, diff, doctor, export, gc, import, log, mcp, memory,
+    conversations, convert, count, delete, diff, doctor, export, gc, import, log, man, mcp, memory,
     migrate, pin, prune, read, render, replay, restore, resume, rewind, run as turn, runs, search,
     show, skills, stats, uncompact, verify,
 };
@@ -44,6 +45,10 @@ use crate::runtime::block_on_pool;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before all else: a shell that asks has not finished the line, and wants its answer alone on standard output.
+    if let Some(exit) = shell_completion::answer_shell(CommandLine::command) {
+        return exit;
+    }
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
         Err(error) => return report_parse_error(&error),
@@ -135,6 +140,7 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Gc(arguments) => block_on(gc::run(arguments, globals)),
         Command::Prune(arguments) => block_on(prune::run(arguments, globals)),
         Command::Doctor(arguments) => block_on(doctor::run(arguments, globals)),
-        Command::Completions(arguments) => completions::run(arguments, CommandLine::command()),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments, CommandLine::command()),
     }
 }

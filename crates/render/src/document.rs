@@ -56,7 +56,8 @@ impl DataOptions {
 pub(crate) enum Nulls {
     /// Nulls are part of it.
     Keep,
-    /// Items, entries and fragments of null are left out.
+    /// Items, entries and fragments of null are left out: for TOML and TOON.
+    #[cfg(feature = "all-formats")]
     Drop,
 }
 

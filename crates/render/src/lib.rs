@@ -32,12 +32,15 @@
 //! # Ok::<(), contexture_render::RenderError>(())
 //! ```
 //!
+//! Features: `all-formats`, on by default, brings TOML, TOON and [`Format`], the list of all formats by name.
+//!
 //! Not here: fragments themselves (`contexture-ir`), where text stands in a prompt and what it costs
 //! (`contexture-compile`).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod document;
+#[cfg(feature = "all-formats")]
 mod format;
 mod json;
 mod markdown;
@@ -45,18 +48,23 @@ mod pluralize;
 mod prepare;
 mod primitives;
 mod renderer;
+#[cfg(feature = "all-formats")]
 mod toml;
+#[cfg(feature = "all-formats")]
 mod toon;
 mod xml;
 mod yaml;
 
+#[cfg(feature = "all-formats")]
 pub use self::toml::TomlRenderer;
 pub use document::{DataOptions, DocumentShape};
+#[cfg(feature = "all-formats")]
 pub use format::{Format, UnknownFormat};
 pub use json::{JsonOptions, JsonRenderer};
 pub use markdown::{MarkdownOptions, MarkdownRenderer};
 pub use pluralize::{plural, singular};
 pub use renderer::{Grouping, RenderError, Renderer};
+#[cfg(feature = "all-formats")]
 pub use toon::{TOON_SPEC, ToonRenderer};
 pub use xml::{XmlElement, XmlOptions, XmlRenderer};
 pub use yaml::YamlRenderer;

@@ -24,6 +24,8 @@
 //! assert_eq!(similar_by_edit_distance("gpt5.1", ["gpt-5.1", "o3"].into_iter()), ["gpt-5.1"]);
 //! ```
 //!
+//! Features: `search-terms`, on by default, brings the module of that name.
+//!
 //! Invariants: every function is pure, cuts only between characters, and takes time in proportion to its input
 //! (`index_terms` also sorts). Results are part of what callers store or show (search ranks, titles, errors), so a rule
 //! here changes for all of them at once: rules that must be able to change independently are separate functions. Not
@@ -36,6 +38,7 @@ pub mod fact_words;
 mod fold;
 mod glob;
 mod identifier_words;
+#[cfg(feature = "search-terms")]
 pub mod search_terms;
 mod similar;
 mod unspaced;

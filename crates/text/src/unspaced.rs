@@ -8,6 +8,7 @@
 /// Burmese, Tai, and Hangul, whose words carry their particles.
 ///
 /// For folded letters and digits; the digits of Thai, Lao, Khmer and Burmese count as words.
+#[cfg(any(test, feature = "search-terms"))]
 pub(crate) fn is_unspaced_in_texts(c: char) -> bool {
     matches!(u32::from(c),
         0xE00..=0xE3A | 0xE40..=0xE4E // Thai, but not its digits

@@ -11,6 +11,9 @@
 //!
 //! All state ([`Registry`], [`Choice`], [`Selection`], [`LoadedToolkits`], [`Policy`]) is plain data that serde stores.
 //!
+//! Features: `validate`, on by default, checks arguments against schemas ([`SchemaValidator`],
+//! [`Registry::check_arguments`]).
+//!
 //! Not here: running tools, and what a provider's request looks like (`contexture-wire`).
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -38,4 +41,5 @@ pub use registry::{
     ArgsSchema, Batch, GroupKind, Index, IndexedUnit, LoadedToolkits, PropertyOrder, Ranked,
     Registry, Tool, ToolGroup,
 };
+#[cfg(feature = "validate")]
 pub use schema::{ArgumentFault, SchemaError, SchemaValidator};

@@ -23,6 +23,7 @@ pub(crate) mod import;
 #[cfg(feature = "serve")]
 pub(crate) mod keys;
 pub(crate) mod log;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod migrate;

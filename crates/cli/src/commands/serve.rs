@@ -1,5 +1,6 @@
 //! `contexture serve`: the HTTP API and the proxy.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ use contexture_server::{
     App, Config, ConfigError, Overrides, ServeError, Server, UpstreamConfigError,
 };
 use serde_json::json;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::database::{self, WhenMissing};
 use crate::logs::{LogFormat, LogOptions};
@@ -56,6 +59,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     // Bound before it is told: with port 0 the address is known only now.
     let server = Server::bind(App::new(engine, config)?).await?;
     let address = server.local_addr();
+    // Before it says that it listens: whoever reads that may press Ctrl-C at once.
+    let (shutdown, second_ctrl_c) = listen_for_signals().map_err(|error| {
+        let message = format!("cannot listen for signals: {error}");
+        Failure::new(Exit::Fault, "signals", message)
+    })?;
     if globals.json {
         write::print_json(&json!({ "listening": address.to_string() }))?;
     } else if arguments.logs.log_format == LogFormat::Json {
@@ -65,8 +73,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_stderr(&format!("listening on http://{address}\n"));
     }
     tokio::select! {
-        () = server.run_until(wait_for_shutdown_signal()) => Ok(Exit::Done),
-        () = wait_for_second_ctrl_c() => Ok(Exit::Interrupted),
+        () = server.run_until(shutdown) => Ok(Exit::Done),
+        () = second_ctrl_c => Ok(Exit::Interrupted),
     }
 }
 
@@ -83,32 +91,37 @@ fn load_config(arguments: &Arguments, globals: &Globals) -> Outcome<Config> {
     }))
 }
 
-/// Ctrl-C or what service managers send.
-async fn wait_for_shutdown_signal() {
+/// Waits for Ctrl-C or what service managers send, and for a second Ctrl-C. Both are listened for from this call on, and
+/// not from the time when they are first awaited.
+fn listen_for_signals() -> io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
+    let (mut first, mut second) = (listen_for_ctrl_c()?, listen_for_ctrl_c()?);
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let shutdown = async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = first.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-    // Without signals there is no end but that of the process.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
-    }
+        #[cfg(not(unix))]
+        first.recv().await;
+    };
+    let second_ctrl_c = async move {
+        for _ in 0..2 {
+            second.recv().await;
+        }
+    };
+    Ok((shutdown, second_ctrl_c))
 }
 
-/// A second Ctrl-C.
-async fn wait_for_second_ctrl_c() {
-    for _ in 0..2 {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
+#[cfg(unix)]
+fn listen_for_ctrl_c() -> io::Result<Signal> {
+    signal(SignalKind::interrupt())
+}
+
+#[cfg(not(unix))]
+fn listen_for_ctrl_c() -> io::Result<tokio::signal::windows::CtrlC> {
+    tokio::signal::windows::ctrl_c()
 }
 
 impl From<ConfigError> for Failure {

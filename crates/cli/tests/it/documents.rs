@@ -135,7 +135,7 @@ fn convert_repairs_when_asked_to() {
 fn completions_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = Place::new().ok(&format!("completions {shell}"));
-        assert!(script.contains("conversations"), "{shell}");
+        assert!(script.contains("CONTEXTURE_COMPLETE"), "{shell}");
     }
 }
 

@@ -14,6 +14,8 @@ mod chatting;
 mod command;
 mod compatible_hosts;
 mod compile;
+mod completing;
+mod container;
 mod deepagents;
 mod documents;
 mod earlier_version;

@@ -82,6 +82,25 @@ pub(crate) fn wordy(place: &Place, id: &str, messages: usize) {
     });
 }
 
+/// So many empty conversations, `many-0` and so on.
+pub(crate) fn many(place: &Place, count: usize) {
+    wait(async {
+        let database = place.database();
+        std::fs::create_dir_all(database.parent().unwrap()).unwrap();
+        let engine = contexture::open(&database.to_string_lossy()).await.unwrap();
+        let mut opening = tokio::task::JoinSet::new();
+        for index in 0..count {
+            // Many at a time share commits.
+            if opening.len() >= 500 {
+                opening.join_next().await.unwrap().unwrap();
+            }
+            let builder = engine.conversation(format!("many-{index}"));
+            opening.spawn(async move { builder.title("One of many").open().await.unwrap() });
+        }
+        opening.join_all().await;
+    });
+}
+
 async fn open(place: &Place, id: &str) -> Conversation {
     let chat = builder(place, id).await.title("Broken order");
     chat.open().await.unwrap()

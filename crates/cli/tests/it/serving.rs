@@ -197,3 +197,17 @@ fn it_serves_until_it_is_told_to_end() {
     assert!(told.success());
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_signal_counts_from_the_moment_it_listens() {
+    let place = Place::new();
+    for round in 0..20 {
+        let mut serving = Serving::start(&place, "--db memory:", &[]);
+        let id = serving.child.id().to_string();
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-INT", &id]).status().unwrap().success());
+        let status = serving.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "round {round}: {status}");
+    }
+}

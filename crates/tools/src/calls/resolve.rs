@@ -17,6 +17,7 @@ use crate::registry::{
     ACTION, ARGUMENTS, GroupKind, LOADER_ARGUMENT, LoadedToolkits, Registry, RegistryEntry,
     ToolGroup,
 };
+#[cfg(feature = "validate")]
 use crate::schema::{ArgumentFault, SchemaError};
 use contexture_text::similar_by_letter_pairs;
 
@@ -199,6 +200,7 @@ impl Registry {
     }
 
     /// What is wrong with a call's arguments by its tool's schema; none for [`Route::Load`], which is checked already.
+    #[cfg(feature = "validate")]
     pub fn check_arguments(&self, resolved: &Resolved) -> Result<Vec<ArgumentFault>, SchemaError> {
         // The loader is no registered tool; its one argument was checked while resolving.
         let Some(entry) = self.tool_entry(&resolved.tool) else {

@@ -35,6 +35,7 @@ use crate::error::ToolError;
 use contexture_text::case_folded;
 
 use crate::names::{LOADER, Name, ToolId};
+#[cfg(feature = "validate")]
 use crate::schema::{SchemaError, SchemaValidator};
 
 /// Tools and groups, by name.
@@ -68,9 +69,11 @@ pub(crate) struct RegistryEntry {
     pub(crate) tool: Tool,
     pub(crate) id: ToolId,
     source: Option<Name>,
+    #[cfg(feature = "validate")]
     validator: OnceLock<Result<SchemaValidator, SchemaError>>,
 }
 
+#[cfg(feature = "validate")]
 impl RegistryEntry {
     /// Returns the validator of its arguments, compiled when first needed.
     pub(crate) fn schema_validator(&self) -> Result<&SchemaValidator, &SchemaError> {
@@ -353,6 +356,7 @@ impl Registry {
             tool,
             id: id.clone(),
             source,
+            #[cfg(feature = "validate")]
             validator: OnceLock::new(),
         };
         self.inner_mut().tools.insert(key, Arc::new(entry));

@@ -6,9 +6,12 @@
 //!
 //! Not here: the canonical form of a definition ([`crate::registry`]).
 
+#[cfg(feature = "validate")]
 mod cost_limit;
+#[cfg(feature = "validate")]
 mod validate;
 
+#[cfg(feature = "validate")]
 pub use validate::{ArgumentFault, SchemaError, SchemaValidator};
 
 /// What a value stands for.
