@@ -98,6 +98,7 @@ async fn resolve_conversation(
 )]
 async fn compile_conversation(
     State(app): State<App>,
+    ReadAccess(_): ReadAccess,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
     Query(on): Query<BranchParams>,
@@ -164,6 +165,7 @@ async fn record_answer(
 )]
 async fn handle_calls(
     State(app): State<App>,
+    ReadAccess(_): ReadAccess,
     WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
     Query(on): Query<BranchParams>,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::config::LimitsConfig;
 use crate::problem::{Code, Problem};
-use crate::state::body_memory::{MemoryError, MemoryLease};
+use crate::state::body_memory::{MAX_WAIT, MemoryError, MemoryLease};
 
 /// Why a body was not read.
 #[derive(Clone, Debug, Error)]
@@ -47,6 +47,8 @@ pub(crate) async fn read_whole_body(
     }
     let seconds = limits.body_total_seconds;
     let deadline = Instant::now() + Duration::from_secs(seconds);
+    // Once for the whole body, however often it grows.
+    let mut room_by: Option<Instant> = None;
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
     loop {
@@ -71,7 +73,10 @@ pub(crate) async fn read_whole_body(
         };
         match lease.try_grow_to(needed) {
             // The owner's earlier requests are still being stored: its clients are slowed down, not refused.
-            Err(MemoryError::OwnerFull { .. }) => lease.grow_to(needed).await?,
+            Err(MemoryError::OwnerFull { .. }) => {
+                let by = *room_by.get_or_insert_with(|| Instant::now() + MAX_WAIT);
+                lease.grow_to_by(needed, by).await?;
+            }
             done => done?,
         }
         match first.take() {

@@ -12,9 +12,10 @@ use bytes::Bytes;
 use contexture::Owner;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 /// Longest wait for memory. Longer than most requests take; then a client does better to come again.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Bytes per semaphore permit: a semaphore counts in `u32`, too few for single bytes.
 const UNIT_BYTES: usize = 1 << 10;
 
@@ -141,12 +142,23 @@ impl MemoryLease {
     /// # Errors
     /// There are not as many by then, or there never will be.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), MemoryError> {
+        self.grow_to_by(bytes, Instant::now() + MAX_WAIT).await
+    }
+
+    /// Grows the lease to so many bytes; waits for them until a deadline.
+    ///
+    /// # Errors
+    /// There are not as many by then, or there never will be.
+    pub(crate) async fn grow_to_by(
+        &mut self,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<(), MemoryError> {
         let Some(missing) = self.missing_units(bytes)? else {
             return Ok(());
         };
         // Both semaphores serve in order of arrival, so small requests cannot overtake a large one for ever.
         let share = Arc::clone(&self.share).acquire_many_owned(missing);
-        let deadline = tokio::time::Instant::now() + MAX_WAIT;
         let share = tokio::time::timeout_at(deadline, share).await;
         let share = share
             .ok()

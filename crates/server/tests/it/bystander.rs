@@ -93,22 +93,30 @@ impl Crowd {
             self.attacker,
             bytes + 1
         );
-        let mut begun = Vec::new();
-        for _ in 0..count {
+        let begin = || async {
             let mut stream = TcpStream::connect(self.proxied.stand.address)
                 .await
                 .unwrap();
             stream.write_all(head.as_bytes()).await.unwrap();
-            // A server that refuses may close before it has read everything.
-            let _ = stream.write_all(&vec![b' '; bytes]).await;
             let mut answer = [0; 4096];
-            let read = stream.read(&mut answer);
-            let read = tokio::time::timeout(Duration::from_millis(200), read).await;
-            let length = read.ok().and_then(Result::ok).unwrap_or(0);
+            // As clients do, it reads while it writes: a server that refuses may close before it has read everything. Bodies
+            // wait two seconds for room.
+            let (mut reader, mut writer) = stream.split();
+            let body = vec![b' '; bytes];
+            let sent = async {
+                let _ = writer.write_all(&body).await;
+                std::future::pending::<usize>().await
+            };
+            let read = async { reader.read(&mut answer).await.unwrap_or(0) };
+            let both = async {
+                tokio::select! { length = sent => length, length = read => length }
+            };
+            let read = tokio::time::timeout(Duration::from_secs(4), both).await;
+            let length = read.unwrap_or(0);
             let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
-            begun.push((stream, answer));
-        }
-        begun
+            (stream, answer)
+        };
+        futures_util::future::join_all((0..count).map(|_| begin())).await
     }
 
     /// Returns the memory that bodies take, in bytes.

@@ -194,6 +194,24 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ),
         (
             "post",
+            "/api/v1/conversations/{conversation}/record",
+            Nothing,
+            json!({"response": {"id": "c", "object": "chat.completion", "model": "gpt-4o", "choices": []}}),
+        ),
+        (
+            "post",
+            "/api/v1/conversations/{conversation}/handle",
+            Nothing,
+            json!({}),
+        ),
+        (
+            "post",
+            "/api/v1/conversations/{conversation}/check",
+            Nothing,
+            json!({"name": "look"}),
+        ),
+        (
+            "post",
             "/api/v1/conversations/{conversation}/explain",
             Nothing,
             json!({"to": "anthropic", "model": "claude-sonnet-5"}),
@@ -276,6 +294,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             json!({"document": [], "from": "items", "to": "ui"}),
         ),
         ("post", "/v1/compress", Open, json!({"messages": []})),
+        (
+            "post",
+            "/api/v1/compile",
+            Open,
+            json!({"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}),
+        ),
     ]
 }
 

@@ -148,16 +148,19 @@ async fn messages_are_compressed_never_lengthened() {
     assert_eq!(roles(&document["messages"]), roles(&long));
     assert_eq!(stand.post("/v1/compress", &asked).await.text, less.text);
 
-    // What cannot be read, or counted, stays as it is.
-    for asked in [
-        json!({"messages": [{"what": 1}]}),
-        json!({"messages": long, "model": "nobody-knows-it"}),
-    ] {
-        assert_eq!(
-            stand.post("/v1/compress", &asked).await.ok()["messages"],
-            asked["messages"]
-        );
-    }
+    // What cannot be read stays as it is.
+    let unread = json!({"messages": [{"what": 1}]});
+    assert_eq!(
+        stand.post("/v1/compress", &unread).await.ok()["messages"],
+        unread["messages"]
+    );
+    // Tokens of a model that nobody knows are estimates.
+    let unknown = json!({"messages": long, "model": "nobody-knows-it"});
+    let shorter = stand.post("/v1/compress", &unknown).await.ok();
+    assert!(
+        shorter["tokens_after"].as_u64() < shorter["tokens_before"].as_u64(),
+        "{shorter}"
+    );
     stand
         .post("/v1/compress", &json!({}))
         .await

@@ -36,6 +36,8 @@ async fn a_panic_is_answered_and_told_by_its_place() {
     let body = chat(&[says("Hi")]);
     let path = "/v1/chat/completions";
     let before = proxied.ask(path, &body).await;
+    // Stored by now, with a clock that works.
+    proxied.outcome(&before).await;
     clock.0.store(true, Ordering::Relaxed);
     let mut told = String::new();
     for headers in [&[][..], &[("x-contexture-policy", "frugal")]] {
