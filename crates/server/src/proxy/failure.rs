@@ -84,17 +84,20 @@ pub(crate) fn count_damaged(outcome: &OutcomeRecorder, why: &str) {
     outcome.update_outcome(|document| document.set_failure("damaged", why));
 }
 
-/// Records that a request, or its answer, is not stored.
+/// Records that a request, or its answer, is not stored, and that nothing follows.
 pub(crate) fn count_not_stored(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
+    count_missed(outcome, failure);
+    // Who waits for it must not wait on.
+    outcome.update_outcome(|document| document.done = true);
+}
+
+/// Records that a request, or its answer, is not stored. What was stored of it is still to be taken back.
+pub(crate) fn count_missed(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
     tracing::warn!(
         what = failure.what,
         why = failure.why,
         "a request was passed on, but is not stored"
     );
     metrics::counter!("contexture_proxy_missed_total", "what" => failure.what).increment(1);
-    outcome.update_outcome(|document| {
-        document.set_failure(failure.what, &failure.why);
-        // Nothing follows a request that is not stored, so who waits for it must not wait on.
-        document.done = true;
-    });
+    outcome.update_outcome(|document| document.set_failure(failure.what, &failure.why));
 }

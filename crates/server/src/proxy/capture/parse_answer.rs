@@ -15,7 +15,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::proxy::capture::tee::{BodyEnd, CapturedBody};
-use crate::proxy::failure::{ProxyFailure, count_damaged, count_not_stored};
+use crate::proxy::failure::{ProxyFailure, count_damaged, count_missed};
 use crate::state::call_log::CallRecorder;
 use crate::state::request_outcomes::OutcomeRecorder;
 
@@ -58,7 +58,7 @@ pub(crate) async fn capture_answer(
         }
         (Some(BodyEnd::Broken), None) => {
             let why = "the provider broke off before anything whole had come";
-            count_not_stored(outcome, &ProxyFailure::new("answer", why));
+            count_missed(outcome, &ProxyFailure::new("answer", why));
             return Ok(None);
         }
         (_, None) => return Ok(None),
