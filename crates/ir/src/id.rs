@@ -99,6 +99,49 @@ binary_id! {
     CallId, "call id"
 }
 
+impl NodeId {
+    /// The id of the `index`-th node that one operation stores. `key` is the operation's: a hash, or random.
+    ///
+    /// The ids of an operation end in numbers that follow each other, so that they lie together in an index over the ends
+    /// of ids. Their beginnings, which people type, differ.
+    #[must_use]
+    pub fn of_operation(key: &[u8; 16], index: usize) -> Self {
+        let mut id = digest("node", &[key, &(index as u64).to_le_bytes()]);
+        let [.., a, b, c, d] = *key;
+        // From 2^32 on the numbers begin again: the rest of the id still differs.
+        let number = u32::from_be_bytes([a, b, c, d]).wrapping_add(index as u32);
+        let end = id.iter_mut().rev().zip(number.to_le_bytes());
+        end.for_each(|(to, from)| *to = from);
+        Self(id)
+    }
+}
+
+impl PathHash {
+    /// Where the hash lies in an index of hashes: its first four bytes.
+    pub(crate) const fn position(&self) -> u32 {
+        let [a, b, c, d, ..] = self.0;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// A hash that begins with this position, in the place of its last four bytes.
+    pub(crate) fn with_position(self, position: u32) -> Self {
+        let mut bytes = [0; 16];
+        let position = position.to_be_bytes();
+        let from = position.iter().chain(&self.0);
+        bytes
+            .iter_mut()
+            .zip(from)
+            .for_each(|(to, from)| *to = *from);
+        Self(bytes)
+    }
+
+    /// This hash at the place of another one in an index of hashes: its first four bytes are the other's.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        self.with_position(other.position())
+    }
+}
+
 impl CallId {
     /// The id of an exchange that began at this time, in milliseconds since the Unix epoch, made unique by random bytes.
     /// A time before 1970 counts as its beginning, one after the year 10889 as its end.
@@ -292,6 +335,18 @@ impl Owner {
     }
 }
 
+impl MessageId {
+    /// The id of a message that came without one and begins with this node. Ids of messages lie in an index as the ids of
+    /// an operation's nodes do: they begin with the number in which the node's ends.
+    #[must_use]
+    pub fn of_node(node: NodeId) -> Self {
+        let [.., a, b, c, d] = node.0;
+        let hash = PathHash(digest("message", &[&node.0]));
+        let id = hash.with_position(u32::from_be_bytes([a, b, c, d]));
+        Self(id.to_string().into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,6 +372,21 @@ mod tests {
             NodeId::derive("t", &[b"a", b"bc"])
         );
         assert_ne!(NodeId::derive("t", &[b"a"]), NodeId::derive("u", &[b"a"]));
+    }
+
+    #[test]
+    fn ids_of_an_operation_end_in_numbers_that_follow() {
+        let key = [0xff; 16];
+        let ids: Vec<NodeId> = (0..300).map(|n| NodeId::of_operation(&key, n)).collect();
+        let end = |id: &NodeId| u32::from_be_bytes(*id.as_bytes().last_chunk().unwrap());
+        assert_eq!(end(&ids[0]), u32::MAX);
+        assert!(
+            ids.windows(2)
+                .all(|two| end(&two[1]) == end(&two[0]).wrapping_add(1))
+        );
+        let starts: std::collections::BTreeSet<&[u8]> =
+            ids.iter().map(|id| &id.as_bytes()[..6]).collect();
+        assert_eq!(starts.len(), ids.len());
     }
 
     #[test]

@@ -13,10 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contexture_ir::{CallId, ContentHash};
+use contexture_ir::{
+    CHAIN_VERSION, CallId, ContentHash, HistoryHasher, Item, Message, NodeId, Role,
+};
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, CallDetails, CallPrediction, CallRecord, CallTokens,
-    ListConversations, NewItem, PathEnd, ReadRequest, StateKey, StatePatch, Store, find_divergence,
+    ListConversations, NewItem, PathEnd, PathMark, ReadRequest, StateKey, StatePatch, Store,
+    find_divergence,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -37,6 +40,9 @@ fn main() {
         if wanted("append") {
             append_at_depths(&at("append.db"), Synchronous::Full).await;
             append_at_depths(&at("append-normal.db"), Synchronous::Normal).await;
+        }
+        if wanted("bulk") {
+            append_in_bulk(&directory.path().join("bulk")).await;
         }
         if wanted("calls") {
             append_with_calls(&at("calls.db"), Synchronous::Full).await;
@@ -186,6 +192,47 @@ async fn append_at_depths(path: &Path, synchronous: Synchronous) {
     });
     let ratio = medians[1].as_secs_f64() / medians[0].as_secs_f64();
     println!("{:<58} {ratio:>12.2}", "  deep to shallow");
+}
+
+/// Many items in appends of 2,048 that the path index knows, as the first request of an agent comes through a proxy: the
+/// time of an item must not grow with their number.
+async fn append_in_bulk(directory: &Path) {
+    std::fs::create_dir(directory).unwrap();
+    let mut of_half = None;
+    for count in [25_000_usize, 50_000, 100_000, 200_000, 400_000, 800_000] {
+        let path = directory.join(format!("{count}.db"));
+        let chat = Chat::start(open(&path, Synchronous::Full)).await;
+        let mut chain = HistoryHasher::default();
+        let key = ContentHash::of(path.as_os_str().as_encoded_bytes());
+        let item = |n: usize| {
+            let said = Item::from(Message::text(Role::User, format!("x{n}")));
+            chain.push_item(&said);
+            let id = NodeId::of_operation(key.as_bytes(), n);
+            let mark = PathMark {
+                version: CHAIN_VERSION,
+                hash: chain.current_hash(),
+                node: id,
+            };
+            (NewItem::new(id, &said, said.to_json(), NOW), mark)
+        };
+        let (items, paths): (Vec<NewItem>, Vec<PathMark>) = (0..count).map(item).unzip();
+        let begun = Instant::now();
+        for (items, paths) in items.chunks(2048).zip(paths.chunks(2048)) {
+            let request = AppendRequest {
+                paths: paths.to_vec(),
+                ..AppendRequest::new(Chat::at_tip("main"), items.to_vec(), NOW)
+            };
+            chat.append_request(request).await.unwrap();
+        }
+        let took = begun.elapsed();
+        let of_item = took / u32::try_from(count).unwrap();
+        let growth = of_half.map(|half: Duration| took.as_secs_f64() / half.as_secs_f64());
+        let growth = growth.map_or_else(String::new, |times| format!("{times:.2} times the half"));
+        println!("append {count:>7} items {of_item:>12.1?} an item   {growth}");
+        of_half = Some(took);
+        drop(chat);
+        std::fs::remove_file(&path).unwrap();
+    }
 }
 
 async fn paths(path: &Path) {

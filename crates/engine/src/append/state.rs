@@ -9,7 +9,7 @@ use contexture_store::{AppendPoint, AppendRequest, NewItem, StateChange, StatePa
 
 use super::append;
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine};
+use crate::handle::Conversation;
 
 const KIND: &str = "ctx:state";
 
@@ -54,7 +54,7 @@ pub(crate) async fn append_states(
     let now = chat.engine().now_ms();
     let item = match item {
         Some(item) => item,
-        None => state_node(Engine::node_id(&chat.engine().new_key(), 0), now)?,
+        None => state_node(NodeId::of_operation(&chat.engine().new_key(), 0), now)?,
     };
     // At whatever the head is then: the condition of the change itself notices a concurrent change, and
     // appends of others do not conflict with it.

@@ -17,7 +17,7 @@ use crate::append::{append_state, append_states};
 use crate::call::{CompileOptions, compile_call};
 use crate::error::EngineError;
 use crate::handle::{
-    CircuitBreakerPolicy, Conversation, Engine, EngineEventKind, SideCaller, SideUsageTracker,
+    CircuitBreakerPolicy, Conversation, EngineEventKind, SideCaller, SideUsageTracker,
     load_state_list,
 };
 use crate::path::parse_node_item;
@@ -211,7 +211,7 @@ pub(crate) async fn store_compaction(
     let item = Item::from(draft.item.clone());
     let node = match draft.node {
         Some(node) => node,
-        None => Engine::node_id(&chat.engine().new_key(), 0),
+        None => NodeId::of_operation(&chat.engine().new_key(), 0),
     };
     let new = NewItem {
         origin: Origin::System,

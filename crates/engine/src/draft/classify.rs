@@ -77,7 +77,7 @@ impl DraftBase<'_> {
         let (id, stored) = if message.id.is_empty() {
             // A message without an id is new by definition. Its id derives from the key of the draft, so that a
             // commit that is repeated stores it once.
-            (derived_message_id(self.key, index)?, Vec::new())
+            (derived_message_id(self.key, index), Vec::new())
         } else {
             let id = MessageId::new(&message.id)?;
             let stored = message_nodes_on_path(self.chat, &self.at, &id).await?;
@@ -118,7 +118,7 @@ impl DraftBase<'_> {
         };
         let id = match &stored {
             Some(node) => message_id_of(node)?,
-            None => derived_message_id(self.key, index)?,
+            None => derived_message_id(self.key, index),
         };
         Ok(StagedNode {
             index,
@@ -173,9 +173,8 @@ pub(crate) fn require_equal_items(id: &str, item: &Item, known: &Item) -> Result
 }
 
 /// The id of a message that came without one.
-pub(crate) fn derived_message_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {
-    let id = NodeId::derive("message", &[key, &(index as u64).to_le_bytes()]);
-    Ok(MessageId::new(id.to_string())?)
+pub(crate) fn derived_message_id(key: &[u8; 16], index: usize) -> MessageId {
+    MessageId::of_node(NodeId::of_operation(key, index))
 }
 
 fn classify_message(

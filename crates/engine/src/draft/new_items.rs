@@ -10,7 +10,7 @@ use super::classify::{SaveAction, StagedNode};
 use super::plan::DraftPlan;
 use super::stage::ANSWER_WINDOW;
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine, load_path};
+use crate::handle::{Conversation, load_path};
 use crate::path::message_id_of;
 
 /// A node that a commit would append.
@@ -44,7 +44,7 @@ pub(crate) async fn build_new_items(
                 entry,
                 at,
                 item,
-                id: Engine::node_id(key, number),
+                id: NodeId::of_operation(key, number),
                 copied,
             });
         }

@@ -151,7 +151,7 @@ fn assign_new_ids(
     let mut edited = BTreeMap::new();
     for entry in entries {
         if entry.action == SaveAction::Changed {
-            let id = derived_message_id(key, entry.index)?;
+            let id = derived_message_id(key, entry.index);
             let old = std::mem::replace(&mut entry.id, id.clone());
             edited.insert(old, id);
         }

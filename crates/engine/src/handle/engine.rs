@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
-use contexture_ir::{ConversationId, NodeId, Owner, ProcessId};
+use contexture_ir::{ConversationId, Owner, ProcessId};
 use contexture_layers::Layers;
 use contexture_store::{Processes, Store};
 
@@ -191,11 +191,6 @@ impl Engine {
     /// A key from which the ids of one operation derive.
     pub(crate) fn new_key(&self) -> [u8; 16] {
         self.ids.new_id_bytes()
-    }
-
-    /// The id of the `index`-th node of the operation with this key.
-    pub(crate) fn node_id(key: &[u8; 16], index: usize) -> NodeId {
-        NodeId::derive("node", &[key, &(index as u64).to_le_bytes()])
     }
 }
 

@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
-use contexture_ir::Raw;
+use contexture_ir::{NodeId, Raw};
 use contexture_layers::{HookContext, Layer, LayerError, LayerId, LayerStates, Layers};
 use contexture_store::{AppendPoint, AppendRequest, StatePatch};
 
@@ -13,7 +13,7 @@ use super::open_session::{STALE_STATE_TRIES, open_session, publish_layer_events}
 use super::session::LayerSession;
 use crate::append::{append_with_copies, state_node};
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine};
+use crate::handle::Conversation;
 
 /// A layer of a conversation; see [`Conversation::layer`].
 #[derive(Debug)]
@@ -150,7 +150,7 @@ async fn store_changes(chat: &Conversation, session: &LayerSession) -> Result<()
         }
         return Ok(());
     }
-    let node = Engine::node_id(&chat.engine().new_key(), 0);
+    let node = NodeId::of_operation(&chat.engine().new_key(), 0);
     let at = AppendPoint::Tip {
         branch: chat.branch(),
     };

@@ -48,7 +48,7 @@ impl ImportJob<'_> {
     pub(super) fn derived_node_id(&self, key: &[u8; 16], index: usize) -> NodeId {
         match self.session.info.node_keys.get(index) {
             Some(own) => NodeId::derive("imported node", &[key, own.as_bytes()]),
-            None => Engine::node_id(key, index),
+            None => NodeId::of_operation(key, index),
         }
     }
 

@@ -18,7 +18,7 @@ use super::types::Ingested;
 use crate::append::{new_item, state_node};
 use crate::call::{CompiledCall, SentCall, response_record, response_status};
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine, answer_cost};
+use crate::handle::{Conversation, answer_cost};
 use crate::hooks::append_with_retries;
 use crate::record::{AnswerState, Recorded, report_recorded, response_message_id};
 
@@ -333,7 +333,7 @@ fn answer_nodes(
     ingested_answer: IngestedAnswer<'_>,
     key: NodeId,
 ) -> Result<Vec<NewItem>, EngineError> {
-    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let node = |index| NodeId::of_operation(key.as_bytes(), index);
     let items = &ingested_answer.answer.items;
     if items.is_empty() {
         return Ok(vec![state_node(node(0), chat.engine().now_ms())?]);
@@ -357,7 +357,7 @@ fn intercepted_outputs(
     key: NodeId,
     message: &MessageId,
 ) -> Vec<NewItem> {
-    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let node = |index| NodeId::of_operation(key.as_bytes(), index);
     let own = ingested_answer
         .own
         .iter()

@@ -153,7 +153,7 @@ impl IngestJob<'_> {
         let silent = nodes.is_empty() && landed.target.base.is_none();
         if silent && !self.incoming.transcript.instructions.is_empty() {
             // Nothing was said yet but what stands before it.
-            let id = Engine::node_id(b"before the first", 0);
+            let id = NodeId::of_operation(b"before the first", 0);
             nodes.push(state_node(id, self.engine.now_ms())?);
         }
         let mut marks = self.path_marks(landed, &nodes).into_iter().peekable();

@@ -73,9 +73,10 @@ impl PathKeys {
         entry.collect()
     }
 
-    /// The key of a history.
+    /// The key of a history. Keys lie in an index as the hashes of histories do.
     pub(super) fn history_key(&self, status: AnswerStatus, path: PathHash) -> PathHash {
-        self.derive_key(status.as_str(), path.as_bytes())
+        let key = self.derive_key(status.as_str(), path.as_bytes());
+        key.beside(path)
     }
 
     /// The key of an answer, by the provider's id.

@@ -10,7 +10,7 @@ use super::renamed_calls::rename_outputs;
 use super::request_history::is_model_item;
 use crate::append::new_item;
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine, load_path};
+use crate::handle::{Conversation, load_path};
 use crate::path::{StoredPath, message_id_of};
 
 /// Nodes read beside twice as many items as the last step has.
@@ -56,7 +56,7 @@ impl<'a> NewNodes<'a> {
         let mut turn: Option<MessageId> = None;
         let mut nodes: Vec<NewItem> = Vec::with_capacity(new.len());
         for (index, item) in new.iter().enumerate() {
-            let id = Engine::node_id(&key, index);
+            let id = NodeId::of_operation(&key, index);
             let mut node = new_item(chat, id, item, None);
             let call = match item {
                 Item::FunctionCallOutput(_) => partners.get(before + index).copied().flatten(),
@@ -81,8 +81,7 @@ impl<'a> NewNodes<'a> {
                 // A message of the user ends the turn of the model.
                 Item::Message(message) if message.role != Role::Assistant => turn = None,
                 _ if is_model_item(item) && turn.is_none() => {
-                    let id = NodeId::derive("message", &[id.as_bytes()]);
-                    turn = Some(MessageId::new(id.to_string())?);
+                    turn = Some(MessageId::of_node(id));
                 }
                 _ => {}
             }

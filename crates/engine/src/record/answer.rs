@@ -19,7 +19,7 @@ use crate::call::{CompiledCall, SentCall, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
 use crate::handle::{
-    CallTiming, Conversation, Engine, EngineEventKind, FragmentChange, answered_call_id, begin_row,
+    CallTiming, Conversation, EngineEventKind, FragmentChange, answered_call_id, begin_row,
     failed_outcome, fragment_change, load_path, new_call_id, record_response_fields, record_span,
     set_row_answer, set_row_band, store_row,
 };
@@ -70,7 +70,7 @@ async fn record_answer(
         .replacement
         .take()
         .unwrap_or(lifted.transcript.items);
-    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let node = |index| NodeId::of_operation(key.as_bytes(), index);
     // Before the items are made, as a manifest may be added to a compaction among them.
     let adopted = adopt_compactions(chat, call, &mut answer, node).await?;
     let mut items = answer_items(chat, &answer, key, now, &options)?;
@@ -177,7 +177,7 @@ fn answer_items(
     now_ms: i64,
     options: &RecordOptions<'_>,
 ) -> Result<Vec<NewItem>, EngineError> {
-    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let node = |index| NodeId::of_operation(key.as_bytes(), index);
     if answer.is_empty() {
         // An empty answer was paid for as well: a state node carries its record.
         return Ok(vec![state_node(node(0), now_ms)?]);
@@ -298,6 +298,5 @@ pub(crate) async fn response_message_id(
             return message_id_of(node);
         }
     }
-    let id = NodeId::derive("message", &[key.as_bytes()]);
-    Ok(MessageId::new(id.to_string())?)
+    Ok(MessageId::of_node(NodeId::of_operation(key.as_bytes(), 0)))
 }

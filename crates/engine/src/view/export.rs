@@ -10,7 +10,7 @@ use contexture_store::{BlobId, PathEnd, ReadRequest};
 
 use crate::append::is_state_node;
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine, instructions_at_position, load_info, load_path};
+use crate::handle::{Conversation, instructions_at_position, load_info, load_path};
 use crate::path::StoredPath;
 use crate::refs::list_refs;
 use crate::state::{IMPORT_KEY, ImportOrigin, node_key_base};
@@ -108,7 +108,7 @@ async fn load_session_tree(
 ) -> Result<(Vec<SessionNode>, Vec<SessionHead>), EngineError> {
     let key = node_key_base(&origin.source);
     let imported: BTreeMap<NodeId, usize> = (0..origin.nodes)
-        .map(|index| (Engine::node_id(&key, index), index))
+        .map(|index| (NodeId::of_operation(&key, index), index))
         .collect();
     // The branch of this handle first, as the writer of a linear format takes the first head.
     let mut refs = list_refs(chat).await?.branches;

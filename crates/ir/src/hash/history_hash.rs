@@ -7,6 +7,9 @@
 //! order of their calls, arguments as JSON values, media by their decoded bytes. Reasoning, compactions,
 //! extensions and what a model began and did not finish are passed over.
 //!
+//! A hash begins with the length of what it is of, in four bytes, so that the hashes of one history lie beside each
+//! other in an index: a long history that is stored in parts would otherwise change pages all over it with each part.
+//!
 //! Not here: hashes of single items (`meaning_hash`), and what a hash leads to.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +21,7 @@ use crate::item::Part;
 use crate::item::{FunctionCall, FunctionCallOutput, Item, Output, Role, Status};
 
 /// The version of the normal form. Hashes of different versions are never compared.
-pub const CHAIN_VERSION: u32 = 1;
+pub const CHAIN_VERSION: u32 = 2;
 
 /// The hash of a beginning of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +82,9 @@ impl HistoryHasher {
     /// The hash of all items so far.
     #[must_use]
     pub fn current_hash(&self) -> PathHash {
-        let (kind, content) = match &self.block {
+        let (kind, (content, bytes)) = match &self.block {
             OpenBlock::Nothing => return self.closed,
-            OpenBlock::User(form) => ("user", form.finish()),
+            OpenBlock::User(form) => ("user", form.finish_with_length()),
             OpenBlock::Model(form) => {
                 // A clone, because the block stays open: a later item must still be able to join its text.
                 let mut form = form.clone();
@@ -89,7 +92,7 @@ impl HistoryHasher {
                 for call in &self.calls {
                     form.add_piece("call", call.as_bytes());
                 }
-                ("model", form.finish())
+                ("model", form.finish_with_length())
             }
             OpenBlock::Outputs(outputs) => {
                 let mut outputs = outputs.clone();
@@ -100,10 +103,11 @@ impl HistoryHasher {
                 for (_, output) in &outputs {
                     form.add_piece("output", output.as_bytes());
                 }
-                ("outputs", form.finish())
+                ("outputs", form.finish_with_length())
             }
         };
-        PathHash::derive(kind, &[self.closed.as_bytes(), content.as_bytes()])
+        let hash = PathHash::derive(kind, &[self.closed.as_bytes(), content.as_bytes()]);
+        hash.with_position(self.closed.position().wrapping_add(bytes))
     }
 
     /// Adds an item.
@@ -314,16 +318,35 @@ impl BlockHasher {
     }
 
     fn finish(&self) -> ContentHash {
+        self.finish_with_length().0
+    }
+
+    /// The hash, and of how many bytes it is, from 2^32 on counted from 0 again.
+    fn finish_with_length(&self) -> (ContentHash, u32) {
         // A clone for the same reason as above: the hash of the present must not end the text.
         let mut whole = self.clone();
         whole.end_text();
-        ContentHash::of_hash(whole.hasher.finalize())
+        let bytes = whole.hasher.count() as u32;
+        (ContentHash::of_hash(whole.hasher.finalize()), bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::Message;
+
+    #[test]
+    fn hashes_of_one_history_lie_in_its_order() {
+        let says = |n: usize| Item::from(Message::text(Role::User, format!("message {n}")));
+        let answers = |n: usize| Item::from(Message::text(Role::Assistant, format!("answer {n}")));
+        let items: Vec<Item> = (0..500)
+            .map(|n| if n % 3 == 2 { answers(n) } else { says(n) })
+            .collect();
+        let links = HistoryHasher::default().hash_items(&items);
+        assert!(links.len() > 300);
+        assert!(links.windows(2).all(|two| two[0].hash < two[1].hash));
+    }
 
     #[test]
     fn outputs_count_in_the_order_of_their_calls() {

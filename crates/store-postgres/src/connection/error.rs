@@ -129,6 +129,11 @@ pub(crate) fn is_unreachable(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || io.is_some_and(|io| io.kind() != std::io::ErrorKind::InvalidData)
 }
 
+/// Returns whether the server has no connection left for this user or database, or at all.
+pub(crate) fn is_out_of_connections(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+}
+
 /// Translates an error of the client into one of the contract's; `address` is that of the database.
 pub(crate) fn from_postgres(error: tokio_postgres::Error, address: &Path) -> Error {
     let busy = |why: &str| Error::Busy {

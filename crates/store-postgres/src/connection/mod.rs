@@ -2,6 +2,7 @@
 //!
 //! * `address` parses a connection string; `tls` makes the TLS connector from it.
 //! * `pool` lends connections, and runs a transaction on one, with retries where that is safe.
+//! * `turns` says who may hold one: fewer, if the server gives fewer.
 //! * `transaction` sends statements: some are awaited, others go out together with the commit.
 //! * `params` maps Rust types to column types, and reads columns back.
 //! * `error` distinguishes failures that may be retried, damage, and unknown outcomes.
@@ -30,3 +31,4 @@ pub(crate) mod params;
 pub(crate) mod pool;
 mod tls;
 pub(crate) mod transaction;
+pub(crate) mod turns;

@@ -9,16 +9,18 @@ use std::time::Duration;
 use contexture_ir::Owner;
 use contexture_store::{Error, FairPermits, PermitLimits, StorageFault};
 use deadpool_postgres::{
-    Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+    Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime,
 };
 use futures_util::future::{BoxFuture, join};
 
 use crate::connection::address::DatabaseAddress;
 use crate::connection::error::{
-    FailureEffect, RowError, from_postgres, is_unreachable, unavailable_error,
+    FailureEffect, RowError, from_postgres, is_out_of_connections, is_unreachable,
+    unavailable_error,
 };
 use crate::connection::tls::Tls;
 use crate::connection::transaction::Tx;
+use crate::connection::turns::{LentClient, Turns};
 use crate::options::PostgresOptions;
 
 /// Largest number of attempts of one call, the first included.
@@ -40,6 +42,7 @@ pub(crate) enum Access {
 /// Pool of connections to a database.
 pub(crate) struct ConnectionPool {
     pool: Pool,
+    turns: Turns,
     address: Arc<PathBuf>,
     begin_read: String,
     begin_write: String,
@@ -75,15 +78,16 @@ impl ConnectionPool {
             Tls::Off(off) => Manager::from_config(target, off, config),
             Tls::On(tls) => Manager::from_config(target, tls, config),
         };
+        let connections = options.connections.max(1);
         let pool = Pool::builder(manager)
-            .max_size(options.connections.max(1))
-            .wait_timeout(Some(options.wait))
+            .max_size(connections)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::invalid_argument("options", error.to_string()))?;
         let ms = |time: Duration| time.as_millis().clamp(1, 2_147_483_647);
         Ok(Self {
             pool,
+            turns: Turns::new(connections, options.wait),
             address: Arc::new(address.shown),
             tls,
             scans: FairPermits::new(PermitLimits {
@@ -114,10 +118,22 @@ impl ConnectionPool {
         &self.address
     }
 
-    /// Takes a connection from the pool or opens one; [`Error::Busy`] if that takes too long.
-    pub(crate) async fn get_client(&self) -> Result<Client, Error> {
-        let client = self.pool.get().await;
-        client.map_err(|error| self.no_connection(error))
+    /// Takes a connection from the pool or opens one; [`Error::Busy`] if that takes too long, or if the server gives none.
+    pub(crate) async fn get_client(&self) -> Result<LentClient, Error> {
+        loop {
+            let turn = self.turns.wait_for_turn().await;
+            let turn = turn.ok_or_else(|| busy_error("all connections are in use"))?;
+            let error = match self.pool.get().await {
+                Ok(client) => return Ok(LentClient::new(client, turn)),
+                Err(error) => error,
+            };
+            let is_full =
+                matches!(&error, PoolError::Backend(error) if is_out_of_connections(error));
+            // Waits for one of the connections that there are.
+            if !is_full || !self.turns.withhold(turn) {
+                return Err(self.no_connection(error));
+            }
+        }
     }
 
     /// Runs a read that may read many rows to return few, when it is its owner's turn.
@@ -235,12 +251,8 @@ impl ConnectionPool {
     }
 
     fn no_connection(&self, error: PoolError) -> Error {
-        let busy = |why: &str| Error::Busy {
-            why: why.to_owned(),
-        };
         match error {
-            PoolError::Timeout(TimeoutType::Wait) => busy("all connections are in use"),
-            PoolError::Timeout(_) => busy("making a connection takes too long"),
+            PoolError::Timeout(_) => busy_error("making a connection takes too long"),
             PoolError::Backend(error) if is_unreachable(&error) => {
                 unavailable_error(error, &self.address)
             }
@@ -257,6 +269,12 @@ impl ConnectionPool {
     }
 }
 
+fn busy_error(why: &str) -> Error {
+    Error::Busy {
+        why: why.to_owned(),
+    }
+}
+
 /// Cancels what the server does for a call whose future is dropped.
 ///
 /// The connection is not used again: the cancellation comes on another one, and could arrive when the
@@ -264,7 +282,7 @@ impl ConnectionPool {
 struct CancelOnDrop<'a> {
     pool: &'a ConnectionPool,
     /// `None` while there is nothing to cancel.
-    running: Option<Arc<Client>>,
+    running: Option<Arc<LentClient>>,
 }
 
 impl CancelOnDrop<'_> {
@@ -281,7 +299,7 @@ impl Drop for CancelOnDrop<'_> {
         };
         self.pool.interrupted.fetch_add(1, Ordering::Relaxed);
         let token = client.cancel_token();
-        drop(Client::take(client));
+        drop(Client::take(client.into_client()));
         // Without a runtime the process is ending, and the server notices that.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;

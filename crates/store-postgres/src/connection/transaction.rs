@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use deadpool_postgres::Client;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, MaybeDone, maybe_done, poll_fn};
 use tokio_postgres::types::{ToSql, Type};
@@ -14,6 +13,7 @@ use tokio_postgres::{Error, Row, RowStream};
 
 use crate::connection::error::RowError;
 use crate::connection::params::Param;
+use crate::connection::turns::LentClient;
 
 /// A transaction in progress.
 ///
@@ -26,7 +26,7 @@ use crate::connection::params::Param;
 ///
 /// `'env` is the lifetime of what the work may borrow.
 pub(crate) struct Tx<'env> {
-    client: Arc<Client>,
+    client: Arc<LentClient>,
     deferred: Vec<Statement>,
     has_written: bool,
     is_open: bool,
@@ -52,7 +52,7 @@ pub(crate) fn bind_params(params: &[Param]) -> Vec<BoundParam<'_>> {
 
 impl Tx<'_> {
     /// Creates a transaction; the caller must send BEGIN before the first query.
-    pub(crate) fn new(client: Arc<Client>) -> Self {
+    pub(crate) fn new(client: Arc<LentClient>) -> Self {
         Self {
             client,
             deferred: Vec::new(),

@@ -246,6 +246,44 @@ async fn many_writers_of_one_branch_lose_nothing() {
     database.drop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_refused_a_connection_waits_for_another() {
+    const WRITERS: usize = 32;
+    let database = Database::migrated().await;
+    let admin = database.client().await;
+    let role = format!("few_{}", std::process::id());
+    let grants = format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'few' CONNECTION LIMIT 3; \
+         GRANT ALL ON SCHEMA contexture TO {role}; \
+         GRANT ALL ON ALL TABLES IN SCHEMA contexture TO {role}; \
+         GRANT ALL ON ALL SEQUENCES IN SCHEMA contexture TO {role}"
+    );
+    admin.batch_execute(&grants).await.unwrap();
+    let (_, place) = database.address.split_once('@').unwrap();
+    let address = format!("postgres://{role}:few@{place}");
+    let store = PostgresStore::open(&address).await.unwrap();
+    let chat = Chat::start(Arc::new(store)).await;
+    let appends = (0..WRITERS).map(|writer| {
+        let chat = chat.clone();
+        tokio::spawn(async move {
+            chat.append_to_tip("main", vec![item(&format!("{writer}"))])
+                .await
+        })
+    });
+    for append in appends.collect::<Vec<_>>() {
+        append.await.unwrap().unwrap();
+    }
+    let of_role = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
+    let row = admin.query_one(of_role, &[&role]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), 3);
+    let path = chat.path_nodes(contexture_store_testkit::chat::branch_end("main"));
+    assert_eq!(path.await.len(), WRITERS);
+    drop(chat);
+    let gone = format!("DROP OWNED BY {role}; DROP ROLE {role}");
+    admin.batch_execute(&gone).await.unwrap();
+    database.drop().await;
+}
+
 /// How many of the store's statements the server runs that look like this.
 async fn running(client: &Client, words: &str) -> i64 {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' \
