@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use contexture_ir::{Owner, Role};
 use contexture_store::{
-    EraseScope, RedactRequest, Search as _, SearchCoverage, SearchRequest, SearchScope, Store,
+    EraseScope, ListConversations, RedactRequest, Search as _, SearchCoverage, SearchRequest,
+    SearchScope, Store,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
@@ -233,5 +234,45 @@ async fn what_is_beyond_the_limits_is_the_older() {
             (250, SearchCoverage::Whole)
         );
     }
+    database.drop().await;
+}
+
+/// How often a table was read from one end to the other, and how many of its rows were fetched by an index.
+async fn reads_of(client: &Client, table: &str) -> (i64, i64) {
+    let sql = "SELECT seq_scan, idx_tup_fetch FROM pg_stat_user_tables \
+               WHERE schemaname = 'contexture' AND relname = $1";
+    let row = client.query_one(sql, &[&table]).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_a_list_reads_no_more_conversations() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let store = open(&database).await;
+    let made = (0..1_000).map(|n| {
+        let store = Arc::clone(&store) as Arc<dyn Store>;
+        async move { Chat::start_as(store, "ada", &format!("c{n}")).await }
+    });
+    let chats = futures_util::future::join_all(made).await;
+    let owner = chats[0].owner.clone();
+    drop((chats, store));
+    client.batch_execute("ANALYZE").await.unwrap();
+    let store = open(&database).await;
+    let (scans, fetched) = reads_of(&client, "conversations").await;
+    let (_, listed) = reads_of(&client, "listings").await;
+    let list = ListConversations {
+        limit: Some(10),
+        ..ListConversations::default()
+    };
+    let page = store.list_conversations(&owner, list).await.unwrap();
+    assert_eq!(page.conversations.len(), 10);
+    drop(store);
+    // Counted once the connection has ended.
+    while reads_of(&client, "listings").await.1 == listed {
+        tokio::task::yield_now().await;
+    }
+    let (scans_now, fetched_now) = reads_of(&client, "conversations").await;
+    assert_eq!((scans_now, fetched_now - fetched), (scans, 11));
     database.drop().await;
 }

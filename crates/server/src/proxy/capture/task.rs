@@ -236,7 +236,10 @@ async fn ingest_request(
         (false, true) => None,
     };
     let recorders = (outcome.clone(), call.clone());
-    let work = store_and_rewrite(app.clone(), request, policy, recorders);
+    let app_of_work = app.clone();
+    // Made when its turn comes: until then a request takes no more memory than its body.
+    let work =
+        async move { Box::pin(store_and_rewrite(app_of_work, request, policy, recorders)).await };
     let mut captured = match pool {
         Some(pool) => pool.run(&owner, |_| work).await,
         None => work.await,
@@ -273,9 +276,16 @@ async fn store_and_rewrite(
     // What may not be sent is not rewritten.
     if let Some(policy) = policy.filter(|_| refusal.is_none()) {
         let format = request.endpoint.format;
-        match rewrite::rewrite_request(app.cost_accounts(), policy, format, &mut stored, parsed)
-            .await
-        {
+        let accounts = app.cost_accounts();
+        let rewriting = Box::pin(rewrite::rewrite_request(
+            accounts,
+            policy,
+            format,
+            &mut stored,
+            parsed,
+        ));
+        // Boxed: most requests have no policy, and while they wait for the store they take no memory for one.
+        match rewriting.await {
             Ok(done) => priced = done,
             Err(failure) => count_failed_open(&outcome, &failure),
         }
