@@ -38,6 +38,9 @@ class Log:
         self.lines.append(record)
         self.parent = uuid
 
+    def title(self, text):
+        self.lines.append({"type": "custom-title", "customTitle": text, "sessionId": self.session})
+
     def user(self, content, seconds):
         self.history += tokens(content if isinstance(content, str) else content[0]["content"])
         self.add("user", seconds, message={"role": "user", "content": content})
@@ -100,39 +103,30 @@ def play(log, task, found, events, think):
     log.user(task, 1)
     model = SONNET
     for number, (said, call, came) in enumerate(found):
-        model = events.get(number, lambda log, model: model)(log, model)
+        event, value = events.get(number, (None, None))
+        model = value if event == "switch" else model
+        if event == "compact":
+            log.compact(value)
         log.answer(said, call, model)
+        # What is to happen before the next answer: somebody approves a call late, or another day.
+        event, value = events.get(number + 1, (None, None))
+        if event in ("pause", "resume"):
+            log.now += timedelta(minutes=value)
+        if event == "resume":  # another version says other things to begin with
+            log.version, log.caches = "2.1.64", {}
         log.user([{"type": "tool_result", "tool_use_id": f"toolu_{log.calls:04}", "content": came}], think)
     log.answer("Done.", None, model)
 
 
-def pause(minutes, version=None):
-    def event(log, model):
-        log.now += timedelta(minutes=minutes)
-        if version:  # another version says other things to begin with
-            log.version, log.caches = version, {}
-        return model
-    return event
-
-
-def switch(to):
-    return lambda log, model: to
-
-
-def compaction(summary):
-    def event(log, model):
-        log.compact(summary)
-        return model
-    return event
-
-
 marshmallow = Log("5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00", "/home/dev/marshmallow", "2026-11-19T08:58:00")
+marshmallow.title("Round time deltas instead of cutting them off")
 task, found = steps("marshmallow-1867.function-calling-long.traj")
-play(marshmallow, task, found, {4: pause(43), 7: switch(OPUS), 9: switch(SONNET)}, 9)
+play(marshmallow, task, found, {4: ("pause", 43), 7: ("switch", OPUS), 9: ("switch", SONNET)}, 9)
 marshmallow.write("claude/projects/-home-dev-marshmallow")
 
 katy = Log("9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00", "/home/dev/katy", "2026-11-20T13:20:00")
+katy.title("Katy, a cryptography challenge")
 task, found = steps("ctf-katy.traj")
-summary = "This session continues an earlier one. " + " ".join(said for said, _, _ in found[:7])
-play(katy, task, found, {5: pause(2, "2.1.64"), 9: compaction(summary), 13: pause(88)}, 12)
+summary = "This session continues an earlier one. " + " ".join(said + came[:900] for said, _, came in found[:9])
+play(katy, task, found, {5: ("resume", 2), 9: ("compact", summary), 13: ("pause", 88)}, 12)
 katy.write("claude/projects/-home-dev-katy")

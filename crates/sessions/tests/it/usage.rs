@@ -111,7 +111,10 @@ fn totals_are_those_of_the_lines() {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         let is_object = |line: &&str| line.trim_start().starts_with('{');
         let sound = |line: &&str| is_object(line) && serde_json::from_str::<Value>(line).is_ok();
-        assert_eq!(usage.damaged_lines, lines.filter(|line| !sound(line)).count());
+        assert_eq!(
+            usage.damaged_lines,
+            lines.filter(|line| !sound(line)).count()
+        );
     }
     for text in [TOOLS, HELLO] {
         assert_eq!(sums(&read(SessionFormat::Codex, text)), codex_sums(text));

@@ -1,0 +1,236 @@
+//! What the agents' logs cost, as the command shows it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::command::{Place, example};
+
+/// The example logs, as an argument.
+fn logs() -> String {
+    let folder = fs::canonicalize(example("agent-logs")).unwrap();
+    folder.to_string_lossy().into_owned()
+}
+
+fn expected(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/expected")
+        .join(name)
+}
+
+fn report(place: &Place, columns: &str, line: &str) -> String {
+    let mut command = place.command();
+    command.env("COLUMNS", columns).arg("report").arg(logs());
+    let output = command.args(line.split_whitespace()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_report_keeps_to_the_terminal() {
+    let place = Place::new();
+    for columns in ["50", "80", "120"] {
+        let shown = report(&place, columns, "");
+        let widest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= columns.parse().ok(), "{shown}");
+        let golden = expected(&format!("report-{columns}.txt"));
+        if std::env::var_os("UPDATE_GOLDENS").is_some() {
+            fs::write(&golden, &shown).unwrap();
+        }
+        assert_eq!(shown, fs::read_to_string(golden).unwrap(), "{columns}");
+    }
+    let shown = report(&place, "200", "--no-policy");
+    assert!(shown.lines().all(|line| line.chars().count() <= 200));
+    assert!(!shown.contains("policy"));
+}
+
+#[test]
+fn the_document_adds_up() {
+    let place = Place::new();
+    let document = place.json(&format!("report --json {}", logs()));
+    let total = &document["total"];
+    for groups in ["days", "models", "projects"] {
+        for figure in [
+            "calls",
+            "input_tokens",
+            "cache_read_tokens",
+            "output_tokens",
+        ] {
+            let groups = document[groups].as_array().unwrap();
+            let sum: u64 = groups
+                .iter()
+                .map(|group| group[figure].as_u64().unwrap())
+                .sum();
+            assert_eq!(sum, total[figure].as_u64().unwrap(), "{figure}");
+        }
+    }
+    assert_eq!(document["time_zone"], "UTC");
+    assert_eq!(document["files"]["logs"], 3);
+    assert_eq!(document["policy"]["policy"], "frugal");
+    // The same files, the same report, whichever thread read which.
+    assert_eq!(document, place.json(&format!("report --json {}", logs())));
+}
+
+#[test]
+fn filters_choose_calls() {
+    let place = Place::new();
+    let calls = |filter: &str| {
+        let line = format!("report --json --no-policy {} {filter}", logs());
+        place.json(&line)["total"]["calls"].as_u64().unwrap()
+    };
+    let all = calls("");
+    let first = calls("--until 2026-11-19");
+    assert_eq!(first + calls("--since 2026-11-20"), all);
+    assert!(first > 0 && first < all);
+    assert_eq!(calls("--since 2026-11-19 --until 2026-11-19"), first);
+    assert_eq!(calls("--project marshmallow"), first);
+    assert_eq!(calls("--project nothing-of-the-kind"), 0);
+    assert_eq!(calls("--since 2026-11-20T00:00:00Z"), all - first);
+    for wrong in [
+        "--since yesterday",
+        "--time-zone Mars/Olympus",
+        "--policy none",
+    ] {
+        let run = place.run(&format!("report {} {wrong}", logs()));
+        assert_eq!(run.code, 2, "{wrong}: {}", run.err);
+    }
+}
+
+#[test]
+fn the_page_is_written() {
+    let place = Place::new();
+    let run = place.run(&format!("report {} --html page.html", logs()));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("What a policy would have saved"));
+    let nowhere = place.run(&format!("report {} --html no/such/page.html", logs()));
+    assert_eq!(nowhere.code, 8, "{}", nowhere.err);
+}
+
+fn answer(id: &str) -> Value {
+    let usage = json!({"input_tokens": 10, "cache_read_input_tokens": 0, "output_tokens": 5});
+    json!({"type": "assistant", "uuid": id, "sessionId": id, "timestamp": "2026-11-20T10:00:00Z", "cwd": "/p",
+        "message": {"id": id, "role": "assistant", "model": "claude-sonnet-5", "content": [], "usage": usage}})
+}
+
+#[test]
+fn damage_is_listed_and_never_fatal() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("logs/deep/deeper")).unwrap();
+    place.write("logs/good.jsonl", format!("{}\n", answer("good")));
+    let damaged = format!(
+        "{}\n{{\"type\":\"assis\n\u{fffd}\n{}",
+        answer("a"),
+        answer("b")
+    );
+    let mut damaged = damaged.into_bytes();
+    damaged.extend(b"\n\xff\xfe\n");
+    place.write("logs/deep/damaged.jsonl", damaged);
+    place.write("logs/deep/deeper/cut.jsonl", "{\"type\":\"user\",\"uu");
+    place.write("logs/settings.json", "{\"theme\":\"dark\"}");
+    place.write("logs/empty.jsonl", "");
+    place.write("logs/notes.txt", "not looked at");
+    place.write(
+        "logs/chat.json",
+        r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#,
+    );
+    let document = place.json("report --json logs");
+    assert_eq!(document["total"]["calls"], 3);
+    assert_eq!(document["estimates"][0]["calls"], 1);
+    let files = &document["files"];
+    assert_eq!((&files["logs"], &files["others"]), (&3.into(), &2.into()));
+    let listed = files["damaged"].as_array().unwrap();
+    let listed: Vec<(&str, u64)> = listed
+        .iter()
+        .map(|one| {
+            (
+                one["file"].as_str().unwrap(),
+                one["lines"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("logs/deep/damaged.jsonl", 3),
+            ("logs/deep/deeper/cut.jsonl", 0)
+        ]
+    );
+    let shown = place.ok("report logs");
+    assert!(
+        shown.contains("damaged: logs/deep/damaged.jsonl: line 2"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_place_without_logs_is_told() {
+    let place = Place::new();
+    fs::create_dir(place.path("empty")).unwrap();
+    for (line, word) in [
+        ("report empty", "no session log found in `empty`"),
+        ("report missing", "no such file"),
+        ("report", "neither ~/.claude nor ~/.codex"),
+    ] {
+        let run = place.run(line);
+        assert_eq!(run.code, 3, "{line}: {}", run.err);
+        assert!(run.err.contains(word), "{line}: {}", run.err);
+    }
+}
+
+#[test]
+fn the_agents_own_folders_are_the_default() {
+    let place = Place::new();
+    fs::create_dir_all(place.path(".claude/projects/p")).unwrap();
+    place.write(".claude/projects/p/a.jsonl", answer("a").to_string());
+    let mut command = place.command();
+    let output = command
+        .env("HOME", place.path(""))
+        .args(["report", "--json", "--no-policy"]);
+    let output = output.output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["total"]["calls"], 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_lead_to_each_log_once() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    fs::create_dir_all(place.path("logs/inner")).unwrap();
+    place.write("logs/inner/a.jsonl", answer("a").to_string());
+    symlink("..", place.path("logs/inner/circle")).unwrap();
+    symlink("inner", place.path("logs/other")).unwrap();
+    symlink("inner/a.jsonl", place.path("logs/link.jsonl")).unwrap();
+    symlink("nowhere.jsonl", place.path("logs/dead.jsonl")).unwrap();
+    let document = place.json("report --json --no-policy logs logs logs/inner/a.jsonl");
+    assert_eq!(document["total"]["calls"], 1);
+    assert_eq!(document["files"]["logs"], 1);
+    assert_eq!(document["copied_calls"], 0);
+}
+
+/// A terminal's control characters, and characters that are wide or turn the text, stay harmless.
+#[test]
+fn words_of_logs_are_harmless() {
+    let place = Place::new();
+    let mut wild = answer("a");
+    wild["cwd"] = "/p/\u{1b}]0;owned\u{7}\u{202e}漢字".into();
+    wild["message"]["model"] = "\u{1b}[31mred".into();
+    place.write("a.jsonl", format!("{wild}\n"));
+    let mut command = place.command();
+    let output = command
+        .env("COLUMNS", "50")
+        .args(["report", "a.jsonl"])
+        .output();
+    let shown = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(shown.contains("[31mred"), "{shown}");
+    assert!(
+        !shown.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+        "{shown:?}"
+    );
+}
