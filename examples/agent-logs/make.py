@@ -118,15 +118,15 @@ def play(log, task, found, events, think):
     log.answer("Done.", None, model)
 
 
-marshmallow = Log("5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00", "/home/dev/marshmallow", "2026-11-19T08:58:00")
+marshmallow = Log("5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00", "/src/marshmallow", "2026-11-19T08:58:00")
 marshmallow.title("Round time deltas instead of cutting them off")
 task, found = steps("marshmallow-1867.function-calling-long.traj")
 play(marshmallow, task, found, {4: ("pause", 43), 7: ("switch", OPUS), 9: ("switch", SONNET)}, 9)
-marshmallow.write("claude/projects/-home-dev-marshmallow")
+marshmallow.write("claude/projects/-src-marshmallow")
 
-katy = Log("9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00", "/home/dev/katy", "2026-11-20T13:20:00")
+katy = Log("9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00", "/src/katy", "2026-11-20T13:20:00")
 katy.title("Katy, a cryptography challenge")
 task, found = steps("ctf-katy.traj")
 summary = "This session continues an earlier one. " + " ".join(said + came[:900] for said, _, came in found[:9])
 play(katy, task, found, {5: ("resume", 2), 9: ("compact", summary), 13: ("pause", 88)}, 12)
-katy.write("claude/projects/-home-dev-katy")
+katy.write("claude/projects/-src-katy")

@@ -111,6 +111,7 @@ pub fn find_break(
     call: &LoggedCall,
     model: Option<&ModelSpec>,
 ) -> Option<FoundBreak> {
+    // A request that got shorter can lose no more than it has.
     let could_read = cached_after(previous).min(call.tokens.input());
     let tokens = could_read.saturating_sub(call.tokens.cache_read);
     if tokens < MIN_BREAK_TOKENS {
@@ -149,22 +150,30 @@ fn break_reason(
     let shows = |event| call.events.contains(event);
     // An unnamed model is no other one: older logs name none at all.
     let is_other_model = !previous.model.is_empty() && previous.model != call.model;
-    match () {
-        () if is_other_model => BreakReason::ModelChanged,
-        () if shows(LogEvent::Compacted) => BreakReason::Compacted,
-        () if pause_seconds.is_some_and(|pause| pause > kept_seconds(previous, model)) => {
-            BreakReason::Paused
-        }
-        () if shows(LogEvent::Resumed) => BreakReason::Resumed,
-        () if shows(LogEvent::ToolsChanged) => BreakReason::ToolsChanged,
-        () if shows(LogEvent::SettingsChanged) => BreakReason::SettingsChanged,
-        () if shows(LogEvent::TakenBack) || shows(LogEvent::Cleared) => BreakReason::Edited,
-        () => BreakReason::Unknown,
+    // In the order of certainty: what certainly ends a prefix comes before what may.
+    if is_other_model {
+        return BreakReason::ModelChanged;
     }
+    if shows(LogEvent::Compacted) {
+        return BreakReason::Compacted;
+    }
+    if pause_seconds.is_some_and(|pause| pause > kept_seconds(previous, model)) {
+        return BreakReason::Paused;
+    }
+    let by_event = [
+        (LogEvent::Resumed, BreakReason::Resumed),
+        (LogEvent::ToolsChanged, BreakReason::ToolsChanged),
+        (LogEvent::SettingsChanged, BreakReason::SettingsChanged),
+        (LogEvent::TakenBack, BreakReason::Edited),
+        (LogEvent::Cleared, BreakReason::Edited),
+    ];
+    let shown = by_event.into_iter().find(|(event, _)| shows(*event));
+    shown.map_or(BreakReason::Unknown, |(_, reason)| reason)
 }
 
 /// For how many seconds without use the provider keeps what a call left in the cache.
 fn kept_seconds(call: &LoggedCall, model: Option<&ModelSpec>) -> u64 {
+    // The catalogue lists the usual time first, then the longer one.
     let mut times = model
         .map_or(&[] as &[u64], |model| &model.cache.ttls_seconds)
         .iter();

@@ -107,6 +107,7 @@ impl<'c> SpendingCollector<'c> {
                 what: format!("line {line} is no JSON object"),
             });
         }
+        // Before the filters: what counts elsewhere does not depend on what is shown.
         let copies = self.find_copies(log);
         let project = log.project.clone().unwrap_or_default();
         if !self.is_in_project(&project) {
@@ -203,6 +204,7 @@ impl<'c> SpendingCollector<'c> {
     fn add_call(&mut self, file: &str, log: &LogUsage, call: &LoggedCall, project: &str) {
         let model = self.prices.model(&call.model);
         let cost = PriceBook::cost(model, &call.tokens);
+        // The call before may be a copy, or outside the span of time: it was in the cache all the same.
         let found = call
             .previous
             .and_then(|previous| log.calls.get(previous))
@@ -237,6 +239,7 @@ impl<'c> SpendingCollector<'c> {
         let session = self.session_of(file, log, project);
         session.tally.add_call(&call.tokens, cost);
         session.break_cost += Money::from_pico_dollars(break_cost);
+        // Files are read by name and not by time, so a later one may begin earlier.
         if session.first.is_empty() || (!first.is_empty() && first < session.first) {
             session.first = first;
         }

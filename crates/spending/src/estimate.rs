@@ -23,6 +23,7 @@ pub struct SessionEstimate {
 #[must_use]
 pub fn estimate_session(session: &Session, counter: &dyn TokenCounter) -> SessionEstimate {
     let mut estimate = SessionEstimate::default();
+    // The branch last worked on stands for the session: others share most of their calls with it.
     let Some(head) = session.heads.first() else {
         return estimate;
     };

@@ -21,7 +21,7 @@ pub struct Tally {
     pub cache_read_tokens: u64,
     /// Input tokens written to the cache.
     pub cache_written_tokens: u64,
-    /// Output tokens.
+    /// Tokens of the answers, reasoning included.
     pub output_tokens: u64,
     /// Cost by list prices, of the tokens that have one.
     #[serde(rename = "dollars")]
@@ -62,12 +62,12 @@ impl Tally {
 pub struct SpendingGroup {
     /// The day (`2026-11-20`), the model's name in the log, or the folder; empty where the log does not say.
     pub name: String,
-    /// Its sums.
+    /// Sums over its calls.
     #[serde(flatten)]
     pub tally: Tally,
 }
 
-/// One session.
+/// One session and what it cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionRow {
@@ -84,7 +84,7 @@ pub struct SessionRow {
     pub files: Vec<String>,
     /// Time of its first answer; empty if the log has no times.
     pub first: String,
-    /// Its sums.
+    /// Sums over its calls.
     #[serde(flatten)]
     pub tally: Tally,
     /// What its cache breaks cost.
@@ -263,7 +263,7 @@ pub struct Spending {
     pub projects: Vec<SpendingGroup>,
     /// The dearest sessions.
     pub dearest_sessions: Vec<SessionRow>,
-    /// Cache breaks.
+    /// Breaks of the prompt cache.
     pub breaks: BreakFigures,
     /// What a policy would have saved; absent if that was not asked for, or no session could be compiled again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,6 +277,7 @@ pub(crate) fn percent(part: Money, whole: Money) -> f64 {
     if whole == Money::ZERO {
         return 0.0;
     }
+    // In whole numbers up to here: a sum of money is never rounded before it is shown.
     let tenths = part.pico_dollars().saturating_mul(1_000) / whole.pico_dollars();
     // At most a few thousand, which a float holds exactly.
     f64::from(u32::try_from(tenths).unwrap_or(u32::MAX)) / 10.0

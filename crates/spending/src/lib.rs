@@ -30,5 +30,4 @@ pub use figures::{
     SpendingGroup, Tally,
 };
 pub use page::render_page;
-pub use price::PriceBook;
 pub use savings::{ReplayPolicy, SessionReplay, replay_session};

@@ -10,7 +10,7 @@ use contexture_catalogue::Money;
 use contexture_report::escape_html;
 use contexture_report::number_format::{count_with_noun, group_thousands};
 
-use crate::figures::{PolicySavings, SessionRow, Spending, SpendingGroup, Tally};
+use crate::figures::{BreakFigures, PolicySavings, SessionRow, Spending, SpendingGroup, Tally};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -125,6 +125,7 @@ fn facts(spending: &Spending) -> String {
 
 /// A bar for each day, as high as its cost; by tokens where nothing has a price.
 fn day_bars(spending: &Spending) -> String {
+    // Calls without a time are in the table alone.
     let days: Vec<&SpendingGroup> = spending
         .days
         .iter()
@@ -235,10 +236,21 @@ fn break_section(spending: &Spending) -> String {
         cents(breaks.total.cost),
         breaks.share_percent
     );
-    let most = breaks.total.cost.pico_dollars().max(1);
-    out.push_str("<div class=\"bar\">");
+    out.push_str(&reason_bar(breaks));
+    out.push_str(&reason_table(breaks));
+    out.push_str(&dearest_breaks(breaks));
+    out.push_str("</section>\n");
+    out
+}
+
+/// A bar of all that breaks cost, a part for each reason.
+fn reason_bar(breaks: &BreakFigures) -> String {
+    // At least 1, since shares are divided by it: breaks of models without a price cost nothing that is known.
+    let whole = breaks.total.cost.pico_dollars().max(1);
+    let mut out = "<div class=\"bar\">".to_owned();
     for (class, sum) in breaks.reasons.iter().enumerate() {
-        let share = sum.cost.pico_dollars().saturating_mul(100_000) / most;
+        // Whole numbers: the same report gives the same page on every machine.
+        let share = sum.cost.pico_dollars().saturating_mul(100_000) / whole;
         let _ = write!(
             out,
             "<span class=\"r{class}\" style=\"width:{}.{:03}%\" title=\"{}\"></span>",
@@ -247,10 +259,14 @@ fn break_section(spending: &Spending) -> String {
             sum.reason.map_or("", |reason| reason.as_str())
         );
     }
-    out.push_str(
-        "</div>\n<div class=\"scroll\"><table>\n<tr><th>reason</th><th class=\"n\">cost</th><th class=\"n\">breaks</th>\
-         <th class=\"n\">tokens billed again</th><th>what helps</th></tr>\n",
-    );
+    out.push_str("</div>\n");
+    out
+}
+
+fn reason_table(breaks: &BreakFigures) -> String {
+    let mut out = "<div class=\"scroll\"><table>\n<tr><th>reason</th><th class=\"n\">cost</th><th class=\"n\">breaks</th>\
+         <th class=\"n\">tokens billed again</th><th>what helps</th></tr>\n"
+        .to_owned();
     for (class, sum) in breaks.reasons.iter().enumerate() {
         let _ = writeln!(
             out,
@@ -263,8 +279,14 @@ fn break_section(spending: &Spending) -> String {
             sum.reason.map_or("", |reason| reason.advice())
         );
     }
-    out.push_str("</table></div>\n<h2>The dearest breaks</h2>\n<div class=\"scroll\"><table>\n\
-        <tr><th>when</th><th class=\"n\">cost</th><th>reason</th><th class=\"n\">tokens</th><th>file and line</th></tr>\n");
+    out.push_str("</table></div>\n");
+    out
+}
+
+fn dearest_breaks(breaks: &BreakFigures) -> String {
+    let mut out = "<h2>The dearest breaks</h2>\n<div class=\"scroll\"><table>\n<tr><th>when</th><th class=\"n\">cost</th>\
+        <th>reason</th><th class=\"n\">tokens</th><th>file and line</th></tr>\n"
+        .to_owned();
     for row in &breaks.dearest {
         let _ = writeln!(
             out,
@@ -277,7 +299,7 @@ fn break_section(spending: &Spending) -> String {
             row.line
         );
     }
-    out.push_str("</table></div>\n</section>\n");
+    out.push_str("</table></div>\n");
     out
 }
 
@@ -287,6 +309,34 @@ fn policy_section(policy: &PolicySavings) -> String {
         true => format!("It would have cost <b>{} % more</b>.", -saved),
         false => format!("It would have saved <b>{saved} %</b> of the input's cost."),
     };
+    let rows = policy_rows(policy);
+    // Admitted where there is something to admit.
+    let dearer = match policy.dearer_sessions {
+        0 => String::new(),
+        sessions => format!(
+            "In {} the policy costs more, {} in all. ",
+            count_with_noun(sessions, "session"),
+            cents(policy.dearer)
+        ),
+    };
+    format!(
+        "<section>\n<h2>What a policy would have saved</h2>\n<p>{words} Policy <b>{}</b>: {}.</p>\n\
+         <p class=\"dim\">Replayed: {} of {}; {} could not be. The prediction for the calls as they were is {:+.1} % off \
+         the bill. {dearer}Answers are taken to be the same; their quality and calls to read \
+         what was shortened are not in it.</p>\n\
+         <div class=\"scroll\"><table>\n<tr><th>input of these calls</th><th class=\"n\">cost</th><th class=\"n\">tokens</th></tr>\n\
+         {rows}</table></div>\n</section>\n",
+        escape_html(&policy.policy),
+        escape_html(&policy.description),
+        count_with_noun(policy.calls, "call"),
+        count_with_noun(policy.sessions, "session"),
+        count_with_noun(policy.skipped_calls, "call"),
+        policy.prediction_error_percent(),
+    )
+}
+
+/// The three sums that are compared. A bill has no prediction of its tokens.
+fn policy_rows(policy: &PolicySavings) -> String {
     let rows = [
         (
             "as billed, by the logs",
@@ -304,30 +354,13 @@ fn policy_section(policy: &PolicySavings) -> String {
             group_thousands(policy.policy_tokens),
         ),
     ];
-    let rows: String = rows
-        .iter()
+    rows.iter()
         .map(|(what, cost, tokens)| {
             format!(
                 "<tr><td>{what}</td><td class=\"n\">{cost}</td><td class=\"n\">{tokens}</td></tr>\n"
             )
         })
-        .collect();
-    format!(
-        "<section>\n<h2>What a policy would have saved</h2>\n<p>{words} Policy <b>{}</b>: {}.</p>\n\
-         <p class=\"dim\">Replayed: {} of {}; {} could not be. The prediction for the calls as they were is {:+.1} % off \
-         the bill. In {} the policy costs more, {} in all. Answers are taken to be the same; their quality and calls to read \
-         what was shortened are not in it.</p>\n\
-         <div class=\"scroll\"><table>\n<tr><th>input of these calls</th><th class=\"n\">cost</th><th class=\"n\">tokens</th></tr>\n\
-         {rows}</table></div>\n</section>\n",
-        escape_html(&policy.policy),
-        escape_html(&policy.description),
-        count_with_noun(policy.calls, "call"),
-        count_with_noun(policy.sessions, "session"),
-        count_with_noun(policy.skipped_calls, "call"),
-        policy.prediction_error_percent(),
-        count_with_noun(policy.dearer_sessions, "session"),
-        cents(policy.dearer),
-    )
+        .collect()
 }
 
 fn session_table(sessions: &[SessionRow]) -> String {
@@ -400,6 +433,7 @@ fn note_list(spending: &Spending) -> String {
             count_with_noun(spending.copied_calls, "answer")
         ));
     }
+    // Said because it makes the sum too low, and nobody would see that from the figures.
     if spending.unfinished_calls > 0 {
         notes.push(format!(
             "{} whose output is not all in the log: output tokens are at least what is shown.",

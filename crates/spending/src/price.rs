@@ -11,7 +11,7 @@ use contexture_sessions::ReportedTokens;
 
 /// The models of a catalogue by the names that logs give them, each looked up once.
 #[derive(Debug)]
-pub struct PriceBook<'c> {
+pub(crate) struct PriceBook<'c> {
     catalogue: &'c Catalogue,
     known: BTreeMap<String, Option<&'c ModelSpec>>,
 }
@@ -26,8 +26,7 @@ pub(crate) struct CallCost {
 
 impl<'c> PriceBook<'c> {
     /// A book of the catalogue's prices.
-    #[must_use]
-    pub const fn new(catalogue: &'c Catalogue) -> Self {
+    pub(crate) const fn new(catalogue: &'c Catalogue) -> Self {
         Self {
             catalogue,
             known: BTreeMap::new(),
@@ -35,10 +34,11 @@ impl<'c> PriceBook<'c> {
     }
 
     /// The model of a name; `None` if the catalogue does not know it.
-    pub fn model(&mut self, name: &str) -> Option<&'c ModelSpec> {
+    pub(crate) fn model(&mut self, name: &str) -> Option<&'c ModelSpec> {
         if let Some(known) = self.known.get(name) {
             return *known;
         }
+        // Unknown names are remembered too: a lookup compares them with all others for similar ones.
         let found = self.catalogue.resolve(name).ok();
         self.known.insert(name.to_owned(), found);
         found

@@ -30,7 +30,7 @@ use contexture_wire::{CacheTtl, Format};
 use crate::figures::PolicySavings;
 use crate::price::PriceBook;
 
-/// A window that nothing fills: what was sent did fit.
+/// A window that nothing fills.
 const BOUNDLESS: u64 = 1 << 40;
 
 /// The policy that calls are compiled again with.
@@ -253,74 +253,103 @@ impl Chains {
         policy: ReplayPolicy<'_>,
         (model, catalogue): (&ModelSpec, &Catalogue),
     ) -> Option<ReplayedCall> {
-        let format = Format::of_provider(&model.provider);
-        let target = Target::new(format, model.id.clone());
-        let whole = HistoryPolicy {
-            clear: Clear::Never,
-            ..HistoryPolicy::default()
-        };
-        let as_sent = target.clone().history(whole).window(BOUNDLESS).reserve(1);
-        let as_sent = as_sent.build_request(catalogue).ok()?;
+        let frame = CallFrame::new(call, path, model);
+        let as_sent = whole_request(&frame, catalogue)?;
         // Taken along and not copied. Where two calls go on from the same one, the second begins a chain of its own.
         let before = call
             .previous
             .and_then(|previous| self.by_call.remove(&previous));
         let is_first = before.is_none();
         let mut chain = before.unwrap_or_default();
-        let long = call.tokens.cache_write_long > 0;
-        let ttl = if long {
-            CacheTtl::Long
-        } else {
-            CacheTtl::Usual
-        };
-        let frame = CallFrame {
-            path,
-            model,
-            rules: CacheRules::for_model(model, format),
-            markers: MarkerPolicy {
-                head: ttl,
-                history: ttl,
-            },
-            at_ms: call
-                .asked_ms
-                .or(call.at_ms)
-                .and_then(|at| u64::try_from(at).ok())
-                .unwrap_or(0),
-        };
         let sent = frame.compile_side(&as_sent, &mut chain.sent, &mut self.scratch)?;
         if is_first {
+            // Measured once: what is billed later without being counted is an error of the counts, not of the prefix.
             chain.hidden = call.tokens.input().saturating_sub(sent.tokens());
         }
         let window = policy.limit_tokens.unwrap_or(model.context_window);
-        let by_policy = target
+        let by_policy = frame
+            .target()
             .history(policy.history.clone())
+            // The hidden prefix takes its share of the window, though the compiler does not see it.
             .window(window.saturating_sub(chain.hidden))
             .build_request(catalogue)
             .ok()?;
         let shortened = frame.compile_side(&by_policy, &mut chain.policy, &mut self.scratch)?;
+        let (predicted, with_policy) = self.price_call(&frame, (sent, shortened), &mut chain)?;
+        self.by_call.insert(number, chain);
+        Some(ReplayedCall {
+            billed: billed_input(call, model),
+            predicted,
+            with_policy,
+        })
+    }
+
+    /// Sends both requests of a call to the caches of its model.
+    fn price_call(
+        &mut self,
+        frame: &CallFrame<'_>,
+        (sent, shortened): (Outline, Outline),
+        chain: &mut Chain,
+    ) -> Option<(SideCost, SideCost)> {
         let empty = || CacheSimulator::new(frame.rules.clone());
+        // One cache for all histories of a session: branches and sub-agents share what they begin with.
         let caches = self
             .caches
-            .entry(model.id.clone())
+            .entry(frame.model.id.clone())
             .or_insert_with(|| (empty(), empty()));
         let hidden = chain.hidden;
         let predicted = frame.price_side((sent, hidden), &mut chain.sent.cached, &mut caches.0)?;
         let with_policy =
             frame.price_side((shortened, hidden), &mut chain.policy.cached, &mut caches.1)?;
-        self.by_call.insert(number, chain);
-        let input = ReportedTokens {
-            output: 0,
-            ..call.tokens
-        };
-        Some(ReplayedCall {
-            billed: Money::from_pico_dollars(PriceBook::cost(Some(model), &input).pico_dollars),
-            predicted,
-            with_policy,
-        })
+        Some((predicted, with_policy))
     }
 }
 
-impl CallFrame<'_> {
+/// What the input of a call was billed.
+fn billed_input(call: &LoggedCall, model: &ModelSpec) -> Money {
+    let input = ReportedTokens {
+        output: 0,
+        ..call.tokens
+    };
+    Money::from_pico_dollars(PriceBook::cost(Some(model), &input).pico_dollars)
+}
+
+/// The request that sends all of a history.
+fn whole_request(frame: &CallFrame<'_>, catalogue: &Catalogue) -> Option<CompileRequest> {
+    let whole = HistoryPolicy {
+        clear: Clear::Never,
+        ..HistoryPolicy::default()
+    };
+    // A window that nothing fills: what was sent did fit, whatever our counts say.
+    let target = frame.target().history(whole).window(BOUNDLESS).reserve(1);
+    target.build_request(catalogue).ok()
+}
+
+impl<'a> CallFrame<'a> {
+    fn new(call: &LoggedCall, path: &'a [PathItem], model: &'a ModelSpec) -> Self {
+        // As the program wrote it: where it asked for the longer time, markers of ours do too.
+        let ttl = match call.tokens.cache_write_long {
+            0 => CacheTtl::Usual,
+            _ => CacheTtl::Long,
+        };
+        let at_ms = call.asked_ms.or(call.at_ms);
+        Self {
+            path,
+            model,
+            rules: CacheRules::for_model(model, Format::of_provider(&model.provider)),
+            markers: MarkerPolicy {
+                head: ttl,
+                history: ttl,
+            },
+            at_ms: at_ms.and_then(|at| u64::try_from(at).ok()).unwrap_or(0),
+        }
+    }
+
+    /// The model behind its provider's own format.
+    fn target(&self) -> Target {
+        Target::new(self.rules.format, self.model.id.clone())
+    }
+
     /// Compiles the history in one of the two ways; `None` if it is refused.
     fn compile_side(
         &self,

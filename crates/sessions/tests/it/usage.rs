@@ -10,10 +10,10 @@ const TOOLS: &str = include_str!("../fixtures/codex/rollout-tools.jsonl");
 const HELLO: &str = include_str!("../fixtures/codex/rollout-hello.jsonl");
 const CLAUDE: [&str; 2] = [
     include_str!(
-        "../../../../examples/agent-logs/claude/projects/-home-dev-katy/9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00.jsonl"
+        "../../../../examples/agent-logs/claude/projects/-src-katy/9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00.jsonl"
     ),
     include_str!(
-        "../../../../examples/agent-logs/claude/projects/-home-dev-marshmallow/5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00.jsonl"
+        "../../../../examples/agent-logs/claude/projects/-src-marshmallow/5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00.jsonl"
     ),
 ];
 
@@ -81,12 +81,12 @@ fn claude_sums(text: &str) -> [u64; 4] {
 
 /// The sums of a rollout: its last running total.
 fn codex_sums(text: &str) -> [u64; 4] {
-    let totals = text.lines().filter_map(|line| {
+    let mut totals = text.lines().rev().filter_map(|line| {
         let record: Value = serde_json::from_str(line).ok()?;
         let total = &record["payload"]["info"]["total_token_usage"];
         (!total.is_null()).then(|| total.clone())
     });
-    let total = totals.last().unwrap_or(Value::Null);
+    let total = totals.next().unwrap_or(Value::Null);
     [
         "input_tokens",
         "cached_input_tokens",
@@ -124,12 +124,16 @@ fn totals_are_those_of_the_lines() {
 #[test]
 fn calls_know_their_session() {
     let usage = read(SessionFormat::Codex, TOOLS);
-    assert_eq!(usage.project.as_deref(), Some("/home/dev/notes"));
+    assert!(
+        usage
+            .project
+            .is_some_and(|folder| folder.ends_with("/dev/notes"))
+    );
     assert_eq!(usage.title.as_deref(), Some("What do the notes say?"));
     assert!(usage.calls.iter().all(|call| call.model == "gpt-5.1-codex"));
     assert_eq!(usage.calls.len(), 4);
     let usage = read(SessionFormat::ClaudeCode, CLAUDE[0]);
-    assert_eq!(usage.project.as_deref(), Some("/home/dev/katy"));
+    assert_eq!(usage.project.as_deref(), Some("/src/katy"));
     assert!(usage.calls.iter().all(|call| !call.is_unfinished));
     assert_eq!(usage.context_starts.len(), 1);
 }

@@ -21,11 +21,11 @@ pub(crate) fn examples() -> Vec<(String, SessionFormat, String)> {
     let (claude, codex) = (SessionFormat::ClaudeCode, SessionFormat::Codex);
     let files = [
         (
-            "claude/projects/-home-dev-katy/9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00.jsonl",
+            "claude/projects/-src-katy/9b1e77d4-21aa-4f0e-8c39-64d2a7f05e00.jsonl",
             claude,
         ),
         (
-            "claude/projects/-home-dev-marshmallow/5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00.jsonl",
+            "claude/projects/-src-marshmallow/5f0c2a61-7d3b-4c1e-9a55-0b8f3e2d1c00.jsonl",
             claude,
         ),
         (

@@ -61,7 +61,7 @@ proptest! {
                         ..Answer::new(&format!("m{number}"), *read, *written)
                     })
                     .collect();
-                let folder = format!("/home/dev/{}", session % 2);
+                let folder = format!("/src/{}", session % 2);
                 (format!("{session}.jsonl"), claude_log(&session.to_string(), &folder, &own))
             })
             .collect();
@@ -177,11 +177,11 @@ fn only_the_wanted_folders_are_summed() {
     let logs = [
         (
             "a",
-            claude_log("1", "/home/dev/shop", &[Answer::new("m1", 0, 10)]),
+            claude_log("1", "/src/shop", &[Answer::new("m1", 0, 10)]),
         ),
         (
             "b",
-            claude_log("2", "/home/dev/game", &[Answer::new("m2", 0, 10)]),
+            claude_log("2", "/src/game", &[Answer::new("m2", 0, 10)]),
         ),
     ];
     let options = SpendingOptions {
