@@ -191,6 +191,14 @@ impl PolicySavings {
     pub fn prediction_error_percent(&self) -> f64 {
         signed_percent(self.predicted, self.billed, self.billed)
     }
+
+    /// Returns the same in words: `2.8 % below`.
+    #[must_use]
+    pub fn prediction_error(&self) -> String {
+        let percent = self.prediction_error_percent();
+        let side = if percent < 0.0 { "below" } else { "above" };
+        format!("{} % {side}", percent.abs())
+    }
 }
 
 /// What was counted of a log that reports no usage.

@@ -30,4 +30,4 @@ pub use figures::{
     SpendingGroup, Tally,
 };
 pub use page::render_page;
-pub use savings::{ReplayPolicy, SessionReplay, replay_session};
+pub use savings::{MAX_REPLAYED_CALLS, ReplayPolicy, SessionReplay, replay_session};

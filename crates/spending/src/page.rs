@@ -321,8 +321,7 @@ fn policy_section(policy: &PolicySavings) -> String {
     };
     format!(
         "<section>\n<h2>What a policy would have saved</h2>\n<p>{words} Policy <b>{}</b>: {}.</p>\n\
-         <p class=\"dim\">Replayed: {} of {}; {} could not be. The prediction for the calls as they were is {:+.1} % off \
-         the bill. {dearer}Answers are taken to be the same; their quality and calls to read \
+         <p class=\"dim\">Replayed: {} of {}; {} could not be. The prediction for the calls as they were is {} the bill. {dearer}Answers are taken to be the same; their quality and calls to read \
          what was shortened are not in it.</p>\n\
          <div class=\"scroll\"><table>\n<tr><th>input of these calls</th><th class=\"n\">cost</th><th class=\"n\">tokens</th></tr>\n\
          {rows}</table></div>\n</section>\n",
@@ -331,7 +330,7 @@ fn policy_section(policy: &PolicySavings) -> String {
         count_with_noun(policy.calls, "call"),
         count_with_noun(policy.sessions, "session"),
         count_with_noun(policy.skipped_calls, "call"),
-        policy.prediction_error_percent(),
+        policy.prediction_error(),
     )
 }
 

@@ -33,6 +33,10 @@ use crate::price::PriceBook;
 /// A window that nothing fills.
 const BOUNDLESS: u64 = 1 << 40;
 
+/// Calls of one log beyond this many are not compiled again, but skipped: each is given all of the history before it, so work
+/// grows with their square.
+pub const MAX_REPLAYED_CALLS: usize = 2_000;
+
 /// The policy that calls are compiled again with.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayPolicy<'a> {
@@ -121,7 +125,9 @@ pub fn replay_session(
     let mut prices = PriceBook::new(catalogue);
     let mut replay = SessionReplay::default();
     let mut chains = Chains::default();
-    for (number, call) in log.calls.iter().enumerate() {
+    let beyond = log.calls.len().saturating_sub(MAX_REPLAYED_CALLS);
+    replay.skipped_calls += beyond as u64;
+    for (number, call) in log.calls.iter().enumerate().take(MAX_REPLAYED_CALLS) {
         if cancel.is_cancelled() {
             break;
         }

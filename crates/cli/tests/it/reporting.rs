@@ -49,6 +49,16 @@ fn the_report_keeps_to_the_terminal() {
     assert!(!shown.contains("policy"));
 }
 
+/// The README shows what the command prints, to the letter.
+#[test]
+fn the_readme_shows_the_report() {
+    let shown = report(&Place::new(), "100", "");
+    let (shown, _) = shown.split_once("\nBy model").unwrap();
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    assert!(readme.contains(shown), "{shown}");
+}
+
 #[test]
 fn the_document_adds_up() {
     let place = Place::new();
@@ -233,4 +243,48 @@ fn words_of_logs_are_harmless() {
         !shown.contains(['\u{1b}', '\u{7}', '\u{202e}']),
         "{shown:?}"
     );
+}
+
+/// A log that never ends, in the midst of which somebody presses Ctrl-C.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_it() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc::channel;
+    let place = Place::new();
+    let pipe = place.path("endless.jsonl");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("contexture"));
+    let child = command.arg("report").arg(&pipe).stdout(Stdio::null());
+    let child = child.stderr(Stdio::piped()).spawn().unwrap();
+    let (sender, written) = channel();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = fs::File::create(pipe).unwrap();
+        let line = format!("{}\n", answer("a"));
+        // More than the head of a file and a pipe hold: lines are being read. The reader's end closes it.
+        for number in 0.. {
+            if pipe.write_all(line.as_bytes()).is_err() {
+                break;
+            }
+            if number == 4_000 {
+                sender.send(()).unwrap();
+            }
+        }
+    });
+    written.recv().unwrap();
+    let pressed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(pressed.unwrap().success());
+    let ended = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("called off with Ctrl-C"));
 }

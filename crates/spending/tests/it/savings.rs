@@ -4,7 +4,9 @@ use contexture_catalogue::{Catalogue, Money};
 use contexture_compile::{Clear, ClearPolicy, HistoryPolicy, PreviewPolicy};
 use contexture_ir::Cancel;
 use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
-use contexture_spending::{PolicySavings, ReplayPolicy, SessionReplay, replay_session};
+use contexture_spending::{
+    MAX_REPLAYED_CALLS, PolicySavings, ReplayPolicy, SessionReplay, replay_session,
+};
 use serde_json::json;
 
 use crate::logs::{examples, read};
@@ -182,5 +184,28 @@ fn a_compacted_history_begins_with_its_summary() {
     assert!(
         short.predicted_tokens < whole.predicted_tokens * 3 / 4,
         "{short:?} {whole:?}"
+    );
+}
+
+/// A log of more calls than are compiled again: the rest is skipped and said to be.
+#[test]
+fn a_log_of_very_many_calls_is_cut() {
+    let mut lines = String::from(
+        "{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}\n",
+    );
+    let calls = MAX_REPLAYED_CALLS + 7;
+    for call in 0..calls {
+        // Each goes on from the first message, so that all of them are short.
+        let usage = json!({"input_tokens": 9, "output_tokens": 1});
+        let block = json!({"type": "text", "text": "done"});
+        let message = json!({"id": format!("m{call}"), "role": "assistant", "model": "claude-sonnet-5",
+            "content": [block], "usage": usage});
+        let record = json!({"type": "assistant", "uuid": format!("a{call}"), "parentUuid": "u", "message": message});
+        lines.push_str(&format!("{record}\n"));
+    }
+    let replay = replay(SessionFormat::ClaudeCode, &lines, &nothing());
+    assert_eq!(
+        (replay.calls, replay.skipped_calls),
+        (MAX_REPLAYED_CALLS as u64, 7)
     );
 }

@@ -11,6 +11,7 @@ mod text;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use clap::Args;
 use contexture::catalogue::Catalogue;
@@ -22,6 +23,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use tokio::signal::ctrl_c;
+use tokio::sync::oneshot;
 
 use self::find_files::find_files;
 use self::read_log::{ReadLog, read_logs};
@@ -88,21 +91,30 @@ pub(crate) struct Arguments {
 /// single files is no error: they are listed.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let cancel = Cancel::new();
-    let mut work = {
+    let (sender, mut receiver) = oneshot::channel();
+    let work = {
         let (arguments, globals, cancel) = (arguments.clone(), globals.clone(), cancel.clone());
-        tokio::task::spawn_blocking(move || draw_up(&arguments, &globals, &cancel))
+        move || sender.send(draw_up(&arguments, &globals, &cancel))
     };
     let done = tokio::select! {
-        done = &mut work => done,
-        Ok(()) = tokio::signal::ctrl_c() => {
-            // The work looks at this with every line and every call, so it ends at once.
+        // Asked first, so that the key is listened to before the work begins.
+        biased;
+        Ok(()) = ctrl_c() => {
+            // The work looks at this with every line and every call. A pipe that nobody writes to keeps it waiting all the
+            // same: a second press leaves at once.
             cancel.cancel();
-            (&mut work).await
+            tokio::select! {
+                done = &mut receiver => done,
+                Ok(()) = ctrl_c() => process::exit(Exit::Interrupted as i32),
+            }
         }
+        done = async {
+            tokio::task::spawn_blocking(work);
+            (&mut receiver).await
+        } => done,
     };
-    let spending =
-        done.map_err(|_| Failure::new(Exit::Fault, "thread", "reading the logs failed"))?;
-    let spending = spending?;
+    let failed = |_| Failure::new(Exit::Fault, "thread", "reading the logs failed");
+    let spending = done.map_err(failed)??;
     if let Some(path) = &arguments.html {
         fs::write(path, render_page(&spending)).map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", path.display());

@@ -226,12 +226,12 @@ impl Page {
             ),
         };
         self.add_words(&format!(
-            "{} of the {} replayed without a model{skipped}. {dearer}As sent they were billed {}: the prediction is {:+.1} % \
-             off. Not in it: the answers, which are taken to be the same, their quality, and calls to read what was shortened.",
+            "{} of the {} replayed without a model{skipped}. {dearer}As they were sent they were billed {}; the prediction is {} \
+             that. Not in it: the answers, which are taken to be the same, their quality, and calls to read what was shortened.",
             count_with_noun(policy.calls, "call"),
             count_with_noun(policy.sessions, "dearest session"),
             cents(policy.billed),
-            policy.prediction_error_percent()
+            policy.prediction_error()
         ));
     }
 
