@@ -273,7 +273,7 @@ pub struct Spending {
     pub dearest_sessions: Vec<SessionRow>,
     /// Breaks of the prompt cache.
     pub breaks: BreakFigures,
-    /// What a policy would have saved; absent if that was not asked for, or no session could be compiled again.
+    /// What a policy would have saved; absent if that was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicySavings>,
     /// Logs that report no usage, by format; in none of the sums above.

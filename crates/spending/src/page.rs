@@ -84,7 +84,7 @@ fn facts(spending: &Spending) -> String {
         whole => format!("{} %", u128::from(part) * 100 / u128::from(whole)),
     };
     let facts = [
-        (cost_cell(total), "by list prices".to_owned()),
+        (cost_cell(total), "at list prices".to_owned()),
         (
             group_thousands(spending.sessions),
             format!("sessions, {}", count_with_noun(total.calls, "call")),
@@ -304,6 +304,11 @@ fn dearest_breaks(breaks: &BreakFigures) -> String {
 }
 
 fn policy_section(policy: &PolicySavings) -> String {
+    if policy.calls == 0 {
+        return "<section>\n<h2>What a policy would have saved</h2>\n<p>Not known: no call of the dearest sessions could be \
+                compiled again.</p>\n</section>\n"
+            .to_owned();
+    }
     let saved = policy.saved_percent();
     let words = match saved < 0.0 {
         true => format!("It would have cost <b>{} % more</b>.", -saved),

@@ -44,9 +44,14 @@ fn the_report_keeps_to_the_terminal() {
         }
         assert_eq!(shown, fs::read_to_string(golden).unwrap(), "{columns}");
     }
-    let shown = report(&place, "200", "--no-policy");
-    assert!(shown.lines().all(|line| line.chars().count() <= 200));
-    assert!(!shown.contains("policy"));
+    for columns in (50..=200).step_by(5) {
+        let shown = report(&place, &columns.to_string(), "--no-policy");
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= columns),
+            "{columns}: {shown}"
+        );
+        assert!(!shown.contains("policy"));
+    }
 }
 
 /// The README shows what the command prints, to the letter.
@@ -176,6 +181,25 @@ fn damage_is_listed_and_never_fatal() {
         shown.contains("damaged: logs/deep/damaged.jsonl: line 2"),
         "{shown}"
     );
+}
+
+/// Models that the catalogue does not know have tokens, no cost, and no policy that could be tried on them.
+#[test]
+fn an_unknown_model_costs_nothing_that_is_known() {
+    let place = Place::new();
+    let mut unknown = answer("a");
+    unknown["message"]["model"] = "house-model".into();
+    place.write("a.jsonl", format!("{unknown}\n"));
+    let shown = place.ok("report a.jsonl");
+    for part in [
+        "cost not known",
+        "house-model",
+        "no price",
+        "Not known: no call",
+        "1 call of models",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn draw_up(arguments: &Arguments, globals: &Globals, cancel: &Cancel) -> Outcome
         let savings = replay::replay_sessions(sessions, arguments.policy, cancel, &progress);
         progress.finish();
         check_interrupted(cancel)?;
-        spending.policy = (savings.calls > 0).then_some(savings);
+        spending.policy = Some(savings);
     }
     Ok(spending)
 }

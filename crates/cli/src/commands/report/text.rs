@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use contexture::catalogue::Money;
-use contexture_spending::{PolicySavings, Spending, SpendingGroup, Tally};
+use contexture_spending::{BreakReason, BreakRow, PolicySavings, Spending, SpendingGroup, Tally};
 use owo_colors::OwoColorize as _;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -14,6 +14,8 @@ use crate::output::table::{Align, format_table};
 const LISTED: usize = 10;
 /// Columns that words keep: enough for the name of a model.
 const MIN_WORDS: usize = 18;
+/// Columns below which the place of a break stands on a line of its own.
+const NARROW: usize = 76;
 /// The longest bar, in columns.
 const BAR: u128 = 10;
 
@@ -110,9 +112,12 @@ impl Page {
             0 => String::new(),
             calls => format!(", {} by sub-agents", group_thousands(calls)),
         };
+        let cost = match total.is_unpriced() {
+            true => "cost not known".to_owned(),
+            false => format!("{} by list prices", cost_cell(total)),
+        };
         self.add_words(&format!(
-            "{} by list prices · {}, {}{side}",
-            cost_cell(total),
+            "{cost} · {}, {}{side}",
             count_with_noun(spending.sessions, "session"),
             count_with_noun(total.calls, "call")
         ));
@@ -160,18 +165,27 @@ impl Page {
         });
         self.add_table(&head, &rows.collect::<Vec<_>>());
         self.add_heading("The dearest breaks");
-        let head = [
+        self.add_dearest_breaks(&breaks.dearest);
+    }
+
+    /// When, how much, why and where. In a narrow terminal the place stands below, for without it nobody finds the break.
+    fn add_dearest_breaks(&mut self, rows: &[BreakRow]) {
+        let is_narrow = self.columns < NARROW;
+        let mut head = vec![
             ("when", Align::Left),
             ("cost", Align::Right),
             ("tokens", Align::Right),
             ("reason", Align::Left),
-            ("file and line", Align::Left),
         ];
+        if !is_narrow {
+            head.push(("file and line", Align::Left));
+        }
+        let place = |row: &BreakRow| format!("{}:{}", file_name(&row.file), row.line);
         let room = self.columns.saturating_sub(60).max(20);
-        let rows = breaks.dearest.iter().map(|row| {
+        let cells = rows.iter().map(|row| {
             let pause = row
                 .pause_seconds
-                .filter(|_| row.reason.as_str().starts_with("paused"));
+                .filter(|_| row.reason == BreakReason::Paused);
             let reason = match pause {
                 Some(seconds) => format!("paused {}", duration(seconds)),
                 None => row.reason.as_str().to_owned(),
@@ -181,14 +195,34 @@ impl Page {
                 cents(row.cost),
                 short_count(row.tokens),
                 reason,
-                clip_start(&format!("{}:{}", file_name(&row.file), row.line), room),
+                clip_start(&place(row), room),
             ]
         });
-        self.add_table(&head, &rows.collect::<Vec<_>>());
+        if !is_narrow {
+            self.add_table(&head, &cells.collect::<Vec<_>>());
+            return;
+        }
+        let cells: Vec<_> = cells.collect();
+        let table = format_table(&head, &cells, self.columns.saturating_sub(2));
+        let places = std::iter::once(None).chain(rows.iter().map(Some));
+        for (line, row) in table.lines().zip(places) {
+            self.out.push_str(&format!("  {line}\n"));
+            if let Some(row) = row {
+                let place = clip_start(&one_line(&place(row)), self.columns.saturating_sub(4));
+                self.out.push_str(&format!("    {place}\n"));
+            }
+        }
     }
 
     fn add_policy(&mut self, policy: &PolicySavings) {
         self.add_heading("What a policy would have saved");
+        if policy.calls == 0 {
+            self.add_words(
+                "Not known: no call of the dearest sessions could be compiled again. Their models are not in the catalogue, or \
+                 their histories not in the logs.",
+            );
+            return;
+        }
         let saved = policy.saved_percent();
         let verdict = match saved < 0.0 {
             true => format!("would have cost {} % more", -saved),
