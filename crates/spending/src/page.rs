@@ -221,6 +221,9 @@ fn group_table(heading: &str, what: &str, groups: &[SpendingGroup]) -> String {
 
 fn break_section(spending: &Spending) -> String {
     let breaks = &spending.breaks;
+    if spending.total.calls == 0 {
+        return String::new();
+    }
     let mut out = "<section>\n<h2>What broke the prompt cache</h2>\n".to_owned();
     if breaks.total.breaks == 0 {
         out.push_str(

@@ -206,9 +206,12 @@ fn an_unknown_model_costs_nothing_that_is_known() {
 fn a_place_without_logs_is_told() {
     let place = Place::new();
     fs::create_dir(place.path("empty")).unwrap();
+    fs::create_dir(place.path("cut")).unwrap();
+    place.write("cut/a.jsonl", "{\"type\":\"user\",\"uu");
     for (line, word) in [
         ("report empty", "no session log found in `empty`"),
         ("report missing", "no such file"),
+        ("report cut", "cut/a.jsonl: not JSON, line 1 column"),
         ("report", "neither ~/.claude nor ~/.codex"),
     ] {
         let run = place.run(line);

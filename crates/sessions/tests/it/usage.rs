@@ -393,3 +393,36 @@ fn damaged_lines_are_counted() {
     );
     assert_eq!((usage.calls.len(), usage.calls[0].line), (1, 6));
 }
+
+/// At full length the time is measured: a gigabyte is to take less than half a minute.
+#[test]
+fn a_long_log_is_read_at_speed() {
+    let is_soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let output = "a line of an output\n".repeat(300);
+    let mut text = String::new();
+    let steps = if is_soak { 20_000 } else { 200 };
+    for step in 0..steps {
+        let result = json!([{"type": "tool_result", "tool_use_id": "t", "content": output}]);
+        let parent = format!("a{}", step.max(1) - 1);
+        let asked = json!({"message": {"role": "user", "content": result}});
+        text.push_str(&format!(
+            "{}\n",
+            said(&format!("u{step}"), Some(&parent), &asked)
+        ));
+        let told = answer(
+            &format!("a{step}"),
+            &format!("u{step}"),
+            &format!("m{step}"),
+            9,
+            None,
+        );
+        text.push_str(&format!("{told}\n"));
+    }
+    let start = std::time::Instant::now();
+    let usage = read(SessionFormat::ClaudeCode, &text);
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(usage.calls.len(), steps);
+    // Two processors read two files at a time; a soak is built with little optimisation, so one of them has to do.
+    let rate = text.len() as f64 / seconds;
+    assert!(!is_soak || rate > 34e6, "{rate} bytes a second");
+}

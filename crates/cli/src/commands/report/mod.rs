@@ -17,7 +17,7 @@ use clap::Args;
 use contexture::catalogue::Catalogue;
 use contexture::ir::Cancel;
 use contexture_spending::{
-    Spending, SpendingCollector, SpendingOptions, estimate_session, render_page,
+    DamagedFile, Spending, SpendingCollector, SpendingOptions, estimate_session, render_page,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -94,7 +94,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let (sender, mut receiver) = oneshot::channel();
     let work = {
         let (arguments, globals, cancel) = (arguments.clone(), globals.clone(), cancel.clone());
-        move || sender.send(draw_up(&arguments, &globals, &cancel))
+        move || {
+            // Nobody waits any more only if the program is about to end.
+            let _ = sender.send(draw_up(&arguments, &globals, &cancel));
+        }
     };
     let done = tokio::select! {
         // Asked first, so that the key is listened to before the work begins.
@@ -149,10 +152,10 @@ fn draw_up(arguments: &Arguments, globals: &Globals, cancel: &Cancel) -> Outcome
     });
     progress.finish();
     check_interrupted(cancel)?;
-    if logs == 0 {
-        return Err(no_logs(&roots));
-    }
     let mut spending = collector.finish();
+    if logs == 0 {
+        return Err(no_logs(&roots, &spending.files.damaged));
+    }
     if !arguments.no_policy && !spending.dearest_sessions.is_empty() {
         let progress = Progress::new(
             globals,
@@ -204,15 +207,18 @@ fn check_interrupted(cancel: &Cancel) -> Outcome<()> {
     }
 }
 
-fn no_logs(roots: &[PathBuf]) -> Failure {
-    let names: Vec<String> = roots
-        .iter()
-        .map(|root| format!("`{}`", root.display()))
-        .collect();
+/// There is no log among the files; what of them could not be read may be why.
+fn no_logs(roots: &[PathBuf], damaged: &[DamagedFile]) -> Failure {
+    let names = roots.iter().map(|root| format!("`{}`", root.display()));
+    let names: Vec<String> = names.collect();
     let message = format!("no session log found in {}", names.join(", "));
-    Failure::new(Exit::NotFound, "no_logs", message).with_hint(
+    let failure = Failure::new(Exit::NotFound, "no_logs", message).with_hint(
         "name a folder with logs of Claude Code (~/.claude) or Codex (~/.codex), or a file",
-    )
+    );
+    let notes = damaged.iter().take(3);
+    notes.fold(failure, |failure, one| {
+        failure.with_note(format!("{}: {}", one.file, one.what))
+    })
 }
 
 /// Where Claude Code and Codex keep their logs, as far as that is there.

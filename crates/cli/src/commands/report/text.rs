@@ -134,6 +134,9 @@ impl Page {
 
     fn add_breaks(&mut self, spending: &Spending) {
         let breaks = &spending.breaks;
+        if spending.total.calls == 0 {
+            return;
+        }
         self.add_heading("What broke the prompt cache");
         if breaks.total.breaks == 0 {
             self.add_words("Nothing: each request found what the one before it had left.");
