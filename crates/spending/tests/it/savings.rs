@@ -133,30 +133,43 @@ fn previews_of_long_outputs_save() {
     assert!(replay.with_policy < replay.predicted, "{replay:?}");
 }
 
-/// A policy that rewrites its prefix with every call costs more, and that is said.
+/// A policy that clears the tenth output back with every call writes ten of them anew each time: it costs more, and says so.
 #[test]
 fn a_policy_that_costs_more_is_admitted() {
     let policy = HistoryPolicy {
         clear: Clear::By(ClearPolicy {
             trigger: 1,
             low_water: 1,
-            keep_recent: 1,
+            keep_recent: 10,
             always: true,
             ..ClearPolicy::default()
         }),
         ..HistoryPolicy::default()
     };
     let mut savings = PolicySavings::new("eager", "clears with every call");
-    // Outputs so short that what is cleared saves less than the prefix behind it costs.
-    let short = long_outputs(10).replace(" says nothing\\n", "\\n");
-    savings.add_session(&replay(SessionFormat::ClaudeCode, &short, &policy));
-    let percent = savings.saved_percent();
-    assert_eq!(percent < 0.0, savings.with_policy > savings.predicted);
-    assert_eq!(savings.dearer_sessions, u64::from(percent < 0.0));
+    savings.add_session(&replay(
+        SessionFormat::ClaudeCode,
+        &long_outputs(10),
+        &policy,
+    ));
+    assert!(
+        savings.policy_tokens < savings.predicted_tokens,
+        "{savings:?}"
+    );
+    assert!(savings.with_policy > savings.predicted, "{savings:?}");
+    assert!(savings.saved_percent() < 0.0);
+    assert_eq!(savings.dearer_sessions, 1);
     assert_eq!(
         savings.dearer,
         savings.with_policy.saturating_sub(savings.predicted)
     );
+    // Beside a session in which it saves nothing, it is still told of the one where it costs more.
+    savings.add_session(&replay(
+        SessionFormat::ClaudeCode,
+        &long_outputs(10),
+        &nothing(),
+    ));
+    assert_eq!((savings.sessions, savings.dearer_sessions), (2, 1));
 }
 
 #[test]
