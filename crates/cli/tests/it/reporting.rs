@@ -87,6 +87,17 @@ fn the_document_adds_up() {
     assert_eq!(document["time_zone"], "UTC");
     assert_eq!(document["files"]["logs"], 3);
     assert_eq!(document["policy"]["policy"], "frugal");
+    // Each member is described on the page that explains the report.
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.md");
+    let page = fs::read_to_string(page).unwrap();
+    let named = ["files", "total", "breaks", "policy"].map(|name| &document[name]);
+    let rows = ["dearest_sessions"].map(|name| &document[name][0]);
+    let rows = rows.into_iter().chain([&document["breaks"]["dearest"][0]]);
+    for object in named.into_iter().chain(rows).chain([&document]) {
+        for name in object.as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
     // The same files, the same report, whichever thread read which.
     assert_eq!(document, place.json(&format!("report --json {}", logs())));
 }
