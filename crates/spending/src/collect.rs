@@ -413,6 +413,10 @@ impl<'c> SpendingCollector<'c> {
 }
 
 fn zone_name(zone: &TimeZone) -> String {
+    // A machine that does not say where it is: its times are those of UTC.
+    if zone.is_unknown() {
+        return "UTC".to_owned();
+    }
     // Zones of a rule and not of a place have no name; what they are is said by their offset.
     zone.iana_name()
         .map_or_else(|| "local time".to_owned(), str::to_owned)

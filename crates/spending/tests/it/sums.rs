@@ -170,6 +170,7 @@ fn days_are_those_of_the_time_zone() {
     let (utc, tokyo) = (day("UTC"), day("Asia/Tokyo"));
     assert_eq!(utc, ("2026-11-20".to_owned(), "UTC".to_owned()));
     assert_eq!(tokyo.1, "Asia/Tokyo");
+    assert_eq!(day("Etc/Unknown"), utc);
 }
 
 #[test]
