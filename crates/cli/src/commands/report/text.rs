@@ -254,6 +254,10 @@ impl Page {
             0 => String::new(),
             calls => format!(", {} could not be", group_thousands(calls)),
         };
+        let sessions = match policy.sessions {
+            1 => "the dearest session".to_owned(),
+            many => format!("the {} dearest sessions", group_thousands(many)),
+        };
         let dearer = match policy.dearer_sessions {
             0 => String::new(),
             sessions => format!(
@@ -263,10 +267,9 @@ impl Page {
             ),
         };
         self.add_words(&format!(
-            "{} of the {} replayed without a model{skipped}. {dearer}As they were sent they were billed {}; the prediction is {} \
+            "{} of {sessions} replayed without a model{skipped}. {dearer}As they were sent they were billed {}; the prediction is {} \
              that. Not in it: the answers, which are taken to be the same, their quality, and calls to read what was shortened.",
             count_with_noun(policy.calls, "call"),
-            count_with_noun(policy.sessions, "dearest session"),
             cents(policy.billed),
             policy.prediction_error()
         ));
@@ -362,9 +365,11 @@ impl Page {
             ("out", Align::Right),
         ];
         let rows = spending.estimates.iter().map(|row| {
-            let figures = [row.sessions, row.calls, row.input_tokens, row.output_tokens];
-            let mut cells = vec![row.format.to_string()];
-            cells.extend(figures.map(|figure| format!("~{}", group_thousands(figure))));
+            let mut cells = vec![row.format.to_string(), group_thousands(row.sessions)];
+            cells.push(group_thousands(row.calls));
+            // Marked, for they were counted by us and not by whoever billed them.
+            let tokens = [row.input_tokens, row.output_tokens];
+            cells.extend(tokens.map(|tokens| format!("~{}", group_thousands(tokens))));
             cells
         });
         self.add_table(&head, &rows.collect::<Vec<_>>());
