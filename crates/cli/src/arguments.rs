@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     backup, branch, calls, chat, checkpoint, compact, compile, completions, conversations, convert,
     count, delete, diff, doctor, explain, export, gc, import, log, man, mcp, memory, migrate, pin,
-    prune, read, render, replay, restore, resume, rewind, run, runs, search, show, skills, stats,
-    uncompact, verify,
+    prune, read, render, replay, report, restore, resume, rewind, run, runs, search, show, skills,
+    stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Compile(compile::Arguments),
     Replay(replay::Arguments),
     Explain(explain::Arguments),
+    Report(report::Arguments),
     Convert(convert::Arguments),
     Diff(diff::Arguments),
     Render(render::Arguments),

@@ -29,8 +29,8 @@ use crate::commands::pin::PinAction;
 use crate::commands::{
     backup, branch, calls, chat as chat_command, checkpoint, compact, compile, completions,
     conversations, convert, count, delete, diff, doctor, export, gc, import, log, man, mcp, memory,
-    migrate, pin, prune, read, render, replay, restore, resume, rewind, run as turn, runs, search,
-    show, skills, stats, uncompact, verify,
+    migrate, pin, prune, read, render, replay, report, restore, resume, rewind, run as turn, runs,
+    search, show, skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -120,6 +120,7 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Skills(arguments) => skills::run(arguments, globals),
         Command::Compile(arguments) => compile::run(arguments, globals),
         Command::Explain(arguments) => commands::explain::run(arguments, globals),
+        Command::Report(arguments) => block_on(report::run(arguments, globals)),
         Command::Convert(arguments) => convert::run(arguments, globals),
         Command::Diff(arguments) => diff::run(arguments, globals),
         Command::Render(arguments) => render::run(arguments, globals),

@@ -2,7 +2,7 @@
 
 use contexture_ir::Raw;
 use contexture_sessions::{
-    ReadOptions, Session, SessionFormat, detect_format, read_sessions, write_sessions,
+    ReadOptions, Session, SessionFormat, UsageReader, detect_format, read_sessions, write_sessions,
 };
 use contexture_testdata as testdata;
 use serde_json::Value;
@@ -17,10 +17,26 @@ pub(crate) fn check_sessions(data: &[u8]) {
         return;
     };
     check_format(format, text);
+    check_usage(format, text);
     if let Ok(detected) = detect_format(text, "session.jsonl")
         && detected.format != format
     {
         check_format(detected.format, text);
+    }
+}
+
+/// Whatever a log says: calls stand in the order of their records, each goes on from an earlier one, and each line was read.
+fn check_usage(format: SessionFormat, text: &str) {
+    let Some(mut reader) = UsageReader::new(format) else {
+        return;
+    };
+    text.lines().for_each(|line| reader.read_line(line));
+    let usage = reader.finish();
+    assert!(usage.damaged_lines <= usage.records);
+    assert!(usage.context_starts.is_sorted());
+    for (index, call) in usage.calls.iter().enumerate() {
+        assert!(call.previous.is_none_or(|previous| previous < index));
+        assert!(call.record < usage.records);
     }
 }
 

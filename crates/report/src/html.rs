@@ -294,8 +294,9 @@ fn css_class(segment: &Segment) -> &'static str {
     }
 }
 
-/// Text that is text wherever it stands: between tags or in quotes.
-fn escape_html(text: &str) -> String {
+/// Escapes a text, so that it is text wherever it stands in a page: between tags or in quotes, on one line.
+#[must_use]
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

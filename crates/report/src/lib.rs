@@ -30,5 +30,5 @@ pub use document::{
     Rewriting, Rewritten, Segment, SegmentRule, SegmentVerdict, SettingChange, TargetReport,
     TokenRange, Totals,
 };
-pub use html::render_html;
+pub use html::{escape_html, render_html};
 pub use table::{Width, render_table};

@@ -4,7 +4,8 @@
 //! tree, heads of
 //! its branches, and as metadata whatever is not an item, verbatim. [`write_session`](write_session()) gives back the
 //! same JSON values, unknown fields included. Logs that hold a provider's request bodies or message
-//! arrays are read by that provider's format in `contexture-wire`.
+//! arrays are read by that provider's format in `contexture-wire`. What the calls of a log used is read by
+//! [`UsageReader`], line by line.
 //!
 //! Not here: files, stores, ids of nodes. A session names a stable `source_id`; whoever stores it
 //! derives ids from that and a node's index, so that importing twice changes nothing.
@@ -20,6 +21,7 @@ mod kept_records;
 mod lines;
 mod session;
 mod skip_bad_messages;
+mod usage;
 
 pub use detect::{Detected, detect_format};
 pub use error::SessionError;
@@ -27,4 +29,7 @@ pub use format::SessionFormat;
 pub use formats::{read_sessions, write_session, write_sessions};
 pub use session::{
     ReadOptions, Session, SessionHead, SessionInfo, SessionName, SessionNode, Skipped,
+};
+pub use usage::{
+    AnswerIdentity, LogEvent, LogEvents, LogUsage, LoggedCall, ReportedTokens, UsageReader,
 };

@@ -131,6 +131,17 @@ impl Session {
         path
     }
 
+    /// Returns for each node that was read from a log of records the index of its record, blank lines not counted. Empty
+    /// for other sessions.
+    #[must_use]
+    pub fn node_records(&self) -> Vec<usize> {
+        let fields = self.metadata.fields();
+        let nodes = fields.as_ref().and_then(|fields| fields.get(&["nodes"]));
+        nodes
+            .and_then(|nodes| serde_json::from_str(nodes.get()).ok())
+            .unwrap_or_default()
+    }
+
     /// Returns what a request asks beside its messages: model, tools, options and the members of its own format. `None`
     /// for a session that was not read from a request.
     #[must_use]

@@ -32,6 +32,7 @@ pub(crate) mod prune;
 pub(crate) mod read;
 pub(crate) mod render;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod rewind;

@@ -29,6 +29,7 @@ mod pipes;
 mod postgres;
 mod reading;
 mod replaying;
+mod reporting;
 mod resources;
 mod sample;
 mod searching;

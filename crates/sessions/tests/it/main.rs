@@ -14,3 +14,4 @@ mod detected;
 mod exact;
 mod faults;
 mod foreign;
+mod usage;

@@ -103,6 +103,15 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     },
     CrateRule::pure("contexture-sessions", 2),
     CrateRule {
+        allowed_peers: &[
+            "contexture-prompt-cache",
+            "contexture-report",
+            "contexture-compile",
+            "contexture-sessions",
+        ],
+        ..CrateRule::pure("contexture-spending", 2)
+    },
+    CrateRule {
         allowed_dependencies: Some(&["contexture-ir", "contexture-wire"]),
         ..CrateRule::new("contexture-telemetry", 2)
     },
