@@ -41,3 +41,4 @@ mod streams;
 mod talking;
 mod two_processes;
 mod waiting;
+mod widths;
