@@ -204,7 +204,7 @@ mod tests {
             ("[[routes]]\npolicy = 5", "[[routes]]"),
             ("[models.m]\nwindow = \"big\"", "[models."),
             ("[upstreams]\nopenai = 5", "[upstreams."),
-            ("keys = 5", "[[keys]]"),
+            ("keys = 5", "contexture keys new"),
             ("[server]\nskills = 5", "skills = "),
             ("[server.limits]\nconnections = []", "[server.limits]"),
             ("[server.limits]\ndollars_per_day = []", "dollars_per_day"),
