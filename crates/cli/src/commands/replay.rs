@@ -182,3 +182,28 @@ fn replay_document(id: ResponseId, replayed: Result<&Replayed, &EngineError>) ->
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_passed_on_is_no_finding() {
+        let response = ResponseId::from_bytes([7; 16]);
+        let error = |reason| EngineError::Unreplayable { response, reason };
+        for (error, outcome, told) in [
+            (
+                error(Unreplayable::PassedThrough),
+                "passed_through",
+                "passed on as it came",
+            ),
+            (error(Unreplayable::Redacted), "unreplayable", "redacted"),
+        ] {
+            let document = replay_document(response, Err(&error));
+            assert_eq!(document["outcome"], outcome);
+            let text = describe_replay(Err(&error));
+            assert!(text.contains(told), "{text}");
+            assert_eq!(text.starts_with("unreplayable"), outcome == "unreplayable");
+        }
+    }
+}
