@@ -10,6 +10,7 @@ mod commands;
 mod conversation_lines;
 mod database;
 mod input;
+mod input_folder;
 mod jsonl;
 #[cfg(feature = "serve")]
 mod logs;

@@ -354,7 +354,7 @@ pub enum Unreplayable {
     #[error("what it was compiled from was not kept: record with level `inputs`")]
     NotRecorded,
     /// The client's request was passed on as it came.
-    #[error("passed through: nothing was compiled")]
+    #[error("it was passed on as it came: nothing was compiled")]
     PassedThrough,
     /// Something that went into it was redacted.
     #[error("something that went into it was redacted")]

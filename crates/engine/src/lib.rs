@@ -55,5 +55,6 @@ pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchK
 pub use path::parse_node_item;
 pub use presence::ProcessState;
 pub use record::{RecordOptions, Recorded};
+pub use refs::MovedCheckpoint;
 pub use state::{CoverEntry, Instructions};
 pub use view::{LinkTarget, MessageView, PathMatches, Resolved};

@@ -91,24 +91,49 @@ pub(crate) async fn delete_branch(chat: &Conversation, name: &str) -> Result<(),
     Ok(())
 }
 
-/// Sets a checkpoint at the head, replacing one of that name.
-pub(crate) async fn set_checkpoint(
+/// A checkpoint that was set, and what it pointed to before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedCheckpoint {
+    /// The checkpoint as it is now.
+    pub checkpoint: Checkpoint,
+    /// Node that the name pointed to before; `None` if there was no such checkpoint.
+    pub replaced: Option<NodeId>,
+}
+
+/// Makes a checkpoint at the head. One of that name at another node is refused.
+pub(crate) async fn create_checkpoint(
     chat: &Conversation,
     name: &str,
 ) -> Result<Checkpoint, EngineError> {
     let node = require_head(chat, "make a checkpoint").await?;
     let name = CheckpointName::new(name)?;
-    match change_ref(
-        chat,
-        RefChange::SetCheckpoint {
-            name: name.clone(),
-            node,
-        },
-    )
-    .await?
-    {
-        RefChanged::Checkpoint(checkpoint) => Ok(checkpoint),
-        _ => Err(StoreError::not_found(EntityKind::Checkpoint, name).into()),
+    let set = set_checkpoint(chat, RefChange::CreateCheckpoint { name, node }).await?;
+    Ok(set.checkpoint)
+}
+
+/// Makes a checkpoint at the head, or moves the one of that name there.
+pub(crate) async fn move_checkpoint(
+    chat: &Conversation,
+    name: &str,
+) -> Result<MovedCheckpoint, EngineError> {
+    let node = require_head(chat, "make a checkpoint").await?;
+    let name = CheckpointName::new(name)?;
+    set_checkpoint(chat, RefChange::SetCheckpoint { name, node }).await
+}
+
+async fn set_checkpoint(
+    chat: &Conversation,
+    change: RefChange,
+) -> Result<MovedCheckpoint, EngineError> {
+    match change_ref(chat, change).await? {
+        RefChanged::Checkpoint {
+            checkpoint,
+            replaced,
+        } => Ok(MovedCheckpoint {
+            checkpoint,
+            replaced,
+        }),
+        _ => Err(StoreError::not_found(EntityKind::Checkpoint, "").into()),
     }
 }
 

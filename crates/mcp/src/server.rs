@@ -107,8 +107,11 @@ impl McpServer {
     }
 }
 
-fn can_call(access: Access, entry: &ToolEntry) -> bool {
-    access == Access::Write || entry.required_access == Access::Read
+/// Whether a caller is offered a tool and may call it.
+fn can_call(caller: &Caller, entry: &ToolEntry) -> bool {
+    let is_allowed = caller.access == Access::Write || entry.required_access == Access::Read;
+    let selected = caller.tools.as_ref();
+    is_allowed && selected.is_none_or(|tools| tools.has_tool(&entry.definition.name))
 }
 
 impl ServerHandler for McpServer {
@@ -133,8 +136,8 @@ impl ServerHandler for McpServer {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let access = self.identify_caller(&context)?.access;
-        let listed = tools::ALL.iter().filter(|entry| can_call(access, entry));
+        let caller = self.identify_caller(&context)?;
+        let listed = tools::ALL.iter().filter(|entry| can_call(&caller, entry));
         let listed = listed.map(|entry| entry.definition.clone()).collect();
         Ok(ListToolsResult::with_all_items(listed))
     }
@@ -147,7 +150,7 @@ impl ServerHandler for McpServer {
         let caller = self.identify_caller(&context)?;
         // Not listing a tool forbids nothing: a client may call it all the same. To who may not, it
         // is unknown.
-        let entry = tools::find_tool(&request.name).filter(|entry| can_call(caller.access, entry));
+        let entry = tools::find_tool(&request.name).filter(|entry| can_call(&caller, entry));
         let entry = entry.ok_or_else(|| {
             // The name comes from outside and may be of any length.
             let name: String = request.name.chars().take(80).collect();

@@ -40,6 +40,9 @@ pub(crate) trait Tool: 'static {
     const ABOUT: &'static str;
     /// Effect of a call on what is stored.
     const EFFECT: ToolEffect;
+    /// Whether programs go through the answers page by page. Only then the answer has a schema: each takes room in the
+    /// prompt of every call, and a model reads the answer itself.
+    const IS_PAGED: bool = false;
     /// Arguments of a call.
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
     /// Answer to a call.
@@ -82,11 +85,12 @@ impl ToolEntry {
                 .idempotent(T::EFFECT == ToolEffect::Sets);
         }
         let input = Arc::new(schema::input_schema::<T::Arguments>());
-        let output = Arc::new(schema::output_schema::<T::Answer>());
-        let listed = Listed::new(T::NAME, T::ABOUT, input)
+        let mut listed = Listed::new(T::NAME, T::ABOUT, input)
             .with_title(T::TITLE)
-            .with_raw_output_schema(output)
             .with_annotations(hints);
+        if T::IS_PAGED {
+            listed = listed.with_raw_output_schema(Arc::new(schema::output_schema::<T::Answer>()));
+        }
         Self {
             definition: listed,
             required_access: if reads { Access::Read } else { Access::Write },

@@ -133,15 +133,12 @@ pub(crate) fn verdict_text(segment: &Segment) -> String {
 /// The sum in a few words.
 pub(crate) fn certainty_text(report: &Report) -> String {
     let totals = &report.totals;
-    let bounds = format!(
-        "{} … {}",
-        group_thousands(totals.low),
-        group_thousands(totals.tokens)
-    );
+    let (low, high) = (group_thousands(totals.low), group_thousands(totals.tokens));
     let certainty = if totals.exact {
-        format!("{bounds}, text exact")
+        format!("{low} … {high}, text exact")
     } else {
-        format!("estimate, {bounds}")
+        // The span may be wide where a vocabulary is not public, so it is said which figure is which.
+        format!("estimate: between {low} and {high}")
     };
     format!("of {} · {certainty}", group_thousands(report.target.limit))
 }

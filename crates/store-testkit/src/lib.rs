@@ -51,7 +51,7 @@
 //! | of two concurrent rewinds one fails; two branches are active, or none | `concurrency::rewinds_all_get_names`, `branching::the_active_branch_stays` |
 //! | a cycle of parents never ends | `abuse::references_out_of_the_conversation`: parents are not given, so there is no cycle to give |
 //! | search strings are errors, or another language | `searching::any_text_is_a_query` |
-//! | names derive from `main` whatever branch is active | `branching::automatic_names_follow_the_formula` |
+//! | names derive from `main`, whatever the branch they start from is called | `branching::automatic_names_follow_the_formula` |
 //! | a large conversation cannot be deleted | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, SQLite: `removal`, PostgreSQL: `removal` |
 //! | a transaction that begins by reading fails at once when another commits | `concurrency::a_deletion_among_writers_and_readers`, SQLite: `processes` |
 //! | long paths lose their oldest messages | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `reading::parts_and_pages` |

@@ -339,18 +339,27 @@ impl Model {
     /// Returns the automatic name of a branch.
     fn next_name(&self, from: &str) -> String {
         let taken = |name: &str| self.branches.iter().any(|branch| branch.name == name);
-        let nested = format!("{from}-v");
+        // Whatever numbers are behind the name already, the line is that of its beginning.
+        let mut base = from.to_owned();
+        while let Some(at) = base.rfind("-v")
+            && at > 0
+            && base.len() > at + 2
+            && base.chars().skip(at + 2).all(|c| c.is_ascii_digit())
+        {
+            base.truncate(at);
+        }
+        let nested = format!("{base}-v");
         let mut number = 1;
         for branch in &self.branches {
-            if branch.name == from || branch.name.starts_with(&nested) {
+            if branch.name == base || branch.name.starts_with(&nested) {
                 number += 1;
             }
         }
         // The counted number may be taken by a name that was given by hand.
-        while taken(&format!("{from}-v{number}")) {
+        while taken(&format!("{base}-v{number}")) {
             number += 1;
         }
-        format!("{from}-v{number}")
+        format!("{base}-v{number}")
     }
 
     fn next_node_names(&self, count: usize) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Branches and checkpoints: names that point into a tree.
 
+use contexture::engine::MovedCheckpoint;
 use contexture::store::{Branch, Checkpoint};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -56,6 +57,9 @@ pub struct CheckpointDocument {
     pub node: String,
     /// Time at which it was last set (RFC 3339), as the writer gave it.
     pub set: String,
+    /// Id of the node that it pointed to before; only in the answer to the request that moved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<String>,
 }
 
 impl From<&Checkpoint> for CheckpointDocument {
@@ -64,6 +68,22 @@ impl From<&Checkpoint> for CheckpointDocument {
             name: checkpoint.name.to_string(),
             node: checkpoint.node.to_string(),
             set: format_timestamp(checkpoint.at_ms),
+            moved_from: None,
+        }
+    }
+}
+
+impl From<&MovedCheckpoint> for CheckpointDocument {
+    fn from(moved: &MovedCheckpoint) -> Self {
+        let MovedCheckpoint {
+            checkpoint,
+            replaced,
+        } = moved;
+        // Setting it where it is already moves nothing.
+        let from = replaced.filter(|from| *from != checkpoint.node);
+        Self {
+            moved_from: from.map(|from| from.to_string()),
+            ..checkpoint.into()
         }
     }
 }

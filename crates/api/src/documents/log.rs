@@ -61,6 +61,8 @@ pub struct LogEntryDocument {
     pub checkpoints: Vec<String>,
     /// Whether the active branch ends here.
     pub active: bool,
+    /// Whether something of the message is pinned on the active branch.
+    pub pinned: bool,
 }
 
 impl LogDocument {
@@ -149,6 +151,7 @@ impl LogEntryDocument {
             branches: entry.branches.clone(),
             checkpoints: entry.checkpoints.clone(),
             active: entry.active,
+            pinned: entry.pinned,
         }))
     }
 }

@@ -18,5 +18,5 @@ pub(crate) use agent_options::AgentArguments;
 pub(crate) use interrupt::drive_run;
 pub(crate) use model::AnswerArguments;
 pub(crate) use output::RunPrinter;
-pub(crate) use pending_calls::{call_line, next_commands, waiting_line};
+pub(crate) use pending_calls::{call_line, next_commands, waiting_text};
 pub(crate) use run_result::print_run_result;

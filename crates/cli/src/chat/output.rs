@@ -13,9 +13,10 @@ use crate::options::globals::Globals;
 use crate::output::printable::{
     clip_to_width, count_with_noun, one_line, printable_lines, short_id,
 };
+use crate::output::terminal::{Stream, column_count};
 use crate::output::write;
 
-/// Columns of what a tool says of its failure.
+/// The most columns of what a tool says of its failure.
 const FAILURE_COLUMNS: usize = 80;
 
 /// Shows a run.
@@ -65,9 +66,10 @@ impl RunPrinter {
             }
             RunEventKind::ToolFinished { output, .. } => {
                 let failed = output.is_error == Some(true);
+                let columns = column_count(Stream::Error) - 2;
                 let text = Item::FunctionCallOutput(output.clone()).text();
                 let said = match failed {
-                    true => clip_to_width(&one_line(&text), FAILURE_COLUMNS)
+                    true => clip_to_width(&one_line(&text), columns.min(FAILURE_COLUMNS))
                         .red()
                         .to_string(),
                     false => count_with_noun(text.chars().count() as u64, "character")
@@ -132,7 +134,7 @@ impl RunPrinter {
     fn print_status(&self, text: &str) {
         self.close_line();
         if self.prints_status {
-            write::print_stderr(text);
+            write::print_note(text);
         }
     }
 

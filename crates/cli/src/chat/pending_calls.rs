@@ -3,20 +3,31 @@
 use contexture::runs::WaitingCall;
 use owo_colors::OwoColorize as _;
 
-use crate::output::printable::{clip_to_width, one_line, short_id};
+use crate::output::printable::{clip_to_width, display_width, one_line, short_id};
 use crate::output::shell_command;
+use crate::output::terminal::{Stream, column_count};
 
-/// Columns of a call's arguments.
+/// The most columns of a call's arguments.
 const ARGUMENT_COLUMNS: usize = 80;
+/// Columns that may stand before a call: an indent and its id.
+const CALL_INDENT: usize = 18;
 
 /// A tool and its arguments on one line, cut where they are long.
 pub(crate) fn call_line(tool: &str, arguments: &str) -> String {
-    let arguments = clip_to_width(&one_line(arguments), ARGUMENT_COLUMNS);
-    format!("{} {}", one_line(tool), arguments.dimmed())
+    let tool = one_line(tool);
+    let room = column_count(Stream::Error).saturating_sub(display_width(&tool) + CALL_INDENT);
+    let arguments = clip_to_width(&one_line(arguments), room.min(ARGUMENT_COLUMNS));
+    format!("{tool} {}", arguments.dimmed())
+}
+
+/// A call's id, the tool and its arguments, for a table, which cuts and colours it.
+pub(crate) fn waiting_text(call: &WaitingCall) -> String {
+    let id = call.node.to_string();
+    format!("{} {} {}", short_id(&id), call.tool, call.arguments)
 }
 
 /// A call's id, the tool and its arguments on one line.
-pub(crate) fn waiting_line(call: &WaitingCall) -> String {
+fn waiting_line(call: &WaitingCall) -> String {
     let id = call.node.to_string();
     let line = call_line(&call.tool, &call.arguments);
     format!("{}  {line}", short_id(&id).magenta())

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use contexture::ir::{FunctionCall, Raw, Role, Transcript};
 use contexture::models::{
     CannedReply, ModelError, ModelResponse, RecordedExchange, ReplayMatching, ReplayModel,
-    ScriptedModel, text_response,
+    ScriptedModel,
 };
 use contexture::wire::{Dialect, DocumentKind};
 use contexture::{Format, Item, Message, lower};
@@ -162,7 +162,8 @@ impl ScriptLine {
     /// The body by which a provider says it, as the answer to call `number`.
     fn into_body(self, format: Format, number: usize) -> String {
         match self {
-            Self::Text(text) => text_response(format, &text),
+            // Without figures of what it used: nobody was asked, and a bill for it would look like a mistake.
+            Self::Text(text) => ScriptedCalls::from_text(text).into_body(format, number),
             Self::Body(body) => body,
             Self::Calls(said) => said.into_body(format, number),
         }
@@ -170,6 +171,13 @@ impl ScriptLine {
 }
 
 impl ScriptedCalls {
+    const fn from_text(text: String) -> Self {
+        Self {
+            text: Some(text),
+            calls: Vec::new(),
+        }
+    }
+
     fn into_body(self, format: Format, number: usize) -> String {
         let mut transcript = Transcript {
             model: Some("scripted".to_owned()),

@@ -48,7 +48,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         write::print_json(&json!({ "file": file, "bytes": done.bytes }))?;
     } else if !globals.quiet {
-        write::print_styled(&format!("{file}: {} bytes\n", group_thousands(done.bytes)))?;
+        write::print_sentence(&format!("{file}: {} bytes\n", group_thousands(done.bytes)))?;
     }
     Ok(Exit::Done)
 }

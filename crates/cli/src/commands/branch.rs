@@ -1,7 +1,5 @@
 //! `contexture branch`: names that move.
 
-use std::fmt::Write as _;
-
 use clap::{Args, Subcommand};
 use contexture::Conversation;
 use contexture::store::Branch;
@@ -13,7 +11,8 @@ use crate::database;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{count_with_noun, display_width, pad_left, pad_right, short_id};
+use crate::output::printable::{count_with_noun, short_id};
+use crate::output::table::Column;
 use crate::output::write;
 
 /// List, make, switch or delete branches
@@ -105,9 +104,9 @@ async fn delete_branch(chat: &Conversation, name: &str, globals: &Globals) -> Ou
         let head = head.map(|head| head.to_string());
         write::print_json(&json!({ "deleted": name, "head": head }))?;
     } else if !globals.quiet {
-        write::print_styled(&format!("deleted branch {name}\n"))?;
+        write::print_sentence(&format!("deleted branch {name}\n"))?;
         if let Some(head) = head {
-            write::print_stderr(&format!(
+            write::print_note(&format!(
                 "its messages stay: `contexture rewind {} {}` goes back to them\n",
                 chat.id(),
                 short_id(&head.to_string())
@@ -129,7 +128,7 @@ pub(crate) fn print_branch(what: &str, branch: &Branch, globals: &Globals) -> Ou
         return Ok(());
     }
     let messages = count_with_noun(branch.messages, "message");
-    write::print_styled(&format!(
+    write::print_sentence(&format!(
         "{what} branch {} · {messages}\n",
         branch.name.as_str().green()
     ))
@@ -145,33 +144,28 @@ pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Ou
         let branches = refs.branches.iter().map(Into::into).collect();
         return write::print_json(&BranchesDocument { branches });
     }
-    write::print_styled(&branch_table(&refs.branches))
+    let rows: Vec<_> = refs.branches.iter().map(branch_row).collect();
+    write::print_table(&COLUMNS, &rows)
 }
 
-fn branch_table(branches: &[Branch]) -> String {
-    let names = branches
-        .iter()
-        .map(|branch| display_width(branch.name.as_str()));
-    let names = names.max().unwrap_or(0);
-    let counts = branches
-        .iter()
-        .map(|branch| count_with_noun(branch.messages, "message"));
-    let counts: Vec<String> = counts.collect();
-    let wide = counts.iter().map(|count| display_width(count)).max();
-    let mut out = String::new();
-    for (branch, count) in branches.iter().zip(&counts) {
-        let mark = if branch.active { "@" } else { " " };
-        let name = pad_right(branch.name.as_str(), names);
-        let head = branch.head.map_or("(empty)".to_owned(), |head| {
-            short_id(&head.to_string()).to_owned()
-        });
-        let _ = writeln!(
-            out,
-            "{mark} {}  {}  {}",
-            name.green(),
-            pad_left(count, wide.unwrap_or(0)),
-            head.magenta()
-        );
-    }
-    out
+/// How the list is laid out: the active branch, its name, its messages and its head.
+const COLUMNS: [Column; 4] = [
+    Column::word("").with_rank(2),
+    Column::id("").with_paint(|name| name.green().to_string()),
+    Column::figure(""),
+    Column::word("")
+        .with_rank(1)
+        .with_paint(|head| head.magenta().to_string()),
+];
+
+fn branch_row(branch: &Branch) -> Vec<String> {
+    let head = branch.head.map_or("(empty)".to_owned(), |head| {
+        short_id(&head.to_string()).to_owned()
+    });
+    vec![
+        if branch.active { "@" } else { "" }.to_owned(),
+        branch.name.to_string(),
+        count_with_noun(branch.messages, "message"),
+        head,
+    ]
 }

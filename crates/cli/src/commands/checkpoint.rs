@@ -1,10 +1,9 @@
 //! `contexture checkpoint`: names that stay.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use contexture::Conversation;
-use contexture::store::Checkpoint;
+use contexture::EngineError;
+use contexture::store::{Checkpoint, Error as StoreError};
 use contexture_api::{CheckpointDocument, CheckpointsDocument};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
@@ -13,8 +12,9 @@ use crate::database;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::{display_width, pad_right, short_id};
+use crate::output::printable::short_id;
 use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::table::Column;
 use crate::output::write;
 
 /// Name the place where a branch ends, to come back to with `restore`
@@ -22,16 +22,20 @@ use crate::output::write;
 #[command(after_long_help = "\
 Examples:
   contexture checkpoint support-42 before-refund
+  contexture checkpoint support-42 before-refund --move
   contexture checkpoint support-42                    # lists them
   contexture checkpoint support-42 before-refund --delete")]
 pub(crate) struct Arguments {
     /// The conversation
     conversation: String,
-    /// The checkpoint's name, moved if there is one; without a name they are listed
+    /// The checkpoint's name; without a name they are listed
     name: Option<String>,
     /// The branch; default: the active one
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
+    /// Move the checkpoint of this name here, if there is one
+    #[arg(long = "move", requires = "name", conflicts_with = "delete")]
+    moves: bool,
     /// Delete the name; the messages stay
     #[arg(long, conflicts_with = "branch")]
     delete: bool,
@@ -40,7 +44,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 ///
 /// # Errors
-/// There is no such conversation, branch or checkpoint, or the branch is empty.
+/// There is no such conversation, branch or checkpoint, the branch is empty, or the name is taken.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
     let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
@@ -55,12 +59,15 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             if globals.json {
                 write::print_json(&json!({ "deleted": name }))?;
             } else if !globals.quiet {
-                write::print_styled(&format!("deleted checkpoint {name}; its messages stay\n"))?;
+                write::print_sentence(&format!("deleted checkpoint {name}; its messages stay\n"))?;
             }
         }
         Some(name) => {
-            let checkpoint = chat.checkpoint(name).await?;
-            print_checkpoint(&checkpoint, globals)?;
+            let set = match arguments.moves {
+                true => (&chat.move_checkpoint(name).await?).into(),
+                false => (&create_checkpoint(&chat, name).await?).into(),
+            };
+            print_checkpoint(&set, globals)?;
         }
     }
     Ok(Exit::Done)
@@ -70,19 +77,38 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(crate) fn print_checkpoint(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
-    let (name, id) = (checkpoint.name.as_str(), checkpoint.node.to_string());
+pub(crate) fn print_checkpoint(checkpoint: &CheckpointDocument, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        return write::print_json(&CheckpointDocument::from(checkpoint));
+        return write::print_json(checkpoint);
     }
     if globals.quiet {
         return Ok(());
     }
-    write::print_styled(&format!(
-        "◆ {} · {}\n",
-        name.green(),
-        short_id(&id).magenta()
-    ))
+    let (name, id) = (checkpoint.name.green(), short_id(&checkpoint.node));
+    let from = match &checkpoint.moved_from {
+        Some(from) => format!(" · moved from {}", short_id(from).magenta()),
+        None => String::new(),
+    };
+    write::print_sentence(&format!("◆ {name} · {}{from}\n", id.magenta()))
+}
+
+/// Makes a checkpoint where the branch ends.
+///
+/// # Errors
+/// The name is taken, or the branch is empty.
+pub(crate) async fn create_checkpoint(chat: &Conversation, name: &str) -> Outcome<Checkpoint> {
+    let made = chat.checkpoint(name).await;
+    made.map_err(|error| {
+        let taken = matches!(error, EngineError::Store(StoreError::AlreadyExists { .. }));
+        let failure = Failure::from(error);
+        match taken {
+            true => failure.with_hint(format!(
+                "`contexture checkpoint {} {name} --move` moves it here",
+                chat.id()
+            )),
+            false => failure,
+        }
+    })
 }
 
 async fn print_checkpoints(chat: &Conversation, globals: &Globals) -> Outcome<()> {
@@ -91,21 +117,26 @@ async fn print_checkpoints(chat: &Conversation, globals: &Globals) -> Outcome<()
         let checkpoints = checkpoints.iter().map(Into::into).collect();
         return write::print_json(&CheckpointsDocument { checkpoints });
     }
-    let wide = checkpoints
-        .iter()
-        .map(|checkpoint| display_width(checkpoint.name.as_str()))
-        .max();
     let now = now_ms();
-    let mut out = String::new();
-    for checkpoint in &checkpoints {
+    let row = |checkpoint: &Checkpoint| {
         let id = checkpoint.node.to_string();
-        let _ = writeln!(
-            out,
-            "◆ {}  {}  {}",
-            pad_right(checkpoint.name.as_str(), wide.unwrap_or(0)).green(),
-            short_id(&id).magenta(),
-            relative_time(checkpoint.at_ms, now).dimmed()
-        );
-    }
-    write::print_styled(&out)
+        vec![
+            "◆".to_owned(),
+            checkpoint.name.to_string(),
+            short_id(&id).to_owned(),
+            relative_time(checkpoint.at_ms, now),
+        ]
+    };
+    let rows: Vec<_> = checkpoints.iter().map(row).collect();
+    write::print_table(&COLUMNS, &rows)
 }
+
+/// How the list is laid out: a mark, the name, the node and the age.
+const COLUMNS: [Column; 4] = [
+    Column::word("").with_rank(2),
+    Column::id("").with_paint(|name| name.green().to_string()),
+    Column::word("")
+        .with_rank(1)
+        .with_paint(|node| node.magenta().to_string()),
+    Column::word("").with_paint(|age| age.dimmed().to_string()),
+];

@@ -10,7 +10,7 @@ use contexture::compile::Target;
 use contexture::engine::{
     CompactOptions, CompactSpan, CompactionDraft, Compactor, GivenSummary, ModelCompactor,
 };
-use contexture::{Conversation, Format};
+use contexture::{Catalogue, Conversation, Format};
 use contexture_api::CompactionDocument;
 use owo_colors::OwoColorize as _;
 
@@ -54,10 +54,10 @@ pub(crate) struct Arguments {
     model: Option<String>,
     #[command(flatten)]
     answer: AnswerArguments,
-    /// The format of the requests it is made for
-    #[arg(long, value_parser = target_format(), default_value = "anthropic")]
-    to: Format,
-    /// The model it is made for: its window, its tokens
+    /// The format of the requests it is made for; default: that of the model
+    #[arg(long, value_parser = target_format())]
+    to: Option<Format>,
+    /// The model it is made for, whose window and tokens count, or a format; default: the model of the newest answer
     #[arg(long = "for", value_name = "MODEL")]
     made_for: Option<String>,
     /// Tokens the model can hold; default: the model's
@@ -88,7 +88,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if asked {
         options.compactor = build_model_compactor(arguments, &mut chat, globals).await?;
     }
-    let target = reader_target(arguments);
+    let target = reader_target(arguments, &chat).await?;
     let draft = chat.draft_compaction(&target, &options).await?;
     // The library goes on with the manifest alone. Who asked for a summary is told instead, before
     // anything is stored.
@@ -111,14 +111,43 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 }
 
 /// The model that reads the compacted history.
-fn reader_target(arguments: &Arguments) -> Target {
-    let model =
-        default_model::choose_model(arguments.made_for.as_deref(), None, None, arguments.to);
-    let target = Target::new(arguments.to, model);
-    match arguments.window {
+async fn reader_target(arguments: &Arguments, chat: &Conversation) -> Outcome<Target> {
+    let named = arguments.made_for.as_deref();
+    // `--for anthropic` means what `--to anthropic` says: other commands take formats there.
+    let format = named.and_then(target_format_of);
+    let named = named.filter(|_| format.is_none());
+    let own = default_model::load_last_model(chat).await?;
+    let format = arguments
+        .to
+        .or(format)
+        .unwrap_or_else(|| match (named, &own) {
+            (Some(named), _) => provider_format(named),
+            (None, Some((_, format))) => *format,
+            (None, None) => Format::DEFAULT_TARGET,
+        });
+    let own = match named {
+        Some(_) => None,
+        None => default_model::load_last_model_for(chat, format).await?,
+    };
+    let model = default_model::choose_model(named, own.as_deref(), Some(format), format);
+    let target = Target::new(format, model);
+    Ok(match arguments.window {
         Some(window) => target.window(window),
         None => target,
-    }
+    })
+}
+
+fn target_format_of(name: &str) -> Option<Format> {
+    let mut formats = Format::PROVIDERS.into_iter();
+    formats.find(|format| format.as_str() == name)
+}
+
+/// The format of a model's provider; of one that is not known that of the default target, whose error names it.
+fn provider_format(model: &str) -> Format {
+    let spec = Catalogue::builtin().resolve(model);
+    spec.map_or(Format::DEFAULT_TARGET, |spec| {
+        Format::of_provider(&spec.provider)
+    })
 }
 
 async fn build_options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {
@@ -195,7 +224,7 @@ pub(crate) fn print_compaction(
     } else {
         "would stand"
     };
-    write::print_styled(&format!(
+    write::print_sentence(&format!(
         "{name} {verb} for {items}, {} to {}: {} → {} tokens\n",
         short_id(&draft.first.to_string()),
         short_id(&draft.last.to_string()),

@@ -1,7 +1,5 @@
 //! `contexture conversations`: what is kept.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use contexture::Engine;
 use contexture::catalogue::Money;
@@ -15,14 +13,22 @@ use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{
-    clip_to_width, count_with_noun, display_width, one_line, pad_left, pad_right,
-};
+use crate::output::printable::count_with_noun;
 use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::table::Column;
 use crate::output::write;
 
-/// The most columns a title takes.
-const TITLE_COLUMNS: usize = 48;
+/// How the list is laid out. What the conversation is about goes last.
+const COLUMNS: [Column; 6] = [
+    Column::id("").with_paint(|id| id.bold().to_string()),
+    Column::figure("").with_rank(3),
+    Column::figure(""),
+    Column::figure("").with_rank(1),
+    Column::figure("")
+        .with_rank(2)
+        .with_paint(|age| age.dimmed().to_string()),
+    Column::words("", 12).with_rank(4),
+];
 
 /// List the conversations, most recently changed first
 #[derive(Debug, Args)]
@@ -59,7 +65,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             next: None,
         })?;
     } else {
-        write::print_styled(&conversation_table(&found, &overviews))?;
+        let now = now_ms();
+        let both = found.iter().zip(&overviews);
+        let rows = both.map(|(one, overview)| conversation_row(one, overview, now));
+        write::print_table(&COLUMNS, &rows.collect::<Vec<_>>())?;
         if !globals.quiet {
             print_list_note(&found, more);
         }
@@ -93,25 +102,25 @@ async fn list_up_to_limit(
 
 fn print_list_note(found: &[Conversation], more: bool) {
     if found.is_empty() {
-        write::print_stderr("no conversations; `contexture import FILE` keeps a session\n");
+        write::print_note("no conversations; `contexture import FILE` keeps a session\n");
     } else if more {
         let shown = count_with_noun(found.len() as u64, "conversation");
-        write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
+        write::print_note(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
 }
 
 /// Its id, messages, branches, cost, age and title, or how it begins if it has none.
-fn conversation_cells(
+fn conversation_row(
     conversation: &Conversation,
     overview: &ConversationOverview,
     now: i64,
-) -> [String; 6] {
+) -> Vec<String> {
     let title = conversation
         .title
         .as_deref()
         .or(overview.preview.as_deref());
-    let title = one_line(title.unwrap_or_default());
     let cost = match overview.calls.sum.pico_dollars {
+        // The column is left out where no call of a model is recorded.
         0 => String::new(),
         pico => Money::from_pico_dollars(pico).to_rounded_string(),
     };
@@ -119,43 +128,12 @@ fn conversation_cells(
         0 | 1 => String::new(),
         more => format!("{more} branches"),
     };
-    [
+    vec![
         conversation.id.to_string(),
         count_with_noun(conversation.messages, "message"),
         branches,
         cost,
         relative_time(conversation.updated_ms, now),
-        clip_to_width(&title, TITLE_COLUMNS),
+        title.unwrap_or_default().to_owned(),
     ]
-}
-
-fn conversation_table(found: &[Conversation], overviews: &[ConversationOverview]) -> String {
-    let now = now_ms();
-    let both = found.iter().zip(overviews);
-    let rows = both.map(|(one, overview)| conversation_cells(one, overview, now));
-    let rows: Vec<[String; 6]> = rows.collect();
-    let wide = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        cells.map(|cell| display_width(cell)).max().unwrap_or(0)
-    };
-    let (ids, messages, branches, costs, times) = (wide(0), wide(1), wide(2), wide(3), wide(4));
-    let mut out = String::new();
-    for [id, count, branch, cost, time, title] in &rows {
-        let mut row = format!(
-            "{}  {}",
-            pad_right(id, ids).bold(),
-            pad_left(count, messages)
-        );
-        // The column is left out where no conversation has more than one branch.
-        if branches > 0 {
-            let _ = write!(row, "  {}", pad_left(branch, branches));
-        }
-        // So is that of costs where no call of a model is recorded.
-        if costs > 0 {
-            let _ = write!(row, "  {}", pad_left(cost, costs));
-        }
-        let _ = write!(row, "  {}  {title}", pad_left(time, times).dimmed());
-        let _ = writeln!(out, "{}", row.trim_end());
-    }
-    out
 }

@@ -118,5 +118,5 @@ fn print_losses(converted: &Converted) {
     for loss in &converted.losses {
         out.push_str(&format!("{} {loss}\n", "lost".yellow()));
     }
-    write::print_stderr(&out);
+    write::print_note(&out);
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use contexture::Catalogue;
+use contexture::sessions::detect_format;
 use contexture::tokens::{Encoding, TokenCount, TokenCounter, counter_for};
 use contexture_api::CountDocument;
 use serde::Serialize;
@@ -22,6 +23,8 @@ Examples:
   contexture count README.md docs/*.md
   git diff | contexture count --model claude-sonnet-5
   echo '\"Hello, world!\"' | contexture count --encoding o200k_base --jsonl
+
+The text is counted as it is. Of a session that is more than a model reads: `explain` counts that.
 
 Exact for o200k_base and cl100k_base; an estimate with bounds for the others.
 With --jsonl, one JSON string a line; each gives {\"tokens\": n, \"exact\": true}, or
@@ -54,6 +57,9 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     for source in input_sources(arguments) {
         let text = source.read_text()?;
         let count = counter.count(&text);
+        if !globals.json && !globals.quiet {
+            hint_at_session(&source, &text);
+        }
         rows.push((source, count));
     }
     let total: TokenCount = rows.iter().map(|(_, count)| *count).sum();
@@ -68,8 +74,34 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         })?;
     } else {
         write::print_text(&count_table(&rows, total))?;
+        if !total.is_exact() && !globals.quiet {
+            write::print_note(&format!(
+                "estimates: the vocabulary of {} is not public; the provider counts between the two figures behind\n",
+                encoding.name()
+            ));
+        }
     }
     Ok(Exit::Done)
+}
+
+/// Says that the text of a session is not what a model reads of it.
+fn hint_at_session(source: &InputSource, text: &str) {
+    let InputSource::File(path) = source else {
+        return;
+    };
+    // Detection reads the whole text; what does not begin as JSON is no session.
+    if !text.trim_start().starts_with(['{', '[']) {
+        return;
+    }
+    let name = source.file_name().unwrap_or_default();
+    let Ok(found) = detect_format(text, &name) else {
+        return;
+    };
+    write::print_note(&format!(
+        "{source} is {}: this counts its text; `contexture explain {} --to anthropic` counts what a model reads of it\n",
+        found.format,
+        path.display()
+    ));
 }
 
 /// The files that are named, else standard input.

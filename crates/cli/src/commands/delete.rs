@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             many => format!(" and {}", count_with_noun(many, "value")),
         };
         let what = count_with_noun(conversations, "conversation");
-        write::print_styled(&format!("{what}{values} deleted\n"))?;
+        write::print_sentence(&format!("{what}{values} deleted\n"))?;
     }
     Ok(Exit::Done)
 }

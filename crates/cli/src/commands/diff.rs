@@ -15,7 +15,8 @@ use crate::options::globals::Globals;
 use crate::options::parse_values::{parse_tokens, wire_format};
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::{group_thousands, one_line};
+use crate::output::printable::{LongWords, clip_to_width, group_thousands, one_line, wrap_words};
+use crate::output::terminal::{Stream, column_count};
 use crate::output::write;
 use crate::session;
 
@@ -129,9 +130,16 @@ fn resolve_model(
 }
 
 fn format_diff(found: &CacheDiff) -> String {
+    let columns = column_count(Stream::Output);
     let mut out = String::new();
     let mut line = |label: &str, text: &str| {
-        out.push_str(&format!("  {label:<11}{text}\n"));
+        let line = format!("  {label:<11}{text}\n");
+        let fitted = match label {
+            // Excerpts: the files themselves have the rest.
+            "-" | "+" => clip_to_width(line.trim_end(), columns) + "\n",
+            _ => wrap_words(&line, columns, 13, LongWords::Keep),
+        };
+        out.push_str(&fitted);
     };
     line("prefix", &describe_prefix(found));
     if let Some(one) = &found.difference {

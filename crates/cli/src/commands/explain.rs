@@ -1,6 +1,5 @@
 //! `contexture explain`: what a compile would send, what it would leave out, and why.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -18,8 +17,9 @@ use crate::options::history::ViewArguments;
 use crate::options::parse_values::target_format;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::{group_thousands, pad_left, pad_right, printable_lines};
-use crate::output::terminal;
+use crate::output::printable::{clip_to_width, group_thousands, one_line};
+use crate::output::table::Column;
+use crate::output::terminal::{Stream, column_count};
 use crate::output::write;
 
 /// Explain what a compile sends and what it leaves out, without the request itself
@@ -83,12 +83,15 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             print_json_report(report, items.as_deref())?;
         }
         (None, _) => {
-            let table = render_table(report, Width(terminal::column_count(120)));
-            write::print_styled(&format!(
-                "\n  {}\n\n{table}",
-                printable_lines(&subject.title)
-            ))?;
-            write::print_styled(&items.map_or(String::new(), |items| format_verdicts(&items)))?;
+            let columns = column_count(Stream::Output);
+            let table = render_table(report, Width(columns));
+            let title = clip_to_width(&one_line(&subject.title), columns - 2);
+            write::print_styled(&format!("\n  {title}\n\n{table}"))?;
+            if let Some(items) = items {
+                write::print_styled("\n")?;
+                let rows: Vec<_> = items.iter().map(verdict_row).collect();
+                write::print_table(&COLUMNS, &rows)?;
+            }
         }
         (Some(_), _) => {}
     }
@@ -115,29 +118,27 @@ fn print_json_report(report: &Report, items: Option<&[ItemVerdict]>) -> Outcome<
     }
 }
 
-/// A line for each item.
-fn format_verdicts(items: &[ItemVerdict]) -> String {
-    let wide = |of: fn(&ItemVerdict) -> String| items.iter().map(|one| of(one).len()).max();
-    let index = wide(|one| one.index.to_string()).unwrap_or(0);
-    let kind = wide(|one| one.kind.to_owned()).unwrap_or(0);
-    let verdict = wide(|one| one.verdict.to_owned()).unwrap_or(0);
-    let tokens = wide(|one| group_thousands(one.tokens)).unwrap_or(0);
-    let shown = wide(|one| group_thousands(one.shown)).unwrap_or(0);
-    let mut out = String::from("\n");
-    for one in items {
-        let _ = writeln!(
-            out,
-            "  {}  {}  {} → {}  {}  {}  {}",
-            pad_left(&one.index.to_string(), index),
-            pad_right(one.kind, kind),
-            pad_left(&group_thousands(one.tokens), tokens),
-            pad_left(&group_thousands(one.shown), shown),
-            pad_right(one.verdict, verdict),
-            one.link,
-            printable_lines(&one.rule),
-        );
-    }
-    out
+/// How the items are laid out: number, kind, tokens, tokens as shown, verdict, link, rule.
+const COLUMNS: [Column; 7] = [
+    Column::figure("").with_rank(5),
+    Column::word("").with_rank(4),
+    Column::figure("").with_rank(3),
+    Column::word("").with_rank(3),
+    Column::word("").with_rank(2),
+    Column::id(""),
+    Column::words("", 12),
+];
+
+fn verdict_row(one: &ItemVerdict) -> Vec<String> {
+    vec![
+        one.index.to_string(),
+        one.kind.to_owned(),
+        group_thousands(one.tokens),
+        format!("→ {}", group_thousands(one.shown)),
+        one.verdict.to_owned(),
+        one.link.to_string(),
+        one.rule.to_string(),
+    ]
 }
 
 fn write_page(path: &Path, html: &str) -> Outcome<()> {

@@ -27,6 +27,7 @@ Examples:
   contexture export support-42 --to anthropic --branch main-v2
   contexture export swe-agent:marshmallow-1867 --to swe-agent -o again.traj
   contexture export support-42 --to contexture > support-42.jsonl
+  contexture export --all --to contexture -o everything.jsonl
   contexture export --all --resource ada@example.org -o everything-of-ada.jsonl
 
 With `--to contexture` it is all there is: every branch, checkpoint, state, blob and value, as lines of
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, visible_alias = "format", value_parser = export_format())]
     to: Option<String>,
     /// All conversations of the owner and all values it keeps, in the format `contexture`
-    #[arg(long, conflicts_with_all = ["conversation", "to", "branch"])]
+    #[arg(long, conflicts_with_all = ["conversation", "branch"])]
     all: bool,
     /// With --all: only conversations and values of this resource
     #[arg(
@@ -63,6 +64,10 @@ pub(crate) struct Arguments {
 /// There is no such conversation, it cannot be written in that format, or the file cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let whole = arguments.to.as_deref() == Some(conversation_lines::FORMAT_NAME);
+    if arguments.all && !whole && arguments.to.is_some() {
+        let message = "--all writes the format `contexture`: other formats hold one conversation";
+        return Err(Failure::usage(message).with_hint("leave out --to, or name a conversation"));
+    }
     if arguments.all || whole {
         return export_lines(arguments, globals).await;
     }

@@ -66,7 +66,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
             group_thousands(size.after),
             group_thousands(gained)
         ));
-        write::print_styled(&text)?;
+        write::print_sentence(&text)?;
     }
     Ok(Exit::Done)
 }

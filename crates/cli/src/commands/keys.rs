@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     // only.
     write::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
     if !scopes.contains(&AccessScope::Admin.name()) && !globals.quiet {
-        write::print_stderr("for /metrics a key needs `--scope admin`\n");
+        write::print_note("for /metrics a key needs `--scope admin`\n");
     }
     Ok(Exit::Done)
 }

@@ -17,16 +17,15 @@ use crate::database;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{
-    clip_to_width, count_with_noun, display_width, group_thousands, pad_left, pad_right,
-};
+use crate::output::printable::{clip_to_width, count_with_noun, display_width, group_thousands};
 use crate::output::relative_time::{now_ms, relative_time};
-use crate::output::terminal;
+use crate::output::table::{Column, TableLayout};
+use crate::output::terminal::{Stream, terminal_columns};
 use crate::output::write;
 
 /// The most columns that names of branches and checkpoints take.
 const LABEL_COLUMNS: usize = 28;
-/// The width of a drawing that does not go to a terminal.
+/// The width of a drawing that goes to a file or a program.
 const PLAIN_WIDTH: usize = 100;
 
 /// Draw a conversation: messages, branches, checkpoints
@@ -37,15 +36,21 @@ Examples:
   contexture log support-42 --all | less
   contexture log support-42 --json | jq '.entries[].text'
 
-@ is where the active branch ends, ○ any other message, ◆ a checkpoint. A message has the id of
-its newest item, as short as it is unique; `show` and `rewind` take it so. Tokens are those of
-the message's text in o200k_base.")]
+@ is where the active branch ends, ○ any other message, ◆ a checkpoint; a message that is pinned
+on the active branch says so. A message has the id of its newest item, as short as it is unique;
+`show` and `rewind` take it so. Tokens are those of the message's text in o200k_base.
+
+What only changes the state of a conversation (a pin, a run, options) is no message; --state
+lists it too.")]
 pub(crate) struct Arguments {
     /// The conversation
     conversation: String,
     /// Everything: long straight stretches are not shortened, and there is no limit
     #[arg(long, short)]
     all: bool,
+    /// Also what only changes state, a row each: pins, runs, options
+    #[arg(long)]
+    state: bool,
     /// At most so many messages; the one where the active branch ends is always among them
     #[arg(
         long,
@@ -64,7 +69,11 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
     let tree = load_tree(&chat).await?;
-    let entries = TreeEntries::from_tree(&tree);
+    let mut entries = TreeEntries::from_tree(&tree);
+    if !arguments.state {
+        entries = entries.without_state_rows();
+    }
+    entries.mark_pinned(&chat.pins().await?);
     let covers = chat.compactions().await?;
     let covered = CoveredEntries::from_covers(&covers, &tree, &entries);
     let mut all = layout_rows(&entries);
@@ -92,23 +101,38 @@ fn short_entry_id(entry: &TreeEntry, digits: usize) -> String {
     id.get(..digits).unwrap_or(&id).to_owned()
 }
 
-/// One row, before its columns are aligned.
-struct LogLine {
-    graph: String,
-    label: String,
-    id: String,
-    role: &'static str,
-    text: String,
-    figures: [String; 3],
-    mark: LineMark,
+/// One row, before its columns are fitted.
+enum LogLine {
+    /// A message: a cell for each of [`COLUMNS`].
+    Entry(Vec<String>),
+    /// What stands between messages: the graph, and what is said there.
+    Other { graph: String, text: String },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LineMark {
-    Active,
-    Entry,
-    Other,
-}
+/// How a message is laid out: graph, names, id, role, text, age, calls, tokens. On a narrow terminal the text and the names
+/// are shortened, then the figures go.
+const COLUMNS: [Column; 8] = [
+    Column::words("", 12)
+        .with_rank(7)
+        .with_paint(|graph| graph.replace('@', &"@".green().bold().to_string())),
+    Column::words("", 8)
+        .with_rank(4)
+        .with_paint(|names| names.green().to_string()),
+    Column::word("")
+        .with_rank(6)
+        .with_paint(|id| id.magenta().to_string()),
+    Column::word("")
+        .with_rank(3)
+        .with_paint(|role| role.cyan().to_string()),
+    Column::words("", 16).with_rank(5),
+    Column::figure("")
+        .with_rank(2)
+        .with_paint(|age| age.dimmed().to_string()),
+    Column::figure("").with_paint(|calls| calls.dimmed().to_string()),
+    Column::figure("")
+        .with_rank(1)
+        .with_paint(|tokens| tokens.dimmed().to_string()),
+];
 
 fn draw_log(
     tree: &ConversationTree,
@@ -126,11 +150,30 @@ fn draw_log(
     }
     let mut out = String::new();
     push_empty_branches(tree, &mut out);
-    let columns = ColumnWidths::measure(&lines);
-    for line in &lines {
-        columns.push_line(line, &mut out);
-    }
+    push_lines(&lines, &mut out);
     Ok(out)
+}
+
+fn push_lines(lines: &[LogLine], out: &mut String) {
+    let width = terminal_columns(Stream::Output).unwrap_or(PLAIN_WIDTH);
+    let cells = lines.iter().filter_map(|line| match line {
+        LogLine::Entry(cells) => Some(cells.clone()),
+        LogLine::Other { .. } => None,
+    });
+    let cells: Vec<Vec<String>> = cells.collect();
+    let layout = TableLayout::measure(&COLUMNS, &cells, width);
+    for line in lines {
+        let row = match line {
+            LogLine::Entry(cells) => layout.format_row(cells),
+            LogLine::Other { graph, text } if text.is_empty() => graph.clone(),
+            LogLine::Other { graph, text } => {
+                let graph = clip_to_width(graph, width / 2);
+                let room = width - display_width(&graph) - 2;
+                format!("{graph}  {}", clip_to_width(text, room).dimmed())
+            }
+        };
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
 }
 
 /// One line for each branch without a message: it has no place in the tree.
@@ -138,7 +181,8 @@ fn push_empty_branches(tree: &ConversationTree, out: &mut String) {
     let branches = tree.refs.branches.iter();
     for branch in branches.filter(|branch| branch.head.is_none()) {
         let mark = if branch.active { "@" } else { "○" };
-        let _ = writeln!(out, "{mark}  {}  (empty)", branch.name.as_str().green());
+        let name = clip_to_width(branch.name.as_str(), LABEL_COLUMNS);
+        let _ = writeln!(out, "{mark}  {}  (empty)", name.green());
     }
 }
 
@@ -156,7 +200,7 @@ fn row_line(
                 return Ok(None);
             };
             let summary = EntrySummary::from_entry(entry, counter_for(Encoding::O200kBase))?;
-            entry_line(entry, *lane, &summary, digits, now)
+            LogLine::Entry(entry_cells(entry, *lane, &summary, digits, now))
         }
         TreeRow::Join { lane } => graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new()),
         TreeRow::Elided { lane, entries } => {
@@ -219,127 +263,35 @@ fn describe_hidden(entries: usize, heads: usize) -> String {
 }
 
 fn graph_line(graph: String, text: String) -> LogLine {
-    LogLine {
-        graph,
-        label: String::new(),
-        id: String::new(),
-        role: "",
-        text,
-        figures: Default::default(),
-        mark: LineMark::Other,
-    }
+    LogLine::Other { graph, text }
 }
 
-fn entry_line(
+fn entry_cells(
     entry: &TreeEntry,
     lane: usize,
     said: &EntrySummary,
     digits: usize,
     now: i64,
-) -> LogLine {
+) -> Vec<String> {
     let mark = if entry.active { "@" } else { "○" };
+    // First, for names that are too long are cut at their end.
+    let pin = entry.pinned.then(|| "pinned".to_owned());
     let checkpoints = entry.checkpoints.iter().map(|name| format!("◆ {name}"));
-    let labels: Vec<String> = entry.branches.iter().cloned().chain(checkpoints).collect();
-    LogLine {
-        graph: format!("{}{mark}", "│ ".repeat(lane)),
-        label: clip_to_width(&labels.join(" "), LABEL_COLUMNS),
-        id: short_entry_id(entry, digits),
-        role: entry.role(),
-        text: said.text.clone(),
-        figures: entry_figures(entry, said, now),
-        mark: if entry.active {
-            LineMark::Active
-        } else {
-            LineMark::Entry
-        },
-    }
-}
-
-/// Its age, its calls and its tokens.
-fn entry_figures(entry: &TreeEntry, said: &EntrySummary, now: i64) -> [String; 3] {
+    let labels = pin.into_iter().chain(entry.branches.iter().cloned());
+    let labels: Vec<String> = labels.chain(checkpoints).collect();
     let created = entry.head().map_or(now, |node| node.created_ms);
     let calls = match entry.call_count() {
         0 => String::new(),
         calls => count_with_noun(calls, "call"),
     };
-    let tokens = format!("{} tok", group_thousands(said.tokens));
-    [relative_time(created, now), calls, tokens]
-}
-
-/// Widths of the columns in characters: graph, names, id, role, text, and the figures (time, calls, tokens).
-struct ColumnWidths {
-    graph: usize,
-    label: usize,
-    id: usize,
-    role: usize,
-    text: usize,
-    figures: Vec<usize>,
-}
-
-impl ColumnWidths {
-    /// The widths that hold these lines; the text takes what the others leave.
-    fn measure(lines: &[LogLine]) -> Self {
-        let widest = |of: &dyn Fn(&LogLine) -> usize| lines.iter().map(of).max().unwrap_or(0);
-        let graph = widest(&|line| {
-            if line.mark == LineMark::Other {
-                0
-            } else {
-                display_width(&line.graph)
-            }
-        });
-        let label = widest(&|line| display_width(&line.label));
-        let id = widest(&|line| line.id.len());
-        let role = widest(&|line| line.role.len());
-        let figures: Vec<usize> = (0..3)
-            .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| display_width(text))))
-            .collect();
-        let right: usize = figures.iter().map(|figure| figure + 2).sum();
-        // The eight are the spaces between the columns.
-        let fixed = graph + label + id + role + right + 8;
-        Self {
-            graph,
-            label,
-            id,
-            role,
-            text: terminal::column_count(PLAIN_WIDTH)
-                .saturating_sub(fixed)
-                .max(20),
-            figures,
-        }
-    }
-
-    fn push_line(&self, line: &LogLine, out: &mut String) {
-        let row = match line.mark {
-            LineMark::Other if line.text.is_empty() => line.graph.clone(),
-            LineMark::Other => format!("{}  {}", line.graph, line.text.dimmed()),
-            LineMark::Active | LineMark::Entry => self.entry_row(line),
-        };
-        let _ = writeln!(out, "{}", row.trim_end());
-    }
-
-    fn entry_row(&self, line: &LogLine) -> String {
-        let graph = pad_right(&line.graph, self.graph);
-        let graph = match line.mark {
-            // Coloured after padding: colour codes have no width.
-            LineMark::Active => graph.replace('@', &"@".green().bold().to_string()),
-            _ => graph,
-        };
-        let mut row = format!("{graph}  ");
-        if self.label > 0 {
-            let _ = write!(row, "{}  ", pad_right(&line.label, self.label).green());
-        }
-        let _ = write!(
-            row,
-            "{}  {}  {}",
-            pad_right(&line.id, self.id).magenta(),
-            pad_right(line.role, self.role).cyan(),
-            pad_right(&clip_to_width(&line.text, self.text), self.text)
-        );
-        let figures = line.figures.iter().zip(&self.figures);
-        // A column without a figure in any line is left out.
-        for (figure, wide) in figures.filter(|(_, wide)| **wide > 0) {
-            let _ = write!(row, "  {}", pad_left(figure, *wide).dimmed());
-        }
-        row
-    }
+    vec![
+        format!("{}{mark}", "│ ".repeat(lane)),
+        clip_to_width(&labels.join(" "), LABEL_COLUMNS),
+        short_entry_id(entry, digits),
+        entry.role().to_owned(),
+        said.text.clone(),
+        relative_time(created, now),
+        calls,
+        format!("{} tok", group_thousands(said.tokens)),
+    ]
 }

@@ -43,7 +43,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         write::print_json(&json!({ "from": from, "format": to }))?;
     } else if !globals.quiet {
-        write::print_styled(&match from {
+        write::print_sentence(&match from {
             0 => format!("tables made, format {to}\n"),
             _ if from >= to => format!("nothing to do, format {to}\n"),
             _ => format!("upgraded from format {from} to {to}\n"),

@@ -78,5 +78,5 @@ fn print_changed(word: &str, changed: &[String], globals: &Globals) -> Outcome<(
     } else {
         format!("{word} {}\n", short.join(" "))
     };
-    write::print_styled(&told)
+    write::print_sentence(&told)
 }

@@ -1,7 +1,5 @@
 //! `contexture prune`: conversations that are too old or too many.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use contexture::store::{
     ExpiryReason, RetentionPlan, RetentionRule, delete_expired, plan_retention,
@@ -13,8 +11,9 @@ use crate::options::globals::Globals;
 use crate::options::parse_values::{parse_bytes, parse_milliseconds};
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{count_with_noun, group_thousands, one_line, pad_left};
+use crate::output::printable::{count_with_noun, group_thousands};
 use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::table::Column;
 use crate::output::write;
 
 /// Delete the conversations that were not changed for long, or that take too much room
@@ -77,7 +76,7 @@ fn print_deleted(count: u64, bytes: u64, plan: &RetentionPlan, globals: &Globals
     }
     let what = count_with_noun(count, "conversation");
     let bytes = group_thousands(bytes);
-    write::print_styled(&format!("{what} deleted, {bytes} bytes\n"))
+    write::print_sentence(&format!("{what} deleted, {bytes} bytes\n"))
 }
 
 fn print_plan(plan: &RetentionPlan, globals: &Globals) -> Outcome<()> {
@@ -95,18 +94,21 @@ fn print_plan(plan: &RetentionPlan, globals: &Globals) -> Outcome<()> {
         }));
     }
     let now = now_ms();
-    let mut out = String::new();
-    for one in &plan.expired {
-        let _ = writeln!(
-            out,
-            "{}  {}  {}  {}",
-            pad_left(&group_thousands(one.bytes), 14),
-            pad_left(&relative_time(one.updated_ms, now), 12),
-            pad_left(reason_word(one.reason), 4),
-            one_line(one.id.as_str()),
-        );
-    }
-    write::print_styled(&out)?;
+    let rows = plan.expired.iter().map(|one| {
+        vec![
+            group_thousands(one.bytes),
+            relative_time(one.updated_ms, now),
+            reason_word(one.reason).to_owned(),
+            one.id.to_string(),
+        ]
+    });
+    let columns = [
+        Column::figure("").with_rank(1),
+        Column::figure("").with_rank(2),
+        Column::word(""),
+        Column::id(""),
+    ];
+    write::print_table(&columns, &rows.collect::<Vec<_>>())?;
     if !globals.quiet {
         let many = count_with_noun(plan.expired.len() as u64, "conversation");
         let (bytes, kept) = (group_thousands(bytes), group_thousands(plan.kept_bytes));
@@ -116,7 +118,7 @@ fn print_plan(plan: &RetentionPlan, globals: &Globals) -> Outcome<()> {
                 "{many} would be deleted, {bytes} bytes; {kept} bytes stay. --yes deletes\n"
             ),
         };
-        write::print_stderr(&note);
+        write::print_note(&note);
     }
     Ok(())
 }

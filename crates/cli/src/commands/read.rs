@@ -127,7 +127,7 @@ fn print_excerpt(linked: &LinkTarget, part: &Excerpt<'_>, globals: &Globals) -> 
         write::print_text(&printable_lines(part.text))?;
     } else if !globals.quiet {
         let count = count_with_noun(part.lines, "line");
-        write::print_stderr(&format!("nothing there: it has {count}\n"));
+        write::print_note(&format!("nothing there: it has {count}\n"));
     }
     Ok(Exit::Done)
 }
@@ -151,7 +151,7 @@ fn print_matches(linked: &LinkTarget, found: &FoundLines, globals: &Globals) -> 
     if !out.is_empty() {
         write::print_text(&printable_lines(&out))?;
     } else if !globals.quiet {
-        write::print_stderr("no line matches\n");
+        write::print_note("no line matches\n");
     }
     Ok(Exit::Done)
 }

@@ -22,7 +22,8 @@ Examples:
   contexture replay support-42 last
   contexture replay support-42 --all
 
-Ends with 1 if a request differs, or with --all cannot be compiled again.")]
+Ends with 1 if a request differs, or with --all cannot be compiled again. A request that a proxy
+passed on as it came was not compiled, which is told and no finding.")]
 pub(crate) struct Arguments {
     /// The conversation
     conversation: String,
@@ -80,7 +81,7 @@ async fn replay_one(chat: &Conversation, id: ResponseId, globals: &Globals) -> O
     } else {
         write::print_text(&format!("{}\n", replayed.payload))?;
         if !globals.quiet {
-            write::print_stderr(&format!("{}\n", describe_replay(Ok(&replayed))));
+            write::print_note(&format!("{}\n", describe_replay(Ok(&replayed))));
         }
     }
     Ok(exit_code(replayed.is_equal()))
@@ -110,7 +111,7 @@ async fn replay_all(chat: &Conversation, known: &[ResponseId], globals: &Globals
         if globals.json {
             rows.push(replay_document(*id, replayed.as_ref()));
         } else {
-            write::print_styled(&format!("{id}  {}\n", describe_replay(replayed.as_ref())))?;
+            write::print_sentence(&format!("{id}  {}\n", describe_replay(replayed.as_ref())))?;
         }
     }
     if globals.json {
@@ -137,7 +138,9 @@ fn describe_replay(replayed: Result<&Replayed, &EngineError>) -> String {
             let (at, by) = (at.unwrap_or_default(), by.unwrap_or_default());
             format!("differs{at}{by}")
         }
-        Err(error) if is_passed_through(error) => unreplayable_reason(error),
+        Err(error) if is_passed_through(error) => {
+            "passed on as it came: nothing was compiled".to_owned()
+        }
         Err(error) => format!("unreplayable: {}", unreplayable_reason(error)),
     }
 }
@@ -174,8 +177,33 @@ fn replay_document(id: ResponseId, replayed: Result<&Replayed, &EngineError>) ->
         }),
         Err(error) => json!({
             "response": id.to_string(),
-            "outcome": "unreplayable",
+            "outcome": if is_passed_through(error) { "passed_through" } else { "unreplayable" },
             "why": unreplayable_reason(error),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_passed_on_is_no_finding() {
+        let response = ResponseId::from_bytes([7; 16]);
+        let error = |reason| EngineError::Unreplayable { response, reason };
+        for (error, outcome, told) in [
+            (
+                error(Unreplayable::PassedThrough),
+                "passed_through",
+                "passed on as it came",
+            ),
+            (error(Unreplayable::Redacted), "unreplayable", "redacted"),
+        ] {
+            let document = replay_document(response, Err(&error));
+            assert_eq!(document["outcome"], outcome);
+            let text = describe_replay(Err(&error));
+            assert!(text.contains(told), "{text}");
+            assert_eq!(text.starts_with("unreplayable"), outcome == "unreplayable");
+        }
     }
 }

@@ -1,19 +1,18 @@
 //! `contexture runs`: what has been asked of models, and how it ended.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use contexture::runs::{RunEntry, RunStatus, WaitingCall, list_runs, waiting_calls};
 use contexture_api::{RunDocument, RunsDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::chat::waiting_line;
+use crate::chat::waiting_text;
 use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{display_width, one_line, pad_right, short_id};
+use crate::output::printable::{one_line, short_id};
 use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::table::Column;
 use crate::output::write;
 
 /// List the runs of models, the newest first
@@ -43,15 +42,17 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_json(&RunsDocument { runs })?;
         return Ok(Exit::Done);
     }
-    write::print_styled(&run_table(&rows))?;
+    let now = now_ms();
+    let table: Vec<_> = rows.iter().map(|row| run_row(row, now)).collect();
+    write::print_table(&COLUMNS, &table)?;
     if globals.quiet {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        write::print_stderr("no runs; `contexture run FILE` makes one\n");
+        write::print_note("no runs; `contexture run FILE` makes one\n");
     }
     if rows.iter().any(|row| !row.waiting.is_empty()) {
-        write::print_stderr(
+        write::print_note(
             "decide with `contexture resume RUN --allow CALL`, or `--deny CALL --reason TEXT`\n",
         );
     }
@@ -93,7 +94,7 @@ fn conversation_id(run: &RunEntry) -> &str {
 
 /// What a run waits for, else why it ended, else what it took.
 fn describe_state(row: &RunRow) -> String {
-    let calls: Vec<String> = row.waiting.iter().map(waiting_line).collect();
+    let calls: Vec<String> = row.waiting.iter().map(waiting_text).collect();
     match (calls.as_slice(), &row.run.reason, &row.run.usage) {
         // What waits for somebody goes before why it ended and what it took.
         ([_, ..], ..) => format!("for {}", calls.join(", ")),
@@ -103,30 +104,38 @@ fn describe_state(row: &RunRow) -> String {
     }
 }
 
-fn run_table(rows: &[RunRow]) -> String {
-    let place = |run: &RunEntry| format!("{} {}", conversation_id(run), run.branch);
-    let places = rows.iter().map(|row| display_width(&place(&row.run))).max();
-    let agents = rows.iter().map(|row| display_width(&row.run.agent)).max();
-    let (places, agents) = (places.unwrap_or(0), agents.unwrap_or(0));
-    let now = now_ms();
-    let mut out = String::new();
-    for row in rows {
-        let run = &row.run;
-        let status = pad_right(run.status.as_str(), "completed".len());
-        let status = match run.status {
-            RunStatus::Completed => status.green().to_string(),
-            RunStatus::Failed => status.red().to_string(),
-            _ => status.yellow().to_string(),
-        };
-        let line = format!(
-            "{status}  {}  {}  {}  {}  {}",
-            short_id(&run.run).magenta(),
-            pad_right(&place(run), places),
-            pad_right(&run.agent, agents),
-            pad_right(&relative_time(run.started_ms, now), 6).dimmed(),
-            describe_state(row),
-        );
-        let _ = writeln!(out, "{}", line.trim_end());
+/// How it ended, its id, where it is, its agent, its age and its state.
+fn run_row(row: &RunRow, now: i64) -> Vec<String> {
+    let run = &row.run;
+    vec![
+        run.status.as_str().to_owned(),
+        short_id(&run.run).to_owned(),
+        format!("{} {}", conversation_id(run), run.branch),
+        run.agent.clone(),
+        relative_time(run.started_ms, now),
+        describe_state(row),
+    ]
+}
+
+/// How the list is laid out.
+const COLUMNS: [Column; 6] = [
+    Column::word("").with_rank(4).with_paint(paint_status),
+    Column::id("").with_paint(|id| id.magenta().to_string()),
+    Column::words("", 10).with_rank(2),
+    Column::words("", 6),
+    Column::word("")
+        .with_rank(1)
+        .with_paint(|age| age.dimmed().to_string()),
+    Column::words("", 10).with_rank(3),
+];
+
+fn paint_status(status: &str) -> String {
+    let is = |word: RunStatus| status.trim_end() == word.as_str();
+    if is(RunStatus::Completed) {
+        status.green().to_string()
+    } else if is(RunStatus::Failed) {
+        status.red().to_string()
+    } else {
+        status.yellow().to_string()
     }
-    out
 }

@@ -17,8 +17,10 @@ use crate::options::globals::Globals;
 use crate::options::parse_values;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{count_with_noun, one_line};
+use crate::output::printable::{LongWords, count_with_noun, one_line, wrap_words};
 use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::table::{Column, format_table};
+use crate::output::terminal::{Stream, column_count, terminal_columns};
 use crate::output::write;
 
 /// Digits of a node's id: enough to be the only one.
@@ -138,39 +140,51 @@ fn print_search_note(page: &SearchPage, query: &str) {
     let count = page.hits.len();
     // Else it would look as if such words had never been said.
     if Query::parse(query).is_empty() {
-        write::print_stderr("nothing to look for: the query has signs only, no word\n");
+        write::print_note("nothing to look for: the query has signs only, no word\n");
     } else if count == 0 {
-        write::print_stderr("nothing found\n");
+        write::print_note("nothing found\n");
     } else if page.next.is_some() {
         let shown = count_with_noun(count as u64, "hit");
-        write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
+        write::print_note(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
     if page.coverage == SearchCoverage::Newest {
-        write::print_stderr(
+        write::print_note(
             "only the newest of what may fit was looked at; say more to reach the rest\n",
         );
     }
 }
 
+/// The line above a snippet: the conversation, the node, the kind and the age.
+const COLUMNS: [Column; 4] = [
+    Column::id("").with_paint(|conversation| conversation.bold().to_string()),
+    Column::id("").with_paint(|node| node.cyan().to_string()),
+    Column::word("").with_paint(|kind| kind.dimmed().to_string()),
+    Column::word("").with_paint(|age| age.dimmed().to_string()),
+];
+
 fn format_hits(hits: &[Hit]) -> String {
     let now = now_ms();
+    // Without a terminal a snippet is one line, for programs that read lines.
+    let columns = terminal_columns(Stream::Output);
     let mut out = String::new();
     for hit in hits {
         let id = hit.node.to_string();
-        let id = id.get(..ID_DIGITS).unwrap_or(&id);
-        let about = format!(
-            "{}  {}",
-            hit.kind.as_str(),
-            relative_time(hit.created_ms, now)
-        );
-        let _ = writeln!(
-            out,
-            "{}  {}  {}",
-            hit.conversation.bold(),
-            id.cyan(),
-            about.dimmed()
-        );
-        let _ = writeln!(out, "  {}", format_snippet(&hit.snippet));
+        let row = vec![
+            hit.conversation.to_string(),
+            id.get(..ID_DIGITS).unwrap_or(&id).to_owned(),
+            hit.kind.as_str().to_owned(),
+            relative_time(hit.created_ms, now),
+        ];
+        out.push_str(&format_table(
+            &COLUMNS,
+            &[row],
+            column_count(Stream::Output),
+        ));
+        let snippet = format!("  {}\n", format_snippet(&hit.snippet));
+        out.push_str(&match columns {
+            Some(columns) => wrap_words(&snippet, columns, 2, LongWords::Break),
+            None => snippet,
+        });
     }
     out
 }

@@ -1,7 +1,6 @@
 //! `contexture show`: one message, whole.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::Args;
@@ -17,8 +16,10 @@ use crate::options::globals::Globals;
 use crate::options::node_ref::{NodeRef, resolve_node_ref};
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::{one_line, printable_lines};
+use crate::output::printable::{LongWords, one_line, printable_lines, wrap_words};
 use crate::output::relative_time::{format_timestamp, now_ms, relative_time};
+use crate::output::table::{Column, format_table};
+use crate::output::terminal::{Stream, column_count, terminal_columns};
 use crate::output::write;
 use contexture::engine::parse_node_item;
 
@@ -105,6 +106,13 @@ fn to_document(nodes: &[Arc<Node>]) -> Outcome<MessageItemsDocument> {
     })
 }
 
+/// The line above an item: what it is, its node and its time.
+const COLUMNS: [Column; 3] = [
+    Column::words("", 8).with_paint(|heading| heading.bold().to_string()),
+    Column::id("").with_paint(|node| node.magenta().to_string()),
+    Column::word("").with_paint(|when| when.dimmed().to_string()),
+];
+
 fn format_nodes(nodes: &[Arc<Node>]) -> Outcome<String> {
     let mut out = String::new();
     let now = now_ms();
@@ -118,22 +126,42 @@ fn format_nodes(nodes: &[Arc<Node>]) -> Outcome<String> {
             format_timestamp(node.created_ms),
             relative_time(node.created_ms, now)
         );
-        let _ = writeln!(
-            out,
-            "{}  {}  {}",
-            item_heading(&item).bold(),
-            node.id.to_string().magenta(),
-            when.dimmed()
-        );
+        let row = vec![item_heading(&item), node.id.to_string(), when];
+        out.push_str(&format_table(
+            &COLUMNS,
+            &[row],
+            column_count(Stream::Output),
+        ));
         let body = item_body(&item);
         if !body.is_empty() {
-            out.push_str(&printable_lines(&body));
+            out.push_str(&fit_body(&item, &printable_lines(&body)));
             if !body.ends_with('\n') {
                 out.push('\n');
             }
         }
     }
     Ok(out)
+}
+
+/// What a person wrote or reads, wrapped to the terminal. Code in it, and what calls and outputs hold, is copied and so
+/// stays as it is.
+fn fit_body(item: &Item, body: &str) -> String {
+    let Some(columns) = terminal_columns(Stream::Output) else {
+        return body.to_owned();
+    };
+    if !matches!(item, Item::Message(_) | Item::Compaction(_)) {
+        return body.to_owned();
+    }
+    let mut in_code = false;
+    let fit = |line: &str| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        match in_code || is_fence {
+            true => line.to_owned(),
+            false => wrap_words(line, columns, 0, LongWords::Break),
+        }
+    };
+    body.split_inclusive('\n').map(fit).collect()
 }
 
 fn item_heading(item: &Item) -> String {

@@ -12,15 +12,10 @@ use serde_json::json;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::{
-    clip_to_width, count_with_noun, display_width, one_line, pad_right, printable_lines,
-};
-use crate::output::terminal;
+use crate::output::printable::{count_with_noun, one_line, printable_lines};
+use crate::output::table::Column;
 use crate::output::write;
 use crate::skill_folders::{ScannedSkills, SkillProblem, scan_skills};
-
-/// The fewest columns a description takes.
-const MIN_DESCRIPTION_COLUMNS: usize = 20;
 
 /// List, check or show skills
 #[derive(Debug, Args)]
@@ -99,32 +94,22 @@ pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome 
         write::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(Exit::Done);
     }
-    write::print_styled(&skill_table(&found.skills))?;
+    let row = |skill: &Skill| vec![skill.name.clone(), skill.description.clone()];
+    let rows: Vec<_> = found.skills.iter().map(row).collect();
+    let columns = [
+        Column::id("").with_paint(|name| name.bold().to_string()),
+        Column::words("", 12),
+    ];
+    write::print_table(&columns, &rows)?;
     if !globals.quiet {
         for problem in &found.problems {
             write::print_warning(&problem.to_string());
         }
         if found.skills.is_empty() {
-            write::print_stderr("no skills; each is a folder with a SKILL.md\n");
+            write::print_note("no skills; each is a folder with a SKILL.md\n");
         }
     }
     Ok(Exit::Done)
-}
-
-fn skill_table(skills: &[Skill]) -> String {
-    let names = skills.iter().map(|skill| display_width(&skill.name)).max();
-    let names = names.unwrap_or(0);
-    let rest = terminal::column_count(120).saturating_sub(names + 2);
-    let mut out = String::new();
-    for skill in skills {
-        let about = clip_to_width(
-            &one_line(&skill.description),
-            // On a narrow terminal lines wrap; less than this would say nothing.
-            rest.max(MIN_DESCRIPTION_COLUMNS),
-        );
-        let _ = writeln!(out, "{}  {about}", pad_right(&skill.name, names).bold());
-    }
-    out
 }
 
 fn problem_list(problems: &[SkillProblem]) -> String {
@@ -151,14 +136,14 @@ fn check_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
         write::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(exit);
     }
-    write::print_styled(&problem_list(&found.problems))?;
+    write::print_sentence(&problem_list(&found.problems))?;
     if !globals.quiet {
         let skills = count_with_noun(found.skills.len() as u64, "skill");
         let problems = match found.problems.len() as u64 {
             0 => "no problems".to_owned(),
             count => count_with_noun(count, "problem"),
         };
-        write::print_stderr(&format!("{skills}, {problems}\n"));
+        write::print_note(&format!("{skills}, {problems}\n"));
     }
     Ok(exit)
 }

@@ -1,7 +1,5 @@
 //! `contexture stats`: what a conversation takes, or each of them.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use contexture::store::{StorageAmount, list_all};
 use serde_json::{Map, Value, json};
@@ -10,7 +8,8 @@ use crate::database::{self, WhenMissing, require_maintenance};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
-use crate::output::printable::{count_with_noun, group_thousands, one_line, pad_left, pad_right};
+use crate::output::printable::{count_with_noun, group_thousands};
+use crate::output::table::Column;
 use crate::output::write;
 
 /// Show what a conversation takes in the database, or how much each takes
@@ -60,19 +59,20 @@ async fn print_all(globals: &Globals) -> Outcome {
         write::print_json(&json!({ "conversations": rows, "bytes": bytes }))?;
         return Ok(Exit::Done);
     }
-    let mut out = String::new();
+    let size = |bytes: u64| format!("{} bytes", group_thousands(bytes));
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for (bytes, items, id) in &sizes {
-        let bytes = pad_left(&group_thousands(*bytes), 14);
-        let items = pad_left(&group_thousands(*items), 10);
-        let _ = writeln!(out, "{bytes} bytes{items} items  {}", one_line(id.as_str()));
+        let items = count_with_noun(*items, "item");
+        rows.push(vec![size(*bytes), items, id.to_string()]);
     }
     let many = count_with_noun(sizes.len() as u64, "conversation");
-    let _ = writeln!(
-        out,
-        "{} bytes in {many}",
-        pad_left(&group_thousands(bytes), 14)
-    );
-    write::print_styled(&out)?;
+    let columns = [
+        Column::figure("").with_rank(1),
+        Column::figure(""),
+        Column::id(""),
+    ];
+    write::print_table(&columns, &rows)?;
+    write::print_sentence(&format!("{} in {many}\n", size(bytes)))?;
     Ok(Exit::Done)
 }
 
@@ -107,17 +107,17 @@ async fn print_one(conversation: &str, globals: &Globals) -> Outcome {
         });
         write::print_json(&Value::Object(rows.collect::<Map<_, _>>()))?;
     } else {
-        let mut out = String::new();
-        for (name, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
-            let count = pad_left(&group_thousands(amount.count), 10);
+        let there = rows.iter().filter(|(_, amount)| amount.count > 0);
+        let there = there.map(|(name, amount)| {
             let bytes = match amount.bytes {
                 // Not measured, or nothing there: a zero would say more than is known.
                 0 => String::new(),
-                bytes => format!("{} bytes", pad_left(&group_thousands(bytes), 14)),
+                bytes => format!("{} bytes", group_thousands(bytes)),
             };
-            let _ = writeln!(out, "{}{count}{bytes}", pad_right(name, 18));
-        }
-        write::print_styled(&out)?;
+            vec![(*name).to_owned(), group_thousands(amount.count), bytes]
+        });
+        let columns = [Column::word(""), Column::figure(""), Column::figure("")];
+        write::print_table(&columns, &there.collect::<Vec<_>>())?;
     }
     Ok(Exit::Done)
 }

@@ -45,7 +45,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         write::print_json(&json!({ "uncompacted": id }))?;
     } else if !globals.quiet {
-        write::print_styled(&format!(
+        write::print_sentence(&format!(
             "compaction {} stands for nothing now\n",
             id.get(..12).unwrap_or(&id)
         ))?;

@@ -121,7 +121,7 @@ impl VerifyReport {
     /// Prints the findings, then what was checked.
     fn print_text(&self, globals: &Globals) -> Outcome<()> {
         for finding in &self.findings {
-            write::print_styled(&format!("{finding}\n"))?;
+            write::print_sentence(&format!("{finding}\n"))?;
         }
         if globals.quiet {
             return Ok(());
@@ -133,10 +133,10 @@ impl VerifyReport {
         };
         let rows = count_with_noun(self.checked, "row");
         if let Some(why) = &self.unchecked {
-            write::print_stderr(&format!(
+            write::print_note(&format!(
                 "the database's own files were not checked: {why}\n"
             ));
         }
-        write::print_styled(&format!("{what}, {rows} checked: {found}\n"))
+        write::print_sentence(&format!("{what}, {rows} checked: {found}\n"))
     }
 }

@@ -3,8 +3,11 @@
 //! A document that says which model it was written for keeps it, if it is compiled for its own
 //! format. Otherwise it is the provider's general model, which the catalogue names, as `docs/cli.md` does.
 
+use contexture::Conversation;
 use contexture::catalogue::Catalogue;
 use contexture::wire::Format;
+
+use crate::output::failure::Outcome;
 
 /// The general model behind a format: its provider's, or that of the default target for a format without a provider.
 pub(crate) fn default_model(format: Format) -> &'static str {
@@ -27,6 +30,37 @@ fn catalogue_provider(format: Format) -> Option<&'static str> {
             other.identity().catalogue_provider.filter(|_| is_same)
         })
     })
+}
+
+/// The model of a stored conversation's newest answer, with the format of its provider; `None` if no answer names one that
+/// is known.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn load_last_model(chat: &Conversation) -> Outcome<Option<(String, Format)>> {
+    let Some(model) = chat.last_model().await? else {
+        return Ok(None);
+    };
+    let spec = Catalogue::builtin().resolve(&model).ok();
+    Ok(spec.map(|spec| (model, Format::of_provider(&spec.provider))))
+}
+
+/// The model of a stored conversation's newest answer, if it is offered in `format`.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn load_last_model_for(
+    chat: &Conversation,
+    format: Format,
+) -> Outcome<Option<String>> {
+    let Some(model) = chat.last_model().await? else {
+        return Ok(None);
+    };
+    let known = Catalogue::builtin().resolve(&model);
+    // UI messages are no request, so any model may have been meant.
+    let is_offered =
+        known.is_ok_and(|spec| format == Format::Ui || format.is_offered_for(&spec.provider));
+    Ok(is_offered.then_some(model))
 }
 
 /// The model for `format`: the one named, else the document's own, else the general one.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use contexture::OpenError;
 use contexture::catalogue::CatalogueError;
 use contexture::compile::Refusal;
-use contexture::engine::EngineError;
+use contexture::engine::{EngineError, Unreplayable};
 use contexture::ir::FragmentError;
 use contexture::layers::LayersError;
 use contexture::layers::builtin::SkillError;
@@ -323,6 +323,11 @@ impl From<EngineError> for Failure {
             EngineError::NoLink { .. } | EngineError::Evicted { .. } => {
                 Self::new(Exit::NotFound, error.kind(), error_chain(&error))
             }
+            EngineError::Unreplayable {
+                reason: Unreplayable::PassedThrough,
+                ..
+            } => Self::new(Exit::Refused, "unreplayable", error_chain(&error))
+                .with_hint("`contexture calls --conversation ID` shows what it used and cost"),
             EngineError::Unreplayable { .. } => {
                 Self::new(Exit::Refused, "unreplayable", error_chain(&error))
             }

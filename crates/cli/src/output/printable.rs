@@ -40,6 +40,89 @@ pub(crate) fn clip_to_width(text: &str, columns: usize) -> String {
     out
 }
 
+/// What becomes of a word that is wider than its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LongWords {
+    /// It stays whole, for an id, a path or a link is copied.
+    Keep,
+    /// It goes on in the next line, as text of scripts without spaces does.
+    Break,
+}
+
+/// The text in lines of at most `columns`, broken between words, each further line after `indent` spaces. Lines that fit
+/// stay as they are. Colours take no columns.
+pub(crate) fn wrap_words(text: &str, columns: usize, indent: usize, long: LongWords) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_end_matches('\n');
+        if visible_width(body) <= columns {
+            out.push_str(line);
+            continue;
+        }
+        wrap_line(body, columns, indent, long, &mut out);
+        if line.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn wrap_line(line: &str, columns: usize, indent: usize, long: LongWords, out: &mut String) {
+    // A line of which half is indent has no room for words.
+    let indent = indent.min(columns / 2);
+    let (mut used, mut has_word) = (0, false);
+    for word in line.split_inclusive(' ') {
+        let mut word = word;
+        let mut width = visible_width(word.trim_end());
+        if has_word && width > 0 && used + width > columns {
+            start_line(indent, out);
+            (used, has_word) = (indent, false);
+        }
+        while long == LongWords::Break && used + width > columns {
+            let (head, rest) = split_at_width(word, columns.saturating_sub(used));
+            out.push_str(head);
+            start_line(indent, out);
+            (used, word, width) = (indent, rest, visible_width(rest.trim_end()));
+        }
+        out.push_str(word);
+        used += visible_width(word);
+        has_word |= width > 0;
+    }
+    out.truncate(out.trim_end_matches(' ').len());
+}
+
+fn start_line(indent: usize, out: &mut String) {
+    out.truncate(out.trim_end_matches(' ').len());
+    out.push('\n');
+    out.extend(std::iter::repeat_n(' ', indent));
+}
+
+/// The text up to `columns`, at least one character, and the rest. Colours take no columns.
+fn split_at_width(text: &str, columns: usize) -> (&str, &str) {
+    let (mut used, mut in_colour) = (0, false);
+    for (at, c) in text.char_indices() {
+        // Of colours only, which end in `m`: text from outside has no escapes left.
+        if in_colour || c == '\u{1b}' {
+            in_colour = c != 'm';
+            continue;
+        }
+        let width = c.width().unwrap_or(0);
+        if used > 0 && used + width > columns {
+            return text.split_at(at);
+        }
+        used += width;
+    }
+    (text, "")
+}
+
+/// The text's width on a terminal, its colours not counted.
+pub(crate) fn visible_width(text: &str) -> usize {
+    match text.contains('\u{1b}') {
+        true => anstream::adapter::strip_str(text).to_string().width(),
+        false => text.width(),
+    }
+}
+
 /// Enough of an id to name it.
 pub(crate) fn short_id(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
@@ -91,5 +174,32 @@ mod tests {
         }
         assert_eq!(pad_right("漢", 4), "漢  ");
         assert_eq!(pad_left("7", 3), "  7");
+    }
+
+    #[test]
+    fn prose_is_wrapped_between_words() {
+        for (text, columns, indent, long, expected) in [
+            ("one two", 7, 2, LongWords::Keep, "one two"),
+            ("one two three", 8, 2, LongWords::Keep, "one two\n  three"),
+            ("  a  b cc\nd\n", 7, 0, LongWords::Keep, "  a  b\ncc\nd\n"),
+            (
+                "see /a/long/path now",
+                9,
+                2,
+                LongWords::Keep,
+                "see\n  /a/long/path\n  now",
+            ),
+            ("漢字漢字", 5, 0, LongWords::Break, "漢字\n漢字"),
+            ("ab cdefgh", 4, 0, LongWords::Break, "ab\ncdef\ngh"),
+            (
+                "\u{1b}[31mab cd\u{1b}[0m",
+                4,
+                0,
+                LongWords::Keep,
+                "\u{1b}[31mab\ncd\u{1b}[0m",
+            ),
+        ] {
+            assert_eq!(wrap_words(text, columns, indent, long), expected, "{text}");
+        }
     }
 }

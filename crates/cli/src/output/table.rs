@@ -1,67 +1,190 @@
-//! Tables that keep to the terminal's width.
+//! Tables that keep to the terminal's width: the one rule for every list that the command prints.
+//!
+//! What can be seen in full elsewhere is cut with `…`, ids stay whole, and where there is no room a column is left out.
+//! Not here: prose, which is wrapped by words; see [`wrap_words`](crate::output::printable::wrap_words).
 
 use crate::output::printable::{clip_to_width, display_width, one_line, pad_left, pad_right};
 
-/// How the cells of a column stand.
+/// What a column holds, which says how it gives way on a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
-    /// Words, from the left.
-    Left,
-    /// Numbers, to the right.
-    Right,
+enum Content {
+    /// What people copy, whole: it is never cut and never left out, even if the line gets too wide.
+    Id,
+    /// Words, cut down to so many columns, then left out.
+    Words(usize),
+    /// A word or a figure of which a part would say something else: left out as a whole.
+    Whole,
 }
 
-/// Columns that words keep, however narrow the terminal is: a date.
-const MIN_WORDS: usize = 10;
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    title: &'static str,
+    content: Content,
+    is_right: bool,
+    rank: u8,
+    /// Colours a cell that has its width already; colour codes have none.
+    paint: fn(&str) -> String,
+}
 
-/// Formats rows under a head, no line wider than `columns`: where they are, the widest columns of words give way, then the last
-/// columns are left out. So are columns without content in any row.
-pub(crate) fn format_table(head: &[(&str, Align)], rows: &[Vec<String>], columns: usize) -> String {
-    let cell =
-        |row: &[String], at: usize| row.get(at).map_or_else(String::new, |text| one_line(text));
-    let width = |at: usize| {
-        let widths = rows.iter().map(|row| display_width(&cell(row, at)));
-        widths.max().unwrap_or(0)
-    };
-    let mut shown: Vec<(usize, Align, usize)> = Vec::new();
-    for (at, (name, align)) in head.iter().enumerate() {
-        let cells = width(at);
-        if cells > 0 {
-            shown.push((at, *align, cells.max(display_width(name))));
+impl Column {
+    /// Ids and names that are typed again. Without a title in any column a table has no head.
+    pub(crate) const fn id(title: &'static str) -> Self {
+        Self::new(title, Content::Id)
+    }
+
+    /// Words, cut where they are long, but not below `least` columns.
+    pub(crate) const fn words(title: &'static str, least: usize) -> Self {
+        Self::new(title, Content::Words(least))
+    }
+
+    /// Single words of a few, from the left, never cut.
+    pub(crate) const fn word(title: &'static str) -> Self {
+        Self::new(title, Content::Whole)
+    }
+
+    /// Figures, to the right, never cut.
+    pub(crate) const fn figure(title: &'static str) -> Self {
+        let column = Self::new(title, Content::Whole);
+        Self {
+            is_right: true,
+            ..column
         }
     }
-    // A figure that is cut off would be another one, so whole columns give way, the last ones first.
-    let least = |(_, align, width): &(usize, Align, usize)| match align {
-        Align::Left => (*width).min(MIN_WORDS) + 2,
-        Align::Right => width + 2,
-    };
-    while shown.len() > 1 && shown.iter().map(least).sum::<usize>() > columns + 2 {
-        shown.pop();
+
+    /// The same; columns of the lowest rank are left out first, of equal ones the last. Default: 0.
+    pub(crate) const fn with_rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
     }
-    let total: usize = shown.iter().map(|(_, _, width)| width + 2).sum();
-    let mut excess = total.saturating_sub(columns + 2);
-    let mut words: Vec<_> = shown
-        .iter_mut()
-        .filter(|(_, align, _)| *align == Align::Left)
-        .collect();
-    words.sort_by_key(|(_, _, width)| std::cmp::Reverse(*width));
-    for (_, _, width) in words {
-        let given = excess.min(width.saturating_sub(MIN_WORDS));
-        *width -= given;
-        excess -= given;
+
+    /// The same with colours.
+    pub(crate) const fn with_paint(self, paint: fn(&str) -> String) -> Self {
+        Self { paint, ..self }
     }
-    let names: Vec<String> = head.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let mut out = String::new();
-    for row in std::iter::once(&names).chain(rows) {
-        let cells = shown.iter().map(|(at, align, width)| {
-            let text = clip_to_width(&cell(row, *at), *width);
-            match align {
-                Align::Left => pad_right(&text, *width),
-                Align::Right => pad_left(&text, *width),
+
+    const fn new(title: &'static str, content: Content) -> Self {
+        Self {
+            title,
+            content,
+            is_right: false,
+            rank: 0,
+            paint: str::to_owned,
+        }
+    }
+}
+
+/// The columns that are shown, and how wide each is.
+#[derive(Debug)]
+pub(crate) struct TableLayout<'a>(Vec<ShownColumn<'a>>);
+
+#[derive(Debug)]
+struct ShownColumn<'a> {
+    column: &'a Column,
+    /// Its place in a row.
+    place: usize,
+    width: usize,
+}
+
+impl ShownColumn<'_> {
+    /// The fewest columns it takes.
+    fn least_width(&self) -> usize {
+        match self.column.content {
+            Content::Words(least) => self.width.min(least),
+            Content::Id | Content::Whole => self.width,
+        }
+    }
+}
+
+impl<'a> TableLayout<'a> {
+    /// Gives each column its width, so that no row is wider than `width`. Columns without content in any row are left out.
+    pub(crate) fn measure(columns: &'a [Column], rows: &[Vec<String>], width: usize) -> Self {
+        let mut shown: Vec<ShownColumn<'a>> = Vec::new();
+        for (place, column) in columns.iter().enumerate() {
+            let cells = rows.iter().map(|row| display_width(&cell_text(row, place)));
+            let cells = cells.max().unwrap_or(0);
+            if cells > 0 {
+                let width = cells.max(display_width(column.title));
+                shown.push(ShownColumn {
+                    column,
+                    place,
+                    width,
+                });
             }
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        out.push_str(&clip_to_width(line.trim_end(), columns));
+        }
+        while shown.len() > 1 && total_width(shown.iter().map(ShownColumn::least_width)) > width {
+            let places = shown.iter().enumerate().rev();
+            let spare = places.filter(|(_, one)| one.column.content != Content::Id);
+            let Some((first, _)) = spare.min_by_key(|(_, one)| one.column.rank) else {
+                break;
+            };
+            shown.remove(first);
+        }
+        let mut excess = total_width(shown.iter().map(|one| one.width)).saturating_sub(width);
+        let mut words: Vec<_> = shown.iter_mut().collect();
+        // The widest gives first: there is most to be spared.
+        words.sort_by_key(|one| std::cmp::Reverse(one.width));
+        for one in words {
+            let given = excess.min(one.width - one.least_width());
+            one.width -= given;
+            excess -= given;
+        }
+        Self(shown)
+    }
+
+    /// One line, without its end.
+    pub(crate) fn format_row(&self, row: &[String]) -> String {
+        self.join_cells(|one| {
+            let text = self.fit_cell(one, &cell_text(row, one.place));
+            (one.column.paint)(&text)
+        })
+    }
+
+    /// The titles; `None` if no column has one.
+    fn format_head(&self) -> Option<String> {
+        let titled = self.0.iter().any(|one| !one.column.title.is_empty());
+        titled.then(|| self.join_cells(|one| self.fit_cell(one, one.column.title)))
+    }
+
+    fn fit_cell(&self, one: &ShownColumn<'_>, text: &str) -> String {
+        let text = match one.column.content {
+            Content::Id => text.to_owned(),
+            Content::Words(_) | Content::Whole => clip_to_width(text, one.width),
+        };
+        let is_last = self.0.last().is_some_and(|last| last.place == one.place);
+        match (one.column.is_right, is_last) {
+            (true, _) => pad_left(&text, one.width),
+            (false, false) => pad_right(&text, one.width),
+            // Nothing stands behind it.
+            (false, true) => text,
+        }
+    }
+
+    fn join_cells(&self, cell: impl Fn(&ShownColumn<'_>) -> String) -> String {
+        let cells: Vec<String> = self.0.iter().map(cell).collect();
+        cells.join("  ").trim_end().to_owned()
+    }
+}
+
+/// The width of a row of these columns: two spaces stand between them.
+fn total_width(columns: impl Iterator<Item = usize>) -> usize {
+    columns
+        .map(|width| width + 2)
+        .sum::<usize>()
+        .saturating_sub(2)
+}
+
+fn cell_text(row: &[String], place: usize) -> String {
+    row.get(place)
+        .map_or_else(String::new, |text| one_line(text))
+}
+
+/// Formats rows under their titles, no line wider than `width` unless an id is: see [`Column`].
+pub(crate) fn format_table(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
+    let layout = TableLayout::measure(columns, rows, width);
+    let mut out = String::new();
+    let rows = rows.iter().map(|row| layout.format_row(row));
+    for line in layout.format_head().into_iter().chain(rows) {
+        out.push_str(&line);
         out.push('\n');
     }
     out
@@ -73,10 +196,10 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        let head = [
-            ("model", Align::Left),
-            ("empty", Align::Left),
-            ("tokens", Align::Right),
+        let columns = [
+            Column::words("model", 10),
+            Column::words("empty", 10),
+            Column::figure("tokens"),
         ];
         let row =
             |model: &str, tokens: &str| vec![model.to_owned(), String::new(), tokens.to_owned()];
@@ -84,18 +207,49 @@ mod tests {
             row(&"long-model-name-".repeat(9), "1,234,567"),
             row("漢字", "1"),
         ];
-        for columns in [10, 40, 80, 200] {
-            let table = format_table(&head, &rows, columns);
+        for width in [10, 40, 80, 200] {
+            let table = format_table(&columns, &rows, width);
             assert!(
-                table.lines().all(|line| display_width(line) <= columns),
+                table.lines().all(|line| display_width(line) <= width),
                 "{table}"
             );
             assert_eq!(table.lines().count(), 3);
         }
-        let table = format_table(&head, &rows, 40);
+        let table = format_table(&columns, &rows, 40);
         assert!(
             table.contains("1,234,567") && !table.contains("empty"),
             "{table}"
         );
+    }
+
+    #[test]
+    fn ids_stay_whole_and_columns_go_by_rank() {
+        let columns = [
+            Column::id(""),
+            Column::figure("").with_rank(1),
+            Column::figure(""),
+            Column::words("", 5).with_rank(2),
+        ];
+        let rows = [[
+            "conversation-1",
+            "12 messages",
+            "$0.25",
+            "A title of some length",
+        ]
+        .map(str::to_owned)
+        .to_vec()];
+        for (width, expected) in [
+            (
+                60,
+                "conversation-1  12 messages  $0.25  A title of some length",
+            ),
+            (44, "conversation-1  12 messages  $0.25  A title…"),
+            (34, "conversation-1  12 messages  A ti…"),
+            (30, "conversation-1  A title of so…"),
+            (10, "conversation-1"),
+        ] {
+            let table = format_table(&columns, &rows, width);
+            assert_eq!(table.trim_end(), expected, "{width}");
+        }
     }
 }

@@ -9,7 +9,12 @@ use owo_colors::OwoColorize as _;
 use serde::Serialize;
 
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::printable_lines;
+use crate::output::printable::{LongWords, printable_lines, wrap_words};
+use crate::output::table::{Column, format_table};
+use crate::output::terminal::{Stream, column_count, terminal_columns};
+
+/// Sentences are not wider than this, however wide the terminal is: the eye would lose the line.
+const PROSE_COLUMNS: usize = 100;
 
 /// Writes a result as it is; a newline follows if it does not end in one.
 ///
@@ -54,29 +59,65 @@ pub(crate) fn print_stderr(text: &str) {
     let _ = out.flush();
 }
 
+/// Writes a table for people, fitted to the terminal.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn print_table(columns: &[Column], rows: &[Vec<String>]) -> Outcome<()> {
+    print_styled(&format_table(columns, rows, column_count(Stream::Output)))
+}
+
+/// Writes what people read as sentences: a result on standard output, wrapped to the terminal.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn print_sentence(text: &str) -> Outcome<()> {
+    print_wrapped(text, 2)
+}
+
+/// The same; what goes on in a further line stands behind `indent` spaces.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn print_wrapped(text: &str, indent: usize) -> Outcome<()> {
+    print_styled(&wrap_for(Stream::Output, text, indent))
+}
+
+/// Writes a remark beside the result to standard error, wrapped to the terminal.
+pub(crate) fn print_note(text: &str) {
+    print_stderr(&wrap_for(Stream::Error, text, 2));
+}
+
+/// The text wrapped to the stream's terminal; for a file or program it stays as it is.
+fn wrap_for(stream: Stream, text: &str, indent: usize) -> String {
+    match terminal_columns(stream) {
+        Some(columns) => wrap_words(text, columns.min(PROSE_COLUMNS), indent, LongWords::Keep),
+        None => text.to_owned(),
+    }
+}
+
 /// Says why the command failed.
 pub(crate) fn print_failure(failure: &Failure, as_json: bool) {
     if as_json {
         print_stderr(&format!("{}\n", failure.to_json()));
         return;
     }
-    let mut text = format!(
-        "{} {}\n",
-        "error:".red().bold(),
-        printable_lines(&failure.message)
-    );
+    let line = |text: String, indent| wrap_for(Stream::Error, &text, indent);
+    let message = printable_lines(&failure.message);
+    let mut text = line(format!("{} {message}\n", "error:".red().bold()), 2);
     for note in &failure.notes {
-        text.push_str(&format!("  {}\n", printable_lines(note)));
+        text.push_str(&line(format!("  {}\n", printable_lines(note)), 4));
     }
     if let Some(hint) = &failure.hint {
-        text.push_str(&format!("  {} {}\n", "hint:".cyan(), printable_lines(hint)));
+        let hint = format!("  {} {}\n", "hint:".cyan(), printable_lines(hint));
+        text.push_str(&line(hint, 8));
     }
     print_stderr(&text);
 }
 
 /// Says what is worth knowing though the command goes on.
 pub(crate) fn print_warning(text: &str) {
-    print_stderr(&format!(
+    print_note(&format!(
         "{} {}\n",
         "warning:".yellow().bold(),
         printable_lines(text)

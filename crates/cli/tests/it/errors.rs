@@ -55,12 +55,11 @@ fn bad_files() {
             3,
             &["missing.json", "no such file", "hint:"],
         );
-        check(
-            &place,
-            &format!("{command} folder/"),
-            6,
-            &["folder", "is a directory"],
-        );
+        let said = match command {
+            "import" => ["no session in folder/", "hint:"],
+            _ => ["folder", "is a directory"],
+        };
+        check(&place, &format!("{command} folder/"), 6, &said);
         check(
             &place,
             &format!("{command} nothing.json"),

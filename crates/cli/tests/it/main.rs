@@ -42,3 +42,4 @@ mod streams;
 mod talking;
 mod two_processes;
 mod waiting;
+mod widths;

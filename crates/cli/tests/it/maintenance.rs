@@ -36,7 +36,11 @@ fn whole_conversations_go_out_and_come_in_equal() {
     let other = Place::new();
     other.write("all.jsonl", &all);
     let said = other.ok("import all.jsonl");
-    assert!(said.contains("chat  4 items, 2 branches"), "{said}");
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains("chat 4 items, 2 branches"),
+        "{said}"
+    );
     other.ok("export --all -o again.jsonl");
     assert!(std::fs::read_to_string(other.path("again.jsonl")).unwrap() == all);
     // From standard input, and as JSON.
@@ -48,6 +52,16 @@ fn whole_conversations_go_out_and_come_in_equal() {
     // What is there already is not touched.
     let again = third.feed("import -", text);
     assert_eq!(again.code, 4, "{}", again.err);
+    assert_eq!(
+        place.ok("export --all --to contexture"),
+        place.ok("export --all")
+    );
+    let other = place.run("export --all --to anthropic");
+    assert!(
+        other.code == 2 && other.err.contains("hint:"),
+        "{}",
+        other.err
+    );
     let nobody = place.ok("export --all --resource nobody");
     assert_eq!(nobody.trim(), "");
 }

@@ -154,3 +154,34 @@ fn the_official_python_client_is_served() {
         "{out}"
     );
 }
+
+#[tokio::test]
+async fn some_tools_are_offered_if_so_told() {
+    let place = Place::new();
+    let size = async |arguments: &[&str]| {
+        let (client, child) = start(&place, arguments).await;
+        let listed = client.list_all_tools().await.unwrap();
+        let names: Vec<String> = listed.iter().map(|tool| tool.name.to_string()).collect();
+        let bytes = serde_json::to_string(&listed).unwrap().len();
+        leave(client, child).await;
+        (names, bytes)
+    };
+    let (all, everything) = size(&[]).await;
+    let (some, less) = size(&["--tools", "search,read_link"]).await;
+    assert_eq!(
+        some,
+        ["list_conversations", "read_link", "search_conversations"]
+    );
+    assert!(
+        all.len() == 15 && everything < 21_000 && less < 8_000,
+        "{everything} {less}"
+    );
+    let (reading, _) = size(&["--tools", "memory", "--read-only"]).await;
+    assert_eq!(reading, ["read_memory"]);
+    let unknown = place.run("mcp --tools serch");
+    assert!(
+        unknown.code == 2 && unknown.err.contains("expected search, read"),
+        "{}",
+        unknown.err
+    );
+}

@@ -303,3 +303,79 @@ fn standard_input_and_a_named_format() {
         wrong.err
     );
 }
+
+#[test]
+fn a_folder_is_imported_by_what_its_files_hold() {
+    let place = Place::new();
+    let session = std::fs::read(example("marshmallow-1867.traj")).unwrap();
+    // Named it may be hidden; what is hidden inside is left out.
+    for folder in [".agent/b", ".agent/.git", "empty"] {
+        std::fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    place.write(".agent/b/session", &session);
+    place.write(".agent/.git/session", &session);
+    place.write(".agent/a.json", r#"[{"role":"user","content":"Hello"}]"#);
+    place.write(".agent/settings.json", r#"{"theme":"dark"}"#);
+    place.write(".agent/cut.json", r#"{"messages": [{"role": "us"#);
+    place.write(".agent/notes.md", "# Notes");
+    place.write(".agent/tool.bin", b"\x7fELF\0\0");
+    rusqlite::Connection::open(place.path(".agent/other.db"))
+        .unwrap()
+        .execute_batch("CREATE TABLE t (a)")
+        .unwrap();
+    let report = place.json("import .agent --json");
+    let formats: Vec<&str> = report["imported"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["format"].as_str().unwrap())
+        .collect();
+    assert_eq!(formats, ["openai-chat", "swe-agent"], "{report}");
+    let passed: Vec<&str> = report["passed_over"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["file"].as_str().unwrap().trim_matches('`'))
+        .collect();
+    let expected = [
+        "cut.json",
+        "notes.md",
+        "other.db",
+        "settings.json",
+        "tool.bin",
+    ];
+    assert_eq!(passed, expected.map(|name| format!(".agent/{name}")));
+    let run = place.run("import .agent");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(
+        run.err.contains("5 files held no session; --verbose"),
+        "{}",
+        run.err
+    );
+    let run = place.run("import .agent --verbose");
+    assert_eq!(run.err.lines().count(), 6, "{}", run.err);
+    let nothing = place.run("import empty");
+    assert_eq!(nothing.code, 6, "{}", nothing.err);
+    assert!(
+        nothing.err.contains("no session in empty"),
+        "{}",
+        nothing.err
+    );
+    // A file that is named is not passed over.
+    assert_eq!(place.run("import .agent/settings.json").code, 6);
+}
+
+#[test]
+fn counting_a_session_says_what_is_counted() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    let run = place.run(&format!("count {}", file.display()));
+    assert!(
+        run.err.contains("is swe-agent: this counts its text"),
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains("contexture explain"), "{}", run.err);
+    place.write("a.txt", "[1] is no session");
+    assert_eq!(place.run("count a.txt").err, "");
+}

@@ -169,6 +169,7 @@ fn many_branches_stay_narrow() {
     let first = id(&place, "Hi, my order #W8342 arrived broken");
     for _ in 0..30 {
         place.ok(&format!("rewind support-42 {first} -q"));
+        place.ok("branch switch support-42 main -q");
     }
     let text = place.ok("log support-42 --all");
     assert!(
@@ -224,7 +225,7 @@ fn branches_are_made_switched_and_deleted() {
     place.ok("branch switch support-42 what-if");
     assert_eq!(active(&place), "what-if");
     let text = place.ok("branch list support-42");
-    assert!(text.contains("@ what-if"), "{text}");
+    assert!(text.contains("@  what-if"), "{text}");
     assert_eq!(
         place.run("branch delete support-42 what-if").code,
         5,
@@ -446,4 +447,82 @@ fn a_compaction_is_made_drawn_and_taken_back() {
         "{}",
         none.err
     );
+}
+
+#[test]
+fn state_is_no_message() {
+    let place = place();
+    let before = place.json("log support-42 --json");
+    let first = id(&place, "Hi, my order #W8342 arrived broken");
+    place.ok(&format!("pin support-42 {first}"));
+    let after = place.json("log support-42 --json");
+    let texts = |log: &serde_json::Value| -> Vec<serde_json::Value> {
+        let entries = log["entries"].as_array().unwrap().iter();
+        entries.map(|entry| entry["text"].clone()).collect()
+    };
+    assert_eq!(texts(&after), texts(&before));
+    assert_eq!(after["entries"][0]["active"], true);
+    let pinned = after["entries"].as_array().unwrap().iter();
+    let pinned: Vec<_> = pinned.filter(|entry| entry["pinned"] == true).collect();
+    assert_eq!((pinned.len(), &pinned[0]["id"]), (1, &first.into()));
+    let text = place.ok("log support-42");
+    assert!(
+        text.starts_with("@    main-v2") && !text.contains("(state changed)"),
+        "{text}"
+    );
+    assert!(text.lines().last().unwrap().contains("pinned"), "{text}");
+    let all = place.ok("log support-42 --state");
+    assert_eq!(all.lines().count(), text.lines().count() + 1, "{all}");
+    assert!(all.contains("(state changed)"), "{all}");
+}
+
+#[test]
+fn rewinding_to_where_one_stands_opens_no_branch() {
+    let place = place();
+    let last = id(&place, "Shall I refund the gloves too?");
+    let branches = |place: &Place| place.json("branch list support-42 --json")["branches"].clone();
+    let before = branches(&place);
+    // What only changes state behind a message is no other place.
+    for pin in ["", "pin support-42 "] {
+        if !pin.is_empty() {
+            place.ok(&format!("{pin}{last}"));
+        }
+        let said = place.ok(&format!("rewind support-42 {last}"));
+        assert!(
+            said.starts_with("already there: on branch main-v2"),
+            "{said}"
+        );
+    }
+    let names = |branches: &serde_json::Value| -> Vec<serde_json::Value> {
+        let branches = branches.as_array().unwrap().iter();
+        branches.map(|branch| branch["name"].clone()).collect()
+    };
+    assert_eq!(names(&branches(&place)), names(&before));
+    // From another branch the same message is another place: a branch of its own, numbered on.
+    place.ok("branch switch support-42 main");
+    let said = place.ok(&format!("rewind support-42 {last}"));
+    assert!(said.starts_with("now on branch main-v3"), "{said}");
+}
+
+#[test]
+fn a_checkpoint_moves_only_if_told_to() {
+    let place = place();
+    let refused = place.run("checkpoint support-42 before-refund");
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    for said in ["before-refund", "hint:", "--move"] {
+        assert!(refused.err.contains(said), "{}", refused.err);
+    }
+    let list = place.json("checkpoint support-42 --json");
+    let before = list["checkpoints"][0]["node"].as_str().unwrap().to_owned();
+    let moved = place.ok("checkpoint support-42 before-refund --move");
+    assert!(
+        moved.contains(&format!("moved from {}", &before[..12])),
+        "{moved}"
+    );
+    // Where it is already, it is set again without a word of a move.
+    let again = place.ok("checkpoint support-42 before-refund");
+    assert!(!again.contains("moved"), "{again}");
+    let document = place.json("checkpoint support-42 before-refund --move --branch main --json");
+    assert!(document["moved_from"].is_string(), "{document}");
+    assert_eq!(place.run("checkpoint support-42 --move").code, 2);
 }

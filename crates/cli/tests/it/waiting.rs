@@ -71,7 +71,7 @@ fn long_arguments_are_cut_and_programs_get_them_whole() {
     let line = listed.out.trim_end();
     assert!(line.starts_with("waiting "), "{line}");
     let call = waiting["call"].as_str().unwrap();
-    let told = format!("  for {}  create_memory {{\"key\":\"diet\"", &call[..12]);
+    let told = format!("  for {} create_memory {{\"key\":\"diet\"", &call[..12]);
     assert!(line.contains(&told) && line.ends_with('…'), "{line}");
     assert!(line.chars().count() < 200, "{line}");
     assert!(

@@ -8,9 +8,10 @@ use contexture_store::{Branch, Checkpoint, Graph, Refs};
 use crate::error::EngineError;
 use crate::handle::Conversation;
 use crate::refs::{
-    create_branch, create_branch_at, delete_branch, delete_checkpoint, handle_for_branch,
-    list_refs, load_head, load_node_graph, open_empty_branch, open_side_branch, restore_checkpoint,
-    rewind_to_message, rewind_to_node, set_checkpoint, switch_branch,
+    MovedCheckpoint, create_branch, create_branch_at, create_checkpoint, delete_branch,
+    delete_checkpoint, handle_for_branch, list_refs, load_head, load_node_graph, move_checkpoint,
+    open_empty_branch, open_side_branch, restore_checkpoint, rewind_to_message, rewind_to_node,
+    switch_branch,
 };
 
 impl Conversation {
@@ -222,7 +223,7 @@ impl Conversation {
         delete_branch(self, name).await
     }
 
-    /// Sets a checkpoint at the head, replacing one of that name.
+    /// Makes a checkpoint at the head: a name that stays there.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -238,9 +239,34 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// [`EngineError::EmptyBranch`] if there is nothing to name.
+    /// [`EngineError::EmptyBranch`] if there is nothing to name; the store's `AlreadyExists` if a checkpoint of that name
+    /// points to another node.
     pub async fn checkpoint(&self, name: &str) -> Result<Checkpoint, EngineError> {
-        set_checkpoint(self, name).await
+        create_checkpoint(self, name).await
+    }
+
+    /// Makes a checkpoint at the head, or moves the one of that name there, and returns where it pointed to before.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Refund the gloves")]).await?;
+    /// let checkpoint = chat.checkpoint("good").await?;
+    /// chat.save([assistant_text("Refunded the gloves.")]).await?;
+    /// assert!(chat.checkpoint("good").await.is_err()); // it is somewhere else already
+    /// let moved = chat.move_checkpoint("good").await?;
+    /// assert_eq!(moved.replaced, Some(checkpoint.node));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EngineError::EmptyBranch`] if there is nothing to name.
+    pub async fn move_checkpoint(&self, name: &str) -> Result<MovedCheckpoint, EngineError> {
+        move_checkpoint(self, name).await
     }
 
     /// Restores a checkpoint: opens a branch at its node, makes it active and moves this handle to it.

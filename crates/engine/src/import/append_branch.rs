@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use contexture_ir::{BranchName, Item, MessageId, NodeId, meaning_hash};
 use contexture_store::{
@@ -180,6 +181,7 @@ impl ImportJob<'_> {
         let parts = split_by_limits(items, self.engine.store().limits());
         for (number, part) in parts.into_iter().enumerate() {
             let opens = matches!(at, AppendPoint::New(_));
+            let count = part.len() as u64;
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
             // Somebody may write to the conversation during an import: the session is kept beside it then.
             request.on_moved = OnMoved::Sibling;
@@ -194,6 +196,7 @@ impl ImportJob<'_> {
                 .collect();
             let store = self.engine.store().as_ref();
             let appended = append(store, self.owner, &self.id, request).await?;
+            self.stored_items.fetch_add(count, Ordering::Relaxed);
             // A branch whose name is gone was deleted by somebody: what follows finds its own.
             let Some(branch) = appended.branch else {
                 at = self.new_branch_position(appended.head, chain)?;

@@ -1,6 +1,7 @@
 //! The state of one import, shared by its parts.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_sessions::Session;
@@ -22,6 +23,8 @@ pub(super) struct ImportJob<'a> {
     pub(super) named: bool,
     /// What it is about, if somebody said.
     pub(super) resource: Option<&'a str>,
+    /// Counts the items that are stored.
+    pub(super) stored_items: &'a AtomicU64,
     /// What the ids of new nodes derive from.
     pub(super) key: [u8; 16],
     /// The time of what the log gives none: that of the first node that has one, else now.

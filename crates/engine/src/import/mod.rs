@@ -54,6 +54,7 @@ pub(crate) async fn import_session(
         owner: &options.owner,
         named: options.conversation.is_some(),
         resource: options.resource.as_deref(),
+        stored_items: &options.stored_items,
         id,
         key: node_key_base(&session.source_id),
         created_ms: first.unwrap_or_else(|| engine.now_ms()),

@@ -1,5 +1,8 @@
 //! Options and result of an import.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use contexture_ir::{BranchName, ConversationId, Owner};
 
 /// Options for one import.
@@ -13,6 +16,8 @@ pub struct ImportOptions {
     /// The subject it is about, an end user say; default: none. A conversation that is there already must have the
     /// same one, unless nothing is said here.
     pub resource: Option<String>,
+    /// Counts items while they are stored, for whoever shows how far the import is.
+    pub stored_items: Arc<AtomicU64>,
 }
 
 impl Default for ImportOptions {
@@ -21,6 +26,7 @@ impl Default for ImportOptions {
             owner: Owner::local(),
             conversation: None,
             resource: None,
+            stored_items: Arc::default(),
         }
     }
 }

@@ -3,13 +3,15 @@
 //! An entry is a stretch of nodes of one message, one after the other, in whose inside nothing
 //! branches and no name points. So a message that was branched in its middle shows as two entries.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use contexture_ir::NodeId;
 use contexture_store::{Node, NodeKind};
 
 use super::load::ConversationTree;
+use crate::append::is_state_node;
+use crate::path::parse_node_item;
 
 /// One line of the drawing.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct TreeEntry {
     pub checkpoints: Vec<String>,
     /// Whether the active branch ends here.
     pub active: bool,
+    /// Whether something of it is pinned: see [`TreeEntries::mark_pinned`].
+    pub pinned: bool,
 }
 
 impl TreeEntry {
@@ -65,10 +69,36 @@ impl TreeEntry {
         calls.count() as u64
     }
 
-    /// Whether nothing but its text is to be seen: no name, no fork.
+    /// Whether nothing but its text is to be seen: no name, no pin, no fork.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.branches.is_empty() && self.checkpoints.is_empty() && self.children.len() < 2
+        !self.is_named() && !self.pinned && self.children.len() < 2
+    }
+
+    fn is_named(&self) -> bool {
+        !(self.branches.is_empty() && self.checkpoints.is_empty())
+    }
+
+    /// Whether it says nothing and only changes the state of the conversation.
+    fn is_state_row(&self) -> bool {
+        self.nodes.iter().all(|node| {
+            // Only such items are parsed: all others are messages by their kind. One that is damaged is shown, and told of there.
+            node.kind == NodeKind::Extension
+                && parse_node_item(node).is_ok_and(|item| is_state_node(&item))
+        })
+    }
+
+    /// Takes the names that point to a row that is not shown.
+    fn take_names(&mut self, hidden: Self) {
+        // The active branch stays the first.
+        let place = if hidden.active {
+            0
+        } else {
+            self.branches.len()
+        };
+        self.branches.splice(place..place, hidden.branches);
+        self.checkpoints.extend(hidden.checkpoints);
+        self.active |= hidden.active;
     }
 }
 
@@ -117,6 +147,7 @@ impl TreeEntries {
                 branches: Vec::new(),
                 checkpoints: Vec::new(),
                 active: false,
+                pinned: false,
             });
         }
         for (node, names) in named {
@@ -130,6 +161,40 @@ impl TreeEntries {
             }
         }
         Self(entries)
+    }
+
+    /// Without the rows that only change state (a pin, a run, options). A name that points to one stands on the message before
+    /// it; one before the first message stays a row of its own if it has a name.
+    #[must_use]
+    pub fn without_state_rows(self) -> Self {
+        let mut shown: Vec<TreeEntry> = Vec::with_capacity(self.0.len());
+        // By old place: the new one, of a row that is left out that of the message before it.
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(self.0.len());
+        for mut entry in self.0 {
+            let parent = entry.parent.and_then(|parent| *places.get(parent)?);
+            if entry.is_state_row() && (parent.is_some() || !entry.is_named()) {
+                if let Some(before) = parent.and_then(|parent| shown.get_mut(parent)) {
+                    before.take_names(entry);
+                }
+                places.push(parent);
+                continue;
+            }
+            let place = shown.len();
+            if let Some(before) = parent.and_then(|parent| shown.get_mut(parent)) {
+                before.children.push(place);
+            }
+            (entry.parent, entry.children) = (parent, Vec::new());
+            shown.push(entry);
+            places.push(Some(place));
+        }
+        Self(shown)
+    }
+
+    /// Marks the entries that have one of these nodes: those of [`Conversation::pins`](crate::Conversation::pins).
+    pub fn mark_pinned(&mut self, pins: &BTreeSet<NodeId>) {
+        for entry in &mut self.0 {
+            entry.pinned = entry.nodes.iter().any(|node| pins.contains(&node.id));
+        }
     }
 
     fn names_by_node(tree: &ConversationTree) -> HashMap<NodeId, NodeNames> {

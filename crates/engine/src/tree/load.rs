@@ -6,12 +6,17 @@ use std::sync::Arc;
 use contexture_ir::NodeId;
 use contexture_store::{Node, PathEnd, ReadRequest, Refs, Span};
 
+use crate::append::is_state_node;
 use crate::error::EngineError;
 use crate::handle::Conversation;
+use crate::path::parse_node_item;
 use crate::refs::list_refs;
 
 /// Nodes read at a time.
 const PAGE: u64 = 1_024;
+
+/// Nodes read to find the newest that says something.
+const NEWEST_PAGE: u64 = 16;
 
 /// Nodes with their items, and names. Without the items: [`Conversation::tree`].
 #[derive(Debug, Default)]
@@ -51,6 +56,37 @@ pub async fn load_tree(chat: &Conversation) -> Result<ConversationTree, EngineEr
         }
     }
     Ok(tree)
+}
+
+/// The newest node of this handle's branch that says something: state nodes behind it are passed over. `None` while the
+/// branch has none.
+///
+/// # Errors
+/// The store's, or a node is damaged.
+pub async fn load_newest_message(chat: &Conversation) -> Result<Option<Arc<Node>>, EngineError> {
+    // A few state nodes at most stand behind a message, so one small page is nearly always enough.
+    let mut span = Span::Last(NEWEST_PAGE);
+    loop {
+        let request = ReadRequest {
+            at: PathEnd::Branch(chat.branch()),
+            span,
+            limit: None,
+        };
+        let store = chat.engine().store();
+        let page = store.read_path(chat.owner(), chat.id(), request).await?;
+        for node in page.nodes.iter().rev() {
+            if !is_state_node(&parse_node_item(node)?) {
+                return Ok(Some(Arc::clone(node)));
+            }
+        }
+        match page.nodes.first() {
+            Some(first) if first.depth > 1 => {
+                let to = first.depth - 1;
+                span = Span::Between(to.saturating_sub(PAGE - 1).max(1), to);
+            }
+            _ => return Ok(None),
+        }
+    }
 }
 
 /// The nodes of the path to `end` that are not known, newest first.

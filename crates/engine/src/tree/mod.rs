@@ -36,5 +36,5 @@ mod summary;
 pub use cover::CoveredEntries;
 pub use entry::{TreeEntries, TreeEntry};
 pub use layout::{TreeRow, elide_long_stretches, first_entries, layout_rows, page_of_entries};
-pub use load::{ConversationTree, load_tree};
+pub use load::{ConversationTree, load_newest_message, load_tree};
 pub use summary::EntrySummary;

@@ -5,6 +5,7 @@ use contexture_ir::Item;
 use contexture_tokens::TokenCounter;
 
 use super::entry::TreeEntry;
+use crate::append::is_state_node;
 use crate::error::EngineError;
 use crate::path::parse_node_item;
 
@@ -48,9 +49,9 @@ impl EntrySummary {
                     message = format!("\"{preview}\"");
                 }
                 Item::Extension(extension) if entry.nodes.len() == 1 => {
-                    message = match extension.kind.as_str() {
-                        "ctx:state" => "(state changed)".to_owned(),
-                        kind => one_line(kind),
+                    message = match is_state_node(&item) {
+                        true => "(state changed)".to_owned(),
+                        false => one_line(&extension.kind),
                     }
                 }
                 _ => {}

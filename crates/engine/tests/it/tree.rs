@@ -20,7 +20,7 @@ async fn rewinding_opens_branches_with_the_names_people_expect() {
     }
     assert_eq!(
         names,
-        ["main-v2", "main-v2-v2", "main-v4", "main-v2-v3", "main-v6"]
+        ["main-v2", "main-v3", "main-v4", "main-v5", "main-v6"]
     );
     assert_eq!(texts(&chat).await, ["a"]);
     assert_eq!(chat.branch().as_str(), "main-v6");
@@ -54,6 +54,8 @@ async fn checkpoints_stay_and_are_restored_as_branches() {
     chat.save([asks("u1", "a")]).await.unwrap();
     let first = chat.checkpoint("before the refund").await.unwrap();
     chat.save([answers("a1", "b")]).await.unwrap();
+    let taken = chat.checkpoint("before the refund").await.unwrap_err();
+    assert_eq!(taken.kind(), "already_exists");
     let branch = chat.restore("before the refund").await.unwrap();
     assert_eq!(
         (branch.name.as_str(), branch.head),

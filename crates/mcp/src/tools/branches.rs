@@ -62,6 +62,9 @@ pub(crate) struct CheckpointInfo {
     item: String,
     /// Time at which it was set (RFC 3339).
     at: String,
+    /// Id of the item that it pointed to before; only in the answer to the call that moved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) moved_from: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -91,6 +94,7 @@ impl Tool for ListBranches {
     const TITLE: &'static str = "List branches and checkpoints";
     const ABOUT: &'static str = "Lists the branches and the checkpoints of a conversation.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
+    const IS_PAGED: bool = true;
     type Arguments = ListBranchesArguments;
     type Answer = RefPage;
 
@@ -182,6 +186,7 @@ impl From<&Checkpoint> for CheckpointInfo {
             name: checkpoint.name.to_string(),
             item: checkpoint.node.to_string(),
             at: format_timestamp(checkpoint.at_ms),
+            moved_from: None,
         }
     }
 }

@@ -20,8 +20,8 @@ pub(crate) struct CheckBudget;
 pub(crate) struct Arguments {
     /// Id of the conversation.
     conversation: String,
-    /// Model that would answer, as its provider names it.
-    model: String,
+    /// Model that would answer, as its provider names it. Default: that of the newest answer.
+    model: Option<String>,
     /// Format of the model's requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
     format: Option<String>,
     /// Size of the context window in tokens; default: the size known for the model.
@@ -99,12 +99,12 @@ impl Tool for CheckBudget {
             .open_conversation(&arguments.conversation, branch)
             .await?;
         let meant = ModelTarget {
-            model: &arguments.model,
+            model: arguments.model.as_deref(),
             format: arguments.format.as_deref(),
             window: arguments.window,
             reserve: arguments.reserve,
         };
-        let target = meant.resolve_target(&context)?;
+        let target = meant.resolve_target(&context, &chat).await?;
         // Nothing is stored: it is the same compile as that of the next call. It is the longest
         // work here, so it looks whether the caller is still waiting.
         let options = CompileOptions {

@@ -20,6 +20,9 @@ pub(crate) struct CreateCheckpointArguments {
     name: String,
     /// Name of the branch to whose end it points; default: the active one.
     branch: Option<String>,
+    /// Whether a checkpoint that has the name already is moved here; otherwise it is an error.
+    #[serde(default, rename = "move")]
+    moves: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +38,7 @@ impl Tool for CreateCheckpoint {
     const NAME: &'static str = "create_checkpoint";
     const TITLE: &'static str = "Create a checkpoint";
     const ABOUT: &'static str = "Names the end of a conversation, before something risky say, so that \
-        restore_checkpoint can go back to it. A checkpoint that has the name already is moved.";
+        restore_checkpoint can go back to it.";
     const EFFECT: ToolEffect = ToolEffect::Replaces;
     type Arguments = CreateCheckpointArguments;
     type Answer = CheckpointInfo;
@@ -48,7 +51,17 @@ impl Tool for CreateCheckpoint {
         let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
-        Ok((&chat.checkpoint(&arguments.name).await?).into())
+        Ok(match arguments.moves {
+            true => {
+                let moved = chat.move_checkpoint(&arguments.name).await?;
+                let at = moved.checkpoint.node;
+                let from = moved.replaced.filter(|from| *from != at);
+                let mut info = CheckpointInfo::from(&moved.checkpoint);
+                info.moved_from = from.map(|from| from.to_string());
+                info
+            }
+            false => (&chat.checkpoint(&arguments.name).await?).into(),
+        })
     }
 }
 

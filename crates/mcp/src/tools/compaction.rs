@@ -21,8 +21,8 @@ pub(crate) struct CompactConversation;
 pub(crate) struct Arguments {
     /// Id of the conversation.
     conversation: String,
-    /// Model that the conversation is compacted for, as its provider names it.
-    model: String,
+    /// Model that the conversation is compacted for, as its provider names it. Default: that of the newest answer.
+    model: Option<String>,
     /// Format of the model's requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
     format: Option<String>,
     /// Size of the context window in tokens; default: the size known for the model.
@@ -78,13 +78,13 @@ impl Tool for CompactConversation {
             .open_conversation(&arguments.conversation, branch)
             .await?;
         let meant = ModelTarget {
-            model: &arguments.model,
+            model: arguments.model.as_deref(),
             format: arguments.format.as_deref(),
             window: arguments.window,
             // This tool takes no reserve: the target has its usual one.
             reserve: None,
         };
-        let target = meant.resolve_target(&context)?;
+        let target = meant.resolve_target(&context, &chat).await?;
         let draft = chat
             .draft_compaction(&target, &build_compact_options(&arguments)?)
             .await?;

@@ -69,6 +69,7 @@ impl Tool for ListConversations {
     const ABOUT: &'static str = "Lists the conversations that are kept, the one that changed last first. \
         Use it to find the id that the other tools ask for; to find what was said, use search_conversations.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
+    const IS_PAGED: bool = true;
     type Arguments = Arguments;
     type Answer = Answer;
 

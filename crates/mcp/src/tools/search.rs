@@ -70,6 +70,7 @@ impl Tool for SearchConversations {
     const ABOUT: &'static str = "Finds what was said in kept conversations, by its words: messages, tool calls, \
         tool outputs, summaries, of this and earlier sessions. Use it before asking the user again or doing work twice.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
+    const IS_PAGED: bool = true;
     type Arguments = Arguments;
     type Answer = Answer;
 

@@ -1,6 +1,6 @@
 //! Resolves the model that a tool's arguments name, and how it is called.
 
-use contexture::{EngineError, Format, Target};
+use contexture::{Conversation, EngineError, Format, Target};
 
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
@@ -8,8 +8,8 @@ use crate::tool_error::ToolError;
 /// The arguments of a tool that say which model is meant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelTarget<'a> {
-    /// The model's name.
-    pub(super) model: &'a str,
+    /// The model's name; `None`: the model of the conversation's newest answer.
+    pub(super) model: Option<&'a str>,
     /// The format of its requests; `None`: that of its provider.
     pub(super) format: Option<&'a str>,
     /// The size of its context window in tokens; `None`: that of the catalogue.
@@ -19,15 +19,27 @@ pub(super) struct ModelTarget<'a> {
 }
 
 impl ModelTarget<'_> {
-    /// Makes a compile target of the arguments.
-    pub(super) fn resolve_target(&self, context: &ToolContext) -> Result<Target, ToolError> {
-        let spec = context.engine.catalogue().resolve(self.model);
+    /// Makes a compile target of the arguments, for a conversation.
+    pub(super) async fn resolve_target(
+        &self,
+        context: &ToolContext,
+        chat: &Conversation,
+    ) -> Result<Target, ToolError> {
+        let model = match self.model {
+            Some(model) => model.to_owned(),
+            None => chat.last_model().await?.ok_or_else(|| {
+                let message = "`model` is missing, and no answer of the conversation names one";
+                ToolError::invalid_arguments(message.to_owned())
+                    .with_hint("name the model that will answer")
+            })?,
+        };
+        let spec = context.engine.catalogue().resolve(&model);
         let spec = spec.map_err(EngineError::from)?;
         let format = match self.format {
             Some(name) => parse_provider_format(name)?,
             None => Format::of_provider(&spec.provider),
         };
-        let mut target = Target::new(format, self.model);
+        let mut target = Target::new(format, model.as_str());
         if let Some(window) = self.window {
             target = target.window(window);
         }

@@ -73,6 +73,7 @@ impl Tool for ReadConversation {
     const ABOUT: &'static str = "Reads what was said in a conversation, a page of items at a time: the last ones \
         unless `from` or `around` is given. Long items are cut and carry a link; read_link reads the whole of them.";
     const EFFECT: ToolEffect = ToolEffect::Reads;
+    const IS_PAGED: bool = true;
     type Arguments = Arguments;
     type Answer = Answer;
 

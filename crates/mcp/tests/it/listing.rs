@@ -68,8 +68,19 @@ async fn who_may_only_read_is_offered_what_reads() {
 async fn schemas_are_plain() {
     let client = Client::of(&empty(), Access::Write).await;
     for tool in tools(&client).await {
+        // Programs go through pages; other answers are read by the model, and their schemas would only take room.
+        let paged = [
+            "list_branches",
+            "list_conversations",
+            "read_conversation",
+            "search_conversations",
+        ];
+        let is_paged = paged.contains(&tool["name"].as_str().unwrap());
+        assert_eq!(tool.get("outputSchema").is_some(), is_paged, "{tool}");
         for schema in ["inputSchema", "outputSchema"] {
-            let schema = &tool[schema];
+            let Some(schema) = tool.get(schema) else {
+                continue;
+            };
             assert_eq!(schema["type"], json!("object"), "{tool}");
             let text = schema.to_string();
             for word in ["$ref", "$defs", "\"format\":\"", "null", "anyOf"] {

@@ -75,6 +75,11 @@ async fn wrong_arguments_are_told_to_the_model() {
         ),
         (
             "check_budget",
+            json!({ "conversation": SMALL }),
+            "no answer of the conversation names one",
+        ),
+        (
+            "check_budget",
             json!({ "conversation": SMALL, "model": "nobody-knows" }),
             "name a model",
         ),

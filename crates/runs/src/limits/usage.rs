@@ -198,17 +198,19 @@ fn call_cost(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>,
 impl fmt::Display for RunUsage {
     /// Formats on one line: `1200 in (800 cached), 90 out, $0.0042, 3 answers, 2 steps, 8.1 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(input) = self.tokens.input {
+        // A script that says nothing of tokens used none and cost nothing: that is no bill.
+        let is_some = |count: &u64| *count > 0;
+        if let Some(input) = self.tokens.input.filter(is_some) {
             write!(f, "{input} in")?;
             if let Some(read) = self.tokens.cache_read {
                 write!(f, " ({read} cached)")?;
             }
             f.write_str(", ")?;
         }
-        if let Some(output) = self.tokens.output {
+        if let Some(output) = self.tokens.output.filter(is_some) {
             write!(f, "{output} out, ")?;
         }
-        if let Some(cost) = self.cost {
+        if let Some(cost) = self.cost.filter(|cost| cost.pico_dollars() > 0) {
             let bound = if self.unpriced > 0 { "at least " } else { "" };
             write!(f, "{bound}{cost}, ")?;
         }

@@ -27,7 +27,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SearchParams {
-    /// Words to find, "side by side" in double quotes, beginn* with a star. Any text is a query.
+    /// Words to find, "side by side" in double quotes, beginn* with a star. Any text is a query. `q` means the same.
+    #[serde(alias = "q")]
     query: String,
     /// Id of the only conversation to search. Default: all.
     conversation: Option<String>,

@@ -104,6 +104,7 @@ async fn import_sessions(
             .map(conversation_id)
             .transpose()?,
         resource: params.resource,
+        ..ImportOptions::default()
     };
     let mut document = SessionsDocument {
         imported: Vec::with_capacity(sessions.len()),

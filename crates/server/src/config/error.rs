@@ -35,7 +35,8 @@ impl ConfigError {
         };
         let section = key.split(['.', '[']).next().unwrap_or_default();
         Some(match section {
-            "policies" | "routes" => "docs/proxy.md#policies",
+            "policies" | "routes" | "models" => "docs/proxy.md#policies",
+            _ if key.ends_with("dollars_per_day") => "docs/proxy.md#limits-in-dollars",
             "upstreams" => "docs/proxy.md#upstreams",
             "keys" => "docs/http.md#authentication",
             "retention" => "docs/operations.md#retention",
@@ -84,10 +85,31 @@ fn in_words_of_file(message: &str) -> String {
         ("expected path string", "expected a path"),
         ("invalid type: map", "invalid type: a table"),
     ];
-    let message = message.replace('\n', ", ");
+    let message = without_type_names(&message.replace('\n', ", "));
     WORDS.into_iter().fold(message, |message, (theirs, ours)| {
         message.replace(theirs, ours)
     })
+}
+
+/// Replaces what a parser says of types, `struct WindowConfig`, by what a file has in that place.
+fn without_type_names(message: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut words = message.split(' ');
+    while let Some(word) = words.next() {
+        let in_file = match word {
+            "struct" => "a table",
+            "enum" => "a word or a table",
+            _ => {
+                out.push(word.to_owned());
+                continue;
+            }
+        };
+        let name = words.next().unwrap_or_default();
+        // What stands behind the name belongs to the sentence.
+        let rest = name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+        out.push(format!("{in_file}{rest}"));
+    }
+    out.join(" ")
 }
 
 /// Returns the key in the line of a byte, with the section that it stands in: `policies.frugal.window`, `keys[0].name`.
@@ -145,5 +167,63 @@ struct KeyPrefix<'a>(Option<&'a str>);
 impl std::fmt::Display for KeyPrefix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.map_or(Ok(()), |key| write!(f, "{key}: "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::root::Config;
+
+    #[test]
+    fn errors_are_in_the_words_of_the_file() {
+        for (text, expected) in [
+            ("[policies.p]\nwindow = 5", "policies.p.window"),
+            ("[models.m]\nwindow = \"big\"", "models.m.window"),
+            ("[upstreams]\nopenai = 5", "upstreams.openai"),
+            ("keys = 5", "keys"),
+            (
+                "[server.limits]\nconnections = []",
+                "server.limits.connections",
+            ),
+            ("[[retention]]\nowner = 5\ndays = 1", "retention[0].owner"),
+        ] {
+            let error = Config::parse(text, "c.toml").unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains(expected), "{said}");
+            for word in ["struct", "Config", "enum", "usize", "u64", "::"] {
+                assert!(!said.contains(word), "{word} in {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_a_heading_that_is_there_and_tells_of_the_key() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+        for (text, section) in [
+            ("[policies.p]\nwindow = 5", "[policies."),
+            ("[[routes]]\npolicy = 5", "[[routes]]"),
+            ("[models.m]\nwindow = \"big\"", "[models."),
+            ("[upstreams]\nopenai = 5", "[upstreams."),
+            ("keys = 5", "contexture keys new"),
+            ("[server]\nskills = 5", "skills = "),
+            ("[server.limits]\nconnections = []", "[server.limits]"),
+            ("[server.limits]\ndollars_per_day = []", "dollars_per_day"),
+            ("[[retention]]\nowner = 5\ndays = 1", "[[retention]]"),
+        ] {
+            let error = Config::parse(text, "c.toml").unwrap_err();
+            let (file, anchor) = error.page().unwrap().split_once('#').unwrap();
+            let page = std::fs::read_to_string(format!("{root}{file}")).unwrap();
+            let heading = |line: &str| {
+                let words = line.trim_start_matches('#').trim().to_lowercase();
+                line.starts_with("## ") && words.replace(' ', "-") == anchor
+            };
+            let mut lines = page.lines().skip_while(|line| !heading(line));
+            assert!(lines.next().is_some(), "{file} has no heading {anchor}");
+            let mut told = lines.take_while(|line| !line.starts_with("## "));
+            assert!(
+                told.any(|line| line.contains(section)),
+                "{file}#{anchor}: {section}"
+            );
+        }
     }
 }

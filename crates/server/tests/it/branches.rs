@@ -118,6 +118,17 @@ async fn checkpoints_name_places_to_come_back_to() {
         json!([set])
     );
     assert_eq!(stand.get(&at).await.ok(), set);
+    // Another place has the name; it is moved only if that is said, and then the answer says from where.
+    stand.send(put()).await.refused(409, "already_exists");
+    let there = stand.request(Method::PUT, &format!("{at}?move=true"));
+    let moved = stand.send(there).await.ok();
+    assert_eq!(moved["moved_from"], set["node"]);
+    let again = stand.send(put()).await.ok();
+    assert_eq!(
+        (&again["node"], again.get("moved_from")),
+        (&moved["node"], None)
+    );
+    let set = again;
     let back = stand.post(&format!("{at}/restore"), &json!({})).await;
     assert_eq!(
         (back.status.as_u16(), &back.ok()["head"]),

@@ -50,3 +50,32 @@ async fn a_tree_is_shown_page_by_page() {
         .await
         .refused(400, "bad_cursor");
 }
+
+#[tokio::test]
+async fn state_is_listed_only_on_request() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["one", "two"]).await;
+    let items = stand.get(&format!("{path}/items")).await.ok();
+    let first = items["items"][0]["id"].as_str().unwrap();
+    let chat = stand
+        .engine
+        .conversation("a")
+        .open_existing()
+        .await
+        .unwrap();
+    chat.pin(first.parse().unwrap()).await.unwrap();
+    let log = stand.get(&format!("{path}/log")).await.ok();
+    let entries = log["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2, "{log}");
+    assert_eq!(
+        (&entries[0]["text"], &entries[0]["active"]),
+        (&json!("two"), &json!(true))
+    );
+    assert_eq!(
+        (&entries[0]["pinned"], &entries[1]["pinned"]),
+        (&json!(false), &json!(true))
+    );
+    let all = stand.get(&format!("{path}/log?state=true")).await.ok();
+    assert_eq!(all["entries"].as_array().unwrap().len(), 3, "{all}");
+    assert_eq!(all["entries"][0]["role"], "other");
+}

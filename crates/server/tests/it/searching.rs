@@ -14,6 +14,7 @@ async fn what_was_said_is_found_with_its_place() {
     talk(&stand, "b", &["Gloves, two pairs"]).await;
     let found = stand.find(PATH, &[("query", "glov*")]).await.ok();
     assert_eq!(found["hits"].as_array().unwrap().len(), 2);
+    assert_eq!(stand.find(PATH, &[("q", "glov*")]).await.ok(), found);
     assert_eq!(
         (&found["more"], &found["complete"]),
         (&json!(false), &json!(true))

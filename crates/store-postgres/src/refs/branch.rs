@@ -140,14 +140,25 @@ pub(crate) async fn checkpoint_node(
     key: [u8; 16],
     name: &CheckpointName,
 ) -> Result<NodeId, RowError> {
+    let node = find_checkpoint(tx, key, name).await?;
+    node.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, name).into())
+}
+
+async fn find_checkpoint(
+    tx: &Tx<'_>,
+    key: [u8; 16],
+    name: &CheckpointName,
+) -> Result<Option<NodeId>, RowError> {
     let row = tx
         .query_row(
             "SELECT node_id FROM contexture.checkpoints WHERE conversation = $1 AND name = $2",
             params![key, name.as_str()],
         )
         .await?;
-    let row = row.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, name))?;
-    Ok(NodeId::from_bytes(get_bytes(&row, 0)?))
+    Ok(match row {
+        Some(row) => Some(NodeId::from_bytes(get_bytes(&row, 0)?)),
+        None => None,
+    })
 }
 
 /// Inserts a branch without a segment.
@@ -344,6 +355,11 @@ pub(crate) async fn change_ref(
             move_branch(tx, conv, branch, *expect, *to, at_ms).await?
         }
         RefChange::Claim(branch) => claim_branch(tx, conv, branch, at_ms).await?,
+        RefChange::CreateCheckpoint { name, node } => {
+            let existing = find_checkpoint(tx, conv.key, name).await?;
+            rules::check_new_checkpoint(name, existing, *node)?;
+            set_checkpoint(tx, conv, name, *node, at_ms).await?
+        }
         RefChange::SetCheckpoint { name, node } => {
             set_checkpoint(tx, conv, name, *node, at_ms).await?
         }
@@ -468,6 +484,7 @@ async fn set_checkpoint(
 ) -> Result<RefChanged, RowError> {
     // Checks that the node exists: a checkpoint always points to a node.
     node_row::load_tip(tx, conv.key, node).await?;
+    let replaced = find_checkpoint(tx, conv.key, name).await?;
     tx.execute_on_commit(
         "INSERT INTO contexture.checkpoints (conversation, name, node_id, at_ms) \
          VALUES ($1, $2, $3, $4) \
@@ -480,7 +497,10 @@ async fn set_checkpoint(
         node,
     };
     event::record_event(tx, conv, at_ms, &kind);
-    Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
+    Ok(RefChanged::Checkpoint {
+        checkpoint: Checkpoint { name, node, at_ms },
+        replaced,
+    })
 }
 
 async fn delete_checkpoint(

@@ -75,11 +75,20 @@ pub(crate) fn checkpoint_node(
     conversation: u32,
     name: &CheckpointName,
 ) -> Result<NodeId, RowError> {
-    conn.prepare_cached("SELECT node_id FROM checkpoints WHERE conversation_no = ? AND name = ?")?
-        .query_row(params![conversation, name.as_str()], |row| row.get(0))
-        .optional()?
-        .map(NodeId::from_bytes)
+    find_checkpoint(conn, conversation, name)?
         .ok_or_else(|| Error::not_found(EntityKind::Checkpoint, name).into())
+}
+
+fn find_checkpoint(
+    conn: &Connection,
+    conversation: u32,
+    name: &CheckpointName,
+) -> Result<Option<NodeId>, RowError> {
+    let node = conn
+        .prepare_cached("SELECT node_id FROM checkpoints WHERE conversation_no = ? AND name = ?")?
+        .query_row(params![conversation, name.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(node.map(NodeId::from_bytes))
 }
 
 /// Changes a branch or a checkpoint.
@@ -108,6 +117,11 @@ pub(crate) fn change_ref(
             move_branch(conn, conv, branch, expect, to, at_ms)?
         }
         RefChange::Claim(branch) => claim_branch(conn, conv, branch, at_ms)?,
+        RefChange::CreateCheckpoint { name, node } => {
+            let existing = find_checkpoint(conn, conv.no, &name)?;
+            rules::check_new_checkpoint(&name, existing, node)?;
+            set_checkpoint(conn, conv, name, node, at_ms)?
+        }
         RefChange::SetCheckpoint { name, node } => set_checkpoint(conn, conv, name, node, at_ms)?,
         RefChange::DeleteCheckpoint(checkpoint) => {
             delete_checkpoint(conn, conv, checkpoint, at_ms)?
@@ -132,6 +146,7 @@ fn set_checkpoint(
 ) -> Result<RefChanged, RowError> {
     // Checks that the node exists: a checkpoint always points to a node.
     node_row::load_tip(conn, conv.no, node)?;
+    let replaced = find_checkpoint(conn, conv.no, &name)?;
     conn.prepare_cached(
         "INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET node_id = ?3, at_ms = ?4",
@@ -142,7 +157,10 @@ fn set_checkpoint(
         node,
     };
     event::record_event(conn, conv, at_ms, &kind)?;
-    Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
+    Ok(RefChanged::Checkpoint {
+        checkpoint: Checkpoint { name, node, at_ms },
+        replaced,
+    })
 }
 
 fn rename_branch(

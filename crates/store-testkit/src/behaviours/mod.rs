@@ -102,7 +102,7 @@ static TABLE: &[Behaviour] = table! {
     Base branching:
         automatic_names_follow_the_formula
         asides_count_on
-        rewinds_in_a_row_nest
+        rewinds_in_a_row_count_on
         names_never_outgrow_their_rule
         a_renamed_branch_is_the_same_branch
         a_moved_branch_goes_on_from_its_new_head
@@ -114,7 +114,8 @@ static TABLE: &[Behaviour] = table! {
         deletion_frees_the_name_only
         the_active_branch_stays
         unknown_names_are_not_found
-        checkpoints_are_set_moved_and_deleted;
+        checkpoints_are_set_moved_and_deleted
+        names_of_checkpoints_are_given_once;
     Base reading:
         parts_and_pages
         a_path_is_constant

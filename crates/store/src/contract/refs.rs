@@ -134,6 +134,13 @@ pub enum RefChange {
     },
     /// Become the branch's writer: earlier fences are refused from now on.
     Claim(BranchName),
+    /// Make a checkpoint; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if one of that name points to another node.
+    CreateCheckpoint {
+        /// Name of the checkpoint.
+        name: CheckpointName,
+        /// Node that the checkpoint points to.
+        node: NodeId,
+    },
     /// Make or move a checkpoint.
     SetCheckpoint {
         /// Name of the checkpoint.
@@ -152,7 +159,12 @@ pub enum RefChanged {
     /// The branch after the change, with its new fence if it was claimed.
     Branch(Branch),
     /// The checkpoint after the change.
-    Checkpoint(Checkpoint),
+    Checkpoint {
+        /// The checkpoint as it is now.
+        checkpoint: Checkpoint,
+        /// Node that the name pointed to before, if there was such a checkpoint.
+        replaced: Option<NodeId>,
+    },
     /// The branch or checkpoint was deleted.
     Deleted,
 }

@@ -371,22 +371,12 @@ impl NodeTree {
                 self.record_event(at_ms, EventKind::BranchClaimed { branch, fence });
                 self.branch_result(&name)
             }
-            RefChange::SetCheckpoint { name, node } => {
-                // A checkpoint always points to an existing node.
-                self.node_index(node)?;
-                let checkpoint = Checkpoint {
-                    name: name.clone(),
-                    node,
-                    at_ms,
-                };
-                self.checkpoints.insert(name.clone(), checkpoint.clone());
-                let kind = EventKind::CheckpointSet {
-                    checkpoint: name,
-                    node,
-                };
-                self.record_event(at_ms, kind);
-                Ok(RefChanged::Checkpoint(checkpoint))
+            RefChange::CreateCheckpoint { name, node } => {
+                let existing = self.checkpoints.get(&name).map(|one| one.node);
+                rules::check_new_checkpoint(&name, existing, node)?;
+                self.set_checkpoint(name, node, at_ms)
             }
+            RefChange::SetCheckpoint { name, node } => self.set_checkpoint(name, node, at_ms),
             RefChange::DeleteCheckpoint(name) => {
                 let removed = self.checkpoints.remove(&name);
                 removed.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, &name))?;
@@ -394,6 +384,31 @@ impl NodeTree {
                 Ok(RefChanged::Deleted)
             }
         }
+    }
+
+    fn set_checkpoint(
+        &mut self,
+        name: CheckpointName,
+        node: NodeId,
+        at_ms: i64,
+    ) -> Result<RefChanged, Error> {
+        // A checkpoint always points to an existing node.
+        self.node_index(node)?;
+        let checkpoint = Checkpoint {
+            name: name.clone(),
+            node,
+            at_ms,
+        };
+        let before = self.checkpoints.insert(name.clone(), checkpoint.clone());
+        let kind = EventKind::CheckpointSet {
+            checkpoint: name,
+            node,
+        };
+        self.record_event(at_ms, kind);
+        Ok(RefChanged::Checkpoint {
+            checkpoint,
+            replaced: before.map(|before| before.node),
+        })
     }
 
     fn branch_result(&self, name: &BranchName) -> Result<RefChanged, Error> {

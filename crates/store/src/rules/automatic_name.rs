@@ -4,10 +4,9 @@ use contexture_ir::BranchName;
 
 /// Returns a free name for a branch that starts from `from`.
 ///
-/// It is `<from>-v<n>`, where n is one more than the number of names that equal `from` or begin
-/// with `<from>-v`, or the next n whose name is free. So the first two rewinds in a row from `main`
-/// give `main-v2` and `main-v2-v2`, and the next from `main` gives `main-v4`. If that would be too
-/// long for a branch name, `from` first loses its last `-v<n>` suffixes, then its tail.
+/// It is `<base>-v<n>`: the base is `from` without its `-v<n>` suffixes, and n is one more than the number of names that
+/// equal the base or begin with `<base>-v`, or the next n whose name is free. So rewinds in a row from `main` give
+/// `main-v2`, `main-v3`, `main-v4`. If that would be too long for a branch name, the base loses its tail.
 ///
 /// `count` counts the names that equal its argument or begin with its argument and `-v`; `exists`
 /// says whether a name is taken. Both run inside the transaction that creates the branch.
@@ -16,7 +15,7 @@ pub fn automatic_name<E>(
     mut count: impl FnMut(&str) -> Result<u64, E>,
     mut exists: impl FnMut(&BranchName) -> Result<bool, E>,
 ) -> Result<BranchName, E> {
-    let mut base = from.as_str();
+    let mut base = without_versions(from.as_str());
     loop {
         let mut number = count(base)?.saturating_add(1);
         while let Ok(name) = BranchName::new(format!("{base}-v{number}")) {
@@ -25,25 +24,22 @@ pub fn automatic_name<E>(
             }
             number = number.saturating_add(1);
         }
-        base = strip_version_suffix(base);
+        let shorter = base.get(..base.len().saturating_sub(24));
+        base = shorter.filter(|stem| !stem.is_empty()).unwrap_or("b");
     }
 }
 
-/// Removes the last `-v<n>`, or else the last 24 bytes; the result is never empty.
-fn strip_version_suffix(base: &str) -> &str {
-    match base.rsplit_once("-v") {
-        Some((stem, digits))
-            if !stem.is_empty()
-                && !digits.is_empty()
-                && digits.bytes().all(|b| b.is_ascii_digit()) =>
-        {
-            stem
-        }
-        _ => base
-            .get(..base.len().saturating_sub(24))
-            .filter(|stem| !stem.is_empty())
-            .unwrap_or("b"),
+/// The name without the `-v<n>` at its end, however many there are: a branch of a branch is one more of the same line.
+fn without_versions(name: &str) -> &str {
+    let mut base = name;
+    while let Some((stem, digits)) = base.rsplit_once("-v")
+        && !stem.is_empty()
+        && !digits.is_empty()
+        && digits.bytes().all(|b| b.is_ascii_digit())
+    {
+        base = stem;
     }
+    base
 }
 
 #[cfg(test)]
@@ -69,13 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_sequence() {
+    fn branches_of_branches_are_numbered_on() {
         let mut names = BTreeSet::from(["main".to_owned()]);
         for (from, expected) in [
             ("main", "main-v2"),
-            ("main-v2", "main-v2-v2"),
+            ("main-v2", "main-v3"),
             ("main", "main-v4"),
-            ("main-v2", "main-v2-v3"),
+            ("main-v2", "main-v5"),
+            ("plan-v7", "plan-v1"),
             ("main", "main-v6"),
         ] {
             assert_eq!(next(&names, from), expected);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{BranchName, ConversationId, NodeId};
+use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId};
 
 use super::calls::check_call;
 use crate::contract::{
@@ -183,6 +183,19 @@ pub fn check_delete_branch(name: &BranchName, active: &BranchName) -> Result<(),
         ));
     }
     Ok(())
+}
+
+/// Checks that a checkpoint may be made at a node: no other node has its name. The same node may, so that a request can be
+/// repeated.
+pub fn check_new_checkpoint(
+    name: &CheckpointName,
+    existing: Option<NodeId>,
+    node: NodeId,
+) -> Result<(), Error> {
+    match existing {
+        Some(there) if there != node => Err(Error::already_exists(EntityKind::Checkpoint, name)),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that a blob is within the limits.

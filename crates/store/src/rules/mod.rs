@@ -27,9 +27,9 @@ pub use calls::{
     encode_details, hour_range, page_range, sum_columns, sum_from_halves,
 };
 pub use check::{
-    check_append, check_blob, check_delete_branch, check_new_conversation, check_path_hashes,
-    check_prefix, check_put_entry, check_redact, check_update, check_version, merge_metadata,
-    select_by_prefix,
+    check_append, check_blob, check_delete_branch, check_new_checkpoint, check_new_conversation,
+    check_path_hashes, check_prefix, check_put_entry, check_redact, check_update, check_version,
+    merge_metadata, select_by_prefix,
 };
 pub use columns::{
     EventColumns, scope_columns, scope_from_columns, stream_end_columns, stream_end_from_columns,

@@ -19,15 +19,11 @@ use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::output::printable::{count_with_noun, group_thousands};
 use crate::output::relative_time::{now_ms, relative_time};
-use crate::output::table::{Align, format_table};
-use crate::output::terminal::column_count;
+use crate::output::table::Column;
 use crate::output::write;
 
 /// What is said where there are none.
 const NO_CALLS: &str = "no calls; `serve`, `run` and `chat` record those that they make\n";
-
-/// Columns of a table where standard output is no terminal.
-const COLUMNS: usize = 120;
 
 /// The options that choose among calls: with an id there is nothing to choose.
 const FILTERS: [&str; 8] = [
@@ -177,14 +173,12 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         })?;
         return Ok(Exit::Done);
     }
-    if !found.is_empty() {
-        write::print_styled(&calls_table(&found, column_count(COLUMNS)))?;
-    }
+    write::print_table(&CALL_COLUMNS, &call_rows(&found))?;
     if !globals.quiet && found.is_empty() {
-        write::print_stderr(NO_CALLS);
+        write::print_note(NO_CALLS);
     } else if !globals.quiet && more {
         let shown = count_with_noun(found.len() as u64, "call");
-        write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
+        write::print_note(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
     Ok(Exit::Done)
 }
@@ -217,20 +211,22 @@ fn show_money(pico: u128) -> String {
     Money::from_pico_dollars(pico).to_rounded_string()
 }
 
-fn calls_table(found: &[CallRecord], columns: usize) -> String {
+/// How the list is laid out.
+const CALL_COLUMNS: [Column; 10] = [
+    Column::figure("when"),
+    Column::words("outcome", 10),
+    Column::words("model", 10),
+    Column::figure("cost"),
+    Column::figure("input"),
+    Column::figure("output"),
+    Column::figure("time"),
+    Column::figure("status"),
+    Column::figure("cached"),
+    Column::words("conversation", 10),
+];
+
+fn call_rows(found: &[CallRecord]) -> Vec<Vec<String>> {
     let now = now_ms();
-    let head = [
-        ("when", Align::Right),
-        ("outcome", Align::Left),
-        ("model", Align::Left),
-        ("cost", Align::Right),
-        ("input", Align::Right),
-        ("output", Align::Right),
-        ("time", Align::Right),
-        ("status", Align::Right),
-        ("cached", Align::Right),
-        ("conversation", Align::Left),
-    ];
     let row = |call: &CallRecord| {
         let details = &call.details;
         let tokens = |number: Option<u64>| number.map(group_thousands).unwrap_or_default();
@@ -256,8 +252,7 @@ fn calls_table(found: &[CallRecord], columns: usize) -> String {
             conversation.map_or_else(String::new, ToString::to_string),
         ]
     };
-    let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-    format_table(&head, &rows, columns)
+    found.iter().map(row).collect()
 }
 
 /// Runs `contexture usage`.
@@ -281,9 +276,10 @@ pub(crate) async fn run_usage(arguments: &UsageArguments, globals: &Globals) -> 
     if globals.json {
         write::print_json(&UsageDocument::from_sums(&arguments.by, &sums))?;
     } else if !sums.is_empty() {
-        write::print_styled(&usage_table(&arguments.by, &sums, column_count(COLUMNS)))?;
+        let (columns, rows) = usage_table(&arguments.by, &sums);
+        write::print_table(&columns, &rows)?;
     } else if !globals.quiet {
-        write::print_stderr(NO_CALLS);
+        write::print_note(NO_CALLS);
     }
     Ok(Exit::Done)
 }
@@ -306,14 +302,15 @@ fn group_cell(group: &CallGroup, by: CallGrouping) -> String {
         .unwrap_or_else(|| "-".to_owned())
 }
 
-fn usage_table(by: &[CallGrouping], sums: &[(CallGroup, CallSum)], columns: usize) -> String {
-    let mut head: Vec<(&str, Align)> = by.iter().map(|by| (by.as_str(), Align::Left)).collect();
-    head.extend(
-        [
-            "calls", "cost", "input", "output", "cached", "failed", "saved",
-        ]
-        .map(|name| (name, Align::Right)),
-    );
+fn usage_table(
+    by: &[CallGrouping],
+    sums: &[(CallGroup, CallSum)],
+) -> (Vec<Column>, Vec<Vec<String>>) {
+    let groups = by.iter().map(|by| Column::words(by.as_str(), 10));
+    let names = [
+        "calls", "cost", "input", "output", "cached", "failed", "saved",
+    ];
+    let columns = groups.chain(names.map(Column::figure)).collect();
     let figures = |sum: &CallSum| {
         let (passed, sent) = (sum.passed_pico_dollars, sum.sent_pico_dollars);
         let sign = if passed < sent { "-" } else { "" };
@@ -345,5 +342,5 @@ fn usage_table(by: &[CallGrouping], sums: &[(CallGroup, CallSum)], columns: usiz
         row.extend(figures(&total));
         rows.push(row);
     }
-    format_table(&head, &rows, columns)
+    (columns, rows)
 }

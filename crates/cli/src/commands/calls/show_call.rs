@@ -5,13 +5,13 @@ use contexture::ir::{CallId, Owner};
 use contexture::store::{CallRecord, Calls};
 use contexture_api::{CallDocument, format_timestamp};
 
-use crate::commands::calls::{COLUMNS, show_money};
+use crate::commands::calls::show_money;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::output::printable::{clip_to_width, group_thousands, one_line};
-use crate::output::table::{Align, format_table};
-use crate::output::terminal::column_count;
+use crate::output::table::{Column, format_table};
+use crate::output::terminal::{Stream, column_count};
 use crate::output::write;
 
 /// Shows one call.
@@ -35,7 +35,7 @@ pub(super) async fn show_call(
         write::print_json(&CallDocument::with_band(&call))?;
         return Ok(Exit::Done);
     }
-    let columns = column_count(COLUMNS);
+    let columns = column_count(Stream::Output);
     let mut out = call_facts(&call, columns);
     match call.band.as_deref().map(CallBand::from_bytes) {
         Some(Ok(band)) => out.push_str(&band_table(&band, columns)),
@@ -124,13 +124,13 @@ fn fact_lines<const N: usize>(facts: [(&str, Option<String>); N], columns: usize
 /// What a request was made of, part by part, and what became of the provider's cache.
 fn band_table(band: &CallBand, columns: usize) -> String {
     let head = [
-        ("band", Align::Left),
-        ("part", Align::Left),
-        ("tokens", Align::Right),
-        ("items", Align::Right),
-        ("verdict", Align::Left),
-        ("left out", Align::Right),
-        ("rule", Align::Left),
+        Column::words("band", 10),
+        Column::words("part", 10),
+        Column::figure("tokens"),
+        Column::figure("items"),
+        Column::words("verdict", 10),
+        Column::figure("left out"),
+        Column::words("rule", 10),
     ];
     let some = |number: u64| match number {
         0 => String::new(),

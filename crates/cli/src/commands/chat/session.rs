@@ -12,13 +12,13 @@ use contexture::store::{NodeKind, PathEnd, ReadRequest};
 use contexture::{Conversation, Item, Message};
 
 use crate::chat::{AgentArguments, RunPrinter, drive_run, next_commands, print_run_result};
-use crate::commands::chat::slash::{HELP, SlashCommand};
+use crate::commands::chat::slash::{HELP, HELP_INDENT, SlashCommand};
 use crate::commands::{branch, checkpoint, compact, memory, skills};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::output::printable::{count_with_noun, short_id};
-use crate::output::terminal;
+use crate::output::terminal::{Stream, column_count};
 use crate::output::write;
 use crate::skill_folders;
 
@@ -71,12 +71,13 @@ impl Chat<'_> {
         let (chat, globals) = (&self.conversation, self.globals);
         match command {
             SlashCommand::Quit => return Ok(ControlFlow::Break(Exit::Done)),
-            SlashCommand::Help => write::print_styled(HELP)?,
+            SlashCommand::Help => write::print_wrapped(HELP, HELP_INDENT)?,
             SlashCommand::Branches => branch::print_branches(chat, globals).await?,
             SlashCommand::Branch(name) => self.switch_or_create_branch(&name).await?,
             SlashCommand::Rewind(count) => self.rewind_messages(count).await?,
             SlashCommand::Checkpoint(name) => {
-                checkpoint::print_checkpoint(&chat.checkpoint(&name).await?, globals)?
+                let made = checkpoint::create_checkpoint(chat, &name).await?;
+                checkpoint::print_checkpoint(&(&made).into(), globals)?
             }
             SlashCommand::Compact => {
                 let target = self.talk.resolve_target()?;
@@ -134,7 +135,7 @@ impl Chat<'_> {
         if self.globals.json {
             return write::print_json(&call.report);
         }
-        let table = render_table(&call.report, Width(terminal::column_count(120)));
+        let table = render_table(&call.report, Width(column_count(Stream::Output)));
         write::print_styled(&format!("\n{table}\n"))
     }
 

@@ -12,8 +12,7 @@ pub(super) const HELP: &str = "\
 /help            this list
 /branch          list the branches
 /branch NAME     switch to a branch; one of that name is made here if there is none
-/rewind [N]      go back before the last thing you said, or the last N: a new branch;
-                 before the first of them it is an empty one
+/rewind [N]      go back before the last thing you said, or the last N: a new branch; before the first of them it is empty
 /checkpoint NAME keep this place under a name
 /compact         put a manifest in the place of the older part
 /explain         what the model would be sent now
@@ -21,6 +20,9 @@ pub(super) const HELP: &str = "\
 /memory          the notes it keeps
 /quit            leave
 ";
+
+/// Where the descriptions in [`HELP`] begin.
+pub(super) const HELP_INDENT: usize = 17;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,8 +21,8 @@ use crate::options::history::ViewArguments;
 use crate::options::parse_values::target_format;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::printable_lines;
-use crate::output::terminal;
+use crate::output::printable::{clip_to_width, one_line};
+use crate::output::terminal::{Stream, column_count};
 use crate::output::write;
 
 /// Compile a conversation or a session file into a provider's request, under a token budget
@@ -38,8 +38,9 @@ Examples:
   contexture compile session.jsonl --to gemini --report json 2> report.json
   contexture compile --jsonl < requests.jsonl
 
-Without --model: the model the document was written for, if it is in the same format; else
-claude-sonnet-5 (anthropic, ui), gpt-5.4 (openai-chat, openai-responses), gemini-3.5-flash
+Without --model: the model the document was written for, if it is in the same format; of a
+conversation the model of its newest answer, if it takes that format; else claude-sonnet-5
+(anthropic, ui), gpt-5.4 (openai-chat, openai-responses), gemini-3.5-flash
 (gemini). One that is not known (`contexture doctor --models`) needs --window; its tokens are
 estimates. `--to ui` gives {\"system\", \"messages\"}, the messages that fit the model.
 
@@ -138,8 +139,10 @@ fn print_report(
             write::print_stderr(&format!("{text}\n"));
         }
         ReportFormat::Table => {
-            let table = render_table(report, Width(terminal::column_count(120)));
-            write::print_stderr(&format!("\n  {}\n\n{table}", printable_lines(title)));
+            let columns = column_count(Stream::Error);
+            let table = render_table(report, Width(columns));
+            let title = clip_to_width(&one_line(title), columns - 2);
+            write::print_stderr(&format!("\n  {title}\n\n{table}"));
         }
     }
     Ok(())

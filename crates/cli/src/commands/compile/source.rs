@@ -15,6 +15,7 @@ use crate::commands::compile::view::{compile_document, conversation_output, load
 use crate::database;
 use crate::input::InputSource;
 use crate::options::compile_request::CompileSettings;
+use crate::options::default_model;
 use crate::options::globals::Globals;
 use crate::options::history::ViewArguments;
 use crate::options::layers::LayerArguments;
@@ -183,7 +184,8 @@ impl SourceArguments {
             chat.set_layers(self.layers.build_layers(globals)?);
             chat.set_renderer(Arc::clone(&order.renderer));
             let also: Vec<Contribution> = order.system_contribution().into_iter().collect();
-            let target = order.resolve_target(None, None)?;
+            let last = default_model::load_last_model_for(&chat, order.to).await?;
+            let target = order.resolve_target(last.as_deref(), Some(order.to))?;
             // Compactions are stored, and the compile below shows them.
             if order.view.should_compact() {
                 chat.prepare(&target, &PrepareOptions::default()).await?;

@@ -5,7 +5,6 @@ mod check;
 mod serving;
 mod storage;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal};
 #[cfg(feature = "serve")]
@@ -27,9 +26,10 @@ use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
 use crate::output::printable::{
-    count_with_noun, group_thousands, pad_left, pad_right, printable_lines,
+    LongWords, count_with_noun, group_thousands, pad_right, printable_lines, wrap_words,
 };
-use crate::output::terminal;
+use crate::output::table::Column;
+use crate::output::terminal::{Stream, column_count, terminal_columns};
 use crate::output::write;
 use contexture::engine::parse_node_item;
 use contexture::engine::tree::load_tree;
@@ -324,7 +324,7 @@ fn check_terminal() -> DoctorCheck {
         anstream::ColorChoice::Never => "no colours",
         _ => "colours",
     };
-    let found = format!("{} columns, {colours}", terminal::column_count(80));
+    let found = format!("{} columns, {colours}", column_count(Stream::Output));
     DoctorCheck::new("terminal", CheckState::Ok, found)
 }
 
@@ -339,28 +339,27 @@ fn coloured_state(state: CheckState) -> String {
 }
 
 fn format_checks(checks: &[DoctorCheck]) -> String {
-    let wide = checks
-        .iter()
-        .map(|check| check.name.len())
-        .max()
-        .unwrap_or(0);
+    let wide = checks.iter().map(|check| check.name.len()).max();
+    let wide = wide.unwrap_or(0);
+    let columns = terminal_columns(Stream::Output);
     let mut out = String::new();
+    let mut push = |line: String| {
+        out.push_str(&match columns {
+            // Below the words of the first line.
+            Some(columns) => wrap_words(&line, columns, wide + 8, LongWords::Keep),
+            None => line,
+        });
+    };
     for check in checks {
         let state = coloured_state(check.state);
-        let _ = writeln!(
-            out,
-            "{state}  {}  {}",
-            pad_right(check.name, wide),
+        let name = pad_right(check.name, wide);
+        push(format!(
+            "{state}  {name}  {}\n",
             printable_lines(&check.found)
-        );
+        ));
         if let Some(hint) = &check.hint {
-            let _ = writeln!(
-                out,
-                "      {}  {} {}",
-                pad_right("", wide),
-                "hint:".cyan(),
-                printable_lines(hint)
-            );
+            let hint = format!("{} {}", "hint:".cyan(), printable_lines(hint));
+            push(format!("{:>1$}{hint}\n", "", wide + 8));
         }
     }
     out
@@ -371,18 +370,21 @@ fn print_models(globals: &Globals) -> Outcome<()> {
     if globals.json {
         return write::print_json(&json!({ "models": catalogue.models().collect::<Vec<_>>() }));
     }
-    let mut out = String::new();
-    for model in catalogue.models() {
-        let _ = writeln!(
-            out,
-            "{}  {}  {}  {}",
-            pad_right(&model.provider, 10),
-            pad_right(&model.id, 44),
-            pad_left(&group_thousands(model.context_window), 10),
-            model.encoding
-        );
-    }
-    write::print_styled(&out)
+    let rows = catalogue.models().map(|model| {
+        vec![
+            model.provider.clone(),
+            model.id.clone(),
+            group_thousands(model.context_window),
+            model.encoding.to_string(),
+        ]
+    });
+    let columns = [
+        Column::word("").with_rank(1),
+        Column::id(""),
+        Column::figure("").with_rank(2),
+        Column::word(""),
+    ];
+    write::print_table(&columns, &rows.collect::<Vec<_>>())
 }
 
 fn format_size(bytes: u64) -> String {

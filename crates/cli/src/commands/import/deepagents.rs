@@ -13,6 +13,9 @@ use crate::input::InputSource;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 
+/// The kind of failure of a database that holds something else.
+pub(super) const OTHER_DATABASE: &str = "other_database";
+
 /// Chats of more JSON than this are not gathered further before they are stored.
 const MAX_BATCH_BYTES: usize = 16 << 20;
 
@@ -68,7 +71,8 @@ impl ImportRun<'_> {
             if !sessions.is_empty() {
                 let source = Arc::new(source.clone());
                 let sessions = sessions.into_iter().map(|one| (Arc::clone(&source), one));
-                self.store_sessions(sessions.collect()).await?;
+                self.store_sessions(sessions.collect(), bytes as u64)
+                    .await?;
             }
             match failed {
                 Some(failure) => return Err(self.report.with_stored_count(failure)),
@@ -94,6 +98,7 @@ fn unreadable_database(error: StoreError, source: &InputSource) -> Failure {
     if other {
         return Failure {
             exit: Exit::BadInput,
+            kind: OTHER_DATABASE,
             ..failure
         }
         .with_hint("a database of our own is named by --db; `contexture export --all` writes what can be imported");

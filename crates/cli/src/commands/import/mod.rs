@@ -7,12 +7,13 @@ mod run;
 mod sessions;
 
 use self::progress::ImportProgress;
-use self::report::ImportReport;
+use self::report::{ImportReport, PassedOver, PassedOverFiles};
 use self::run::{ImportRules, ImportRun};
 use self::sessions::ReadSessions;
 use crate::conversation_lines;
 use crate::database;
 use crate::input::InputSource;
+use crate::input_folder::{InputFile, expand_folders, may_hold_session};
 use crate::options::globals::Globals;
 use crate::options::parse_values::session_format;
 use crate::output::exit::Exit;
@@ -28,7 +29,7 @@ use clap::Args;
 #[command(after_long_help = "\
 Examples:
   contexture import examples/marshmallow-1867.traj
-  contexture import ~/.claude/projects/*/*.jsonl --keep-going
+  contexture import ~/.claude/projects --keep-going
   contexture import chat.json --conversation support-42 --resource ada@example.org
   contexture import - --format openai-chat < chat.json
   contexture import chats.db --keep-going
@@ -36,9 +37,11 @@ Examples:
 Formats: openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench,
 claude-code, codex; deepagents, a SQLite database that @deepagents/context made; and contexture,
 whole conversations as `export --to contexture` writes them. A file with several sessions becomes
-several conversations. Chats of a database belong to their users, unless --owner says to whom.")]
+several conversations. Of a folder everything is imported that holds a session, whatever its name,
+in the folders in it too; files that hold none are counted. Chats of a database belong to their
+users, unless --owner says to whom.")]
 pub(crate) struct Arguments {
-    /// The files; `-`: standard input
+    /// Files or folders; `-`: standard input
     #[arg(required = true)]
     files: Vec<String>,
     /// The format of the files; default: detected
@@ -53,6 +56,9 @@ pub(crate) struct Arguments {
     /// Store what can be read and list the rest, instead of stopping at the first error
     #[arg(long)]
     keep_going: bool,
+    /// List the files of folders that hold no session, and why
+    #[arg(long)]
+    verbose: bool,
 }
 
 /// Runs the command.
@@ -61,24 +67,25 @@ pub(crate) struct Arguments {
 /// A file that cannot be read, or a conversation that cannot be stored; with `--keep-going` these are
 /// listed, and the command ends with [`Exit::Findings`].
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let files = expand_folders(&arguments.files)?;
+    let bytes = files.iter().map(InputFile::byte_count).sum();
     let mut run = ImportRun {
         rules: ImportRules {
             format: arguments.format.as_deref(),
             conversation: arguments.conversation.as_deref(),
             resource: arguments.resource.as_deref(),
             keep_going: arguments.keep_going,
-            is_only_file: arguments.files.len() == 1,
+            is_only_file: files.len() == 1,
             owner: globals.explicit_owner()?,
         },
         globals,
         engine: None,
         read: ReadSessions::default(),
         report: ImportReport::default(),
-        progress: ImportProgress::new(globals),
+        progress: ImportProgress::new(globals, bytes),
     };
-    for name in &arguments.files {
-        let source = InputSource::from(name.as_str());
-        match run.import_file(&source).await {
+    for file in &files {
+        match run.import_file(file).await {
             Ok(()) => {}
             // A wrong command line is wrong for every file.
             Err(failure) if arguments.keep_going && failure.exit != Exit::Usage => {
@@ -89,12 +96,44 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     }
     run.store_read_sessions().await?;
     run.progress.finish();
-    report::print_report(&run.report, globals)?;
+    // A wrong folder would otherwise look like one that was imported.
+    if let Some(failure) = run.report.only_passed_over(&arguments.files) {
+        return Err(failure);
+    }
+    let listing = match arguments.verbose {
+        true => PassedOverFiles::List,
+        false => PassedOverFiles::Count,
+    };
+    report::print_report(&run.report, listing, globals)?;
     Ok(run.report.exit_code())
 }
 
 impl ImportRun<'_> {
-    async fn import_file(&mut self, source: &InputSource) -> Outcome<()> {
+    /// Imports a file; one that was found in a folder and holds no session is only noted.
+    async fn import_file(&mut self, file: &InputFile) -> Outcome<()> {
+        if let (true, InputSource::File(path)) = (file.is_found, &file.source)
+            && !may_hold_session(path)
+        {
+            self.pass_over(file, "neither JSON nor a database".to_owned());
+            return Ok(());
+        }
+        match self.import_source(file).await {
+            Err(failure) if file.is_found && is_no_session(&failure) => {
+                self.pass_over(file, failure.message);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn pass_over(&mut self, file: &InputFile, why: String) {
+        self.progress.advance(file.byte_count());
+        let file = file.source.to_string();
+        self.report.passed_over.push(PassedOver { file, why });
+    }
+
+    async fn import_source(&mut self, file: &InputFile) -> Outcome<()> {
+        let source = &file.source;
         // What cannot be read is told of below.
         if let Ok(Some(mut lines)) = conversation_lines::open_if_portable(source) {
             self.store_read_sessions().await?;
@@ -112,6 +151,7 @@ impl ImportRun<'_> {
             let kept = conversation_lines::import_conversations(store, &owner, source, &mut *lines)
                 .await?;
             self.report.imported_files.push(kept);
+            self.progress.advance(file.byte_count());
             return Ok(());
         }
         if let Some(path) = deepagents::detect_database(source, self.rules.format) {
@@ -121,10 +161,24 @@ impl ImportRun<'_> {
         match sessions::read_sessions(source, &self.rules) {
             Ok(read) => self.keep_sessions(source, read).await,
             // What was read before it is stored.
-            Err(failure) => {
+            Err(failure) if !(file.is_found && is_no_session(&failure)) => {
                 self.store_read_sessions().await?;
                 Err(self.report.with_stored_count(failure))
             }
+            Err(failure) => Err(failure),
         }
     }
+}
+
+/// Whether a file is well and holds no session: another document, another program's database, no text.
+fn is_no_session(failure: &Failure) -> bool {
+    let kinds = [
+        "not_json",
+        "not_text",
+        "unknown_format",
+        "wrong_format",
+        "no_items",
+        deepagents::OTHER_DATABASE,
+    ];
+    kinds.contains(&failure.kind)
 }

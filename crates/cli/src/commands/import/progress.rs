@@ -14,15 +14,19 @@ const SHOW_AFTER: Duration = Duration::from_millis(300);
 pub(super) struct ImportProgress {
     bar: ProgressBar,
     start: Instant,
+    /// Bytes of what is stored or passed over.
+    done: u64,
 }
 
 impl ImportProgress {
-    pub(super) fn new(globals: &Globals) -> Self {
+    /// A bar of so many bytes of files.
+    pub(super) fn new(globals: &Globals, bytes: u64) -> Self {
         // Hidden at first: an import that is done at once shows no bar.
         let bar = ProgressBar::hidden();
-        bar.set_length(0);
+        bar.set_length(bytes);
         if terminal::is_stderr_terminal() && !globals.quiet && !globals.json {
-            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions, {eta} left");
+            let style =
+                ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         } else {
             bar.finish_and_clear();
@@ -30,18 +34,27 @@ impl ImportProgress {
         Self {
             bar,
             start: Instant::now(),
+            done: 0,
         }
     }
 
-    pub(super) fn add_sessions(&self, sessions: usize) {
-        self.bar.inc_length(sessions as u64);
+    /// So many more bytes are done with.
+    pub(super) fn advance(&mut self, bytes: u64) {
+        self.done += bytes;
+        self.show(self.done);
     }
 
-    pub(super) fn advance(&self) {
+    /// Of the bytes that are being stored, this share is: so many of so many items.
+    pub(super) fn show_share(&self, bytes: u64, stored: u64, items: u64) {
+        let share = u128::from(bytes) * u128::from(stored.min(items)) / u128::from(items.max(1));
+        self.show(self.done + u64::try_from(share).unwrap_or(bytes));
+    }
+
+    fn show(&self, position: u64) {
         if self.bar.is_hidden() && !self.bar.is_finished() && self.start.elapsed() > SHOW_AFTER {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        self.bar.inc(1);
+        self.bar.set_position(position);
     }
 
     pub(super) fn finish(&self) {

@@ -1,7 +1,5 @@
 //! What came of an import, as a table or JSON.
 
-use std::fmt::Write as _;
-
 use contexture::engine::{DivergedSession, Imported};
 use contexture::sessions::{Session, SessionFormat};
 use contexture::store::ImportedAll;
@@ -13,13 +11,9 @@ use crate::conversation_lines;
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::{
-    clip_to_width, count_with_noun, display_width, one_line, pad_right,
-};
+use crate::output::printable::{count_with_noun, printable_lines};
+use crate::output::table::Column;
 use crate::output::write;
-
-/// The most columns a title takes.
-const TITLE_COLUMNS: usize = 60;
 
 /// What came of all files.
 #[derive(Default)]
@@ -29,6 +23,20 @@ pub(super) struct ImportReport {
     pub(super) imported_files: Vec<ImportedAll>,
     pub(super) skipped: Vec<String>,
     pub(super) failed: Vec<Failure>,
+    pub(super) passed_over: Vec<PassedOver>,
+}
+
+/// A file of a folder that holds no session.
+pub(super) struct PassedOver {
+    pub(super) file: String,
+    pub(super) why: String,
+}
+
+/// How much is said of such files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PassedOverFiles {
+    Count,
+    List,
 }
 
 /// A session that was stored; not the session itself, of which there may be many.
@@ -61,6 +69,18 @@ impl ImportReport {
         }
     }
 
+    /// The failure of an import that found files and no session.
+    pub(super) fn only_passed_over(&self, names: &[String]) -> Option<Failure> {
+        let found = self.imported.len() + self.imported_files.len() + self.failed.len();
+        let files = count_with_noun(self.passed_over.len() as u64, "file");
+        (found == 0).then(|| {
+            let message = format!("no session in {}: {files} looked at", names.join(", "));
+            Failure::bad_input("no_session", message).with_hint(
+                "`contexture help import` lists the formats that are known by their content",
+            )
+        })
+    }
+
     /// The failure, and what was stored before it.
     pub(super) fn with_stored_count(&self, failure: Failure) -> Failure {
         match self.imported.len() as u64 {
@@ -77,11 +97,19 @@ impl ImportReport {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(super) fn print_report(harvest: &ImportReport, globals: &Globals) -> Outcome<()> {
+pub(super) fn print_report(
+    harvest: &ImportReport,
+    listing: PassedOverFiles,
+    globals: &Globals,
+) -> Outcome<()> {
     if globals.json {
         write::print_json(&report_document(harvest))?;
     } else if !globals.quiet {
-        write::print_styled(&import_table(harvest))?;
+        write::print_table(&COLUMNS, &import_rows(harvest))?;
+        if let (values @ 1.., new) = count_values(harvest) {
+            let values = count_with_noun(values, "value");
+            write::print_sentence(&format!("{values}, {new} new\n"))?;
+        }
     }
     if !globals.json {
         for kept in &harvest.imported {
@@ -95,8 +123,28 @@ pub(super) fn print_report(harvest: &ImportReport, globals: &Globals) -> Outcome
         for skipped in &harvest.skipped {
             write::print_warning(&format!("left out: {skipped}"));
         }
+        if !globals.quiet {
+            print_passed_over(&harvest.passed_over, listing);
+        }
     }
     Ok(())
+}
+
+fn print_passed_over(files: &[PassedOver], listing: PassedOverFiles) {
+    if files.is_empty() {
+        return;
+    }
+    if listing == PassedOverFiles::List {
+        for PassedOver { file, why } in files {
+            write::print_note(&printable_lines(&format!("no session: {file}: {why}\n")));
+        }
+    }
+    let more = match listing {
+        PassedOverFiles::List => "",
+        PassedOverFiles::Count => "; --verbose lists them",
+    };
+    let many = count_with_noun(files.len() as u64, "file");
+    write::print_note(&format!("{many} held no session{more}\n"));
 }
 
 fn diverged_warning(imported: &Imported, parted: &DivergedSession) -> String {
@@ -133,12 +181,15 @@ fn report_document(harvest: &ImportReport) -> Value {
             "new": whole.nodes, "branches": whole.branches, "blobs": whole.blobs,
         })
     });
+    let passed_over = harvest.passed_over.iter();
+    let passed_over = passed_over.map(|one| json!({ "file": one.file, "why": one.why }));
     let failed = harvest.failed.iter().map(|failure| failure.to_json());
     json!({
         "imported": imported.chain(whole).collect::<Vec<_>>(),
         "values": count_values(harvest).0,
         "skipped": harvest.skipped,
         "failed": failed.collect::<Vec<_>>(),
+        "passed_over": passed_over.collect::<Vec<_>>(),
     })
 }
 
@@ -174,37 +225,32 @@ fn describe_branches(count: u64) -> String {
     }
 }
 
-/// The conversations and values that came whole, from an export.
-fn push_whole_conversations(harvest: &ImportReport, out: &mut String) {
-    let files = harvest.imported_files.iter();
-    for whole in files.flat_map(|file| &file.conversations) {
-        let count = count_with_noun(whole.nodes, "item");
-        let branches = describe_branches(whole.branches);
-        let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
-    }
-    if let (values @ 1.., new) = count_values(harvest) {
-        let _ = writeln!(out, "{}, {new} new", count_with_noun(values, "value"));
-    }
+/// How the list is laid out: the conversation, its items, its title.
+const COLUMNS: [Column; 3] = [
+    Column::id("").with_paint(|id| id.bold().to_string()),
+    Column::word("").with_rank(1),
+    Column::words("", 12).with_paint(|title| title.dimmed().to_string()),
+];
+
+fn import_row(kept: &StoredSession) -> Vec<String> {
+    let imported = &kept.imported;
+    let count = describe_items(kept);
+    let branches = describe_branches(imported.branches as u64);
+    vec![
+        imported.conversation.to_string(),
+        count + &branches,
+        imported.title.clone().unwrap_or_default(),
+    ]
 }
 
-fn import_table(harvest: &ImportReport) -> String {
-    let ids = harvest
-        .imported
-        .iter()
-        .map(|kept| display_width(kept.imported.conversation.as_str()));
-    let wide = ids.max().unwrap_or(0);
-    let mut out = String::new();
-    push_whole_conversations(harvest, &mut out);
-    for kept in &harvest.imported {
-        let imported = &kept.imported;
-        let count = describe_items(kept);
-        let branches = describe_branches(imported.branches as u64);
-        let title = clip_to_width(
-            &one_line(imported.title.as_deref().unwrap_or_default()),
-            TITLE_COLUMNS,
-        );
-        let id = pad_right(imported.conversation.as_str(), wide);
-        let _ = writeln!(out, "{}  {count}{branches}  {}", id.bold(), title.dimmed());
-    }
-    out
+fn import_rows(harvest: &ImportReport) -> Vec<Vec<String>> {
+    let files = harvest.imported_files.iter();
+    let whole = files.flat_map(|file| &file.conversations).map(|whole| {
+        let count = count_with_noun(whole.nodes, "item");
+        let count = count + &describe_branches(whole.branches);
+        vec![whole.id.to_string(), count]
+    });
+    whole
+        .chain(harvest.imported.iter().map(import_row))
+        .collect()
 }

@@ -63,6 +63,7 @@ impl ImportRules<'_> {
             owner: self.owner.clone().map_or_else(own, Ok)?,
             conversation: self.conversation.map(ConversationId::new).transpose()?,
             resource: self.resource.map(str::to_owned),
+            ..ImportOptions::default()
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use contexture::engine::{Engine, ImportOptions, Imported};
 use contexture::sessions::{ReadOptions, Session};
@@ -16,6 +18,9 @@ use crate::session::resolve_format;
 
 /// Sessions that are stored at the same time: the database commits what waits together.
 pub(super) const MAX_CONCURRENT_IMPORTS: usize = 256;
+
+/// How often progress is shown.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Sessions and bytes of files that are read before they are stored together.
 const MAX_READ_SESSIONS: usize = 1024;
@@ -89,19 +94,23 @@ impl ImportRun<'_> {
         if read.sessions.is_empty() {
             return Ok(());
         }
-        self.store_sessions(read.sessions).await
+        self.store_sessions(read.sessions, read.bytes as u64).await
     }
 
-    /// Stores sessions, several at a time; the harvest has them in their own order.
-    pub(super) async fn store_sessions(&mut self, sessions: Vec<SourcedSession>) -> Outcome<()> {
+    /// Stores sessions of so many bytes, several at a time; the harvest has them in their own order.
+    pub(super) async fn store_sessions(
+        &mut self,
+        sessions: Vec<SourcedSession>,
+        bytes: u64,
+    ) -> Outcome<()> {
         for (source, session) in &sessions {
             for skipped in &session.skipped {
                 let line = format!("{source} record {}: {}", skipped.number, skipped.what);
                 self.report.skipped.push(line);
             }
         }
-        self.progress.add_sessions(sessions.len());
-        let imported = self.import_concurrently(sessions).await?;
+        let imported = self.import_concurrently(sessions, bytes).await?;
+        self.progress.advance(bytes);
         let mut first = None;
         for (session, imported) in imported {
             match imported {
@@ -124,8 +133,16 @@ impl ImportRun<'_> {
     async fn import_concurrently(
         &mut self,
         sessions: Vec<SourcedSession>,
+        bytes: u64,
     ) -> Outcome<Vec<(Arc<Session>, Outcome<Imported>)>> {
         let engine = self.open_engine().await?;
+        let items = sessions
+            .iter()
+            .map(|(_, session)| session.tree.len() as u64);
+        let items: u64 = items.sum();
+        let stored_items: Arc<AtomicU64> = Arc::default();
+        // One session may be a whole import, so what it has stored is looked at while it goes on.
+        let mut ticks = tokio::time::interval(TICK);
         let mut waiting = sessions.into_iter().enumerate();
         let mut running = JoinSet::new();
         let mut done: Vec<(usize, Arc<Session>, Outcome<Imported>)> = Vec::new();
@@ -137,6 +154,10 @@ impl ImportRun<'_> {
                 };
                 let session = Arc::new(session);
                 let options = self.rules.import_options(&session);
+                let options = options.map(|options| ImportOptions {
+                    stored_items: Arc::clone(&stored_items),
+                    ..options
+                });
                 let engine = engine.clone();
                 running.spawn(async move {
                     let imported = import_session(&engine, &session, options).await;
@@ -144,7 +165,15 @@ impl ImportRun<'_> {
                     (index, session, imported)
                 });
             }
-            let Some(finished) = running.join_next().await else {
+            let finished = tokio::select! {
+                finished = running.join_next() => finished,
+                _ = ticks.tick() => {
+                    let stored = stored_items.load(Ordering::Relaxed);
+                    self.progress.show_share(bytes, stored, items);
+                    continue;
+                }
+            };
+            let Some(finished) = finished else {
                 break;
             };
             let (index, session, imported) = finished.map_err(|error| {
@@ -154,7 +183,6 @@ impl ImportRun<'_> {
             // Those that run are waited for: they may be stored already.
             stop |= imported.is_err() && !self.rules.keep_going;
             done.push((index, session, imported));
-            self.progress.advance();
         }
         // They end in any order; the report has that of the file.
         done.sort_by_key(|(index, ..)| *index);

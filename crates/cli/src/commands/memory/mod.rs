@@ -160,7 +160,7 @@ async fn set_note(
             done,
         })?;
     } else if !globals.quiet {
-        write::print_styled(&format!("{done} note {}\n", printable_lines(key)))?;
+        write::print_sentence(&format!("{done} note {}\n", printable_lines(key)))?;
     }
     Ok(())
 }
@@ -171,7 +171,7 @@ async fn delete_note(key: &str, whose: &NoteOwner, globals: &Globals) -> Outcome
     if globals.json {
         write::print_json(&json!({ "deleted": key }))?;
     } else if !globals.quiet {
-        write::print_styled(&format!("deleted note {}\n", printable_lines(key)))?;
+        write::print_sentence(&format!("deleted note {}\n", printable_lines(key)))?;
     }
     Ok(())
 }

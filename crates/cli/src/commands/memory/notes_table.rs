@@ -1,22 +1,23 @@
 //! How notes are shown.
 
-use std::fmt::Write as _;
-
 use contexture::layers::builtin::memory::{Expiry, Note, NoteTime, Notes};
 use contexture_api::{NoteDocument, NotesDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::options::globals::Globals;
 use crate::output::failure::Outcome;
-use crate::output::printable::{
-    clip_to_width, count_with_noun, display_width, one_line, pad_left, pad_right,
-};
+use crate::output::printable::{count_with_noun, one_line};
 use crate::output::relative_time::{format_timestamp, relative_time};
-use crate::output::terminal;
+use crate::output::table::Column;
 use crate::output::write;
 
-/// The fewest columns a value takes.
-const MIN_VALUE_COLUMNS: usize = 20;
+/// How the list is laid out.
+const COLUMNS: [Column; 4] = [
+    Column::id("").with_paint(|key| key.bold().to_string()),
+    Column::words("", 16).with_rank(2),
+    Column::word("").with_rank(1),
+    Column::figure("").with_paint(|age| age.dimmed().to_string()),
+];
 
 /// Lists the notes that have not expired.
 ///
@@ -29,48 +30,26 @@ pub(super) fn print_notes(notes: &Notes, at: NoteTime, globals: &Globals) -> Out
         let notes = notes.collect();
         return write::print_json(&NotesDocument { notes });
     }
-    write::print_styled(&note_table(notes, at))?;
+    let rows = notes.iter_live(at);
+    let rows: Vec<_> = rows.map(|(key, note)| note_row(key, note, at)).collect();
+    write::print_table(&COLUMNS, &rows)?;
     if notes.iter_live(at).next().is_none() && !globals.quiet {
-        write::print_stderr("no notes; `contexture memory set KEY VALUE` makes one\n");
+        write::print_note("no notes; `contexture memory set KEY VALUE` makes one\n");
     }
     Ok(())
 }
 
 /// Its key, its value with what it is about, how long it is still there, and its age.
-fn note_cells(key: &str, note: &Note, at: NoteTime) -> [String; 4] {
+fn note_row(key: &str, note: &Note, at: NoteTime) -> Vec<String> {
     let about = note.description.as_deref().map(one_line);
     let about = about.map_or(String::new(), |about| format!(" ({about})"));
-    [
-        one_line(key),
+    vec![
+        key.to_owned(),
         one_line(&note.value) + &about,
         note.expires
             .map_or(String::new(), |expiry| remaining_lifetime(expiry, at)),
         relative_time(note.updated_ms, at.now_ms),
     ]
-}
-
-fn note_table(notes: &Notes, at: NoteTime) -> String {
-    let rows = notes.iter_live(at);
-    let rows: Vec<[String; 4]> = rows.map(|(key, note)| note_cells(key, note, at)).collect();
-    let wide = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| display_width(cell)).max().unwrap_or(0)
-    };
-    let (keys, lefts, times) = (wide(0), wide(2), wide(3));
-    // Two spaces between columns; the column of lifetimes is left out where no note has one.
-    let others = keys + lefts + times + if lefts > 0 { 6 } else { 4 };
-    let room = terminal::column_count(120).saturating_sub(others);
-    let values = wide(1).min(room.max(MIN_VALUE_COLUMNS));
-    let mut out = String::new();
-    for [key, value, left, time] in &rows {
-        let value = pad_right(&clip_to_width(value, values), values);
-        let _ = write!(out, "{}  {value}", pad_right(key, keys).bold());
-        if lefts > 0 {
-            let _ = write!(out, "  {}", pad_right(left, lefts));
-        }
-        let _ = writeln!(out, "  {}", pad_left(time, times).dimmed());
-    }
-    out
 }
 
 /// How long a note is still there: so many answers, or until a minute of universal time.

@@ -34,7 +34,7 @@ use crate::options::parse_values::parse_milliseconds;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::output::relative_time::now_ms;
-use crate::output::terminal::{column_count, is_stderr_terminal};
+use crate::output::terminal::{Stream, is_stderr_terminal, terminal_columns};
 use crate::output::write;
 
 /// Columns of the page where standard output is no terminal.
@@ -127,7 +127,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         write::print_json(&spending)?;
     } else {
-        write::print_styled(&text::render_text(&spending, column_count(COLUMNS)))?;
+        let columns = terminal_columns(Stream::Output).unwrap_or(COLUMNS);
+        write::print_styled(&text::render_text(&spending, columns))?;
     }
     Ok(Exit::Done)
 }

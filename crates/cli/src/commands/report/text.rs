@@ -7,8 +7,10 @@ use contexture_spending::{BreakReason, BreakRow, PolicySavings, Spending, Spendi
 use owo_colors::OwoColorize as _;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::output::printable::{count_with_noun, display_width, group_thousands, one_line};
-use crate::output::table::{Align, format_table};
+use crate::output::printable::{
+    LongWords, count_with_noun, display_width, group_thousands, one_line, wrap_words,
+};
+use crate::output::table::{Column, format_table};
 
 /// How many days, models and folders are shown; the rest is in the JSON document.
 const LISTED: usize = 10;
@@ -52,43 +54,14 @@ impl Page {
     /// A paragraph, broken between words.
     fn add_words(&mut self, text: &str) {
         let width = self.columns.saturating_sub(2);
-        let mut line = String::new();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && display_width(&line) + 1 + display_width(word) > width {
-                self.out.push_str(&format!("  {line}\n"));
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            // A word that is wider than the terminal is cut: a path, say, which the JSON document has whole.
-            line.push_str(&clip_start(word, width));
-        }
-        if !line.is_empty() {
+        for line in wrap_words(text, width, 0, LongWords::Break).lines() {
             self.out.push_str(&format!("  {line}\n"));
         }
     }
 
     /// A table. Its last columns are left out where words would have less than [`MIN_WORDS`] columns.
-    fn add_table(&mut self, head: &[(&str, Align)], rows: &[Vec<String>]) {
-        let columns = self.columns.saturating_sub(2);
-        let width = |(at, (name, align)): (usize, &(&str, Align))| {
-            let cells = rows.iter().filter_map(|row| row.get(at));
-            let widest = cells.map(|cell| display_width(cell)).max().unwrap_or(0);
-            let widest = widest.max(display_width(name));
-            match align {
-                Align::Left => widest.min(MIN_WORDS) + 2,
-                Align::Right => widest + 2,
-            }
-        };
-        let mut head = head;
-        while head.iter().enumerate().map(width).sum::<usize>() > columns + 2
-            && let [most @ .., _] = head
-            && !most.is_empty()
-        {
-            head = most;
-        }
-        let table = format_table(head, rows, columns);
+    fn add_table(&mut self, columns: &[Column], rows: &[Vec<String>]) {
+        let table = format_table(columns, rows, self.columns.saturating_sub(2));
         for line in table.lines() {
             self.out.push_str(&format!("  {line}\n"));
         }
@@ -151,11 +124,11 @@ impl Page {
         ));
         self.out.push('\n');
         let head = [
-            ("reason", Align::Left),
-            ("cost", Align::Right),
-            ("breaks", Align::Right),
-            ("tokens", Align::Right),
-            ("what helps", Align::Left),
+            Column::words("reason", MIN_WORDS),
+            Column::figure("cost"),
+            Column::figure("breaks"),
+            Column::figure("tokens"),
+            Column::words("what helps", MIN_WORDS),
         ];
         let rows = breaks.reasons.iter().map(|sum| {
             vec![
@@ -175,13 +148,13 @@ impl Page {
     fn add_dearest_breaks(&mut self, rows: &[BreakRow]) {
         let is_narrow = self.columns < NARROW;
         let mut head = vec![
-            ("when", Align::Left),
-            ("cost", Align::Right),
-            ("tokens", Align::Right),
-            ("reason", Align::Left),
+            Column::words("when", MIN_WORDS),
+            Column::figure("cost"),
+            Column::figure("tokens"),
+            Column::words("reason", MIN_WORDS),
         ];
         if !is_narrow {
-            head.push(("file and line", Align::Left));
+            head.push(Column::words("file and line", MIN_WORDS));
         }
         let place = |row: &BreakRow| format!("{}:{}", file_name(&row.file), row.line);
         let room = self.columns.saturating_sub(60).max(20);
@@ -237,9 +210,9 @@ impl Page {
         ));
         self.out.push('\n');
         let head = [
-            ("input, by prediction", Align::Left),
-            ("cost", Align::Right),
-            ("tokens", Align::Right),
+            Column::words("input, by prediction", MIN_WORDS),
+            Column::figure("cost"),
+            Column::figure("tokens"),
         ];
         let rows = [
             ("as it was sent", policy.predicted, policy.predicted_tokens),
@@ -290,7 +263,7 @@ impl Page {
             .map(|day| day.tally.cost.pico_dollars());
         let most = most.max().unwrap_or(0).max(1);
         let mut head = tally_head("day");
-        head.push(("", Align::Left));
+        head.push(Column::words("", MIN_WORDS));
         let rows = spending.days.iter().skip(skipped).map(|day| {
             let mut row = tally_row(&day.name, &day.tally);
             let bar = day
@@ -305,7 +278,7 @@ impl Page {
         self.add_table(&head, &rows.collect::<Vec<_>>());
     }
 
-    fn add_groups(&mut self, heading: &str, what: &str, groups: &[SpendingGroup]) {
+    fn add_groups(&mut self, heading: &str, what: &'static str, groups: &[SpendingGroup]) {
         if groups.is_empty() {
             return;
         }
@@ -327,12 +300,12 @@ impl Page {
         }
         self.add_heading("The dearest sessions");
         let head = [
-            ("began", Align::Left),
-            ("cost", Align::Right),
-            ("title", Align::Left),
-            ("calls", Align::Right),
-            ("breaks", Align::Right),
-            ("folder", Align::Left),
+            Column::words("began", MIN_WORDS),
+            Column::figure("cost"),
+            Column::words("title", MIN_WORDS),
+            Column::figure("calls"),
+            Column::figure("breaks"),
+            Column::words("folder", MIN_WORDS),
         ];
         let rows = spending.dearest_sessions.iter().map(|row| {
             let title = if row.title.is_empty() {
@@ -358,11 +331,11 @@ impl Page {
         }
         self.add_heading("Logs that report no usage: estimates, in no sum above");
         let head = [
-            ("format", Align::Left),
-            ("sessions", Align::Right),
-            ("calls", Align::Right),
-            ("tokens in", Align::Right),
-            ("out", Align::Right),
+            Column::words("format", MIN_WORDS),
+            Column::figure("sessions"),
+            Column::figure("calls"),
+            Column::figure("tokens in"),
+            Column::figure("out"),
         ];
         let rows = spending.estimates.iter().map(|row| {
             let mut cells = vec![row.format.to_string(), group_thousands(row.sessions)];
@@ -426,9 +399,9 @@ impl Page {
     }
 }
 
-fn tally_head(what: &str) -> Vec<(&str, Align)> {
-    let mut head = vec![(what, Align::Left)];
-    head.extend(["cost", "calls", "in", "cached", "out"].map(|name| (name, Align::Right)));
+fn tally_head(what: &'static str) -> Vec<Column> {
+    let mut head = vec![Column::words(what, MIN_WORDS)];
+    head.extend(["cost", "calls", "in", "cached", "out"].map(Column::figure));
     head
 }
 

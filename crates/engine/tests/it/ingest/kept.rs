@@ -41,7 +41,7 @@ async fn an_answer_that_was_cut_off_is_incomplete_whatever_was_sent() {
         let relayed = sent.record(&answer).await.unwrap();
         let refused = sent.chat.replay(relayed.response).await.unwrap_err();
         let why = std::error::Error::source(&refused).unwrap().to_string();
-        assert_eq!(why, "passed through: nothing was compiled");
+        assert_eq!(why, "it was passed on as it came: nothing was compiled");
         assert_eq!(status(&sent, relayed.response).await, expected);
         let mut sent = send(&engine(), &[user("hi")]).await;
         let target = Target::openai_chat("gpt-4.1");

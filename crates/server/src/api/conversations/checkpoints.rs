@@ -6,10 +6,12 @@ use axum::response::IntoResponse;
 use contexture::EngineError;
 use contexture::ir::CheckpointName;
 use contexture::store::{EntityKind, Error as StoreError};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::conventions::conversation_path::{BranchParams, open_conversation};
+use crate::api::conventions::conversation_path::open_conversation;
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
@@ -67,20 +69,35 @@ async fn show_checkpoint(
     Ok(Json(found.into()))
 }
 
-/// Sets a checkpoint to the head of a branch; one that has the name already is moved there.
+/// Where a checkpoint is set, and whether it may be moved there.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct SetCheckpointParams {
+    /// Name of the branch. Default: the active one.
+    branch: Option<String>,
+    /// Whether a checkpoint that has the name already is moved; otherwise it is refused with 409 unless it points there
+    /// already. Default: false.
+    r#move: Option<bool>,
+}
+
+/// Sets a checkpoint to the head of a branch. One that has the name already is moved only on request.
 #[utoipa::path(
     put, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), BranchParams),
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), SetCheckpointParams),
     responses((status = 200, description = "It points there", body = CheckpointDocument), WriteRefusals)
 )]
 async fn set_checkpoint(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
-    Query(on): Query<BranchParams>,
+    Query(set): Query<SetCheckpointParams>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
-    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    Ok(Json((&chat.checkpoint(&name).await?).into()))
+    let chat = open_conversation(&app, &owner, &id, set.branch.as_deref()).await?;
+    Ok(Json(match set.r#move {
+        Some(true) => (&chat.move_checkpoint(&name).await?).into(),
+        _ => (&chat.checkpoint(&name).await?).into(),
+    }))
 }
 
 /// Deletes a checkpoint's name; the node it points to stays.

@@ -32,6 +32,8 @@ struct LogParams {
     /// Maximum number of messages. Default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
+    /// Whether to list also what only changes state (pins, runs, options), an entry each. Default: false.
+    state: Option<bool>,
 }
 
 /// A conversation's tree: messages of all branches, newest first, children before parents. Each page reads the whole tree.
@@ -58,7 +60,11 @@ async fn show_log(
     };
     let tree = load_tree(&chat).await?;
     let covers = chat.compactions().await?;
-    let entries = TreeEntries::from_tree(&tree);
+    let mut entries = TreeEntries::from_tree(&tree);
+    if listing.state != Some(true) {
+        entries = entries.without_state_rows();
+    }
+    entries.mark_pinned(&chat.pins().await?);
     let shown = page_of(&layout_rows(&entries), &entries, after, limit).ok_or_else(|| {
         let detail = "what this cursor leads to is gone: begin again without `after`";
         Problem::new(Code::BadCursor, detail)

@@ -15,12 +15,12 @@ type Tested = Arc<dyn Store>;
 pub(in crate::behaviours) async fn automatic_names_follow_the_formula(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
-    // The sequence of the reference: rewind, rewind, back to main, to main-v2, to main.
+    // Rewind, rewind, back to main, to main-v2, to main: a branch of a branch counts on in the same line.
     for (from, expected) in [
         ("main", "main-v2"),
-        ("main-v2", "main-v2-v2"),
+        ("main-v2", "main-v3"),
         ("main", "main-v4"),
-        ("main-v2", "main-v2-v3"),
+        ("main-v2", "main-v5"),
         ("main", "main-v6"),
     ] {
         assert_eq!(chat.rewind(from, "a", Activation::Activate).await, expected);
@@ -53,27 +53,29 @@ pub(in crate::behaviours) async fn asides_count_on(store: Tested) {
     assert_eq!(chat.branch_names().await, order);
 }
 
-pub(in crate::behaviours) async fn rewinds_in_a_row_nest(store: Tested) {
+pub(in crate::behaviours) async fn rewinds_in_a_row_count_on(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
     let mut from = "main".to_owned();
-    for _ in 0..10 {
-        let name = chat.rewind(&from, "a", Activation::Activate).await;
-        assert_eq!(name, format!("{from}-v2"));
-        from = name;
+    for number in 2..12 {
+        from = chat.rewind(&from, "a", Activation::Activate).await;
+        assert_eq!(from, format!("main-v{number}"));
     }
 }
 
 pub(in crate::behaviours) async fn names_never_outgrow_their_rule(store: Tested) {
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a"]).await;
-    let mut from = "main".to_owned();
-    // Each name is made from the one before, so that plain appending of suffixes would pass the
-    // limit of a name.
-    for _ in 0..120 {
-        from = chat.rewind(&from, "a", Activation::Keep).await;
+    // Each is as long as a name may be, so that a number behind it would pass the limit.
+    let long = "x".repeat(255);
+    let label = BranchLabel::Named(branch(&long));
+    let new = new_branch(Some("a"), label, Activation::Keep);
+    chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+    for _ in 0..20 {
+        let name = chat.rewind(&long, "a", Activation::Keep).await;
+        assert!(name.starts_with("xxx") && name.len() <= 255, "{name}");
     }
-    assert_eq!(chat.branch_names().await.len(), 121);
+    assert_eq!(chat.branch_names().await.len(), 22);
 }
 
 pub(in crate::behaviours) async fn both_sides_of_a_fork_grow(store: Tested) {
@@ -241,35 +243,63 @@ pub(in crate::behaviours) async fn checkpoints_are_set_moved_and_deleted(store: 
             name: CheckpointName::new(name).unwrap(),
             node: node(at),
         };
-        match chat.change_ref(change).await.unwrap() {
-            RefChanged::Checkpoint(checkpoint) => assert_eq!(checkpoint.node, node(at)),
-            other => panic!("{other:?}"),
-        }
+        let changed = chat.change_ref(change).await.unwrap();
+        let RefChanged::Checkpoint {
+            checkpoint,
+            replaced,
+        } = changed
+        else {
+            panic!("{changed:?}");
+        };
+        assert_eq!(checkpoint.node, node(at));
+        replaced
     };
-    set("z: vor der Änderung", "b").await;
+    assert_eq!(set("z: vor der Änderung", "b").await, None);
     set("a", "c").await;
     // Set again under the same name: the checkpoint moves, there are not two.
-    set("z: vor der Änderung", "a").await;
+    assert_eq!(set("z: vor der Änderung", "a").await, Some(node("b")));
     let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
-    let got: Vec<_> = refs
-        .checkpoints
-        .iter()
-        .map(|checkpoint| (checkpoint.name.as_str(), checkpoint.node))
-        .collect();
+    let got = refs.checkpoints.iter();
+    let got: Vec<_> = got.map(|one| (one.name.as_str(), one.node)).collect();
     assert_eq!(got, [("a", node("c")), ("z: vor der Änderung", node("a"))]);
     let name = CheckpointName::new("a").unwrap();
     // A checkpoint names a node and not a branch, so growth does not move it.
     chat.append_messages("main", &["d"]).await;
     let path = chat.path_nodes(PathEnd::Checkpoint(name.clone())).await;
     assert_eq!(path.len(), 3);
-    chat.change_ref(RefChange::DeleteCheckpoint(name.clone()))
-        .await
-        .unwrap();
+    let delete = RefChange::DeleteCheckpoint(name.clone());
+    chat.change_ref(delete).await.unwrap();
     let gone = chat
         .read_path(ReadRequest::whole_path(PathEnd::Checkpoint(name)))
         .await;
     let what = EntityKind::Checkpoint;
     assert!(matches!(gone, Err(Error::NotFound { what: found, .. }) if found == what));
+}
+
+pub(in crate::behaviours) async fn names_of_checkpoints_are_given_once(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    let create = async |at: &str| {
+        let (name, node) = (CheckpointName::new("here").unwrap(), node(at));
+        chat.change_ref(RefChange::CreateCheckpoint { name, node })
+            .await
+    };
+    create("a").await.unwrap();
+    let taken = create("b").await;
+    let what = EntityKind::Checkpoint;
+    assert!(matches!(taken, Err(Error::AlreadyExists { what: found, .. }) if found == what));
+    // The node that has the name may be given it again, so that a request can be repeated.
+    let again = create("a").await.unwrap();
+    assert!(
+        matches!(again, RefChanged::Checkpoint { replaced, .. } if replaced == Some(node("a")))
+    );
+    let unknown = create("never").await.unwrap_err();
+    assert!(matches!(
+        unknown,
+        Error::AlreadyExists { .. } | Error::NotFound { .. }
+    ));
+    let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
+    assert_eq!(refs.checkpoints[0].node, node("a"));
 }
 
 pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Tested) {
