@@ -413,8 +413,8 @@ impl<'c> SpendingCollector<'c> {
 }
 
 fn zone_name(zone: &TimeZone) -> String {
-    // A machine that does not say where it is: its times are those of UTC.
-    if zone.is_unknown() {
+    // A machine that does not say where it is: its times are those of UTC. Some call that a place.
+    if zone.is_unknown() || zone.iana_name() == Some("Etc/UTC") {
         return "UTC".to_owned();
     }
     // Zones of a rule and not of a place have no name; what they are is said by their offset.

@@ -1,9 +1,12 @@
 //! One call of a model: what it is compiled from, what came of it, its answer, and the calls in that.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use contexture::ir::Raw;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -77,13 +80,39 @@ pub struct CompileDocument {
 }
 
 /// A policy by its name, or as it is.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(untagged, expecting = "the name of a policy, or a policy")]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum PolicyChoice {
     /// Name of a policy of the server.
     Named(String),
     /// A policy of this call alone.
     Inline(Box<PolicyConfig>),
+}
+
+impl<'de> Deserialize<'de> for PolicyChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PolicyChoiceVisitor)
+    }
+}
+
+/// Reads a policy by what it is: an untagged enum would not say which member of it is wrong.
+struct PolicyChoiceVisitor;
+
+impl<'de> Visitor<'de> for PolicyChoiceVisitor {
+    type Value = PolicyChoice;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a policy, or a policy")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<PolicyChoice, E> {
+        Ok(PolicyChoice::Named(name.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PolicyChoice, A::Error> {
+        let policy = PolicyConfig::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(PolicyChoice::Inline(Box::new(policy)))
+    }
 }
 
 /// A compiled call: the request, and the report on it.

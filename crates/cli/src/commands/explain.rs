@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .compile_source(&arguments.source, &order, wanted, globals)?;
     let report = &subject.output.report;
     if let Some(path) = &arguments.html {
-        write_page(path, &render_html(report, &subject.title))?;
+        write::write_page(path, &render_html(report, &subject.title))?;
     }
     let items = match wanted {
         IncludeItems::Yes => Some(compute_verdicts(&subject, &order.catalogue())?),
@@ -139,15 +139,4 @@ fn verdict_row(one: &ItemVerdict) -> Vec<String> {
         one.link.to_string(),
         one.rule.to_string(),
     ]
-}
-
-fn write_page(path: &Path, html: &str) -> Outcome<()> {
-    if path == Path::new("-") {
-        return write::print_text(html);
-    }
-    std::fs::write(path, html).map_err(|error| {
-        let message = format!("cannot write `{}`: {error}", path.display());
-        Failure::new(Exit::Stream, "write", message)
-            .with_hint("name a file in a directory that exists and that you may write to")
-    })
 }

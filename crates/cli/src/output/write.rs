@@ -4,10 +4,12 @@
 //! colours where there is no terminal.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 
+use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::output::printable::{LongWords, printable_lines, wrap_words};
 use crate::output::table::{Column, format_table};
@@ -122,4 +124,16 @@ pub(crate) fn print_warning(text: &str) {
         "warning:".yellow().bold(),
         printable_lines(text)
     ));
+}
+
+/// Writes a page to a file, or to standard output if the file is `-`.
+pub(crate) fn write_page(path: &Path, html: &str) -> Outcome<()> {
+    if path == Path::new("-") {
+        return print_text(html);
+    }
+    std::fs::write(path, html).map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Failure::new(Exit::Stream, "write", message)
+            .with_hint("name a file in a directory that exists and that you may write to")
+    })
 }

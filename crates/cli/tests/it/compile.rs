@@ -7,6 +7,20 @@ use crate::command::{Place, example};
 
 const TARGETS: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gemini"];
 
+/// The README's first command prints what the README shows, to the letter.
+#[test]
+fn the_readme_shows_the_first_report() {
+    let file = example("marshmallow-1867.traj");
+    let run = Place::new().run(&format!(
+        "compile {} --to anthropic --window 8600 --preview 2000 --compact",
+        file.display()
+    ));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    assert!(readme.contains(&run.err), "{}", run.err);
+}
+
 #[test]
 fn a_real_session_fits_every_target() {
     let place = Place::new();

@@ -209,6 +209,22 @@ async fn what_a_preview_leaves_out_is_read_by_its_link() {
 
 /// The model of the newest answer, in the format of its provider, unless another is named.
 #[tokio::test]
+async fn a_wrong_member_of_a_policy_is_named() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["Hello"]).await;
+    for (policy, named) in [
+        (json!({"previw": 3}), "previw"),
+        (json!({"clear": 4}), "such as clear = { keep_recent"),
+        (json!(4), "the name of a policy, or a policy"),
+    ] {
+        let body = json!({"model": "gpt-4o", "policy": policy});
+        let refused = stand.post(&format!("{path}/compile"), &body).await;
+        refused.refused(400, "bad_body");
+        assert!(refused.text.contains(named), "{named}: {}", refused.text);
+    }
+}
+
+#[tokio::test]
 async fn model_and_format_default_to_the_last_answers() {
     let stand = Stand::new().await;
     let path = talk(&stand, "a", &["Hello"]).await;

@@ -9,7 +9,6 @@ mod replay;
 mod text;
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -79,7 +78,7 @@ pub(crate) struct Arguments {
     /// Leave out what a policy would have saved, which takes longest
     #[arg(long, conflicts_with = "policy")]
     no_policy: bool,
-    /// Write the report as an HTML page to this file too
+    /// Write the report as an HTML page to this file too; `-`: to standard output, alone
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -119,10 +118,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let failed = |_| Failure::new(Exit::Fault, "thread", "reading the logs failed");
     let spending = done.map_err(failed)??;
     if let Some(path) = &arguments.html {
-        fs::write(path, render_page(&spending)).map_err(|error| {
-            let message = format!("`{}` cannot be written: {error}", path.display());
-            Failure::new(Exit::Stream, "write", message)
-        })?;
+        write::write_page(path, &render_page(&spending))?;
+        // The page has standard output for itself.
+        if path == Path::new("-") {
+            return Ok(Exit::Done);
+        }
     }
     if globals.json {
         write::print_json(&spending)?;

@@ -119,7 +119,13 @@ async fn check(language: &str, file: &str) {
         assert!(killed.unwrap().success());
         running.wait().await.unwrap();
     }
-    let output = start().output().await.unwrap();
+    // And once more when all is done.
+    let again = async {
+        let first = start().output().await.unwrap();
+        (first, start().output().await.unwrap())
+    };
+    let (output, again) = again.await;
+    assert!(again.status.success(), "{again:?}");
     let (said, errors) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
