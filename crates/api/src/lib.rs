@@ -33,4 +33,4 @@ pub use documents::{
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;
-pub use time::format_timestamp;
+pub use time::{format_timestamp, parse_time};

@@ -292,6 +292,12 @@ impl Cost {
         self.unpriced.is_empty()
     }
 
+    /// The sum in 10⁻¹² dollars; `None` if no token that was used has a known price.
+    #[must_use]
+    pub fn known_pico_dollars(&self) -> Option<u128> {
+        (self.pico_dollars > 0 || self.is_complete()).then_some(self.pico_dollars)
+    }
+
     /// The sum in millionths of a dollar, halves rounded up.
     #[must_use]
     pub fn micro_dollars(&self) -> u128 {

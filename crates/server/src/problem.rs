@@ -11,6 +11,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::EngineError;
+use contexture::compile::Refusal;
 use contexture::store::{Error as StoreError, StorageFault};
 use serde_json::{Map, Value, json};
 
@@ -309,7 +310,22 @@ impl From<EngineError> for Problem {
             _ if error.is_fault() => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
-        Self::from_error(error.kind(), status, &error)
+        let problem = Self::from_error(error.kind(), status, &error);
+        match &error {
+            EngineError::Refused(Refusal::DoesNotFit {
+                needed,
+                allowed,
+                window,
+                reserve,
+                segments,
+            }) => problem
+                .with_member("needed", json!(needed))
+                .with_member("allowed", json!(allowed))
+                .with_member("window", json!(window))
+                .with_member("reserve", json!(reserve))
+                .with_member("segments", json!(segments)),
+            _ => problem,
+        }
     }
 }
 

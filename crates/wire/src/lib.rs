@@ -76,8 +76,8 @@ pub use model::text_fallback::thinking_as_text;
 pub use native_compaction::NativeCompaction;
 pub use outline::find_member;
 pub use repair::{
-    Issue, IssueKind, Repaired, RepairedItem, RepairedTools, remove_empty_tools, remove_thinking,
-    repair, repair_tools,
+    Issue, IssueKind, Repaired, RepairedItem, RepairedTools, forget_tool_shapes,
+    remove_empty_tools, remove_thinking, repair, repair_tools,
 };
 pub use spec::{
     CacheMarkers, FormatHosts, FormatSpec, HeadPart, Identity, OptionMembers, ProxyError,

@@ -39,10 +39,13 @@ pub struct CallDocument {
     pub response: Option<String>,
     /// HTTP status of the answer; `null` if there is none.
     pub status: Option<u16>,
+    /// Why the caller got a refusal of this server and no answer, one word as in `x-contexture-failed`, such as `tool_denied`
+    /// or `spend_limit`; `null` if the provider answered.
+    pub refusal: Option<String>,
     /// Why the model stopped; `null` if unknown.
     pub finish: Option<String>,
-    /// Milliseconds from the request to the end of the answer.
-    pub duration_ms: u64,
+    /// Milliseconds from the request to the end of the answer; `null` if unknown: for an answer that a program recorded, say.
+    pub duration_ms: Option<u64>,
     /// Milliseconds from the request to the first byte of the answer; `null` if none came or it is unknown.
     pub first_byte_ms: Option<u64>,
     /// Times that the provider was asked.
@@ -236,6 +239,11 @@ pub(crate) fn format_call_id(id: CallId) -> String {
     format!("req_{id}")
 }
 
+/// A row that nobody measured has a duration of 0.
+fn known_duration(call: &CallRecord) -> Option<u64> {
+    Some(call.details.duration_ms).filter(|duration| *duration > 0)
+}
+
 fn dollars(pico: u128) -> String {
     let shown = Money::from_pico_dollars(pico).to_string();
     shown.trim_start_matches('$').to_owned()
@@ -260,8 +268,9 @@ impl From<&CallRecord> for CallDocument {
             conversation: call.conversation.as_ref().map(ToString::to_string),
             response: call.response.map(|response| response.to_string()),
             status: details.status,
+            refusal: details.refusal.clone(),
             finish: details.finish.clone(),
-            duration_ms: details.duration_ms,
+            duration_ms: known_duration(call),
             first_byte_ms: details.first_byte_ms,
             attempts: details.attempts,
             tokens: details.tokens.map(|tokens| CallTokensDocument {

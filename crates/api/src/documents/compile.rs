@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use crate::documents::text::LossDocument;
 use crate::policy::{GuardrailsConfig, PolicyConfig};
 use crate::schema::{
-    AnsweredBySchema, FragmentSchema, MessageInputSchema, ProviderFormatSchema, RenderFormatSchema,
+    AnsweredBySchema, MessageInputSchema, ProviderFormatSchema, RenderFormatSchema,
+    SystemPromptSchema,
 };
 
 /// What a call is compiled from, and for whom.
@@ -43,8 +44,8 @@ pub struct CompileDocument {
     /// Top-level fields to add to the request, verbatim.
     #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
     pub params: Option<BTreeMap<String, Raw>>,
-    /// Fragments to add to the system prompt.
-    #[schema(value_type = Option<Vec<FragmentSchema>>)]
+    /// What to add to the system prompt: a text, or fragments.
+    #[schema(value_type = Option<SystemPromptSchema>, inline)]
     pub system: Option<Raw>,
     /// Format in which `system` and the fragments of the path are rendered. Default: `xml`.
     #[schema(value_type = Option<RenderFormatSchema>)]

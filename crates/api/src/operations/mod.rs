@@ -17,6 +17,7 @@ mod message_input;
 mod own_tools;
 mod record;
 mod request;
+mod tools;
 
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};

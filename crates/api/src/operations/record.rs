@@ -4,6 +4,7 @@ use contexture::ir::{Item, NodeId, Raw, Transcript};
 use contexture::sessions::{SessionFormat, detect_format};
 use contexture::wire::{Accumulator, DocumentKind, Loss};
 use contexture::{Conversation, EngineError, Format, lift};
+use serde_json::Value;
 
 use crate::documents::{AnsweredBy, RecordDocument, RecordedDocument, ToolCallDocument};
 use crate::operations::compile::{CallNote, set_noted_layers};
@@ -99,6 +100,11 @@ fn answer_document(
     format: Option<Format>,
 ) -> Result<(Format, String), OperationError> {
     let bad = |detail: String| OperationError::member("response", detail);
+    if let Some(message) = provider_error(response) {
+        return Err(bad(format!(
+            "is an error of the provider and no answer: {message}; nothing was stored"
+        )));
+    }
     let Some(stream) = response.as_string() else {
         let text = response.get().to_owned();
         let format = match format {
@@ -118,6 +124,26 @@ fn answer_document(
     }
     let text = events.finish().map_err(|error| bad(error.to_string()))?;
     Ok((format, text))
+}
+
+/// Returns what a provider's error says; `None` for everything else, answers that failed on the way included.
+fn provider_error(response: &Raw) -> Option<String> {
+    let fields = response.fields()?;
+    // Beside the error stand at most its type and the id of the request; a failed answer has all members of an answer.
+    let error = fields.get(&["error"])?;
+    if fields.iter().count() > 3 {
+        return None;
+    }
+    let error: Value = serde_json::from_str(error.get()).ok()?;
+    let message = match &error {
+        Value::String(message) => message.clone(),
+        Value::Object(error) => match error.get("message")? {
+            Value::String(message) => message.clone(),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(message.chars().take(300).collect())
 }
 
 fn detect_response(text: &str) -> Result<Format, OperationError> {

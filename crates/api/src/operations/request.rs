@@ -7,13 +7,14 @@ use contexture::compile::{
     Band, Budget, Content, Contribution, HistoryPolicy, Placement, READ_TOOL, Target, Window,
     read_tool,
 };
-use contexture::ir::{Raw, ToolChoice, ToolDefinition, Transcript, parse_fragments};
+use contexture::ir::parse_fragments;
 use contexture::layers::builtin::Memory;
 use contexture::layers::{Layers, LayersError, OfferedTo, StateScope};
 use contexture::render::{self, Grouping, Renderer};
-use contexture::{EngineError, Format, lift};
+use contexture::{EngineError, Format};
 
 use crate::documents::CompileDocument;
+use crate::operations::tools::{read_tool_settings, retain_allowed_tools};
 use crate::operations::{Host, OperationError};
 use crate::policy::{
     MemoryConfig, MemoryPlacement, MemoryScope, PolicyConfig, PreviewConfig, StateConfig,
@@ -90,11 +91,10 @@ impl<'a> ReadRequest<'a> {
         for (name, value) in asked.params.iter().flatten() {
             target = target.param(name, value.clone());
         }
-        if let Some(mut settings) = self.tool_settings()? {
+        let (tools, choice) = (asked.tools.as_deref(), asked.tool_choice.as_ref());
+        if let Some(mut settings) = read_tool_settings(self.format, tools, choice)? {
             if let Some(policy) = &self.policy {
-                settings
-                    .tools
-                    .retain(|tool| policy.tools.allows(tool.name()));
+                retain_allowed_tools(&mut settings, policy)?;
             }
             target = target.request_settings(&settings);
         }
@@ -137,28 +137,6 @@ impl<'a> ReadRequest<'a> {
         history
     }
 
-    /// Reads tools and the choice among them; `None`: the document says nothing.
-    fn tool_settings(&self) -> Result<Option<Transcript>, OperationError> {
-        let (tools, choice) = (&self.asked.tools, &self.asked.tool_choice);
-        if tools.is_none() && choice.is_none() {
-            return Ok(None);
-        }
-        let mut settings = read_tools(
-            self.format,
-            tools.as_deref().unwrap_or_default(),
-            choice.as_ref(),
-        )?;
-        let word = choice.as_ref().and_then(Raw::as_string);
-        let known = match word.as_deref() {
-            Some("auto") => Some(ToolChoice::Auto),
-            Some("none") => Some(ToolChoice::None),
-            Some("required") => Some(ToolChoice::Required),
-            _ => None,
-        };
-        settings.options.tool_choice = known.or(settings.options.tool_choice);
-        Ok(Some(settings))
-    }
-
     /// Returns what the document says beside the history, to a model with these capabilities.
     ///
     /// # Errors
@@ -169,17 +147,7 @@ impl<'a> ReadRequest<'a> {
         renderer: &Arc<dyn Renderer>,
     ) -> Result<Vec<Contribution>, OperationError> {
         let mut said = Vec::new();
-        if let Some(system) = &self.asked.system {
-            let fragments = parse_fragments(system.get()).map_err(EngineError::from)?;
-            // An empty contribution would still appear in the report.
-            if !fragments.is_empty() {
-                let content = Content::Fragments {
-                    fragments,
-                    renderer: Arc::clone(renderer),
-                };
-                said.push(Contribution::new("fragments", Band::System, content));
-            }
-        }
+        said.extend(self.system_contribution(renderer)?);
         let context = self.asked.context.iter();
         said.extend(context.map(|(name, text)| Contribution::context(name, text)));
         if let Some(policy) = &self.policy {
@@ -189,6 +157,31 @@ impl<'a> ReadRequest<'a> {
         let reminders = self.asked.reminders.iter();
         said.extend(reminders.map(|text| Contribution::tail("reminder", text).into_pinned()));
         Ok(said)
+    }
+
+    /// Returns what is added to the system prompt: a text, or fragments; `None` if that is nothing, which would still appear in
+    /// the report.
+    fn system_contribution(
+        &self,
+        renderer: &Arc<dyn Renderer>,
+    ) -> Result<Option<Contribution>, OperationError> {
+        let Some(system) = &self.asked.system else {
+            return Ok(None);
+        };
+        if let Some(text) = system.as_string() {
+            let said = Contribution::system("instructions", text.as_str());
+            return Ok((!text.is_empty()).then_some(said));
+        }
+        let fragments = parse_fragments(system.get()).map_err(EngineError::from)?;
+        if fragments.is_empty() {
+            return Ok(None);
+        }
+        let renderer = Arc::clone(renderer);
+        let content = Content::Fragments {
+            fragments,
+            renderer,
+        };
+        Ok(Some(Contribution::new("fragments", Band::System, content)))
     }
 
     /// Returns the renderer that the document names.
@@ -262,56 +255,4 @@ pub(crate) fn parse_provider_format(member: &str, name: &str) -> Result<Format, 
             let known = Format::PROVIDERS.map(Format::as_str).join(", ");
             OperationError::member(member, format!("no model reads {name:?}; expected {known}"))
         })
-}
-
-/// Reads tools as a request of the format says them in which most of them are functions; `own` goes before others.
-fn read_tools(
-    own: Format,
-    tools: &[Raw],
-    choice: Option<&Raw>,
-) -> Result<Transcript, OperationError> {
-    let texts: Vec<&str> = tools.iter().map(Raw::get).collect();
-    // A choice in a format's own shape; each format reads the member that it knows.
-    let choice = choice.filter(|choice| choice.as_string().is_none());
-    let choice = choice.map_or_else(String::new, |choice| {
-        let value = choice.get();
-        format!(",\"tool_choice\":{value},\"toolConfig\":{value}")
-    });
-    let read = |format: Format| {
-        let history = format
-            .spec()
-            .members()
-            .map_or("messages", |members| members.history);
-        let request = format!(
-            "{{\"model\":\"m\",\"{history}\":[],\"tools\":[{}]{choice}}}",
-            texts.join(",")
-        );
-        lift(format, &request).map(|lifted| lifted.transcript)
-    };
-    let functions = |read: &Transcript| {
-        let is_function = |tool: &&ToolDefinition| matches!(tool, ToolDefinition::Function(_));
-        read.tools.iter().filter(is_function).count()
-    };
-    let first = read(own);
-    let others = Format::PROVIDERS
-        .into_iter()
-        .filter(|format| *format != own);
-    let mut best = first.as_ref().ok().cloned();
-    for other in others.filter_map(|format| read(format).ok()) {
-        if best
-            .as_ref()
-            .is_none_or(|best| functions(&other) > functions(best))
-        {
-            best = Some(other);
-        }
-    }
-    match (best, first) {
-        (Some(best), _) if functions(&best) > 0 || tools.is_empty() => Ok(best),
-        (_, Ok(own)) if own.tools.len() == tools.len() => Ok(own),
-        (_, Err(error)) => Err(OperationError::member("tools", error.to_string())),
-        _ => {
-            let detail = "no provider's format has tools of this shape";
-            Err(OperationError::member("tools", detail))
-        }
-    }
 }

@@ -14,4 +14,5 @@ pub use names::{
     OriginSchema, ProviderFormatSchema, RenderFormatSchema, RepairKindSchema, RunStatusSchema,
     SessionFormatSchema, TreeRoleSchema, UiRoleSchema,
 };
+pub(crate) use shapes::SystemPromptSchema;
 pub use shapes::{BytesSchema, FragmentSchema, ItemSchema, MessageInputSchema, UiMessageSchema};

@@ -290,6 +290,16 @@ pub struct FragmentSchema {
     more: BTreeMap<String, Value>,
 }
 
+/// What is added to a system prompt.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum SystemPromptSchema {
+    /// A text, as it is.
+    Text(String),
+    /// Fragments, which are rendered.
+    Fragments(Vec<FragmentSchema>),
+}
+
 /// A sequence of bytes. Text that is read as it comes, such as lines of JSON, is described so too, because generated
 /// clients leave out what they would have to parse.
 #[derive(Clone, Copy, Debug)]

@@ -396,8 +396,8 @@ impl Conversation {
         list_response_ids(self, at).await
     }
 
-    /// Returns the name of the model that gave the newest recorded answer of this branch; `None` if none of its last 256
-    /// items is of such an answer, or its record names no model.
+    /// Returns the name of the model that gave the newest recorded answer of this branch, as far as one is among its last 256
+    /// items; without one the model of the request that the history was imported with. `None` if neither names one.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

@@ -77,7 +77,8 @@ pub(crate) fn set_row_answer(engine: &Engine, row: &mut CallRecord, info: &Respo
     if let Some(usage) = &info.usage {
         row.details.tokens = Some(call_tokens(usage));
         let cost = usage_cost(engine, &row.names.model, usage);
-        row.details.pico_dollars = cost.map(|cost| call_money(cost.pico_dollars));
+        let known = cost.and_then(|cost| cost.known_pico_dollars());
+        row.details.pico_dollars = known.map(call_money);
     }
 }
 

@@ -302,7 +302,9 @@ impl IngestJob<'_> {
         let document = self.request_document();
         // Taken from the document: at its level, and without secrets.
         let kept = document.and_then(|json| lift(Format::Items, json.get()).ok());
-        let kept = kept.map(|lifted| lifted.transcript).unwrap_or_default();
+        let mut kept = kept.map(|lifted| lifted.transcript).unwrap_or_default();
+        // Each answer names its own, and a client that changes its model changes nothing of the conversation.
+        kept.model = None;
         settings_change(&kept, max_bytes)
     }
 

@@ -42,4 +42,4 @@ pub(crate) use instructions::{
 };
 pub(crate) use list::{StateList, StateListEntry};
 pub(crate) use pins::Pins;
-pub(crate) use request_settings::{settings_change, stored_settings};
+pub(crate) use request_settings::{settings_change, settings_prefix, stored_settings};

@@ -39,6 +39,11 @@ pub(crate) fn settings_change(
     Ok(StateChange::put_entry(key, VERSION, value))
 }
 
+/// Returns the prefix of the keys under which settings are kept.
+pub(crate) const fn settings_prefix() -> &'static str {
+    REQUEST
+}
+
 /// Reads the settings that hang off a node; `None` if no request left any.
 pub(crate) fn stored_settings(state: &NodeState) -> Result<Option<Transcript>, EngineError> {
     let Some(bytes) = state.loaded_value(&state_key(REQUEST)?) else {
@@ -72,6 +77,7 @@ fn lasting_settings(request: &Transcript) -> Transcript {
         extra.set_wire_fields(&format, fields);
     }
     Transcript {
+        model: request.model.clone(),
         tools: request.tools.clone(),
         options: RequestOptions {
             stream: None,

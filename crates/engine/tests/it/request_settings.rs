@@ -168,3 +168,13 @@ async fn a_call_with_inherited_settings_is_replayed_the_same() {
     let replayed = chat.replay(recorded.response).await.unwrap();
     assert_eq!(replayed.payload.to_json(), call.payload.to_json());
 }
+
+#[tokio::test]
+async fn the_model_of_an_imported_request_is_the_last_one() {
+    let engine = engine();
+    let chat = import(&engine, &request(&["look"], 0.5)).await;
+    assert_eq!(chat.last_model().await.unwrap().as_deref(), Some("gpt-4o"));
+    // A client names its model in each request, and its answers do.
+    let chat = ingest(&engine, &request(&["look"], 0.5)).await;
+    assert_eq!(chat.last_model().await.unwrap(), None);
+}

@@ -8,6 +8,7 @@ use contexture::store::{
     Error as StoreError, ListCalls, SumCalls,
 };
 use contexture::{EngineError, Owner};
+use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -22,7 +23,7 @@ use crate::http::extractors::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
 use crate::state::call_log::RequestId;
-use contexture_api::{CallDocument, CallsDocument, UsageDocument};
+use contexture_api::{CallDocument, CallsDocument, UsageDocument, parse_time};
 
 /// The name of the list, for cursors.
 const LIST: &str = "calls";
@@ -39,10 +40,11 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct CallParams {
-    /// Only those that came at or after this time, in milliseconds since the Unix epoch.
-    since: Option<i64>,
-    /// Only those that came before this time, in milliseconds since the Unix epoch.
-    until: Option<i64>,
+    /// Only those that came at or after this time: a day in UTC (`2026-11-20`), a time (`2026-11-20T12:00:00Z`), how long ago
+    /// (`12h`, `7d`), or milliseconds since the Unix epoch.
+    since: Option<String>,
+    /// Only those that came before this time, written in the same way.
+    until: Option<String>,
     /// Only those of this conversation.
     conversation: Option<String>,
     /// Only those to this upstream.
@@ -81,10 +83,11 @@ struct UsageParams {
     /// What to group by, with commas between: `day`, `upstream`, `model`, `key`, `policy`, `conversation`, `outcome`; with the
     /// scope `admin` also `owner`, which sums up the calls of all owners. Default: `day`.
     by: Option<String>,
-    /// Only calls that came in or after the hour of this time, in milliseconds since the Unix epoch.
-    since: Option<i64>,
-    /// Only calls that came before the hour of this time ends, in milliseconds since the Unix epoch.
-    until: Option<i64>,
+    /// Only calls that came in or after the hour of this time: a day in UTC (`2026-11-20`), a time (`2026-11-20T12:00:00Z`), how
+    /// long ago (`12h`, `7d`), or milliseconds since the Unix epoch.
+    since: Option<String>,
+    /// Only calls that came before the hour of this time ends, written in the same way.
+    until: Option<String>,
     /// Only those of this conversation.
     conversation: Option<String>,
     /// Only those to this upstream.
@@ -117,6 +120,15 @@ fn parse_outcome(word: Option<&str>) -> Result<Option<CallOutcome>, Problem> {
         })
     };
     word.map(parse).transpose()
+}
+
+fn parse_time_parameter(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
+    let now_ms = Timestamp::now().as_millisecond();
+    let parse = |text: &str| {
+        parse_time(text, now_ms)
+            .map_err(|why| Problem::new(Code::BadQuery, format!("`{name}` is {text:?}, {why}")))
+    };
+    text.map(parse).transpose()
 }
 
 /// The word for a sum of all owners.
@@ -207,8 +219,8 @@ async fn list_calls(
         .transpose()?;
     let list = ListCalls {
         filter: CallFilter {
-            since_ms: asked.since,
-            until_ms: asked.until,
+            since_ms: parse_time_parameter("since", asked.since.as_deref())?,
+            until_ms: parse_time_parameter("until", asked.until.as_deref())?,
             conversation: id,
             upstream: asked.upstream,
             model: asked.model,
@@ -272,14 +284,14 @@ async fn show_usage(
         .as_deref()
         .map(conversation_id)
         .transpose()?;
+    let since = parse_time_parameter("since", asked.since.as_deref())?;
+    let until = parse_time_parameter("until", asked.until.as_deref())?;
     // Older calls are kept by the hour, so a time means its whole hour.
     let hour = |time: i64| time.saturating_sub(time.rem_euclid(CALL_HOUR_MS));
     let sum = SumCalls {
         filter: CallFilter {
-            since_ms: asked.since.map(hour),
-            until_ms: asked
-                .until
-                .map(|until| hour(until.saturating_add(CALL_HOUR_MS - 1))),
+            since_ms: since.map(hour),
+            until_ms: until.map(|until| hour(until.saturating_add(CALL_HOUR_MS - 1))),
             conversation: id,
             upstream: asked.upstream,
             model: asked.model,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs;
 
-use contexture::Catalogue;
+use contexture::{Catalogue, Format};
 
 use crate::config::key::KeyConfig;
 use crate::config::line_numbers::{ConfigFault, KeyPathStep};
@@ -122,7 +122,21 @@ fn bad_url(url: &str) -> Option<&'static str> {
     if rest.contains(['?', '#']) {
         return Some("neither a query nor a fragment belongs into the address of an upstream");
     }
+    let path = &rest[host.len()..];
+    if is_path_of_call(path.trim_end_matches('/')) {
+        return Some(
+            "expected the address in front of the paths of calls, such as https://HOST/v1",
+        );
+    }
     None
+}
+
+/// Whether a path is that of a model's call, in whatever format.
+fn is_path_of_call(path: &str) -> bool {
+    let mut profiles = Format::PROVIDERS
+        .iter()
+        .filter_map(|format| format.spec().http());
+    profiles.any(|profile| profile.path.parse_call(path).is_some())
 }
 
 fn default_upstream_fault(config: &Config) -> Option<ConfigFault> {

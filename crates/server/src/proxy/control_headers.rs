@@ -1,12 +1,23 @@
 //! Control headers: `x-contexture-…` headers of a proxied request, which are for this server and not forwarded.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use contexture::ir::{BranchName, ConversationId};
 
 use crate::proxy::refusal::ProxyRefusal;
 
 /// The prefix of all headers of this server.
 pub(crate) const HEADER_PREFIX: &str = "x-contexture-";
+
+/// What follows the prefix in the headers that a request may have.
+const NAMES: [&str; 7] = [
+    "branch",
+    "bypass",
+    "conversation",
+    "key",
+    "policy",
+    "user",
+    "wait",
+];
 
 /// The control headers of a request.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +40,21 @@ impl ControlHeaders {
     /// Parses the control headers.
     ///
     /// # Errors
-    /// A header has a value that is not accepted.
+    /// A header has a value that is not accepted, or there is none of its name.
     pub(crate) fn parse_headers(headers: &HeaderMap) -> Result<Self, ProxyRefusal> {
+        // Refused rather than ignored: under a misspelt policy the request would be sent as it came.
+        let mut names = headers.keys().map(HeaderName::as_str);
+        let is_unknown = |name: &&str| {
+            let name = name.strip_prefix(HEADER_PREFIX);
+            name.is_some_and(|name| !NAMES.contains(&name))
+        };
+        if let Some(unknown) = names.find(is_unknown) {
+            let known = NAMES
+                .map(|name| format!("{HEADER_PREFIX}{name}"))
+                .join(", ");
+            let why = format!("there is no such header; known are {known}");
+            return Err(ProxyRefusal::bad_header(unknown, &why));
+        }
         let text_of = |name: &str| -> Result<Option<&str>, ProxyRefusal> {
             let header = format!("{HEADER_PREFIX}{name}");
             let Some(value) = headers.get(&header) else {

@@ -131,7 +131,7 @@ async fn forward(
     };
     let response = forward_authorized(app, target, arrival).await;
     if let Err(refusal) = &response {
-        call.set_refused(refusal.status());
+        call.set_refused(refusal.status(), refusal.code());
     }
     response
 }

@@ -49,6 +49,11 @@ impl ProxyRefusal {
         self.status
     }
 
+    /// Returns the word that says why, as in `x-contexture-failed`.
+    pub(crate) const fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub(crate) fn bad_header(name: &str, why: &str) -> Self {
         let message = format!("the header {name}: {why}");
         Self::new(StatusCode::BAD_REQUEST, "bad_header", message)

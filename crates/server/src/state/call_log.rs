@@ -264,10 +264,11 @@ impl CallRecorder {
         self.update(|row| row.conversation = None);
     }
 
-    /// Notes that the request was refused with this status.
-    pub(crate) fn set_refused(&self, status: StatusCode) {
+    /// Notes that the request was refused with this status, and the word that says why.
+    pub(crate) fn set_refused(&self, status: StatusCode, code: &str) {
         // A provider that cannot be reached gave no status, though the caller gets one.
         self.update(|row| {
+            row.details.refusal = Some(code.to_owned());
             if row.outcome == CallOutcome::Blocked {
                 row.details.status = Some(status.as_u16());
             }
@@ -332,7 +333,8 @@ impl CallRecorder {
             }
             row.details.finish = finish.map(|finish| call_name(finish.as_str()));
             row.details.tokens = usage.map(call_tokens);
-            row.details.pico_dollars = cost.map(|cost| call_money(cost.pico_dollars));
+            let known = cost.and_then(Cost::known_pico_dollars);
+            row.details.pico_dollars = known.map(call_money);
             if matches!(finish, Some(FinishReason::Length)) {
                 row.outcome = CallOutcome::Incomplete;
             }

@@ -167,21 +167,25 @@ async fn heavy_work_of_one_owner_holds_up_no_other() {
 async fn a_client_that_leaves_takes_its_work_with_it() {
     let crowd = Crowd::new("").await;
     let body = many_messages();
-    let start = Instant::now();
-    assert_eq!(crowd.attack(&body).await, 200);
-    let alone = start.elapsed();
-    // All but the last leave in the middle of their work, or while they wait for their turn.
-    let left = (0..8).map(|_| tokio::time::timeout(alone / 4, crowd.attack(&body)));
-    for left in futures_util::future::join_all(left).await {
-        assert!(left.is_err());
-    }
-    let start = Instant::now();
-    assert_eq!(crowd.attack(&body).await, 200);
-    let after = start.elapsed();
-    // Behind work that goes on it would take eight times as long.
+    let timed = async || {
+        let start = Instant::now();
+        assert_eq!(crowd.attack(&body).await, 200);
+        start.elapsed()
+    };
+    let before = timed().await;
+    // They leave in the middle of their work, or while they wait for their turn.
+    let left = (0..8).map(|_| tokio::time::timeout(before / 8, crowd.attack(&body)));
+    let left = futures_util::future::join_all(left).await;
+    // A machine that was busy until now may finish one all the same.
+    let left = left.iter().filter(|left| left.is_err()).count();
+    assert!(left >= 6, "{left} of 8 left");
+    let behind = timed().await;
+    // The speed of the machine changes with what else it does.
+    let alone = before.max(timed().await);
+    // Behind work that goes on it would take as many times as long.
     assert!(
-        after < 4 * alone,
-        "{after:?} behind work that was called off; alone {alone:?}"
+        behind < 4 * alone,
+        "{behind:?} behind work that was called off; alone {alone:?}"
     );
 }
 

@@ -45,6 +45,12 @@ async fn a_branch_is_resolved_and_compiled() {
     assert!(compiled["report"]["totals"]["tokens"].as_u64().unwrap() > 0);
     let again = stand.post(&format!("{path}/compile"), &asked).await.ok();
     assert_eq!(compiled, again);
+    // A text alone is a system prompt, too.
+    let mut plain = for_model();
+    plain["system"] = json!("You count <b> and &.");
+    let plain = stand.post(&format!("{path}/compile"), &plain).await.ok();
+    let system = plain["payload"]["system"].to_string();
+    assert!(system.contains("You count <b> and &."), "{system}");
     let explained = stand.post(&format!("{path}/explain"), &asked).await.ok();
     assert_eq!(explained["report"]["totals"], compiled["report"]["totals"]);
     assert!(
@@ -77,6 +83,23 @@ async fn what_cannot_be_compiled_is_refused() {
         .await
         .refused(422, "bad_fragment");
     assert_eq!(refused("window", json!(10)).await.problem().0, 422);
+    refused("tool_choice", json!("must"))
+        .await
+        .refused(400, "bad_body");
+    let mut tight = for_model();
+    tight["window"] = json!(1_000);
+    tight["reserve"] = json!(100);
+    tight["reminders"] = json!(["remember ".repeat(2_000)]);
+    let problem = stand.post(&path, &tight).await;
+    problem.refused(422, "does_not_fit");
+    let told = problem.json();
+    assert_eq!(told["allowed"], 900, "{told}");
+    let segments = told["segments"].as_array().unwrap();
+    let sum: u64 = segments
+        .iter()
+        .filter_map(|part| part["tokens"].as_u64())
+        .sum();
+    assert_eq!(told["needed"], sum, "{told}");
     let empty = format!("{}/compile", talk(&stand, "b", &[]).await);
     stand
         .post(&empty, &for_model())

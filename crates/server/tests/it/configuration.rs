@@ -182,6 +182,10 @@ fn what_is_wrong_is_named_with_its_line() {
             "c.toml:3: upstreams.a.base_url: expected https://HOST",
         ),
         (
+            upstream("base_url = \"https://a/v1/chat/completions/\""),
+            "c.toml:3: upstreams.a.base_url: expected the address in front of the paths of calls",
+        ),
+        (
             upstream("base_url = \"https://a?b=c\""),
             "c.toml:3: upstreams.a.base_url: neither a query",
         ),

@@ -237,6 +237,14 @@ async fn an_answer_to_an_unknown_call_is_stored() {
     assert_eq!(again["head"], recorded["head"]);
     let messages = stand.get(&format!("{path}/messages")).await.ok();
     assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
+    let error = json!({"response": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}});
+    let error = stand.post(&format!("{path}/record"), &error).await;
+    error.refused(400, "bad_body");
+    assert!(
+        error
+            .text
+            .contains("an error of the provider and no answer: Overloaded")
+    );
     let none = json!({"response": {"role": "user", "content": "no answer"}});
     let refused = stand.post(&format!("{path}/record"), &none).await;
     assert!(

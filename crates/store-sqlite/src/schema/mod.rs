@@ -185,6 +185,18 @@ fn check_schema_version(
             |row| row.get(0),
         )
         .unwrap_or(stamp.format);
+    // No format requires a later one of itself: whoever changed the number did not change the tables.
+    if needed > stamp.format {
+        let found = stamp.format;
+        let what = format!(
+            "its user_version says format {found}, its tables are of format {needed} or later"
+        );
+        return Err(Error::Storage {
+            path: path.to_owned(),
+            fault: StorageFault::Corrupt,
+            source: Some(what.into()),
+        });
+    }
     if needed <= FORMAT {
         return Ok(stamp.format >= FORMAT);
     }

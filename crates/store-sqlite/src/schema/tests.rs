@@ -185,3 +185,20 @@ async fn a_migration_killed_at_any_statement_is_resumed() {
         assert_eq!(format_of(copied), FORMAT);
     }
 }
+
+#[test]
+fn a_lowered_format_number_is_named_as_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lowered.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let conn = Connection::open(&path).unwrap();
+    conn.pragma_update(None, "user_version", 5).unwrap();
+    drop(conn);
+    let error = SqliteStore::open(&path).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(
+        source.starts_with("its user_version says format 5"),
+        "{source}"
+    );
+    assert_eq!(error.kind(), "storage");
+}

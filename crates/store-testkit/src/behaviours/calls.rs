@@ -60,6 +60,7 @@ fn numbered_details(number: u64) -> CallDetails {
         first_byte_ms: not_each(3).then_some(number),
         status: not_each(5).then_some(200),
         finish: not_each(4).then(|| "stop".to_owned()),
+        refusal: (!not_each(19)).then(|| "spend_limit".to_owned()),
         tokens: not_each(7).then_some(CallTokens {
             input: number * 100,
             cache_read: number * 10,

@@ -251,6 +251,7 @@ pub fn check_calls(calls: &[CallRecord], limits: &Limits) -> Result<(), Error> {
 pub(super) fn check_call(call: &CallRecord, limits: &Limits) -> Result<(), Error> {
     let (names, details) = (&call.names, &call.details);
     let finish = details.finish.as_deref().unwrap_or_default();
+    let refusal = details.refusal.as_deref().unwrap_or_default();
     for name in [
         names.upstream.as_str(),
         &names.model,
@@ -258,6 +259,7 @@ pub(super) fn check_call(call: &CallRecord, limits: &Limits) -> Result<(), Error
         &names.policy,
         &details.format,
         finish,
+        refusal,
     ] {
         check_limit("call_name_bytes", MAX_NAME_BYTES, name.len())?;
         if name.chars().any(char::is_control) {

@@ -43,7 +43,7 @@ use crate::silence::is_silent;
 use crate::turns::side;
 
 pub use repaired::{Issue, IssueKind, Repaired, RepairedItem};
-pub use tools::{RepairedTools, remove_empty_tools, repair_tools};
+pub use tools::{RepairedTools, forget_tool_shapes, remove_empty_tools, repair_tools};
 
 /// Makes a history one that a provider accepts; O(n log n) in the number of items.
 #[must_use]

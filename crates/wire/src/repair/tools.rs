@@ -7,7 +7,7 @@ use contexture_ir::{FunctionTool, Raw, ToolDefinition, Transcript};
 use serde_json::{Map, Value, json};
 
 use crate::model::format::Format;
-use crate::model::format_extras::ALONE;
+use crate::model::format_extras::{ALONE, original_key};
 use crate::model::loss::{Loss, LossKind, Losses};
 use crate::model::repair_rules::{ToolRefusal, ToolRules};
 
@@ -76,6 +76,22 @@ pub fn repair_tools(
         },
         losses: losses.into_vec(),
     })
+}
+
+/// Forgets in which of several equal shapes functions were written, so that each format writes them in its usual one.
+///
+/// Without it a tool that came without its `type`, say, is written without, which hosts of that shape take and others do not.
+pub fn forget_tool_shapes(tools: &mut [ToolDefinition]) {
+    for tool in tools {
+        let ToolDefinition::Function(function) = tool else {
+            continue;
+        };
+        for (format, fields) in function.extra.wire_fields_by_format() {
+            let own = fields.iter().filter(|(key, _)| original_key(key).is_some());
+            let own = own.map(|(key, value)| (key.to_owned(), value.clone()));
+            function.extra.set_wire_fields(&format, own.collect());
+        }
+    }
 }
 
 /// Takes an empty list of tools, which some providers refuse, out of a request; returns what is lost.

@@ -10,11 +10,10 @@ use contexture::store::{
     CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallRecord, CallSum, Calls,
     ListCalls, SumCalls,
 };
-use contexture_api::{CallDocument, CallsDocument, UsageDocument, format_timestamp};
+use contexture_api::{CallDocument, CallsDocument, UsageDocument, format_timestamp, parse_time};
 
 use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
-use crate::options::parse_values::parse_milliseconds;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::output::printable::{count_with_noun, group_thousands};
@@ -40,9 +39,9 @@ const FILTERS: [&str; 8] = [
 /// Which calls are meant.
 #[derive(Debug, Args)]
 struct Filter {
-    /// Only those of the last so long: 12h, 7d, 8w
-    #[arg(long, value_name = "TIME", value_parser = parse_milliseconds)]
-    since: Option<u64>,
+    /// Only those since a day (2026-11-20), a time (2026-11-20T12:00:00Z), or of the last so long: 12h, 7d, 8w
+    #[arg(long, value_name = "TIME", value_parser = parse_since)]
+    since: Option<i64>,
     /// Only those of this conversation
     #[arg(long, value_name = "CONVERSATION")]
     conversation: Option<ConversationId>,
@@ -118,6 +117,10 @@ fn parse_call_id(text: &str) -> Result<CallId, String> {
         .map_err(|_| "expected an id such as req_019aa2f0b1c27d3e8f40516273849506".to_owned())
 }
 
+fn parse_since(text: &str) -> Result<i64, String> {
+    parse_time(text, now_ms())
+}
+
 fn parse_grouping(word: &str) -> Result<CallGrouping, String> {
     let words = || CallGrouping::ALL.map(CallGrouping::as_str).join(", ");
     CallGrouping::from_word(word).ok_or_else(|| format!("expected some of {}", words()))
@@ -125,9 +128,8 @@ fn parse_grouping(word: &str) -> Result<CallGrouping, String> {
 
 impl Filter {
     fn to_filter(&self) -> CallFilter {
-        let since = |age: u64| now_ms().saturating_sub(i64::try_from(age).unwrap_or(i64::MAX));
         CallFilter {
-            since_ms: self.since.map(since),
+            since_ms: self.since,
             until_ms: None,
             conversation: self.conversation.clone(),
             upstream: self.upstream.clone(),
@@ -230,21 +232,28 @@ fn call_rows(found: &[CallRecord]) -> Vec<Vec<String>> {
     let row = |call: &CallRecord| {
         let details = &call.details;
         let tokens = |number: Option<u64>| number.map(group_thousands).unwrap_or_default();
-        let upstream = match call.names.model.as_str() {
-            "" => &call.names.upstream,
-            _ => &call.names.model,
+        let model = match call.names.model.as_str() {
+            "" => format!("({})", call.names.upstream),
+            model => model.to_owned(),
+        };
+        let outcome = match &details.refusal {
+            Some(why) => format!("{}: {}", call.outcome.as_str(), why.replace('_', " ")),
+            None => call.outcome.as_str().to_owned(),
         };
         let conversation = call.conversation.as_ref();
         vec![
             relative_time(call.id.time_ms(), now),
-            call.outcome.as_str().to_owned(),
-            upstream.clone(),
+            outcome,
+            model,
             details
                 .pico_dollars
                 .map_or_else(String::new, |pico| show_money(pico.into())),
             tokens(details.tokens.map(|tokens| tokens.input)),
             tokens(details.tokens.map(|tokens| tokens.output)),
-            format!("{} ms", group_thousands(details.duration_ms)),
+            match details.duration_ms {
+                0 => String::new(),
+                duration => format!("{} ms", group_thousands(duration)),
+            },
             details
                 .status
                 .map_or_else(String::new, |status| status.to_string()),
@@ -318,7 +327,11 @@ fn usage_table(
         let some = |number: u64, text: String| if number > 0 { text } else { String::new() };
         vec![
             group_thousands(sum.calls),
-            show_money(sum.pico_dollars),
+            match sum.pico_dollars {
+                // Of calls whose models have no known price.
+                0 if sum.input_tokens + sum.output_tokens > 0 => "unknown".to_owned(),
+                pico => show_money(pico),
+            },
             group_thousands(sum.input_tokens),
             group_thousands(sum.output_tokens),
             group_thousands(sum.cache_read_tokens),

@@ -2,7 +2,7 @@
 
 use contexture::compile::{BandError, BandPart, CallBand, SegmentRule, SegmentVerdict};
 use contexture::ir::{CallId, Owner};
-use contexture::store::{CallRecord, Calls};
+use contexture::store::{CallOutcome, CallRecord, Calls};
 use contexture_api::{CallDocument, format_timestamp};
 
 use crate::commands::calls::show_money;
@@ -45,10 +45,19 @@ pub(super) async fn show_call(
             ));
         }
         Some(Err(error)) => out.push_str(&format!("\n{error}\n")),
-        None => out.push_str("\nsent as it came\n"),
+        None => out.push_str(describe_without_band(&call)),
     }
     write::print_styled(&out)?;
     Ok(Exit::Done)
+}
+
+/// What is said of a request that nothing is known of but its figures.
+fn describe_without_band(call: &CallRecord) -> &'static str {
+    match call.outcome {
+        CallOutcome::Blocked => "\nnot sent\n",
+        _ if call.details.is_rewritten => "\nrewritten before it was sent\n",
+        _ => "\nsent as it came\n",
+    }
 }
 
 /// What is known of a call, one fact a line.
@@ -65,12 +74,14 @@ fn call_facts(call: &CallRecord, columns: usize) -> String {
         )
     });
     let time = match details.first_byte_ms {
-        Some(first) => format!(
+        // Nobody measured it: an answer that a program recorded.
+        None if details.duration_ms == 0 => None,
+        Some(first) => Some(format!(
             "{} ms, first byte after {} ms",
             group_thousands(details.duration_ms),
             group_thousands(first)
-        ),
-        None => format!("{} ms", group_thousands(details.duration_ms)),
+        )),
+        None => Some(format!("{} ms", group_thousands(details.duration_ms))),
     };
     let predicted = details.prediction.as_ref().map(|prediction| {
         let (sent, passed) = (prediction.sent_pico_dollars, prediction.passed_pico_dollars);
@@ -85,6 +96,10 @@ fn call_facts(call: &CallRecord, columns: usize) -> String {
         ("call", Some(format!("req_{}", call.id))),
         ("at", Some(format_timestamp(call.id.time_ms()))),
         ("outcome", Some(call.outcome.as_str().to_owned())),
+        (
+            "refused for",
+            details.refusal.as_ref().map(|why| why.replace('_', " ")),
+        ),
         ("status", status),
         ("finish", details.finish.clone()),
         ("upstream", text(&names.upstream)),
@@ -100,7 +115,7 @@ fn call_facts(call: &CallRecord, columns: usize) -> String {
             "response",
             call.response.map(|response| response.to_string()),
         ),
-        ("time", Some(time)),
+        ("time", time),
         ("attempts", Some(details.attempts.to_string())),
         ("tokens", tokens),
         (

@@ -81,7 +81,7 @@ fn check_partial_copies(folder: &Path) -> Option<DoctorCheck> {
     let mut partial: Vec<String> = names.filter(|name| name.ends_with(".part")).collect();
     partial.sort();
     let first = partial.first()?;
-    let many = count_with_noun(partial.len() as u64, "unfinished copy");
+    let many = count_with_noun(partial.len() as u64, "unfinished backup");
     let found = format!("{many} in {}: {first}", folder.display());
     let hint = "unless a backup runs right now it was cut off: delete the file";
     Some(DoctorCheck::new("backups", CheckState::Warn, found).with_hint(hint))

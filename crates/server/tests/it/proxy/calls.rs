@@ -82,6 +82,15 @@ async fn every_exchange_has_one_row() {
         (&refused["status"], &refused["conversation"]),
         (&json!(429), &Value::Null)
     );
+    for (since, count) in [("1h", 4), ("2020-01-01", 4), ("2999-01-01T00:00:00Z", 0)] {
+        let listed = stand.get(&format!("/api/v1/calls?since={since}")).await;
+        let listed = listed.ok();
+        assert_eq!(listed["calls"].as_array().unwrap().len(), count, "{since}");
+    }
+    stand
+        .get("/api/v1/calls?since=soon")
+        .await
+        .refused(400, "bad_query");
     let one = stand.get(&format!("/api/v1/calls/{id}")).await.ok();
     assert_eq!(&one, first);
     let strange = stand.get("/api/v1/calls/req_1").await;
@@ -110,8 +119,21 @@ async fn failures_have_rows_too() {
     let found = rows(&stand, 2).await;
     assert_eq!(column(&found, "outcome"), ["blocked", "unreachable"]);
     assert_eq!(found[0]["status"], blocked.status.as_u16());
+    assert_eq!(found[0]["refusal"], "unknown_policy");
+    // Under a misspelt header the policy would not hold.
+    let misspelt = stand
+        .request(Method::POST, CHAT)
+        .header("x-contexture-polcy", "strict");
+    let misspelt = stand.send(misspelt.body("{}")).await;
+    assert_eq!(misspelt.status, StatusCode::BAD_REQUEST);
+    assert!(
+        misspelt.text.contains("known are x-contexture-branch"),
+        "{}",
+        misspelt.text
+    );
+    assert_eq!(rows(&stand, 3).await[0]["refusal"], "bad_header");
     let usage = stand.get("/api/v1/usage?by=outcome").await.ok();
-    assert_eq!(usage["total"]["failed"], 2, "{usage}");
+    assert_eq!(usage["total"]["failed"], 3, "{usage}");
 }
 
 #[tokio::test]

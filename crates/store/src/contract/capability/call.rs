@@ -177,6 +177,9 @@ pub struct CallDetails {
     /// Times that the provider was asked.
     #[serde(rename = "n")]
     pub attempts: u32,
+    /// Why its caller got a refusal and no answer, one word of at most 255 bytes; `None` if the provider answered.
+    #[serde(rename = "x", skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// Whether something else was sent than came.
     #[serde(rename = "rw", skip_serializing_if = "is_false")]
     pub is_rewritten: bool,
