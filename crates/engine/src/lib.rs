@@ -35,7 +35,9 @@ mod view;
 
 pub use append::{RunStep, state_node};
 pub use builder::ConversationBuilder;
-pub use call::{CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed, SettingsSource};
+pub use call::{
+    CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed, SettingsSource, ToolFilter,
+};
 pub use compaction::{
     CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
     CompactorError, GivenSummary, ManifestOnly, ModelCompactor, PrepareOptions, Prepared,

@@ -1,5 +1,6 @@
 //! A call for a stored conversation.
 
+use contexture::engine::ToolFilter;
 use contexture::ir::{Cancel, Raw};
 use contexture::{CompileOptions, CompiledCall, Conversation, EngineError};
 use serde::{Deserialize, Serialize};
@@ -65,8 +66,11 @@ pub async fn compile_conversation(
     set_noted_layers(chat, &note, host).await?;
     let spec = target.model_spec(catalogue).map_err(EngineError::from)?;
     let contributions = request.contributions(&spec.capabilities, &renderer)?;
+    let policy_tools = note.policy.as_ref().map(|policy| &policy.tools);
+    let may_be_offered = |name: &str| policy_tools.is_none_or(|tools| tools.allows(name));
     let options = CompileOptions {
         contributions: &contributions,
+        stored_tools: Some(ToolFilter(&may_be_offered)),
         cancel: Some(cancel),
         ..CompileOptions::default()
     };

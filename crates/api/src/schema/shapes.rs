@@ -293,6 +293,7 @@ pub struct FragmentSchema {
 /// What is added to a system prompt.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
+#[expect(dead_code, reason = "describes what callers write; none is made here")]
 pub(crate) enum SystemPromptSchema {
     /// A text, as it is.
     Text(String),

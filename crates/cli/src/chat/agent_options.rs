@@ -160,8 +160,9 @@ impl AgentArguments {
     /// # Errors
     /// An unknown model.
     pub(crate) fn resolve_target(&self) -> Outcome<Target> {
+        let to = self.resolve_format()?;
         let order = CompileSettings {
-            to: self.resolve_format()?,
+            to,
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
@@ -169,7 +170,7 @@ impl AgentArguments {
             // The fragments are set on the conversation itself, not on the target.
             system: Vec::new(),
             renderer: Arc::new(contexture::XmlRenderer::default()),
-            view: ViewArguments::default(),
+            policy: ViewArguments::default().resolve_policy(to)?,
         };
         order.resolve_target(None, None)
     }

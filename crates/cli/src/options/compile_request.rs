@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use contexture::catalogue::ModelSpec;
 use contexture::compile::{
-    Band, CompileError, Compiled, Compiler, Content, Contribution, HistoryPolicy, Target,
+    Band, CompileError, Compiled, Compiler, Content, Contribution, MarkerPolicy, Target,
 };
-use contexture::ir::{Fragment, Raw, Transcript};
+use contexture::ir::{Fragment, Raw, ToolChoice, Transcript};
 use contexture::render::Renderer;
 use contexture::{Catalogue, Format};
+use contexture_api::policy::PolicyConfig;
 
 use crate::options::default_model;
-use crate::options::history::ViewArguments;
 use crate::output::failure::{Failure, Outcome};
 
 /// To whom, how much, and what else to say.
@@ -32,8 +32,8 @@ pub(crate) struct CompileSettings {
     pub(crate) system: Vec<Fragment>,
     /// What renders them.
     pub(crate) renderer: Arc<dyn Renderer>,
-    /// How the history is shown.
-    pub(crate) view: ViewArguments,
+    /// How the history is shown, and what is said beside it.
+    pub(crate) policy: PolicyConfig,
 }
 
 impl CompileSettings {
@@ -92,7 +92,7 @@ impl CompileSettings {
         let model = default_model::choose_model(self.model.as_deref(), own, written_in, self.to);
         let format = self.request_format(&model)?;
         let mut target = Target::new(format, model);
-        if let Some(window) = self.window {
+        if let Some(window) = self.window.or(self.policy.limit_tokens) {
             target = target.window(window);
         }
         if let Some(reserve) = self.reserve {
@@ -101,10 +101,10 @@ impl CompileSettings {
         for (name, value) in &self.params {
             target = target.param(name, value.clone());
         }
-        let history = self.view.history_policy(HistoryPolicy::default(), self.to);
+        let marks = self.policy.cache_marks.then(MarkerPolicy::default);
         Ok(target
-            .history(history)
-            .marker_policy(self.view.marker_policy()))
+            .history(self.policy.history_policy())
+            .marker_policy(marks))
     }
 
     /// The format of the request that is compiled for a model.
@@ -122,8 +122,22 @@ impl CompileSettings {
         }
     }
 
-    /// The fragments, as what is said beside the conversation.
-    pub(crate) fn system_contribution(&self) -> Option<Contribution> {
+    /// What is said beside the conversation to the model of a target: the fragments, and what the policy says.
+    ///
+    /// # Errors
+    /// An unknown model, or guardrails that it cannot follow.
+    pub(crate) fn contributions(&self, target: &Target) -> Outcome<Vec<Contribution>> {
+        let mut said: Vec<Contribution> = self.system_contribution().into_iter().collect();
+        if self.policy.state.is_some() || !self.policy.guardrails.is_empty() {
+            let catalogue = self.catalogue();
+            let spec = target.model_spec(&catalogue)?;
+            let own = self.policy.contributions(&spec.capabilities);
+            said.extend(own.map_err(|error| Failure::usage(format!("--policy: {error}")))?);
+        }
+        Ok(said)
+    }
+
+    fn system_contribution(&self) -> Option<Contribution> {
         if self.system.is_empty() {
             return None;
         }
@@ -146,12 +160,9 @@ impl CompileSettings {
         let mut target = self
             .resolve_target(transcript.model.as_deref(), written_in)?
             // It is the same request, made to fit.
-            .request_settings(transcript)
+            .request_settings(&self.with_allowed_tools(transcript))
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
-            .history(
-                self.view
-                    .history_policy(HistoryPolicy::for_one_call(), self.to),
-            );
+            .history(self.policy.history_policy().into_one_call());
         // A snapshot or a route that the request names is part of what it asks for.
         if written_in == Some(target.format())
             && transcript.model.as_deref() == Some(target.model())
@@ -160,7 +171,7 @@ impl CompileSettings {
         }
         let catalogue = self.catalogue();
         let mut compiler = Compiler::new(&catalogue);
-        if self.view.should_compact() {
+        if self.policy.compact.is_some() {
             compiler = compiler.with_manifests();
         }
         if !transcript.instructions.is_empty() {
@@ -171,10 +182,26 @@ impl CompileSettings {
                 content,
             ));
         }
-        if let Some(said) = self.system_contribution() {
+        for said in self.contributions(&target)? {
             compiler = compiler.with_contribution(said);
         }
         Ok(compiler.compile(&transcript.items, &target)?)
+    }
+
+    /// The request without the tools that the policy forbids, and without a choice of one of them, which providers refuse.
+    fn with_allowed_tools<'t>(&self, request: &'t Transcript) -> Cow<'t, Transcript> {
+        let tools = &self.policy.tools;
+        if tools.allows_all() {
+            return Cow::Borrowed(request);
+        }
+        let mut allowed = request.clone();
+        allowed.tools.retain(|tool| tools.allows(tool.name()));
+        if let Some(ToolChoice::Function { name }) = &allowed.options.tool_choice
+            && !tools.allows(name)
+        {
+            allowed.options.tool_choice = None;
+        }
+        Cow::Owned(allowed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The main job: a real session becomes a payload that the provider accepts, within the window.
 
 use contexture_testdata::{request_validator, swe_agent};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Place, example};
 
@@ -269,4 +269,44 @@ fn a_kept_conversation_is_explained_item_by_item() {
     // What it says can be read by a link can be.
     let link = items[0]["link"].as_str().unwrap();
     assert_ne!(place.ok(&format!("read bell {link}")), "");
+}
+
+#[test]
+fn a_policy_from_a_file_holds_and_options_go_before_it() {
+    let place = Place::new();
+    let said = |n: usize| json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": format!("said {n}")});
+    let messages: Vec<Value> = (0..9).map(said).collect();
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+    let chat = json!({"model": "gpt-4o", "messages": messages, "tools": [tool("shell_run"), tool("read")],
+        "tool_choice": {"type": "function", "function": {"name": "shell_run"}}});
+    place.write("chat.json", chat.to_string());
+    let policy =
+        "window = { turns = 1 }\nstate = { door = \"open\" }\n[tools]\ndeny = [\"shell*\"]\n";
+    place.write("policy.toml", policy);
+    let whole = place.json("compile chat.json --to openai-chat");
+    assert_eq!(whole["messages"].as_array().unwrap().len(), 9, "{whole}");
+    assert_eq!(whole["tools"].as_array().unwrap().len(), 2);
+    let held = place.json("compile chat.json --to openai-chat --policy policy.toml");
+    let text = held.to_string();
+    assert!(text.contains("door") && !text.contains("said 3"), "{text}");
+    assert!(!text.contains("shell_run"), "{text}");
+    assert_eq!(held["tools"][0]["function"]["name"], "read");
+    let three = place.json("compile chat.json --to openai-chat --policy policy.toml --turns 3");
+    let text = three.to_string();
+    assert!(
+        text.contains("said 5") && !text.contains("said 3"),
+        "{text}"
+    );
+    for (text, words) in [
+        ("windo = 3", "unknown field `windo`"),
+        ("memory = true", "`memory` is for a server's policies"),
+        ("window = { turns = 0 }", "window"),
+    ] {
+        place.write("policy.toml", text);
+        let refused = place.run("compile chat.json --to openai-chat --policy policy.toml");
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        assert!(refused.err.contains(words), "{text}: {}", refused.err);
+    }
+    let missing = place.run("compile chat.json --to openai-chat --policy nowhere.toml");
+    assert_eq!(missing.code, 3, "{}", missing.err);
 }

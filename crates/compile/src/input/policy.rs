@@ -40,14 +40,17 @@ impl HistoryPolicy {
     /// For a single call: the window is filled, as there are no next calls to leave room for.
     #[must_use]
     pub fn for_one_call() -> Self {
-        Self {
-            clear: Clear::By(ClearPolicy {
-                low_water: 100,
-                ..ClearPolicy::default()
-            }),
-            trim: TrimPolicy { low_water: 100 },
-            ..Self::default()
+        Self::default().into_one_call()
+    }
+
+    /// The same for a single call: what is cut is cut as little as possible.
+    #[must_use]
+    pub fn into_one_call(mut self) -> Self {
+        if let Clear::By(clear) = &mut self.clear {
+            clear.low_water = 100;
         }
+        self.trim = TrimPolicy { low_water: 100 };
+        self
     }
 
     /// How many calls are expected to come.

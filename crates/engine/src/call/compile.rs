@@ -9,7 +9,9 @@ use contexture_compile::{
     Advice, Band, CalibratedRange, Cancel, CompileError, CompileRequest, Compiled, Compiler,
     Content, Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
-use contexture_ir::{BranchName, CallId, ContentHash, NodeId, ToolDefinition, Transcript};
+use contexture_ir::{
+    BranchName, CallId, ContentHash, NodeId, ToolChoice, ToolDefinition, Transcript,
+};
 use contexture_layers::{HookOutcome, LayerEvent};
 use contexture_store::{NodeState, PathEnd};
 use contexture_telemetry::{self as telemetry, Operation};
@@ -20,7 +22,7 @@ use super::calibration::compile_calibrated;
 use super::contributions::own_contributions;
 use super::inputs::{CallInputs, TreeInputs};
 use super::layer_contributions::{RecallReader, recall_layers};
-use super::options::{CompileOptions, SettingsSource};
+use super::options::{CompileOptions, SettingsSource, ToolFilter};
 use crate::error::EngineError;
 use crate::handle::{
     Conversation, EngineEventKind, TargetChoice, compile_span, load_state, read_full_path,
@@ -188,6 +190,16 @@ fn inherit_settings<'t>(
         tools.clear();
         settings.options.tool_choice = None;
         settings.options.parallel_tool_calls = None;
+    }
+    if let Some(ToolFilter(may_be_offered)) = options.stored_tools {
+        tools.retain(|tool| may_be_offered(tool.name()));
+        // Providers refuse a choice of what is not offered.
+        let is_left = |name: &str| tools.iter().any(|tool| tool.name() == name);
+        if let Some(ToolChoice::Function { name }) = &settings.options.tool_choice
+            && !is_left(name)
+        {
+            settings.options.tool_choice = None;
+        }
     }
     let target = target.into_owned().request_settings(&settings);
     Ok((Cow::Owned(target), tools))

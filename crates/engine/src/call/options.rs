@@ -1,5 +1,7 @@
 //! Options of one compile call that are not stored with the conversation.
 
+use std::fmt;
+
 use contexture_catalogue::ModelSpec;
 use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
 use contexture_ir::Message;
@@ -34,9 +36,21 @@ pub struct CompileOptions<'a> {
     pub layers: Option<&'a LayerSession>,
     /// Where tools and options come from that the target does not say. Default: the stored request.
     pub settings: SettingsSource,
+    /// Which tools of the stored request may be offered. Default: all.
+    pub stored_tools: Option<ToolFilter<'a>>,
     /// What may call the compile off from another thread; it is looked at between the passes. Default:
     /// nothing.
     pub cancel: Option<&'a Cancel>,
+}
+
+/// Says of a tool by its name whether it may be offered.
+#[derive(Clone, Copy)]
+pub struct ToolFilter<'a>(pub &'a (dyn Fn(&str) -> bool + Send + Sync));
+
+impl fmt::Debug for ToolFilter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ToolFilter(..)")
+    }
 }
 
 /// Where a compile takes settings from that its target does not say: tools, options, members that only one format has.

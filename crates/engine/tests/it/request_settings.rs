@@ -3,7 +3,7 @@
 use contexture_compile::{Contribution, Target};
 use contexture_engine::{
     CompileOptions, Conversation, Engine, ImportOptions, IngestRequest, SettingsSource, TestClock,
-    TestIds,
+    TestIds, ToolFilter,
 };
 use contexture_ir::{FunctionTool, Owner, ToolDefinition};
 use contexture_sessions::{ReadOptions, detect_format, read_sessions};
@@ -177,4 +177,23 @@ async fn the_model_of_an_imported_request_is_the_last_one() {
     // A client names its model in each request, and its answers do.
     let chat = ingest(&engine, &request(&["look"], 0.5)).await;
     assert_eq!(chat.last_model().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn tools_of_the_request_may_be_forbidden() {
+    let engine = engine();
+    let mut body = request(&["look", "shell"], 0.5);
+    body["tool_choice"] = json!({"type": "function", "function": {"name": "shell"}});
+    let chat = import(&engine, &body).await;
+    let target = Target::openai_chat("gpt-4o");
+    let payload = compile(&chat, &target, CompileOptions::default()).await;
+    assert_eq!(tool_names(&payload), ["look", "shell"]);
+    assert_eq!(payload["tool_choice"], body["tool_choice"]);
+    let options = CompileOptions {
+        stored_tools: Some(ToolFilter(&|name| name != "shell")),
+        ..CompileOptions::default()
+    };
+    let payload = compile(&chat, &target, options).await;
+    assert_eq!(tool_names(&payload), ["look"]);
+    assert_eq!(payload["tool_choice"], Value::Null);
 }

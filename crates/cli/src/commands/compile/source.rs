@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use clap::Args;
-use contexture::compile::{Contribution, PathItem};
-use contexture::engine::PrepareOptions;
-use contexture::{Format, render};
+use contexture::compile::PathItem;
+use contexture::engine::ToolFilter;
+use contexture::{CompileOptions, Format, render};
 
 use crate::commands::compile::compile_output::CompileOutput;
 use crate::commands::compile::view::{compile_document, conversation_output, load_path_items};
@@ -76,15 +76,16 @@ impl SourceArguments {
         to: Option<Format>,
         view: &ViewArguments,
     ) -> Outcome<CompileSettings> {
+        let to = to.unwrap_or(Format::DEFAULT_TARGET);
         Ok(CompileSettings {
-            to: to.unwrap_or(Format::DEFAULT_TARGET),
+            to,
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
             params: self.target.params.clone(),
             system: self.target.read_system_fragments()?,
             renderer: Arc::from(self.renderer.renderer(render::Grouping::Off)),
-            view: view.clone(),
+            policy: view.resolve_policy(to)?,
         })
     }
 
@@ -183,14 +184,19 @@ impl SourceArguments {
             };
             chat.set_layers(self.layers.build_layers(globals)?);
             chat.set_renderer(Arc::clone(&order.renderer));
-            let also: Vec<Contribution> = order.system_contribution().into_iter().collect();
             let last = default_model::load_last_model_for(&chat, order.to).await?;
             let target = order.resolve_target(last.as_deref(), Some(order.to))?;
-            // Compactions are stored, and the compile below shows them.
-            if order.view.should_compact() {
-                chat.prepare(&target, &PrepareOptions::default()).await?;
-            }
-            let call = chat.compile_with(&target, &also).await?;
+            let may_be_offered = |name: &str| order.policy.tools.allows(name);
+            let options = CompileOptions {
+                contributions: &order.contributions(&target)?,
+                stored_tools: Some(ToolFilter(&may_be_offered)),
+                ..CompileOptions::default()
+            };
+            // Compactions are stored, and the call shows them.
+            let call = match order.policy.prepare_options() {
+                Some(how) => chat.prepare_with(&target, &how, options).await?.call,
+                None => chat.compile_with(&target, options).await?,
+            };
             let path = match (items, call.base()) {
                 (IncludeItems::Yes, Some(head)) => load_path_items(&chat, head).await?,
                 _ => Vec::new(),
