@@ -59,4 +59,4 @@ pub use presence::ProcessState;
 pub use record::{RecordOptions, Recorded};
 pub use refs::MovedCheckpoint;
 pub use state::{CoverEntry, Instructions};
-pub use view::{LinkTarget, MessageView, PathMatches, Resolved};
+pub use view::{LinkTarget, MessagePage, MessageView, OlderMessages, PathMatches, Resolved};

@@ -41,11 +41,13 @@ impl From<&Branch> for BranchDocument {
     }
 }
 
-/// All branches of a conversation, in order of creation.
+/// Branches of a conversation, in order of creation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct BranchesDocument {
     /// The branches of the conversation, in order of creation.
     pub branches: Vec<BranchDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
 }
 
 /// A checkpoint: a name for a node, which stays until it is set again.
@@ -88,9 +90,11 @@ impl From<&MovedCheckpoint> for CheckpointDocument {
     }
 }
 
-/// All checkpoints of a conversation, by name.
+/// Checkpoints of a conversation, by name.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CheckpointsDocument {
     /// The checkpoints of the conversation, in order of name.
     pub checkpoints: Vec<CheckpointDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
 }

@@ -80,6 +80,8 @@ pub struct MessagesDocument {
     /// The messages of the path, as `UIMessage` objects of the AI SDK.
     #[schema(value_type = Vec<UiMessageSchema>)]
     pub messages: Vec<contexture::ir::UiMessage>,
+    /// Value of `after` for the page of the messages before these; `null` if there are none.
+    pub next: Option<String>,
 }
 
 /// The result of an append.

@@ -66,6 +66,8 @@ impl NoteDocument {
 pub struct NotesDocument {
     /// The notes, in order of key.
     pub notes: Vec<NoteDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
 }
 
 /// The result of a write to a note.

@@ -56,6 +56,8 @@ pub struct WaitingCallDocument {
 pub struct RunsDocument {
     /// The runs, newest first.
     pub runs: Vec<RunDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
 }
 
 impl RunDocument {

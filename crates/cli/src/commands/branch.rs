@@ -142,7 +142,10 @@ pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Ou
     let refs = chat.refs().await?;
     if globals.json {
         let branches = refs.branches.iter().map(Into::into).collect();
-        return write::print_json(&BranchesDocument { branches });
+        return write::print_json(&BranchesDocument {
+            branches,
+            next: None,
+        });
     }
     let rows: Vec<_> = refs.branches.iter().map(branch_row).collect();
     write::print_table(&COLUMNS, &rows)

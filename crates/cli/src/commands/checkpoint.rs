@@ -115,7 +115,10 @@ async fn print_checkpoints(chat: &Conversation, globals: &Globals) -> Outcome<()
     let checkpoints = chat.refs().await?.checkpoints;
     if globals.json {
         let checkpoints = checkpoints.iter().map(Into::into).collect();
-        return write::print_json(&CheckpointsDocument { checkpoints });
+        return write::print_json(&CheckpointsDocument {
+            checkpoints,
+            next: None,
+        });
     }
     let now = now_ms();
     let row = |checkpoint: &Checkpoint| {

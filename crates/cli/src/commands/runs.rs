@@ -39,7 +39,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         let document = |row: &RunRow| RunDocument::new(&row.run, &row.waiting);
         let runs = rows.iter().map(document).collect();
-        write::print_json(&RunsDocument { runs })?;
+        write::print_json(&RunsDocument { runs, next: None })?;
         return Ok(Exit::Done);
     }
     let now = now_ms();

@@ -14,8 +14,9 @@ use crate::error::EngineError;
 use crate::handle::{Conversation, list_fragments, load_info};
 use crate::search::{follow_events, search_conversation};
 use crate::view::{
-    LinkTarget, MessageView, PathMatches, Resolved, export_session, export_text, load_messages,
-    load_transcript, read_context, resolve_conversation, resolve_link, search_path,
+    LinkTarget, MessagePage, MessageView, OlderMessages, PathMatches, Resolved, export_session,
+    export_text, load_message_page, load_messages, load_transcript, read_context,
+    resolve_conversation, resolve_link, search_path,
 };
 
 impl Conversation {
@@ -304,6 +305,38 @@ impl Conversation {
     /// ```
     pub async fn messages(&self, audience: MessageView) -> Result<Vec<UiMessage>, EngineError> {
         load_messages(self, audience).await
+    }
+
+    /// Loads the newest messages of this branch as this reader sees them, or those before a page that was loaded: at most
+    /// `limit`, oldest first. It reads about as much as it shows, however long the path is.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::MessageView;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("one"), user("two"), user("three")]).await?;
+    /// let page = chat.message_page(MessageView::User, None, 2).await?;
+    /// assert_eq!(page.messages[0].joined_text(), "two");
+    /// let older = chat.message_page(MessageView::User, page.older, 2).await?;
+    /// assert_eq!(older.messages[0].joined_text(), "one");
+    /// assert_eq!(older.older, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's; a stored item that cannot be read.
+    pub async fn message_page(
+        &self,
+        audience: MessageView,
+        before: Option<OlderMessages>,
+        limit: usize,
+    ) -> Result<MessagePage, EngineError> {
+        load_message_page(self, audience, before, limit).await
     }
 
     /// Searches this conversation on all its branches and returns the best 20 texts that contain everything the

@@ -33,19 +33,7 @@ pub(crate) async fn fold_messages(
     at: Option<PathEnd>,
     pending: &[FoldNode],
 ) -> Result<(Option<PathEnd>, Vec<UiMessage>), EngineError> {
-    let options = FoldOptions {
-        audience: match audience {
-            MessageView::Model => FoldAudience::Model,
-            MessageView::User => FoldAudience::User,
-        },
-        unknown_fields,
-        ..FoldOptions::default()
-    };
-    let mut folding = Folding {
-        folder: Folder::new(options),
-        calls: BTreeMap::new(),
-        count: 0,
-    };
+    let mut folding = Folding::new(audience, unknown_fields);
     let Some(at) = at else {
         pending.iter().for_each(|node| folding.push(node));
         return Ok((None, folding.folder.finish()));
@@ -75,6 +63,17 @@ pub(crate) async fn fold_messages(
     Ok((Some(at), folding.folder.finish()))
 }
 
+/// The messages of these nodes.
+pub(super) fn fold_nodes(
+    audience: MessageView,
+    unknown_fields: UnknownFields,
+    nodes: &[FoldNode],
+) -> Vec<UiMessage> {
+    let mut folding = Folding::new(audience, unknown_fields);
+    nodes.iter().for_each(|node| folding.push(node));
+    folding.folder.finish()
+}
+
 /// A path while it is folded.
 struct Folding<'a> {
     folder: Folder<'a, 'static>,
@@ -84,6 +83,22 @@ struct Folding<'a> {
 }
 
 impl<'a> Folding<'a> {
+    fn new(audience: MessageView, unknown_fields: UnknownFields) -> Self {
+        let options = FoldOptions {
+            audience: match audience {
+                MessageView::Model => FoldAudience::Model,
+                MessageView::User => FoldAudience::User,
+            },
+            unknown_fields,
+            ..FoldOptions::default()
+        };
+        Self {
+            folder: Folder::new(options),
+            calls: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
     fn push(&mut self, node: &'a FoldNode) {
         if matches!(node.item, Item::FunctionCall(_)) {
             self.calls.insert(node.node, self.count);
@@ -111,7 +126,12 @@ pub(crate) struct FoldNode {
 }
 
 impl FoldNode {
-    fn from_node(node: &Node) -> Result<Self, EngineError> {
+    /// Whether it is of the message with this id.
+    pub(super) fn is_of_message(&self, id: &str) -> bool {
+        self.message.as_str() == id
+    }
+
+    pub(super) fn from_node(node: &Node) -> Result<Self, EngineError> {
         Ok(Self {
             node: node.id,
             item: parse_node_item(node)?,

@@ -7,6 +7,7 @@
 //! whether a model or a person looks. State nodes have no audience and appear in no view.
 //!
 //! * `messages`: nodes folded to UI messages, page by page;
+//! * `message_page`: the newest of them, and those before, without reading the whole path;
 //! * `resolve`: the system prompt and the messages, as an AI SDK program takes them;
 //! * `export`: the conversation as a transcript or as a session of another program;
 //! * `links`: items read again by the link that a payload shows in their place, and search in one path.
@@ -28,12 +29,15 @@
 
 mod export;
 mod links;
+mod message_page;
 mod messages;
 mod resolve;
 
 pub(crate) use export::{export_session, export_text, load_transcript};
 pub use links::{LinkTarget, PathMatches};
 pub(crate) use links::{read_context, resolve_link, search_path};
+pub(crate) use message_page::load_message_page;
+pub use message_page::{MessagePage, OlderMessages};
 pub(crate) use messages::FoldNode;
 pub use messages::MessageView;
 pub use resolve::Resolved;

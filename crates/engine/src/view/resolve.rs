@@ -49,9 +49,14 @@ pub(crate) async fn load_messages(
 ) -> Result<Vec<UiMessage>, EngineError> {
     let at = Some(chat.current_position());
     let (_, mut messages) = fold_messages(chat, audience, UnknownFields::Kept, at, &[]).await?;
+    retain_shown(audience, &mut messages);
+    Ok(messages)
+}
+
+/// Takes out what this reader does not see of messages that were folded.
+pub(super) fn retain_shown(audience: MessageView, messages: &mut Vec<UiMessage>) {
     if audience == MessageView::User {
         messages.iter_mut().for_each(strip_reminders);
         messages.retain(|message| !message.parts.is_empty() || message.role != UiRole::User);
     }
-    Ok(messages)
 }

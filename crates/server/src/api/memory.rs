@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::conventions::conversation_path::open_conversation;
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::page::{PageParams, cut_page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::Problem;
 use crate::state::App;
@@ -22,6 +23,24 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_notes))
         .routes(routes!(show_note, set_note, delete_note))
+}
+
+/// The scope of the notes, and the page of them.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListNotesParams {
+    /// Scope of the notes: `resource` (the default) for those of the conversation's resource, or its own if it has
+    /// none; `owner` for those of the owner; `path` for those that rewind with the path.
+    #[param(inline)]
+    scope: Option<NoteScope>,
+    /// With `path`: the name of the branch. Default: the active one.
+    branch: Option<String>,
+    /// Maximum number of notes. Default: all of them, or 100 with `after`.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Value of `next` of the previous page. Default: the first page.
+    after: Option<String>,
 }
 
 /// The scope of the notes.
@@ -94,15 +113,23 @@ fn note_problem(error: &NoteError) -> Problem {
 /// Lists the notes that have not expired.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/memory", tag = "memory",
-    params(("conversation" = String, Path, description = "Its id"), NotesParams),
-    responses((status = 200, description = "By key", body = NotesDocument), ReadRefusals)
+    params(("conversation" = String, Path, description = "Its id"), ListNotesParams),
+    responses((status = 200, description = "A page of them by key, or all", body = NotesDocument), ReadRefusals)
 )]
 async fn list_notes(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(whose): Query<NotesParams>,
+    Query(listing): Query<ListNotesParams>,
 ) -> Result<Json<NotesDocument>, Problem> {
+    let whose = NotesParams {
+        scope: listing.scope,
+        branch: listing.branch,
+    };
+    let asked = PageParams {
+        limit: listing.limit,
+        after: listing.after,
+    };
     let (notes, at) = NotesHandle::new(&app, &owner, &id, &whose)
         .await?
         .read_notes()
@@ -111,7 +138,11 @@ async fn list_notes(
         .iter_live(at)
         .map(|(key, note)| NoteDocument::new(key, note, at))
         .collect();
-    Ok(Json(NotesDocument { notes }))
+    let list = format!("notes {id}");
+    let (notes, next) = cut_page(&owner, &list, notes, &asked, |note: &NoteDocument| {
+        note.key.clone()
+    })?;
+    Ok(Json(NotesDocument { notes, next }))
 }
 
 /// Returns a note by its key.

@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 use crate::api::conventions::conversation_path::{node_id, open_conversation};
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::api::conventions::page::{PageParams, cut_page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
@@ -31,12 +32,17 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 struct ListRunsParams {
     /// Id of the only conversation whose runs are listed. Default: all.
     conversation: Option<String>,
+    /// Maximum number of runs. Default: all of them, or 100 with `after`.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Value of `next` of the previous page. Default: the first page.
+    after: Option<String>,
 }
 
 /// Lists the owner's runs, the newest first.
 #[utoipa::path(
     get, path = "/runs", tag = "runs", params(ListRunsParams),
-    responses((status = 200, description = "All of them", body = RunsDocument), ReadRefusals)
+    responses((status = 200, description = "A page, or all of them", body = RunsDocument), ReadRefusals)
 )]
 async fn list_runs(
     State(app): State<App>,
@@ -48,12 +54,17 @@ async fn list_runs(
         None => None,
     };
     let found = runs::list_runs(app.engine(), &owner, chat.as_ref()).await?;
+    let asked = PageParams {
+        limit: listing.limit,
+        after: listing.after,
+    };
+    let (found, next) = cut_page(&owner, "runs", found, &asked, |run| run.run.clone())?;
     let mut runs = Vec::with_capacity(found.len());
     for run in found {
         let waiting = waiting_calls(app.engine(), &owner, &run).await?;
         runs.push(RunDocument::new(&run, &waiting));
     }
-    Ok(Json(RunsDocument { runs }))
+    Ok(Json(RunsDocument { runs, next }))
 }
 
 /// Returns a run of a conversation.

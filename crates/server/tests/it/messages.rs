@@ -317,3 +317,125 @@ async fn a_message_of_no_shape_is_told_where() {
         assert_eq!(items["items"], json!([]), "{body}");
     }
 }
+
+/// The values of a list's pages, in the order in which they come.
+async fn all_pages(stand: &Stand, path: &str, member: &str, limit: usize) -> Vec<Vec<Value>> {
+    let (mut pages, mut after) = (Vec::new(), String::new());
+    let sign = if path.contains('?') { '&' } else { '?' };
+    loop {
+        let page = stand
+            .get(&format!("{path}{sign}limit={limit}{after}"))
+            .await;
+        let page = page.ok();
+        let entries = page[member].as_array().unwrap().clone();
+        assert!(entries.len() <= limit, "{}", entries.len());
+        pages.push(entries);
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return pages,
+        }
+    }
+}
+
+/// Messages of one item and of hundreds, of people and hidden ones: whatever the length of a page, all together are the whole.
+#[tokio::test]
+async fn pages_of_messages_are_the_whole_from_the_back() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    for turn in 0..12 {
+        let question = json!({"messages": [{"id": format!("q{turn}"), "role": "user",
+            "parts": [{"type": "text", "text": format!("question {turn}")}]}]});
+        stand
+            .post(&format!("{path}/messages"), &question)
+            .await
+            .ok();
+        let calls = [0, 3, 120][turn % 3];
+        let mut items = Vec::new();
+        for call in 0..calls {
+            let id = format!("c{turn}-{call}");
+            items.push(
+                json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"}),
+            );
+            items.push(json!({"type": "function_call_output", "call_id": id, "output": "seen"}));
+        }
+        items.push(json!({"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": format!("answer {turn}")}]}));
+        let answer = json!({"items": items});
+        stand.post(&format!("{path}/messages"), &answer).await.ok();
+    }
+    let whole = stand.get(&format!("{path}/messages")).await.ok();
+    let whole = whole["messages"].as_array().unwrap();
+    assert!(whole.len() >= 24, "{}", whole.len());
+    for limit in [1, 2, 5, 7, 24, 100] {
+        let mut pages = all_pages(&stand, &format!("{path}/messages"), "messages", limit).await;
+        pages.reverse();
+        assert_eq!(&pages.concat(), whole, "{limit}");
+    }
+    // A page stays one of its path when messages follow.
+    let first = stand.get(&format!("{path}/messages?limit=3")).await.ok();
+    let after = first["next"].as_str().unwrap();
+    let more = json!({"messages": [{"id": "later", "role": "user", "parts": [{"type": "text", "text": "later"}]}]});
+    stand.post(&format!("{path}/messages"), &more).await.ok();
+    let older = format!("{path}/messages?limit=3&after={after}");
+    let older = stand.get(&older).await.ok();
+    let end = whole.len() - 3;
+    assert_eq!(
+        older["messages"].as_array().unwrap()[..],
+        whole[end - 3..end]
+    );
+    let other = talk(&stand, "b", &["Hello"]).await;
+    let foreign = stand.get(&format!("{other}/messages?after={after}")).await;
+    foreign.refused(400, "bad_cursor");
+    let none = stand.get(&format!("{path}/messages?limit=0")).await;
+    none.refused(400, "bad_query");
+    let empty = talk(&stand, "c", &[]).await;
+    let empty = stand.get(&format!("{empty}/messages?limit=5")).await.ok();
+    assert_eq!(empty["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn short_lists_have_pages_too() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["Hello"]).await;
+    for n in 0..5 {
+        let branch = json!({"name": format!("try-{n}")});
+        stand.post(&format!("{path}/branches"), &branch).await.ok();
+        let put = |what: &str| stand.request(Method::PUT, &format!("{path}/{what}"));
+        stand
+            .send(
+                put(&format!("checkpoints/cp-{n}"))
+                    .header("content-type", "application/json")
+                    .body("{}"),
+            )
+            .await
+            .ok();
+        let note = json!({"value": "v"});
+        stand
+            .send(
+                put(&format!("memory/note-{n}"))
+                    .header("content-type", "application/json")
+                    .body(note.to_string()),
+            )
+            .await
+            .ok();
+    }
+    for (list, count) in [("branches", 6), ("checkpoints", 5), ("memory", 5)] {
+        let member = if list == "memory" { "notes" } else { list };
+        let whole = stand.get(&format!("{path}/{list}")).await.ok();
+        assert_eq!(whole["next"], Value::Null);
+        let whole = whole[member].as_array().unwrap();
+        assert_eq!(whole.len(), count, "{list}");
+        let pages = all_pages(&stand, &format!("{path}/{list}"), member, 2).await;
+        assert_eq!(pages.len(), count.div_ceil(2), "{list}");
+        assert_eq!(&pages.concat(), whole, "{list}");
+    }
+    let runs = stand.get("/api/v1/runs?limit=2").await.ok();
+    assert_eq!((&runs["runs"], &runs["next"]), (&json!([]), &Value::Null));
+    let page = stand.get(&format!("{path}/branches?limit=2")).await.ok();
+    let after = page["next"].as_str().unwrap();
+    let gone = page["branches"][1]["name"].as_str().unwrap();
+    let delete = stand.request(Method::DELETE, &format!("{path}/branches/{gone}"));
+    stand.send(delete).await.ok();
+    let lost = stand.get(&format!("{path}/branches?after={after}")).await;
+    lost.refused(400, "bad_cursor");
+}

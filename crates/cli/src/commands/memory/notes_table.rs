@@ -28,7 +28,7 @@ pub(super) fn print_notes(notes: &Notes, at: NoteTime, globals: &Globals) -> Out
         let notes = notes.iter_live(at);
         let notes = notes.map(|(key, note)| NoteDocument::new(key, note, at));
         let notes = notes.collect();
-        return write::print_json(&NotesDocument { notes });
+        return write::print_json(&NotesDocument { notes, next: None });
     }
     let rows = notes.iter_live(at);
     let rows: Vec<_> = rows.map(|(key, note)| note_row(key, note, at)).collect();

@@ -6,13 +6,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contexture::Owner;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
 
 use crate::problem::{Code, Problem};
 
 /// The longest page, in entries.
 pub(crate) const MAX_LIMIT: usize = 500;
+
+/// The length of a page after another one, if none is asked for.
+const DEFAULT_LIMIT: usize = 100;
 
 const CHECK_BYTES: usize = 8;
 // Never changed: cursors that clients hold would stop working.
@@ -28,6 +32,46 @@ pub(crate) fn page_length(limit: Option<usize>, default: usize) -> Result<usize,
         Code::BadQuery,
         format!("`limit` is {length}; from 1 to {MAX_LIMIT}"),
     ))
+}
+
+/// The page of a list that is short as a rule: without a length all of it.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageParams {
+    /// Maximum number of entries. Default: all of them, or 100 with `after`.
+    #[param(minimum = 1, maximum = 500)]
+    pub(crate) limit: Option<usize>,
+    /// Value of `next` of the previous page. Default: the first page.
+    pub(crate) after: Option<String>,
+}
+
+/// Cuts the page that is asked for out of a list, with the cursor of the next one. `key` names an entry in the list.
+pub(crate) fn cut_page<T>(
+    owner: &Owner,
+    list: &str,
+    mut entries: Vec<T>,
+    asked: &PageParams,
+    key: impl Fn(&T) -> String,
+) -> Result<(Vec<T>, Option<String>), Problem> {
+    let length = match (asked.limit, &asked.after) {
+        (None, None) => return Ok((entries, None)),
+        (limit, _) => page_length(limit, DEFAULT_LIMIT)?,
+    };
+    if let Some(cursor) = &asked.after {
+        let last: String = decode_cursor(owner, list, cursor)?;
+        let index = entries.iter().position(|entry| key(entry) == last);
+        let Some(index) = index else {
+            let detail = "what this page would follow is no longer in the list: begin again";
+            return Err(Problem::new(Code::BadCursor, detail));
+        };
+        entries.drain(..=index);
+    }
+    let is_last = entries.len() <= length;
+    entries.truncate(length);
+    let last = entries.last().filter(|_| !is_last);
+    let next = last.map(|last| encode_cursor(owner, list, &key(last)));
+    Ok((entries, next))
 }
 
 /// Encodes a position in a list of the owner's.

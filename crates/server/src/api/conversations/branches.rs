@@ -14,6 +14,7 @@ use crate::api::conventions::conversation_path::{BranchParams, node_id, open_con
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::etag;
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::api::conventions::page::{PageParams, cut_page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
@@ -30,20 +31,23 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 /// Lists the branches of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/branches", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id")),
-    responses((status = 200, description = "All of them", body = BranchesDocument), ReadRefusals)
+    params(("conversation" = String, Path, description = "Its id"), PageParams),
+    responses((status = 200, description = "A page, or all of them", body = BranchesDocument), ReadRefusals)
 )]
 async fn list_branches(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
+    Query(asked): Query<PageParams>,
 ) -> Result<Json<BranchesDocument>, Problem> {
     let refs = open_conversation(&app, &owner, &id, None)
         .await?
         .refs()
         .await?;
-    let branches = refs.branches.iter().map(Into::into).collect();
-    Ok(Json(BranchesDocument { branches }))
+    let branches: Vec<BranchDocument> = refs.branches.iter().map(Into::into).collect();
+    let list = format!("branches {id}");
+    let (branches, next) = cut_page(&owner, &list, branches, &asked, |one| one.name.clone())?;
+    Ok(Json(BranchesDocument { branches, next }))
 }
 
 /// A branch to be created.

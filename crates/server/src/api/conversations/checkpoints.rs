@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 use crate::api::conventions::conversation_path::open_conversation;
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::api::conventions::page::{PageParams, cut_page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::Problem;
 use crate::state::App;
@@ -29,20 +30,25 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 /// Lists the checkpoints of a conversation.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/checkpoints", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id")),
-    responses((status = 200, description = "All of them", body = CheckpointsDocument), ReadRefusals)
+    params(("conversation" = String, Path, description = "Its id"), PageParams),
+    responses((status = 200, description = "A page, or all of them", body = CheckpointsDocument), ReadRefusals)
 )]
 async fn list_checkpoints(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
+    Query(asked): Query<PageParams>,
 ) -> Result<Json<CheckpointsDocument>, Problem> {
     let refs = open_conversation(&app, &owner, &id, None)
         .await?
         .refs()
         .await?;
-    let checkpoints = refs.checkpoints.iter().map(Into::into).collect();
-    Ok(Json(CheckpointsDocument { checkpoints }))
+    let checkpoints: Vec<CheckpointDocument> = refs.checkpoints.iter().map(Into::into).collect();
+    let (list, key) = (format!("checkpoints {id}"), |one: &CheckpointDocument| {
+        one.name.clone()
+    });
+    let (checkpoints, next) = cut_page(&owner, &list, checkpoints, &asked, key)?;
+    Ok(Json(CheckpointsDocument { checkpoints, next }))
 }
 
 /// Returns a checkpoint of a conversation.

@@ -4,7 +4,8 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::engine::{Draft, MessageView};
+use contexture::Owner;
+use contexture::engine::{Draft, MessageView, OlderMessages};
 use contexture::ir::{Raw, message};
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
 use contexture::wire::Loss;
@@ -27,6 +28,7 @@ use contexture_api::schema::{ItemSchema, MessageInputSchema};
 use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 
 const LIST: &str = "items";
+const MESSAGES: &str = "messages";
 const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -46,6 +48,19 @@ struct MessagesParams {
     /// Audience that the messages are for. Default: `user`.
     #[param(inline)]
     audience: Option<Audience>,
+    /// Maximum number of messages, the newest first: the page has them in their order. Default: all, or 100 with `after`.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Value of `next` of the previous page: the messages before those. Default: the newest.
+    after: Option<String>,
+}
+
+/// The end of a page of messages: the head of its path, so that all pages are of one path, and the depth of the last node.
+#[derive(Deserialize, Serialize)]
+struct MessageCursor {
+    conversation: String,
+    head: String,
+    depth: u64,
 }
 
 /// The audience that messages are shown to.
@@ -58,11 +73,12 @@ enum Audience {
     Model,
 }
 
-/// Returns the messages of a branch, in the format of the AI SDK.
+/// Returns the messages of a branch, in the format of the AI SDK: all, or a page from the newest back, which reads no more of the
+/// path than it shows.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/messages", tag = "messages",
     params(("conversation" = String, Path, description = "Its id"), MessagesParams),
-    responses((status = 200, description = "All of them", body = MessagesDocument), ReadRefusals)
+    responses((status = 200, description = "All of them, or a page", body = MessagesDocument), ReadRefusals)
 )]
 async fn list_messages(
     State(app): State<App>,
@@ -75,11 +91,53 @@ async fn list_messages(
         None | Some(Audience::User) => MessageView::User,
         Some(Audience::Model) => MessageView::Model,
     };
-    let messages = chat.messages(audience).await?;
+    let branch = chat.branch().to_string();
+    if viewing.limit.is_none() && viewing.after.is_none() {
+        return Ok(Json(MessagesDocument {
+            branch,
+            messages: chat.messages(audience).await?,
+            next: None,
+        }));
+    }
+    let before = match &viewing.after {
+        Some(cursor) => Some(older_messages(&owner, &id, cursor)?),
+        None => None,
+    };
+    let limit = page::page_length(viewing.limit, PAGE)?;
+    let found = chat.message_page(audience, before, limit).await?;
+    let next = found.older.map(|older| {
+        let place = MessageCursor {
+            conversation: id.clone(),
+            head: older.head.to_string(),
+            depth: older.depth,
+        };
+        page::encode_cursor(&owner, MESSAGES, &place)
+    });
     Ok(Json(MessagesDocument {
-        branch: chat.branch().to_string(),
-        messages,
+        branch,
+        messages: found.messages,
+        next,
     }))
+}
+
+fn older_messages(owner: &Owner, id: &str, cursor: &str) -> Result<OlderMessages, Problem> {
+    let place: MessageCursor = page::decode_cursor(owner, MESSAGES, cursor)?;
+    check_conversation(id, &place.conversation)?;
+    Ok(OlderMessages {
+        head: node_id(&place.head)?,
+        depth: place.depth,
+    })
+}
+
+/// A cursor's checksum covers the owner and the list's name, which is the same for all conversations.
+fn check_conversation(id: &str, of_cursor: &str) -> Result<(), Problem> {
+    match of_cursor == id {
+        true => Ok(()),
+        false => Err(Problem::new(
+            Code::BadCursor,
+            "this cursor is of another conversation",
+        )),
+    }
 }
 
 /// Messages to be stored, and items behind them, in one transaction.
@@ -224,14 +282,7 @@ async fn list_items(
     let (at, span) = match (&listing.after, &listing.at) {
         (Some(cursor), _) => {
             let place: ItemCursor = page::decode_cursor(&owner, LIST, cursor)?;
-            // The cursor's checksum covers the owner and the list's name, which is the same for all
-            // conversations.
-            if place.conversation != id {
-                return Err(Problem::new(
-                    Code::BadCursor,
-                    "this cursor is of another conversation",
-                ));
-            }
+            check_conversation(&id, &place.conversation)?;
             (
                 PathEnd::Node(node_id(&place.head)?),
                 Span::From(place.depth),
