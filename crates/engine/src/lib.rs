@@ -5,7 +5,7 @@
 //! answer, move to another branch.
 //!
 //! The modules, from the bottom up: `error`, `presence` (which processes share the store), `exchange` (requests under way), `path` (nodes read from a store), `state`
-//! (typed entries of state), `handle` (what engine and conversation hold), `refs` and `search`, `append` (the one way into
+//! (typed entries of state), `handle` (what engine and conversation hold), `refs`, `search` and `owner_events`, `append` (the one way into
 //! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`,
 //! `tree`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
 //!
@@ -24,6 +24,7 @@ mod handle;
 mod hooks;
 mod import;
 mod ingest;
+mod owner_events;
 mod path;
 mod presence;
 mod record;
@@ -54,6 +55,7 @@ pub use handle::{
 pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
+pub use owner_events::{FollowFrom, FollowOwner, OwnerEvent, OwnerTail};
 pub use path::parse_node_item;
 pub use presence::ProcessState;
 pub use record::{RecordOptions, Recorded};

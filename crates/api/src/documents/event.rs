@@ -1,5 +1,6 @@
 //! Events: what happened to a conversation.
 
+use contexture::ir::ConversationId;
 use contexture::store::{Event, EventKind};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,6 +11,9 @@ use crate::time::format_timestamp;
 /// One change of a conversation. Which of the optional fields are present depends on `kind`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct EventDocument {
+    /// Id of the conversation, where events of all of an owner's are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
     /// Number of the event within its conversation, from 1, without gaps.
     pub seq: u64,
     /// Time of the change (RFC 3339), as the writer gave it.
@@ -38,6 +42,7 @@ impl From<&Event> for EventDocument {
     fn from(event: &Event) -> Self {
         // One flat shape with optional fields: clients read all kinds with one type.
         let of = |kind| Self {
+            conversation: None,
             seq: event.seq,
             at: format_timestamp(event.at_ms),
             kind,
@@ -99,6 +104,17 @@ impl From<&Event> for EventDocument {
             },
             // Stores may add kinds before this crate knows them: readers see that something happened.
             _ => of("other"),
+        }
+    }
+}
+
+impl EventDocument {
+    /// Names the conversation that it happened to.
+    #[must_use]
+    pub fn with_conversation(self, id: &ConversationId) -> Self {
+        Self {
+            conversation: Some(id.to_string()),
+            ..self
         }
     }
 }

@@ -122,7 +122,8 @@ fn parse_outcome(word: Option<&str>) -> Result<Option<CallOutcome>, Problem> {
     word.map(parse).transpose()
 }
 
-fn parse_time_parameter(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
+/// Parses a time as people write it: RFC 3339, a day, how long ago, or milliseconds.
+pub(super) fn parse_time_parameter(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
     let now_ms = Timestamp::now().as_millisecond();
     let parse = |text: &str| {
         parse_time(text, now_ms)

@@ -8,6 +8,7 @@ mod conventions;
 mod conversations;
 mod ledger;
 mod memory;
+mod owner_events;
 mod proxied_calls;
 mod runs;
 mod search;
@@ -48,7 +49,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(stateless::router())
         .merge(transfer::router())
         .merge(settings::router())
-        .merge(calls::router());
+        .merge(calls::router())
+        .merge(owner_events::router());
     OpenApiRouter::new()
         .nest("/api/v1", resources)
         .merge(compress::router())

@@ -189,6 +189,128 @@ async fn an_answer_comes_piece_by_piece_and_then_whole() {
     assert_eq!(other.any().await.unwrap().1["kind"], "appended");
 }
 
+/// Follows everything of the owner, and reads the place at which it begins.
+async fn follow_all(stand: &Stand, last: Option<&str>) -> (Following, String) {
+    let mut following = Following::new(stand, "/api/v1/events", last).await;
+    let (place, begin) = following.next().await.unwrap();
+    assert!(begin["at"].is_string(), "{begin}");
+    (following, place)
+}
+
+/// The conversation, the number and the kind of an event.
+fn told(event: &Value) -> (String, u64, String) {
+    let text = |member: &str| event[member].as_str().unwrap().to_owned();
+    (
+        text("conversation"),
+        event["seq"].as_u64().unwrap(),
+        text("kind"),
+    )
+}
+
+fn event(conversation: &str, seq: u64, kind: &str) -> (String, u64, String) {
+    (conversation.to_owned(), seq, kind.to_owned())
+}
+
+#[tokio::test]
+async fn all_conversations_are_followed_at_once() {
+    let mut stand = Stand::new().await;
+    talk(&stand, "before", &["one"]).await;
+    let (mut following, place) = follow_all(&stand, None).await;
+    // What was there before is not sent, what comes is: of conversations that are there, and of new ones.
+    let a = talk(&stand, "a", &["one"]).await;
+    assert_eq!(
+        told(&following.next().await.unwrap().1),
+        event("a", 1, "created")
+    );
+    assert_eq!(
+        told(&following.next().await.unwrap().1),
+        event("a", 2, "appended")
+    );
+    stand
+        .post("/api/v1/conversations/before/messages", &said("two"))
+        .await
+        .ok();
+    let (_, appended) = following.next().await.unwrap();
+    assert_eq!(told(&appended), event("before", 3, "appended"));
+    drop(following);
+
+    // Whoever comes back misses nothing of either; what was just seen may come again, and is known by its number.
+    stand
+        .post(&format!("{a}/messages"), &said("two"))
+        .await
+        .ok();
+    stand
+        .post("/api/v1/conversations/before/messages", &said("three"))
+        .await
+        .ok();
+    let (mut back, _) = follow_all(&stand, Some(&place)).await;
+    let mut missed = vec![event("a", 3, "appended"), event("before", 4, "appended")];
+    let mut last: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    while !missed.is_empty() {
+        let got = told(&back.next().await.unwrap().1);
+        // Within a conversation they come in order, each once.
+        let before = last.insert(got.0.clone(), got.1);
+        assert!(before.is_none_or(|before| before + 1 == got.1), "{got:?}");
+        missed.retain(|one| *one != got);
+    }
+    stand.send(stand.request(Method::DELETE, &a)).await;
+    talk(&stand, "b", &[]).await;
+    assert_eq!(
+        told(&back.next().await.unwrap().1),
+        event("b", 1, "created")
+    );
+    stand.stop();
+    assert!(back.next().await.is_none());
+    stand.stopped().await;
+}
+
+#[tokio::test]
+async fn what_happened_since_is_caught_up_with() {
+    let stand = Stand::new().await;
+    for n in 0..3 {
+        talk(&stand, &format!("c{n}"), &["one", "two"]).await;
+    }
+    // Without `follow` it ends with what is there.
+    let since = "/api/v1/events?since=1h&follow=false";
+    let mut following = Following::new(&stand, since, None).await;
+    let (place, _) = following.next().await.unwrap();
+    let mut seen = Vec::new();
+    let mut last = place.clone();
+    while let Some((id, one)) = following.next().await {
+        last = id;
+        seen.push(told(&one));
+    }
+    seen.sort();
+    let kinds = ["created", "appended", "appended"];
+    let of = |n: u64| {
+        let kinds = kinds.iter().zip(1_u64..);
+        kinds.map(move |(kind, seq)| event(&format!("c{n}"), seq, kind))
+    };
+    assert_eq!(seen, (0..3).flat_map(of).collect::<Vec<_>>());
+    // Nothing of the past is sent where nobody asks for it.
+    let mut none = Following::new(&stand, "/api/v1/events?follow=false", None).await;
+    none.next().await.unwrap();
+    let rest = none.next().await;
+    assert!(rest.is_none(), "{rest:?}");
+    // A place of this list is taken, anything else is named.
+    let after = format!("/api/v1/events?follow=false&after={last}");
+    let mut following = Following::new(&stand, &after, None).await;
+    assert_eq!(following.next().await.unwrap().0, place);
+    let path = "/api/v1/events?follow=false";
+    for (query, code) in [
+        ("&after=x", "bad_cursor"),
+        ("&since=yesterday", "bad_query"),
+        ("&limit=3", "bad_query"),
+    ] {
+        let answer = stand.get(&format!("{path}{query}")).await;
+        answer.refused(400, code);
+    }
+    let bad = stand
+        .request(Method::GET, path)
+        .header("last-event-id", "7");
+    stand.send(bad).await.refused(400, "bad_cursor");
+}
+
 #[tokio::test]
 async fn streams_end_when_the_server_stops() {
     let mut stand = Stand::new().await;

@@ -153,6 +153,7 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             Nothing,
             none(),
         ),
+        ("get", "/api/v1/events?since=1h&follow=false", Own, none()),
         ("get", "/api/v1/search?query=secret", Own, none()),
         ("get", "/api/v1/export", Own, none()),
         ("post", "/api/v1/import", Open, none()),

@@ -24,7 +24,7 @@ use crate::problem::{Code, Problem, error_chain};
 use crate::state::App;
 use contexture_api::{DeltaDocument, EventDocument, EventsDocument};
 
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -122,7 +122,8 @@ fn delta_events(receiver: Receiver<DeltaDocument>) -> impl Stream<Item = Event> 
     })
 }
 
-fn sse_response(
+/// Answers with events as they come.
+pub(crate) fn sse_response(
     events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
 ) -> Response {
     Sse::new(events)
@@ -140,13 +141,16 @@ fn to_sse_event(event: Result<contexture::store::Event, contexture::EngineError>
                 .event(document.kind)
                 .data(data)
         }
-        Err(error) => {
-            tracing::warn!(error = %error_chain(&error), "following a conversation");
-            Event::default()
-                .event("error")
-                .data("the server failed; come back with `last-event-id`")
-        }
+        Err(error) => failed_event(&error),
     }
+}
+
+/// Says that events could not be read.
+pub(crate) fn failed_event(error: &contexture::EngineError) -> Event {
+    tracing::warn!(error = %error_chain(error), "following events");
+    Event::default()
+        .event("error")
+        .data("the server failed; come back with `last-event-id`")
 }
 
 fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
