@@ -11,8 +11,8 @@ mod shapes;
 pub use names::{
     AnsweredBySchema, DeltaKindSchema, EncodingSchema, EventKindSchema, FormatSchema,
     ItemKindSchema, ItemRoleSchema, ItemStatusSchema, LossKindSchema, NoteOutcomeSchema,
-    OriginSchema, ProviderFormatSchema, RenderFormatSchema, RepairKindSchema, RunStatusSchema,
-    SessionFormatSchema, TreeRoleSchema, UiRoleSchema,
+    NoteResultSchema, OriginSchema, ProviderFormatSchema, RenderFormatSchema, RepairKindSchema,
+    RunStatusSchema, SessionFormatSchema, TreeRoleSchema, UiRoleSchema,
 };
 pub(crate) use shapes::SystemPromptSchema;
 pub use shapes::{BytesSchema, FragmentSchema, ItemSchema, MessageInputSchema, UiMessageSchema};

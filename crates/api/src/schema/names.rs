@@ -32,6 +32,15 @@ const EVENT_KINDS: [&str; 14] = [
     "other",
 ];
 
+/// What one of several operations on notes does: what a write does, and what is read or gone.
+const NOTE_RESULTS: [&str; 5] = [
+    "found",
+    EditResult::Created.as_str(),
+    EditResult::Updated.as_str(),
+    EditResult::Unchanged.as_str(),
+    "deleted",
+];
+
 /// The kinds of pieces of an answer: the names of the stream events that `DeltaDocument` takes.
 const DELTA_KINDS: [&str; 11] = [
     "response.created",
@@ -92,6 +101,8 @@ name_schemas! {
     RunStatusSchema("RunStatus") = RunStatus::ALL.map(RunStatus::as_str);
     /// Outcome of a write to a note.
     NoteOutcomeSchema("NoteOutcome") = EditResult::ALL.map(EditResult::as_str);
+    /// What one of several operations on notes did.
+    NoteResultSchema("NoteResult") = NOTE_RESULTS;
     /// Format of conversations.
     FormatSchema("Format") = Format::ALL.map(Format::as_str);
     /// Format of requests that providers of models accept.

@@ -242,6 +242,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             none(),
         ),
         (
+            "post",
+            "/api/v1/conversations/{conversation}/memory",
+            Nothing,
+            json!({"operations": [{"op": "get", "key": "language"}]}),
+        ),
+        (
             "get",
             "/api/v1/conversations/{conversation}/memory/{note}",
             Nothing,
