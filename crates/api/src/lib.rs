@@ -24,12 +24,12 @@ pub use documents::{
     FoundDocument, HandleDocument, HandledDocument, HitDocument, LedgerDayDocument, LedgerDocument,
     LedgerEntryDocument, LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument,
     LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NodeDocument, NodesDocument,
-    NoteDocument, NoteDoneDocument, NotesDocument, PoliciesDocument, PolicyChoice, PolicyDocument,
-    PolicyRouteDocument, PrefixBreakDocument, RecordDocument, RecordedDocument, RenderedDocument,
-    RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
-    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
-    WaitingCallDocument,
+    NoteDocument, NoteDoneDocument, NotesDocument, OwnerDocument, OwnersDocument, PoliciesDocument,
+    PolicyChoice, PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RecordDocument,
+    RecordedDocument, RenderedDocument, RepairDocument, RequestDocument, RunDocument, RunsDocument,
+    SavedDocument, SearchDocument, SessionDocument, SessionsDocument, SkillDocument,
+    SkillFileDocument, SkillsDocument, SnippetDocument, ToolCallDocument, UsageDocument,
+    UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

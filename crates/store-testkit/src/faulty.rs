@@ -20,10 +20,10 @@ use contexture_store::{
     ConversationCalls, ConversationPage, ConversationUpdate, EntryPage, EraseScope, Erased, Error,
     Event, ExchangeChange, FinishStream, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls,
     ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, NodeState,
-    PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange, ProcessBeat, Processes,
-    PutEntry, ReadChunks, ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged,
-    Refs, ResponseRecord, Search, SearchPage, SearchRequest, StateRequest, Statistics, Store,
-    StreamOpened, StreamRecord, StreamSignal, Streams, SumCalls, SweepCalls, SweptCalls,
+    OwnerSize, PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange, ProcessBeat,
+    Processes, PutEntry, ReadChunks, ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange,
+    RefChanged, Refs, ResponseRecord, Search, SearchPage, SearchRequest, StateRequest, Statistics,
+    Store, StreamOpened, StreamRecord, StreamSignal, Streams, SumCalls, SweepCalls, SweptCalls,
     VerifyCursor, VerifyPage,
 };
 
@@ -728,6 +728,15 @@ impl Maintenance for Faulty {
     ) -> Result<Statistics, Error> {
         let call = self.inner_maintenance()?.read_statistics(owner, id);
         self.call_with_fault(Method::ReadStatistics, call).await
+    }
+
+    async fn list_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<OwnerSize>, Error> {
+        let call = self.inner_maintenance()?.list_owners(after, limit);
+        self.call_with_fault(Method::ListOwners, call).await
     }
 
     async fn collect_blobs(

@@ -98,6 +98,8 @@ pub enum Method {
     VerifyMedium,
     /// `Maintenance::read_statistics`, of a store that has it.
     ReadStatistics,
+    /// `Maintenance::list_owners`, of a store that has it.
+    ListOwners,
     /// `Maintenance::collect_blobs`, of a store that has it.
     CollectBlobs,
     /// `Maintenance::compact_storage`, of a store that has it.
@@ -108,7 +110,7 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of their variants.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::CheckConnection,
         Self::CreateConversation,
         Self::LoadConversation,
@@ -156,6 +158,7 @@ impl Method {
         Self::VerifyPage,
         Self::VerifyMedium,
         Self::ReadStatistics,
+        Self::ListOwners,
         Self::CollectBlobs,
         Self::CompactStorage,
         Self::BackUp,
@@ -212,6 +215,7 @@ impl Method {
             Self::VerifyPage => "verify_page",
             Self::VerifyMedium => "verify_medium",
             Self::ReadStatistics => "read_statistics",
+            Self::ListOwners => "list_owners",
             Self::CollectBlobs => "collect_blobs",
             Self::CompactStorage => "compact_storage",
             Self::BackUp => "back_up",
@@ -243,6 +247,7 @@ impl Method {
                 | Self::FinishStream
                 | Self::CancelStream
                 | Self::DeleteStream
+                | Self::ListOwners
                 | Self::CollectBlobs
         )
     }

@@ -32,14 +32,14 @@ pub use contract::{
     Hit, IdConflict, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls, ListConversations,
     ListEntries, Maintenance, MatchMode, Metadata, MetadataChange, MetadataFilter, MetadataKey,
     MetadataValue, NewBranch, NewConversation, NewItem, Node, NodeKind, NodeQuery, NodeState,
-    OnMoved, PathEnd, PathIndex, PathMark, PathMatch, PathPage, PathQuery, PendingExchange,
-    ProcessBeat, Processes, PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange,
-    RefChanged, Refs, ResponseInputs, ResponseRecord, ResponseStatus, Search, SearchCoverage,
-    SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet, Span, StateChange,
-    StateEntry, StateExpectation, StateKey, StateOp, StatePatch, StateRequest, StateRoot,
-    StateValues, Statistics, StorageAmount, StorageFault, Store, StreamClaim, StreamCursor,
-    StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams, SumCalls,
-    SweepCalls, SweptCalls, TitleChange, VerifyCursor, VerifyPage, verify_conversation,
+    OnMoved, OwnerSize, PathEnd, PathIndex, PathMark, PathMatch, PathPage, PathQuery,
+    PendingExchange, ProcessBeat, Processes, PutEntry, ReadChunks, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseInputs, ResponseRecord, ResponseStatus, Search,
+    SearchCoverage, SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet,
+    Span, StateChange, StateEntry, StateExpectation, StateKey, StateOp, StatePatch, StateRequest,
+    StateRoot, StateValues, Statistics, StorageAmount, StorageFault, Store, StreamClaim,
+    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
+    SumCalls, SweepCalls, SweptCalls, TitleChange, VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use memory::MemoryStore;
 pub use permits::{FairPermits, PermitLimits, ReadLoad, ReadPermit};

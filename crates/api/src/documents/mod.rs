@@ -46,7 +46,8 @@ pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{HitDocument, SearchDocument, SnippetDocument};
 pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
 pub use settings::{
-    ModelDocument, ModelsDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument,
+    ModelDocument, ModelsDocument, OwnerDocument, OwnersDocument, PoliciesDocument, PolicyDocument,
+    PolicyRouteDocument,
 };
 pub use skill::{SkillDocument, SkillFileDocument, SkillsDocument};
 pub use text::{

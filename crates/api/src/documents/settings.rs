@@ -1,10 +1,13 @@
-//! What a server is set up with: the models that it knows, and its policies.
+//! What a server is set up with: the models that it knows, its policies, and whose data it holds.
 
+use contexture::Owner;
 use contexture::catalogue::ModelSpec;
+use contexture::store::OwnerSize;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::documents::UsageSumDocument;
 use crate::schema::EncodingSchema;
 
 /// A model that the server knows, with its limits and prices.
@@ -110,4 +113,62 @@ pub struct PolicyRouteDocument {
 pub struct PoliciesDocument {
     /// The policies of the server.
     pub policies: Vec<PolicyDocument>,
+}
+
+/// An owner, and what it has.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct OwnerDocument {
+    /// Name of the owner.
+    pub owner: String,
+    /// Number of its conversations.
+    pub conversations: u64,
+    /// Number of items in them.
+    pub items: u64,
+    /// Bytes of the items as stored, compressed where they are.
+    pub bytes: u64,
+    /// Number of its calls to providers, all there ever were.
+    pub calls: u64,
+    /// What they cost in dollars, a decimal.
+    pub dollars: String,
+}
+
+impl From<&OwnerSize> for OwnerDocument {
+    fn from(size: &OwnerSize) -> Self {
+        Self {
+            conversations: size.conversations,
+            items: size.nodes,
+            bytes: size.bytes,
+            ..Self::without_conversations(&size.owner)
+        }
+    }
+}
+
+impl OwnerDocument {
+    /// Creates the document of an owner that has nothing stored but calls.
+    #[must_use]
+    pub fn without_conversations(owner: &Owner) -> Self {
+        Self {
+            owner: owner.to_string(),
+            conversations: 0,
+            items: 0,
+            bytes: 0,
+            calls: 0,
+            dollars: "0".to_owned(),
+        }
+    }
+
+    /// Adds what its calls sum up to.
+    pub fn set_calls(&mut self, sum: &UsageSumDocument) {
+        self.calls = sum.calls;
+        self.dollars.clone_from(&sum.dollars);
+    }
+}
+
+/// A page of owners.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct OwnersDocument {
+    /// The owners, in order of their names.
+    pub owners: Vec<OwnerDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
 }

@@ -145,7 +145,16 @@ async fn calls_are_filtered_and_summed_up() {
     assert_eq!(usage["total"]["calls"], 6);
     assert_eq!(usage["total"]["dollars"], "1.5");
     assert_eq!(usage["groups"].as_array().unwrap().len(), 6);
-    let wrong = place.run("usage --by owner");
+    let owners = place.json("usage --json --by owner,outcome");
+    assert_eq!(owners["by"], serde_json::json!(["owner", "outcome"]));
+    assert_eq!(owners["total"]["dollars"], "1.5");
+    assert_eq!(owners["groups"][0]["owner"], "local");
+    let owners = place.ok("usage --by owner");
+    assert!(
+        owners.contains("owner") && owners.contains("local"),
+        "{owners}"
+    );
+    let wrong = place.run("usage --by nothing");
     assert!(
         wrong.code != 0 && wrong.err.contains("expected some of day"),
         "{}",

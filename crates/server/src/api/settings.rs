@@ -1,8 +1,14 @@
 //! What the server is set up with, for programs that show it: who calls, which models are known, which policies there are.
 
+use std::collections::BTreeMap;
+
 use axum::Extension;
 use axum::extract::State;
+use contexture::catalogue::Money;
 use contexture::layers::builtin::Skills;
+use contexture::store::SumCalls;
+use contexture::{EngineError, Owner};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -15,16 +21,20 @@ use crate::config::{AccessScope, RouteConfig};
 use crate::http::extractors::{Json, Query, ReadAccess};
 use crate::problem::Problem;
 use crate::state::App;
+use crate::state::spending::{DaySpending, caller_spending};
 use contexture_api::{
-    ModelDocument, ModelsDocument, PoliciesDocument, PolicyDocument, PolicyRouteDocument,
+    ModelDocument, ModelsDocument, OwnerDocument, OwnersDocument, PoliciesDocument, PolicyDocument,
+    PolicyRouteDocument, UsageDocument,
 };
 
 const LIST: &str = "models";
+const OWNERS: &str = "owners";
 const PAGE: usize = 100;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(show_caller))
+        .routes(routes!(list_owners))
         .routes(routes!(list_models))
         .routes(routes!(list_policies))
 }
@@ -38,25 +48,115 @@ struct CallerDocument {
     key: Option<String>,
     /// What the caller may do.
     scopes: Vec<AccessScope>,
+    /// What the calls of the owner cost today (UTC); `null` for a database that keeps no record of calls.
+    spending: Option<SpendingDocument>,
+    /// What the calls with the key cost today; `null` without a key.
+    key_spending: Option<SpendingDocument>,
     /// Version of the server program.
     version: &'static str,
 }
 
-/// Returns who calls: the owner, the name of the key, and what it may do.
+/// Money that was spent today, and may be.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Spending)]
+struct SpendingDocument {
+    /// Cost of today's calls in dollars, a decimal.
+    dollars: String,
+    /// What may be spent a day in dollars, a decimal; `null` without a limit.
+    dollars_per_day: Option<String>,
+}
+
+impl From<DaySpending> for SpendingDocument {
+    fn from(today: DaySpending) -> Self {
+        let decimal = |money: Money| money.to_string().trim_start_matches('$').to_owned();
+        Self {
+            dollars: decimal(today.spent),
+            dollars_per_day: today.limit.map(decimal),
+        }
+    }
+}
+
+/// Returns who calls: the owner, the name of the key, what it may do, and what was spent today.
 #[utoipa::path(
     get, path = "/whoami", tag = "server",
     responses((status = 200, description = "The caller", body = CallerDocument), ReadRefusals)
 )]
 async fn show_caller(
+    State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Extension(caller): Extension<Principal>,
-) -> Json<CallerDocument> {
-    Json(CallerDocument {
+) -> Result<Json<CallerDocument>, Problem> {
+    let now_ms = Timestamp::now().as_millisecond();
+    let (of_owner, of_key) = caller_spending(&app, &caller, now_ms).await?.unzip();
+    Ok(Json(CallerDocument {
         owner: owner.to_string(),
         key: caller.key.as_deref().map(str::to_owned),
         scopes: caller.scopes().to_vec(),
+        spending: of_owner.map(Into::into),
+        key_spending: of_key.flatten().map(Into::into),
         version: env!("CARGO_PKG_VERSION"),
-    })
+    }))
+}
+
+/// The owners to list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListOwnersParams {
+    /// Maximum number of owners. Default 100.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Value of `next` of the previous page. Default: the first page.
+    after: Option<String>,
+}
+
+/// Lists the owners that have conversations or calls, with what each has stored and spent. Needs the scope `admin`. Every item of
+/// the owners on a page is looked at, so it takes a second for a million items.
+#[utoipa::path(
+    get, path = "/owners", tag = "server", params(ListOwnersParams),
+    responses((status = 200, description = "A page, in order of names", body = OwnersDocument), ReadRefusals)
+)]
+async fn list_owners(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Extension(caller): Extension<Principal>,
+    Query(listing): Query<ListOwnersParams>,
+) -> Result<Json<OwnersDocument>, Problem> {
+    caller.require_scope(AccessScope::Admin)?;
+    let limit = page::page_length(listing.limit, PAGE)?;
+    let after = listing.after.as_deref();
+    let after: Option<Owner> = after
+        .map(|cursor| page::decode_cursor::<String>(&owner, OWNERS, cursor))
+        .transpose()?
+        .and_then(|name| Owner::new(&name).ok());
+    let store = app.engine().store();
+    // One more than a page tells whether there is another.
+    let mut owners: BTreeMap<String, OwnerDocument> = BTreeMap::new();
+    if let Some(maintenance) = store.maintenance() {
+        for size in maintenance.list_owners(after.as_ref(), limit + 1).await? {
+            owners.insert(size.owner.to_string(), OwnerDocument::from(&size));
+        }
+    }
+    if let Some(calls) = store.calls() {
+        for name in calls.list_call_owners(after.as_ref(), limit + 1).await? {
+            let document = OwnerDocument::without_conversations(&name);
+            owners.entry(name.to_string()).or_insert(document);
+        }
+    }
+    let more = owners.len() > limit;
+    let mut owners: Vec<OwnerDocument> = owners.into_values().take(limit).collect();
+    if let Some(calls) = store.calls() {
+        for owner in &mut owners {
+            let name = Owner::new(&owner.owner).map_err(EngineError::from)?;
+            let sums = calls.sum_calls(&name, SumCalls::default()).await?;
+            owner.set_calls(&UsageDocument::from_sums(&[], &sums).total);
+        }
+    }
+    let last = owners.last().filter(|_| more);
+    Ok(Json(OwnersDocument {
+        next: last.map(|last| page::encode_cursor(&owner, OWNERS, &last.owner)),
+        owners,
+    }))
 }
 
 /// The models to list.

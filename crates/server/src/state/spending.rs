@@ -276,6 +276,52 @@ pub(crate) async fn check_caller(
     caller: &Principal,
     call: RequestId,
 ) -> Result<(), SpendRefusal> {
+    for limit in caller_limits(app, caller) {
+        check_limit(app, &caller.owner, limit, call).await?;
+    }
+    Ok(())
+}
+
+/// What was spent today, and what may be.
+#[derive(Clone, Debug)]
+pub(crate) struct DaySpending {
+    pub(crate) spent: Money,
+    pub(crate) limit: Option<Money>,
+}
+
+/// Returns what a caller's owner has spent today, and with its key; `None` without a key, and without a record of calls.
+///
+/// # Errors
+/// The record of calls cannot be read.
+pub(crate) async fn caller_spending(
+    app: &App,
+    caller: &Principal,
+    now_ms: i64,
+) -> Result<Option<(DaySpending, Option<DaySpending>)>, StoreError> {
+    if app.engine().store().calls().is_none() {
+        return Ok(None);
+    }
+    let day = day_of(now_ms);
+    let spent = async |spender: Spender| {
+        let spent = spent_today(app, (caller.owner.clone(), spender), day).await;
+        spent.map(Money::from_pico_dollars)
+    };
+    let owner = DaySpending {
+        spent: spent(Spender::Owner).await?,
+        limit: app.config().server.limits.dollars_per_day,
+    };
+    let key = match caller.key.as_deref() {
+        Some(name) => Some(DaySpending {
+            spent: spent(Spender::Key(call_name(name))).await?,
+            limit: caller.dollars_per_day,
+        }),
+        None => None,
+    };
+    Ok(Some((owner, key)))
+}
+
+/// The limits that hold for a caller's owner and key.
+fn caller_limits(app: &App, caller: &Principal) -> impl Iterator<Item = SpendLimit> {
     let owner = app.config().server.limits.dollars_per_day;
     let owner = owner.map(|limit| SpendLimit {
         spender: Spender::Owner,
@@ -290,10 +336,7 @@ pub(crate) async fn check_caller(
         member: "keys.dollars_per_day",
         limit,
     });
-    for limit in [owner, key].into_iter().flatten() {
-        check_limit(app, &caller.owner, limit, call).await?;
-    }
-    Ok(())
+    [owner, key].into_iter().flatten()
 }
 
 /// Checks that a conversation may spend more today.

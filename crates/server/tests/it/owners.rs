@@ -274,6 +274,7 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ("get", "/api/v1/runs", Own, none()),
         // What they show is the caller's or the server's.
         ("get", "/api/v1/whoami", Open, none()),
+        ("get", "/api/v1/owners", Open, none()),
         ("get", "/api/v1/models", Open, none()),
         ("get", "/api/v1/policies", Open, none()),
         (

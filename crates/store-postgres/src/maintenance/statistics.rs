@@ -1,11 +1,11 @@
 //! Statistics of a conversation: rows and the bytes of their content.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{NodeKind, Statistics, StorageAmount};
+use contexture_store::{NodeKind, OwnerSize, Statistics, StorageAmount};
 use futures_util::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
-use crate::connection::error::RowError;
+use crate::connection::error::{RowError, corrupt_error};
 use crate::connection::params::{Bytea, Param, get_column, params};
 use crate::connection::transaction::Tx;
 use crate::rows::conversation_row::ConversationRow;
@@ -71,6 +71,39 @@ pub(crate) async fn read_statistics(
         statistics.segments = sum_column(row, 2)?;
     }
     Ok(statistics)
+}
+
+const NEXT_OWNER: &str = "SELECT min(owner) FROM contexture.conversations WHERE owner > $1";
+
+const OWNER: &str = "SELECT count(*), sum(nodes)::bigint, (SELECT sum(pg_column_size(item)) \
+     FROM contexture.nodes WHERE conversation IN \
+     (SELECT conversation FROM contexture.conversations WHERE owner = $1)) \
+     FROM contexture.conversations WHERE owner = $1";
+
+/// Lists owners in order of their names, with what each has stored.
+pub(crate) async fn list_owners(
+    tx: &Tx<'_>,
+    after: Option<&Owner>,
+    limit: usize,
+) -> Result<Vec<OwnerSize>, RowError> {
+    // No owner has an empty name.
+    let mut last = after.map_or("", Owner::as_str).to_owned();
+    let mut owners = Vec::new();
+    while owners.len() < limit {
+        let next = tx.query_row(NEXT_OWNER, params![last.as_str()]).await?;
+        let next: Option<String> = next.map_or(Ok(None), |row| get_column(&row, 0))?;
+        let Some(next) = next else { break };
+        let row = tx.query_row(OWNER, params![next.as_str()]).await?;
+        let amount = |index| row.as_ref().map_or(Ok(0), |row| sum_column(row, index));
+        owners.push(OwnerSize {
+            owner: Owner::new(next.as_str()).map_err(|error| corrupt_error(error.to_string()))?,
+            conversations: amount(0)?,
+            nodes: amount(1)?,
+            bytes: amount(2)?,
+        });
+        last = next;
+    }
+    Ok(owners)
 }
 
 async fn query_amount(

@@ -7,8 +7,8 @@ use std::path::Path;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
-    BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, Statistics, StorageFault,
-    VerifyCursor, VerifyPage,
+    BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, OwnerSize, Statistics,
+    StorageFault, VerifyCursor, VerifyPage,
 };
 
 use crate::connection::pool::Access;
@@ -54,6 +54,18 @@ impl Maintenance for PostgresStore {
         self.server
             .run_scan(owner, |tx| {
                 Box::pin(statistics::read_statistics(tx, owner, id))
+            })
+            .await
+    }
+
+    async fn list_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<OwnerSize>, Error> {
+        self.server
+            .run_transaction(Access::Maintenance, |tx| {
+                Box::pin(statistics::list_owners(tx, after, limit))
             })
             .await
     }

@@ -1,11 +1,10 @@
-//! Statistics of a conversation: rows and the bytes of their content, table by table.
-//!
-//! Not here: adding up conversations or owners, which the caller does.
+//! Statistics of a conversation: rows and the bytes of their content, table by table; and what each owner has.
 
-use contexture_store::{NodeKind, Statistics, StorageAmount};
+use contexture_ir::Owner;
+use contexture_store::{NodeKind, OwnerSize, Statistics, StorageAmount};
 use rusqlite::{Connection, Row, ToSql};
 
-use crate::error::RowError;
+use crate::error::{RowError, corrupt_error};
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::path::key_range;
 
@@ -45,6 +44,40 @@ pub(crate) fn read_statistics(
     statistics.events = of_key("0", "events")?.count;
     statistics.segments = of_key("0", "segments")?.count;
     Ok(statistics)
+}
+
+/// Lists owners in order of their names, with what each has stored.
+pub(crate) fn list_owners(
+    conn: &Connection,
+    after: Option<&Owner>,
+    limit: usize,
+) -> Result<Vec<OwnerSize>, RowError> {
+    let mut find_next =
+        conn.prepare_cached("SELECT min(owner) FROM conversations WHERE owner > ?")?;
+    let mut count =
+        conn.prepare_cached("SELECT count(*), sum(nodes) FROM conversations WHERE owner = ?")?;
+    let mut measure = conn.prepare_cached(
+        "SELECT sum(length(item)) FROM conversations \
+         JOIN nodes ON nodes.id BETWEEN no << 32 AND (no << 32) + 4294967295 WHERE owner = ?",
+    )?;
+    // No owner has an empty name.
+    let mut last = after.map_or("", Owner::as_str).to_owned();
+    let mut owners = Vec::new();
+    while owners.len() < limit {
+        let next: Option<String> = find_next.query_row([&last], |row| row.get(0))?;
+        let Some(next) = next else { break };
+        let (conversations, nodes) = count.query_row([&next], |row| {
+            Ok((unsigned_column(row, 0)?, unsigned_column(row, 1)?))
+        })?;
+        owners.push(OwnerSize {
+            owner: Owner::new(next.as_str()).map_err(|error| corrupt_error(error.to_string()))?,
+            conversations,
+            nodes,
+            bytes: measure.query_row([&next], |row| unsigned_column(row, 0))?,
+        });
+        last = next;
+    }
+    Ok(owners)
 }
 
 fn count_nodes(

@@ -7,8 +7,8 @@ use std::path::Path;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
-    BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, Statistics, VerifyCursor,
-    VerifyPage,
+    BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, OwnerSize, Statistics,
+    VerifyCursor, VerifyPage,
 };
 use rusqlite::Connection;
 
@@ -54,6 +54,17 @@ impl Maintenance for SqliteStore {
         id: &ConversationId,
     ) -> Result<Statistics, Error> {
         self.read_conversation_as(ReadKind::Scan, owner, id, statistics::read_statistics)
+            .await
+    }
+
+    async fn list_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<OwnerSize>, Error> {
+        let after = after.cloned();
+        let list = move |conn: &Connection| statistics::list_owners(conn, after.as_ref(), limit);
+        self.read_transaction(ReadKind::Maintenance, None, list)
             .await
     }
 

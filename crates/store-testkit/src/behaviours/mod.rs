@@ -285,6 +285,7 @@ static TABLE: &[Behaviour] = table! {
     Base upkeep:
         what_is_sound_has_no_findings
         statistics_count_a_conversation
+        owners_are_listed_with_what_they_have
         blobs_that_nothing_names_go_after_a_while
         collecting_gives_way_to_writers;
     Ownership owners:

@@ -194,7 +194,7 @@ async fn calls_of_maintenance(method: Method, chat: &Chat) -> Vec<Option<Error>>
             errors.push(upkeep.collect_blobs(owner, id, request).await.err());
         }
         // These concern the whole database and return no owner's data.
-        Method::VerifyMedium | Method::CompactStorage | Method::BackUp => {}
+        Method::VerifyMedium | Method::ListOwners | Method::CompactStorage | Method::BackUp => {}
         other => panic!("{} is not of maintenance", other.name()),
     }
     errors

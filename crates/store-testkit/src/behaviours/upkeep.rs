@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use contexture_ir::CheckpointName;
 use contexture_store::{
-    Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NodeKind, RedactRequest,
-    RefChange, StateKey, StatePatch, Store, verify_conversation,
+    Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NodeKind, OwnerSize,
+    RedactRequest, RefChange, StateKey, StatePatch, Store, verify_conversation,
 };
 
 use crate::chat::{Chat, NOW, item, node, raw_item};
@@ -99,6 +99,44 @@ pub(super) async fn statistics_count_a_conversation(store: Tested) {
     let kept = counted.values.count.max(2) + counted.blobs.count;
     assert!((4..=5).contains(&kept), "{counted:?}");
     assert!(counted.events > 6 && counted.segments >= 4, "{counted:?}");
+}
+
+pub(super) async fn owners_are_listed_with_what_they_have(store: Tested) {
+    if store.maintenance().is_none() {
+        return;
+    }
+    let mut chats = Vec::new();
+    for (name, messages) in [("zoe", 2), ("ada", 3), ("bob", 1)] {
+        let chat = Chat::start_as(Arc::clone(&store), name, "of-its-owner").await;
+        for n in 0..messages {
+            chat.append_to_tip("main", vec![item(&format!("{name} says {n}"))])
+                .await
+                .unwrap();
+        }
+        chats.push(chat);
+    }
+    let upkeep = maintenance(&chats[0]);
+    let listed = upkeep.list_owners(None, 10).await.unwrap();
+    let counts = |sizes: &[OwnerSize]| -> Vec<(String, u64, u64)> {
+        let row = |size: &OwnerSize| (size.owner.to_string(), size.conversations, size.nodes);
+        sizes.iter().map(row).collect()
+    };
+    let wanted = [("ada", 1, 3), ("bob", 1, 1), ("zoe", 1, 2)];
+    let wanted = wanted.map(|(name, conversations, nodes)| (name.to_owned(), conversations, nodes));
+    assert_eq!(counts(&listed), wanted);
+    assert!(listed.iter().all(|size| size.bytes > 20), "{listed:?}");
+    assert!(listed[0].bytes > listed[1].bytes, "{listed:?}");
+    // Page by page, each owner once.
+    let first = upkeep.list_owners(None, 2).await.unwrap();
+    let rest = upkeep.list_owners(Some(&first[1].owner), 2).await.unwrap();
+    assert_eq!([first, rest].concat(), listed);
+    chats[1]
+        .store
+        .delete_conversation(&chats[1].owner, &chats[1].id)
+        .await
+        .unwrap();
+    let left = upkeep.list_owners(None, 10).await.unwrap();
+    assert_eq!(left.len(), 2, "{left:?}");
 }
 
 pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {

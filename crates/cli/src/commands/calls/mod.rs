@@ -101,10 +101,22 @@ Examples:
 pub(crate) struct UsageArguments {
     #[command(flatten)]
     filter: Filter,
-    /// What to group by: day, upstream, model, key, policy, conversation, outcome
+    /// What to group by: day, upstream, model, key, policy, conversation, outcome; owner: the calls of all owners
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = parse_grouping, default_value = "day")]
-    by: Vec<CallGrouping>,
+    by: Vec<UsageGrouping>,
 }
+
+/// What a sum is grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UsageGrouping {
+    /// By the owners of the database, each summed up for itself.
+    Owner,
+    /// By what the record of calls has of one owner's.
+    By(CallGrouping),
+}
+
+/// The word for a sum of all owners.
+const BY_OWNER: &str = "owner";
 
 fn parse_outcome(word: &str) -> Result<CallOutcome, String> {
     let words = || CallOutcome::ALL.map(CallOutcome::as_str).join(", ");
@@ -121,9 +133,14 @@ fn parse_since(text: &str) -> Result<i64, String> {
     parse_time(text, now_ms())
 }
 
-fn parse_grouping(word: &str) -> Result<CallGrouping, String> {
+fn parse_grouping(word: &str) -> Result<UsageGrouping, String> {
+    if word == BY_OWNER {
+        return Ok(UsageGrouping::Owner);
+    }
     let words = || CallGrouping::ALL.map(CallGrouping::as_str).join(", ");
-    CallGrouping::from_word(word).ok_or_else(|| format!("expected some of {}", words()))
+    CallGrouping::from_word(word)
+        .map(UsageGrouping::By)
+        .ok_or_else(|| format!("expected some of {}, {BY_OWNER}", words()))
 }
 
 impl Filter {
@@ -276,21 +293,65 @@ pub(crate) async fn run_usage(arguments: &UsageArguments, globals: &Globals) -> 
     filter.since_ms = filter
         .since_ms
         .map(|since| since - since.rem_euclid(CALL_HOUR_MS));
+    let groupings = arguments.by.iter().filter_map(|by| match by {
+        UsageGrouping::Owner => None,
+        UsageGrouping::By(by) => Some(*by),
+    });
+    let by: Vec<CallGrouping> = groupings.collect();
     let sum = SumCalls {
         filter,
-        by: arguments.by.clone(),
+        by: by.clone(),
     };
-    let sums = require_calls(&engine)?.sum_calls(&owner, sum).await;
-    let sums = sums.map_err(contexture::EngineError::from)?;
+    let calls = require_calls(&engine)?;
+    let all_owners = arguments.by.contains(&UsageGrouping::Owner);
+    let sums: Vec<(Owner, Vec<(CallGroup, CallSum)>)> = match all_owners {
+        true => sum_owners(calls, &sum).await?,
+        false => vec![(owner.clone(), sum_owner(calls, &owner, &sum).await?)],
+    };
+    let is_empty = sums.iter().all(|(_, sums)| sums.is_empty());
     if globals.json {
-        write::print_json(&UsageDocument::from_sums(&arguments.by, &sums))?;
-    } else if !sums.is_empty() {
-        let (columns, rows) = usage_table(&arguments.by, &sums);
+        let own = sums.first().map_or(&[][..], |(_, sums)| sums);
+        write::print_json(&match all_owners {
+            true => UsageDocument::from_owners(&by, &sums),
+            false => UsageDocument::from_sums(&by, own),
+        })?;
+    } else if !is_empty {
+        let (columns, rows) = usage_table(all_owners, &by, &sums);
         write::print_table(&columns, &rows)?;
     } else if !globals.quiet {
         write::print_note(NO_CALLS);
     }
     Ok(Exit::Done)
+}
+
+async fn sum_owner(
+    calls: &dyn Calls,
+    owner: &Owner,
+    sum: &SumCalls,
+) -> Outcome<Vec<(CallGroup, CallSum)>> {
+    let sums = calls.sum_calls(owner, sum.clone()).await;
+    Ok(sums.map_err(contexture::EngineError::from)?)
+}
+
+/// The sums of all owners that have calls, in order of their names.
+async fn sum_owners(
+    calls: &dyn Calls,
+    sum: &SumCalls,
+) -> Outcome<Vec<(Owner, Vec<(CallGroup, CallSum)>)>> {
+    const PAGE: usize = 100;
+    let mut sums: Vec<(Owner, Vec<(CallGroup, CallSum)>)> = Vec::new();
+    loop {
+        let after = sums.last().map(|(owner, _)| owner);
+        let owners = calls.list_call_owners(after, PAGE).await;
+        let owners = owners.map_err(contexture::EngineError::from)?;
+        if owners.is_empty() {
+            return Ok(sums);
+        }
+        for owner in owners {
+            let own = sum_owner(calls, &owner, sum).await?;
+            sums.push((owner, own));
+        }
+    }
 }
 
 fn group_cell(group: &CallGroup, by: CallGrouping) -> String {
@@ -312,10 +373,13 @@ fn group_cell(group: &CallGroup, by: CallGrouping) -> String {
 }
 
 fn usage_table(
+    all_owners: bool,
     by: &[CallGrouping],
-    sums: &[(CallGroup, CallSum)],
+    sums: &[(Owner, Vec<(CallGroup, CallSum)>)],
 ) -> (Vec<Column>, Vec<Vec<String>>) {
+    let owner = all_owners.then(|| Column::words(BY_OWNER, 10));
     let groups = by.iter().map(|by| Column::words(by.as_str(), 10));
+    let groups = owner.into_iter().chain(groups);
     let names = [
         "calls", "cost", "input", "output", "cached", "failed", "saved",
     ];
@@ -341,14 +405,19 @@ fn usage_table(
     };
     let mut total = CallSum::default();
     let mut rows = Vec::new();
-    for (group, sum) in sums {
+    let all = sums
+        .iter()
+        .flat_map(|(owner, sums)| sums.iter().map(move |sum| (owner, sum)));
+    for (owner, (group, sum)) in all {
         total.add_sum(sum);
-        let mut row: Vec<String> = by.iter().map(|by| group_cell(group, *by)).collect();
+        let owner = all_owners.then(|| owner.to_string());
+        let groups = by.iter().map(|by| group_cell(group, *by));
+        let mut row: Vec<String> = owner.into_iter().chain(groups).collect();
         row.extend(figures(sum));
         rows.push(row);
     }
-    if sums.len() > 1 {
-        let mut row = vec![String::new(); by.len()];
+    if rows.len() > 1 {
+        let mut row = vec![String::new(); by.len() + usize::from(all_owners)];
         if let Some(first) = row.first_mut() {
             "in all".clone_into(first);
         }

@@ -262,7 +262,25 @@ async fn usage_by_owner_is_for_administrators() {
         (&usage["total"]["calls"], &usage["by"]),
         (&json!(3), &json!(["owner", "model"]))
     );
+    let owners = proxied.stand.get("/api/v1/owners?limit=1").await.ok();
+    assert_eq!(owners["owners"][0]["owner"], "ada", "{owners}");
+    assert_eq!(owners["owners"][0]["calls"], 2);
+    assert_eq!(owners["owners"][0]["dollars"], groups[0]["dollars"]);
+    let after = owners["next"].as_str().unwrap();
+    let rest = format!("/api/v1/owners?after={after}");
+    let rest = proxied.stand.get(&rest).await.ok();
+    assert_eq!(
+        column(rest["owners"].as_array().unwrap(), "owner"),
+        ["boss"]
+    );
+    assert_eq!(rest["next"], Value::Null);
     proxied.stand.as_bearer(Some(keys[0].secret()));
+    let refused = proxied.stand.get("/api/v1/owners").await;
+    refused.refused(403, "missing_scope");
+    let caller = proxied.stand.get("/api/v1/whoami").await.ok();
+    assert_eq!(caller["spending"]["dollars"], groups[0]["dollars"]);
+    assert_eq!(caller["key_spending"]["dollars"], groups[0]["dollars"]);
+    assert_eq!(caller["spending"]["dollars_per_day"], Value::Null);
     let refused = proxied.stand.get("/api/v1/usage?by=owner").await;
     refused.refused(403, "missing_scope");
     let own = proxied.stand.get("/api/v1/usage").await.ok();

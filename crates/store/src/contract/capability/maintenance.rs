@@ -52,6 +52,17 @@ pub trait Maintenance: Send + Sync {
         id: &ConversationId,
     ) -> Result<Statistics, Error>;
 
+    /// Lists owners of conversations in order of their names, with what each has stored. An owner's bytes take a look at each of
+    /// its items.
+    ///
+    /// # Errors
+    /// The database's.
+    async fn list_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<OwnerSize>, Error>;
+
     /// Removes blobs of a conversation that no item and no state value names.
     ///
     /// A blob may be stored before the item that names it. So the first collection only marks it as
@@ -81,6 +92,19 @@ pub trait Maintenance: Send + Sync {
     /// [`Error::AlreadyExists`] if the file exists: nothing is overwritten. [`Error::Storage`] if
     /// it cannot be written; a partial copy is removed.
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error>;
+}
+
+/// What an owner has stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerSize {
+    /// The owner.
+    pub owner: Owner,
+    /// Number of its conversations.
+    pub conversations: u64,
+    /// Number of items in them.
+    pub nodes: u64,
+    /// Bytes of the items as stored, compressed where they are.
+    pub bytes: u64,
 }
 
 /// Position at which the next page of a check begins.

@@ -15,8 +15,8 @@ pub use call::{
     ConversationCalls, ListCalls, SumCalls, SweepCalls, SweptCalls,
 };
 pub use maintenance::{
-    BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,
-    VerifyCursor, VerifyPage, verify_conversation,
+    BackedUp, CollectRequest, Collected, Compacted, Maintenance, OwnerSize, Statistics,
+    StorageAmount, VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
 pub use process::{ExchangeChange, ExchangeMark, PendingExchange, ProcessBeat, Processes};
