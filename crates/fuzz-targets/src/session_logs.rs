@@ -108,7 +108,7 @@ pub(crate) fn logs() -> Vec<Vec<u8>> {
             texts.push(text);
         }
     }
-    texts.extend([CODEX, DEEP_AGENTS, UI_CHAT].map(str::to_owned));
+    texts.extend([CODEX, DEEP_AGENTS, UI_CHAT, TAU_BENCH].map(str::to_owned));
     let runs = value_of(&testdata::tau_bench()).unwrap();
     for run in runs.as_array().unwrap().iter().take(4) {
         let mut run = run.clone();
@@ -157,3 +157,6 @@ const DEEP_AGENTS: &str = r#"{"chat":{"id":"c1","userId":"u","title":"T","metada
 
 /// A request of the AI SDK's chat.
 const UI_CHAT: &str = r#"{"id":"chat","messages":[{"id":"","role":"system","parts":[{"type":"text","text":"s"}]},{"id":"a","role":"user","parts":[{"type":"text","text":"hi"}],"createdAt":1},{"id":"a","role":"assistant","metadata":{"n":1},"parts":[{"type":"step-start"},{"type":"data-x","data":1},{"type":"text","text":"yo"}]}],"trigger":"submit-message"}"#;
+
+/// A run of tau-bench with a tool's name that its API refuses.
+const TAU_BENCH: &str = r#"[{"task_id":0,"reward":0.0,"traj":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"users.find%","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","name":"users.find%","content":"none"}],"trial":0}]"#;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::formats::request_body::linear_tree;
-use crate::json::{excerpt, with_member};
+use crate::json::{excerpt, is_same_json, with_member};
 use crate::session::{ReadOptions, Session, SessionInfo, Skipped, title_of};
 
 const EXPECTED: &str = "an array of runs, or one run: an object with `traj`";
@@ -73,8 +73,12 @@ fn read_run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String
         .get(&["traj"])
         .ok_or_else(|| format!("no `traj` in {}", excerpt(raw.get())))?;
     let lifted = lift(Format::OpenAiChat, traj.get()).map_err(|error| error.to_string())?;
-    // The run around the trajectory, for writing it back.
-    let rest = with_member(raw.get(), "traj", "null").unwrap_or_default();
+    // For writing the run back: without its trajectory, unless that cannot be written again from its items, as one with
+    // a tool's name that the API refuses.
+    let rest = match is_same_json(&write_trajectory(&lifted.transcript), traj.get()) {
+        true => with_member(raw.get(), "traj", "null").unwrap_or_default(),
+        false => raw.get().to_owned(),
+    };
     let number = |name: &str| fields.get(&[name]).map_or("", |raw| raw.get());
     // Task and trial repeat between files and models, so the hash of the run is part of its id.
     let hash = ContentHash::of(raw.get().as_bytes());
@@ -109,13 +113,26 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
         items,
         ..Transcript::default()
     };
-    let traj = lower(
-        &Dialect::of(Format::OpenAiChat),
-        DocumentKind::Messages,
-        &transcript,
-    )
-    .json;
+    let kept = session.metadata.fields();
+    let kept = kept.as_ref().and_then(|run| run.get(&["traj"]));
+    if kept.is_some_and(|traj| is_made_of(traj, &transcript)) {
+        return Ok(session.metadata.get().to_owned());
+    }
+    let traj = write_trajectory(&transcript);
     with_member(session.metadata.get(), "traj", &traj).ok_or_else(|| SessionError::Metadata {
         what: "not an object".to_owned(),
     })
+}
+
+/// Reports whether a trajectory that was read has become exactly this history.
+fn is_made_of(traj: &RawValue, transcript: &Transcript) -> bool {
+    lift(Format::OpenAiChat, traj.get()).is_ok_and(|lifted| {
+        lifted.transcript.items == transcript.items
+            && lifted.transcript.instructions == transcript.instructions
+    })
+}
+
+fn write_trajectory(transcript: &Transcript) -> String {
+    let dialect = Dialect::of(Format::OpenAiChat);
+    lower(&dialect, DocumentKind::Messages, transcript).json
 }

@@ -64,6 +64,25 @@ fn all_tau_bench_runs() {
     assert_eq!(ids.len(), 200);
 }
 
+/// A call of a tool whose name OpenAI refuses, as other providers take it.
+#[test]
+fn a_tau_bench_run_keeps_names_that_its_api_refuses() {
+    let run = r#"[{"task_id":1,"traj":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"users.find%","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","name":"users.find%","content":"none"}]}]"#;
+    let (format, mut sessions) = open(run, "t.json");
+    let written = write_sessions(format, &sessions).unwrap();
+    assert_eq!(value(&written), value(run));
+    // A session that went on is written from its items.
+    let session = &mut sessions[0];
+    let last = session.tree.len() - 1;
+    let mut answer = session.tree[0].clone();
+    (answer.parent, answer.imported) = (Some(last), None);
+    session.tree.push(answer);
+    session.heads[0].node = last + 1;
+    let written = value(&write_session(format, session).unwrap());
+    assert_eq!(written["traj"].as_array().unwrap().len(), 4);
+    assert_eq!(written["traj"][3]["content"], "hi");
+}
+
 #[test]
 fn all_swe_agent_trajectories() {
     let files = testdata::swe_agent();

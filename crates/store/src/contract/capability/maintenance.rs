@@ -97,7 +97,7 @@ pub trait Maintenance: Send + Sync {
 /// What an owner has stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerSize {
-    /// The owner.
+    /// The owner itself, as keys and headers name it.
     pub owner: Owner,
     /// Number of its conversations.
     pub conversations: u64,
