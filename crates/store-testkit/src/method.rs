@@ -247,7 +247,6 @@ impl Method {
                 | Self::FinishStream
                 | Self::CancelStream
                 | Self::DeleteStream
-                | Self::ListOwners
                 | Self::CollectBlobs
         )
     }

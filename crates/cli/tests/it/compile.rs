@@ -274,7 +274,7 @@ fn a_kept_conversation_is_explained_item_by_item() {
 #[test]
 fn a_policy_from_a_file_holds_and_options_go_before_it() {
     let place = Place::new();
-    let said = |n: usize| json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": format!("said {n}")});
+    let said = |n: usize| json!({"role": if n.is_multiple_of(2) { "user" } else { "assistant" }, "content": format!("said {n}")});
     let messages: Vec<Value> = (0..9).map(said).collect();
     let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
     let chat = json!({"model": "gpt-4o", "messages": messages, "tools": [tool("shell_run"), tool("read")],

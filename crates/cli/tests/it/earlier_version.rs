@@ -79,7 +79,9 @@ fn expect_answers(name: &str, run: impl Fn(&str) -> Run) {
         }
         let run = run(&line);
         assert_eq!(run.code, 0, "{line}: {}", run.err);
-        let out = without_overviews(&line, &run.out);
+        // Lists have pages since; these are short.
+        let out = without_overviews(&line, &run.out).replace(",\"next\":null}", "}");
+        let answer = answer.replace(",\"next\":null}", "}");
         assert!(out == answer, "{line}\nwas: {answer}\nis: {out}");
     }
 }

@@ -79,6 +79,8 @@ async fn what_is_answered_is_described() {
         .args(["run", &format!("http://{}/openapi.json", stand.address)])
         // Lines of JSON are a type it cannot make; what comes of them is shown elsewhere.
         .args(["--exclude-path", "/api/v1/import"])
+        // It never ends, and its type is that of a stream; `owner_events` reads it.
+        .args(["--exclude-path", "/api/v1/events"])
         .args(["--checks", CHECKS])
         .args(["--phases", "coverage,fuzzing"])
         .args(["--max-examples", "20", "--seed", "1"])
@@ -91,13 +93,13 @@ async fn what_is_answered_is_described() {
     assert!(output.status.success(), "{said}\n{failed}");
     // What the settings name is there.
     assert!(!said.contains("Missing test data"), "{said}");
-    // All but the one that was left out.
+    // All but the two that were left out.
     let number = |before: &str| {
         let digits = said.split(before).nth(1).unwrap().trim_start();
         let digits = digits.split_whitespace().next().unwrap();
         digits.parse::<usize>().unwrap()
     };
-    assert_eq!(number("selected /") - 1, number("Tested:"), "{said}");
+    assert_eq!(number("selected /") - 2, number("Tested:"), "{said}");
 }
 
 /// Makes what the settings name.

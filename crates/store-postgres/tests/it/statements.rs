@@ -90,7 +90,8 @@ fn data_statements_name_the_conversation_or_the_owner() {
         // The owner is one of the terms of a title, and a migration makes those of all.
         let of_titles = file == "conversations/list_index.rs" && text.contains("title_terms");
         // The maintenance goes through the calls of all owners, one after another.
-        let of_owners = text.starts_with("SELECT owner FROM contexture.calls")
+        let of_owners = text.starts_with("SELECT min(owner) FROM contexture.conversations")
+            || text.starts_with("SELECT owner FROM contexture.calls")
             || text.starts_with("SELECT n.owner FROM ((SELECT owner FROM contexture.calls");
         if of_owners || !is_whole || file == "schema.rs" || of_processes || of_titles {
             continue;

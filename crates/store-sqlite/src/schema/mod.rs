@@ -185,6 +185,13 @@ fn check_schema_version(
             |row| row.get(0),
         )
         .unwrap_or(stamp.format);
+    if needed > FORMAT {
+        return Err(Error::Newer {
+            path: path.to_owned(),
+            found: needed,
+            supported: FORMAT,
+        });
+    }
     // No format requires a later one of itself: whoever changed the number did not change the tables.
     if needed > stamp.format {
         let found = stamp.format;
@@ -197,14 +204,7 @@ fn check_schema_version(
             source: Some(what.into()),
         });
     }
-    if needed <= FORMAT {
-        return Ok(stamp.format >= FORMAT);
-    }
-    Err(Error::Newer {
-        path: path.to_owned(),
-        found: needed,
-        supported: FORMAT,
-    })
+    Ok(stamp.format >= FORMAT)
 }
 
 fn read_stamp(conn: &Connection) -> rusqlite::Result<FormatStamp> {

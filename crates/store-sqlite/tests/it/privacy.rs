@@ -171,6 +171,8 @@ async fn a_database_that_cannot_be_written_can_be_read() {
     set_mode(&path, 0o600);
     let conn = Connection::open(&path).unwrap();
     conn.pragma_update(None, "user_version", 1).unwrap();
+    conn.execute("UPDATE format SET min_reader = 1, min_writer = 1", [])
+        .unwrap();
     drop(conn);
     let options = SqliteOptions::default();
     let older = SqliteStore::open_read_only(&path, options.clone()).unwrap_err();

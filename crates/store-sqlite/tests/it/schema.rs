@@ -60,7 +60,11 @@ const OF_THE_FILE: [&str; 6] = [
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 12] = [
+const ELSEWHERE: [(&str, &str); 13] = [
+    (
+        "SELECT min(owner) FROM conversations WHERE owner > ?",
+        "the owners there are, one after another",
+    ),
     (
         "SELECT min(owner) FROM (",
         "the maintenance of all owners' calls, one after another",
@@ -236,6 +240,7 @@ fn names_its_rows(sql: &str, table: &str) -> bool {
         " id >> 32 = ?",
         "b.id >> 32 = p.conversation_no",
         " id BETWEEN ?",
+        "nodes.id BETWEEN no << 32",
         " id > ? AND",
         " id > ? ORDER",
     ];

@@ -208,7 +208,9 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
         let errors = call_method(method, chat).await;
         let exempt = match method {
             method if names_no_conversation(method) => true,
-            Method::VerifyMedium | Method::CompactStorage | Method::BackUp => true,
+            Method::VerifyMedium | Method::ListOwners | Method::CompactStorage | Method::BackUp => {
+                true
+            }
             Method::SearchNodes => chat.store.search().is_none(),
             Method::FindPathHashes => true,
             Method::PutPaths => chat.store.path_index().is_none(),

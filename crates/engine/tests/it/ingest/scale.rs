@@ -35,14 +35,18 @@ async fn ingest_cost(messages: usize) -> Option<u64> {
 async fn twice_the_messages_take_twice_the_time() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let most = if soak { 1_000_000 } else { 40_000 };
-    let (Some(half), Some(whole)) = (ingest_cost(most / 2).await, ingest_cost(most).await) else {
-        return;
-    };
-    // At most 2.2 times, and a few ticks by which the clock is coarse.
-    let limit = half * 22 / 10 + 20;
-    assert!(
-        whole <= limit,
-        "{half} ticks for {} messages, {whole} for {most}",
-        most / 2
-    );
+    let mut seen = Vec::new();
+    // Neighbours on the machine take its caches, and so processor time: what grows faster does so each time.
+    for _ in 0..3 {
+        let (Some(half), Some(whole)) = (ingest_cost(most / 2).await, ingest_cost(most).await)
+        else {
+            return;
+        };
+        seen.push((half, whole));
+        // At most 2.2 times, and a few ticks by which the clock is coarse.
+        if whole <= half * 22 / 10 + 20 {
+            return;
+        }
+    }
+    panic!("ticks for {} and {most} messages: {seen:?}", most / 2);
 }
