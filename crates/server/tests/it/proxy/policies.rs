@@ -13,9 +13,13 @@ use super::{Proxied, chat, said, says};
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// Everybody gets this policy.
+/// Everybody gets this policy. It has time, unless it says how much: a busy machine must not make a request pass as it came.
 pub(super) fn all(policy: &str) -> String {
-    format!("[policies.small]\n{policy}\n[[routes]]\npolicy = \"small\"\n")
+    let timeout = match policy.contains("ingest_timeout_ms") {
+        true => "",
+        false => "ingest_timeout_ms = 600000\n",
+    };
+    format!("[policies.small]\n{timeout}{policy}\n[[routes]]\npolicy = \"small\"\n")
 }
 
 pub(super) async fn with(policy: &str) -> Proxied {
