@@ -20,6 +20,7 @@ mod preview;
 mod read_back;
 mod summary;
 
+pub use extract::own_words::own_words;
 pub use link::{Link, LinkError};
 pub use manifest::{
     CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
