@@ -179,7 +179,9 @@ impl Language {
     fn mark(&self, text: &str) -> String {
         let mut marks: Vec<(usize, char)> = Vec::new();
         for (pattern, mark) in [(&self.head, HEAD), (&self.start, START)] {
-            let found = pattern.iter().flat_map(|pattern| pattern.find_iter(text.as_bytes()));
+            let found = pattern
+                .iter()
+                .flat_map(|pattern| pattern.find_iter(text.as_bytes()));
             marks.extend(found.map(|found| (found.end(), mark)));
         }
         marks.sort_unstable();
@@ -329,7 +331,10 @@ impl WordClasses {
             }
             marked.push_str(word);
             let mut letters: Vec<char> = Vec::new();
-            for (next, letter) in self.words.get(word).into_iter().flatten() {
+            // Behind an elided word: `n'utilise`.
+            let stem = word.split_once('\'').map_or(word, |(_, stem)| stem);
+            let known = self.words.get(word).or_else(|| self.words.get(stem));
+            for (next, letter) in known.into_iter().flatten() {
                 let follows = next.is_empty()
                     || behind.strip_prefix(' ').is_some_and(|behind| {
                         let behind = behind.strip_prefix(next.as_str());
