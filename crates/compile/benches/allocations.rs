@@ -28,6 +28,7 @@ fn main() {
             let input = CompileInput {
                 path,
                 covers: &[],
+                dropped_rules: &[],
                 passes: &[],
                 contributions: &[],
                 plan,

@@ -30,6 +30,7 @@ fn compiles(c: &mut Criterion) {
                 let input = CompileInput {
                     path,
                     covers: &[],
+                    dropped_rules: &[],
                     passes: &[],
                     contributions: &[],
                     plan,

@@ -23,6 +23,7 @@ mod input;
 mod payload;
 mod pipeline;
 mod rewrite;
+mod standing_rules;
 mod stored_call;
 
 pub use calibration::{Calibration, CountedRequest};
@@ -45,9 +46,9 @@ pub use contexture_prompt_cache::{
 };
 pub use contexture_report::{
     BandError, BandPart, CallBand, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
-    PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
-    SegmentRule, SegmentVerdict, SettingChange, TargetReport, TokenRange, Totals, Width,
-    number_format, render_html, render_table,
+    PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten, RuleReport,
+    Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport, TargetReport, TokenRange,
+    Totals, Width, number_format, render_html, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;
@@ -55,12 +56,13 @@ pub use error::{CompileError, Refusal, RequiredSegment};
 pub use input::{
     AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
     ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,
-    Cover, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass, PassPoint, PathItem,
-    Placement, Plan, SharedAdapter, Stability, StateError, TargetAdapter, ToolOffer, TrimFrontier,
-    TrimPolicy, ViewItem, Window,
+    Cover, GuardrailError, Guardrails, HistoryPolicy, LatchedRules, OfferedTools, Pass, PassPoint,
+    PathItem, Placement, Plan, RuleId, SharedAdapter, Stability, StandingRulesPolicy, StateError,
+    TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};
+pub use standing_rules::{StandingRule, list_standing_rules};
 pub use stored_call::{AdapterLookup, COMPILER, StoredCallError, load_call, store_call};
 
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.

@@ -399,6 +399,7 @@ mod tests {
                 let input = CompileInput {
                     path: &path,
                     covers: &[],
+                    dropped_rules: &[],
                     passes: &[],
                     contributions,
                     plan: &Plan::default(),

@@ -5,6 +5,7 @@
 //! * [`Preview`] replaces one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
 //! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by
 //!   its link; [`read_tool`] is the tool by which a model asks for it.
+//! * [`own_words`] finds what a person wrote themselves, [`find_statements`] the rules in it that hold until they are taken back.
 //!
 //! Everything here is a pure function, and every text it produces is bounded.
 //!
@@ -18,8 +19,10 @@ mod link;
 mod manifest;
 mod preview;
 mod read_back;
+mod standing_rules;
 mod summary;
 
+pub use extract::own_words::own_words;
 pub use link::{Link, LinkError};
 pub use manifest::{
     CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
@@ -33,6 +36,9 @@ pub use read_back::{
     Ranking, ReadCall, ReadCallError, ReadReply, Score, SearchHit, SearchQuery, TextPosition,
     excerpt_reply, extract_excerpt, find_lines, has_read_tool, matches_reply, read_tool,
     search_reply,
+};
+pub use standing_rules::{
+    RuleOnPath, RuleStrength, StandingRules, Statement, StatementKind, find_statements,
 };
 pub use summary::{
     SummaryError, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,

@@ -34,6 +34,20 @@ pub enum EngineError {
         /// Link that was asked for.
         link: contexture_compile::Link,
     },
+    /// The path has no standing rule of this name.
+    #[error("this branch has no standing rule `{id}`: list its rules for their names")]
+    UnknownRule {
+        /// The name that was asked for.
+        id: String,
+    },
+    /// So many rules are dropped that no more can be.
+    #[error(
+        "{most} standing rules are dropped on this branch already, the most there may be: restore some first"
+    )]
+    TooManyDroppedRules {
+        /// Most that can be dropped.
+        most: usize,
+    },
     /// The store has no search.
     #[error("cannot search: this store has no search")]
     CannotSearch,
@@ -223,7 +237,7 @@ impl EngineError {
             Self::Name(_) => "bad_name",
             Self::Layers(_) | Self::LayerState(_) => "layer",
             Self::Function(_) => "function",
-            Self::NoLink { .. } => "not_found",
+            Self::NoLink { .. } | Self::UnknownRule { .. } => "not_found",
             Self::Evicted { .. } => "evicted",
             Self::CannotSearch => "cannot_search",
             Self::NotAMessage { .. } => "not_a_message",
@@ -233,7 +247,7 @@ impl EngineError {
             Self::OtherRole { .. } => "other_role",
             Self::ItemConflict { .. } => "item_conflict",
             Self::NotUsage { .. } => "not_usage",
-            Self::DraftTooLong { .. } => "limit",
+            Self::DraftTooLong { .. } | Self::TooManyDroppedRules { .. } => "limit",
             Self::Wire(_) => "bad_document",
             Self::StoredItem { .. } | Self::StoredState { .. } => "damaged",
             Self::EmptyBranch { .. } => "empty_branch",
@@ -300,6 +314,8 @@ impl EngineError {
             | Self::NoLink { .. }
             | Self::Evicted { .. }
             | Self::CannotSearch
+            | Self::UnknownRule { .. }
+            | Self::TooManyDroppedRules { .. }
             | Self::NotAMessage { .. }
             | Self::NotData { .. }
             | Self::Fragment(_)

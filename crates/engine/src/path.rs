@@ -160,6 +160,7 @@ impl StoredPath {
                 hash: node.content_hash,
                 audience: node.audience,
                 pinned: false,
+                origin: node.origin,
             });
             // The items of an answer stand together.
             let last = self.nodes.last().and_then(|last| last.response);

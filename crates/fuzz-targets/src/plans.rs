@@ -90,6 +90,7 @@ fn compile_with(index: usize, path: &[PathItem], plan: &Plan) -> Result<Compiled
     let input = CompileInput {
         path,
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions: &contributions,
         plan,

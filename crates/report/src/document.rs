@@ -38,6 +38,10 @@ pub struct Report {
     /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
     #[cfg_attr(test, schemars(with = "Vec<crate::schema::Loss>"))]
     pub losses: Vec<Loss>,
+    /// The rules of the user that are quoted at the start of the history because their messages are not in view; absent if there are
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<StandingReport>,
     /// Settings of the payload that are not as the caller's request has them.
     pub settings: Vec<SettingChange>,
     /// Whether the cached prefix of the previous request still holds.
@@ -47,6 +51,29 @@ pub struct Report {
     pub cache: CacheReport,
     /// The payload itself.
     pub payload: PayloadReport,
+}
+
+/// The standing rules that are shown, and those for which there was no room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StandingReport {
+    /// What they take.
+    pub tokens: u64,
+    /// Those that are shown, in their order.
+    pub shown: Vec<RuleReport>,
+    /// Those out of view that did not fit into 1,500 tokens and an eighth of the window.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<RuleReport>,
+}
+
+/// A standing rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RuleReport {
+    /// Its name, by which it can be dropped.
+    pub id: String,
+    /// Which of the user's messages says it, counted from 1.
+    pub turn: usize,
 }
 
 /// A setting of the payload that is not as the caller's request has it.
@@ -476,6 +503,9 @@ pub enum EpochReason {
     HistoryPreviewed,
     /// The plan that the caller gave could not be read, so all was decided anew.
     PlanUnreadable,
+    /// Other standing rules are shown: one was dropped, or restored.
+    #[cfg_attr(test, schemars(description = "Other standing rules are shown."))]
+    RulesChanged,
 }
 
 impl EpochReason {
@@ -494,6 +524,7 @@ impl EpochReason {
             Self::HistoryCompacted => "history_compacted",
             Self::HistoryPreviewed => "history_previewed",
             Self::PlanUnreadable => "plan_unreadable",
+            Self::RulesChanged => "rules_changed",
         }
     }
 }

@@ -27,8 +27,8 @@ mod tests;
 pub use band::{BandError, BandPart, CallBand, MAX_BAND_BYTES, PrefixBreak};
 pub use document::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
-    Rewriting, Rewritten, Segment, SegmentRule, SegmentVerdict, SettingChange, TargetReport,
-    TokenRange, Totals,
+    Rewriting, Rewritten, RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange,
+    StandingReport, TargetReport, TokenRange, Totals,
 };
 pub use html::{escape_html, render_html};
 pub use table::{Width, render_table};

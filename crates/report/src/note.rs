@@ -33,6 +33,7 @@ pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
     notes.extend(cached_content_note(&report.cache).map(|text| ("cache", text)));
     notes.extend(rewriting_note(&report.cache).map(|text| ("clearing", text)));
     notes.extend(preview_notes(report));
+    notes.extend(standing_note(report).map(|text| ("standing", text)));
     notes.extend(omitted_note(report).map(|text| ("omitted", text)));
     notes.extend(unreachable_note(report).map(|text| ("dropped", text)));
     notes.extend(tools_note(&report.removed_tools).map(|text| ("tools", text)));
@@ -52,6 +53,27 @@ pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
         ),
     ));
     notes
+}
+
+/// The rules that are quoted, and those for which there was no room.
+fn standing_note(report: &Report) -> Option<String> {
+    let standing = report.standing.as_ref()?;
+    let shown = count_with_noun(standing.shown.len() as u64, "rule");
+    let tokens = count_with_noun(standing.tokens, "token");
+    let mut text = format!("{shown}, {tokens}");
+    let named = standing.left_out.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|rule| format!("turn {} ({})", rule.turn, rule.id))
+        .collect();
+    if !named.is_empty() {
+        let count = standing.left_out.len();
+        let more = match count - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text = format!("{text}; {count} without room: {}{more}", named.join(", "));
+    }
+    Some(text)
 }
 
 fn target_note(target: &TargetReport) -> String {

@@ -202,6 +202,7 @@ fn path_item(node: &SessionNode) -> PathItem {
     };
     PathItem {
         audience: node.audience,
+        origin: node.origin,
         ..PathItem::new(Arc::new(item))
     }
 }
@@ -366,6 +367,7 @@ impl<'a> CallFrame<'a> {
         let input = CompileInput {
             path: self.path,
             covers: &[],
+            dropped_rules: &[],
             passes: &[],
             contributions: &[],
             plan: &side.plan,

@@ -4,6 +4,7 @@
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use contexture_condense::Statement;
 use contexture_ir::ContentHash;
 use contexture_tokens::TokenBounds;
 use contexture_wire::Chunk;
@@ -15,6 +16,7 @@ pub(crate) struct Memo {
     counts: GenerationalMap<TokenBounds>,
     chunks: GenerationalMap<Arc<LoweredChunk>>,
     names: Vec<String>,
+    statements: GenerationalMap<Arc<[Statement]>>,
 }
 
 /// One block as the target writes it.
@@ -39,6 +41,8 @@ impl Memo {
             counts: GenerationalMap::new(bytes / 4),
             chunks: GenerationalMap::new(bytes / 4 * 3),
             names: Vec::new(),
+            // Most messages state nothing, and take only their entry.
+            statements: GenerationalMap::new(bytes / 16),
         }
     }
 
@@ -59,6 +63,26 @@ impl Memo {
         count: impl FnOnce() -> TokenBounds,
     ) -> TokenBounds {
         self.counts.get_or_insert(key, || (count(), 0))
+    }
+
+    /// What a person says about rules in an item, by the hash of its content.
+    pub(crate) fn get_or_find_statements(
+        &mut self,
+        content: ContentHash,
+        find: impl FnOnce() -> Arc<[Statement]>,
+    ) -> Arc<[Statement]> {
+        let key = MemoKey {
+            content,
+            variant: 0,
+        };
+        self.statements.get_or_insert(key, || {
+            let found = find();
+            let size = found
+                .iter()
+                .map(|one| one.text.len() + size_of::<Statement>());
+            let size = size.sum();
+            (found, size)
+        })
     }
 
     pub(crate) fn get_or_lower(

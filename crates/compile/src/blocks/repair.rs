@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item};
+use contexture_ir::{ContentHash, Item, Origin};
 use contexture_wire::{Issue, RepairRules, repair as mend};
 
 use crate::blocks::view_entry::{ShownAs, ViewEntry};
@@ -52,6 +52,7 @@ pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> Re
             call_id: repaired.call_id,
             pinned: own.is_some_and(|own| own.pinned),
             is_stored: own.is_some_and(|own| own.is_stored),
+            origin: own.map_or(Origin::System, |own| own.origin),
             shown_as: own.map_or(ShownAs::Unchanged, |own| own.shown_as),
         });
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, FunctionCall, FunctionCallOutput, Item, Output};
+use contexture_ir::{ContentHash, FunctionCall, FunctionCallOutput, Item, Origin, Output};
 use contexture_wire::partner_indices;
 
 use crate::input::PathItem;
@@ -23,6 +23,8 @@ pub(crate) struct ViewEntry {
     pub(crate) pinned: bool,
     /// Whether it is stored, so that a link to it can be followed.
     pub(crate) is_stored: bool,
+    /// Whose it is.
+    pub(crate) origin: Origin,
     /// How it differs from the item on the path.
     pub(crate) shown_as: ShownAs,
 }
@@ -55,6 +57,7 @@ impl ViewEntry {
             call_id: None,
             pinned: false,
             is_stored: false,
+            origin: Origin::System,
             shown_as: ShownAs::Unchanged,
         }
     }
@@ -102,6 +105,7 @@ pub(crate) fn select_for_model(
             entries.push(ViewEntry {
                 pinned: item.pinned,
                 is_stored: item.node.is_some(),
+                origin: item.origin,
                 ..ViewEntry::new(Arc::clone(&item.item), item.hash, index)
             });
         }

@@ -303,6 +303,7 @@ impl<'a> Compiler<'a> {
             let input = CompileInput {
                 path: &inlined.path,
                 covers: &inlined.covers,
+                dropped_rules: &[],
                 passes: &[],
                 contributions: &self.contributions,
                 plan: &plan.plan,

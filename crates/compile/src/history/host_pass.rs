@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture_ir::ContentHash;
+use contexture_ir::{ContentHash, Origin};
 
 use crate::blocks::ViewEntry;
 use crate::input::{Pass, PassPoint, ViewItem};
@@ -48,8 +48,11 @@ fn apply_returned_items(
             own => {
                 let hash = ContentHash::of(one.item.to_json().as_bytes());
                 let source = own.as_ref().and_then(|own| own.source);
+                // What a pass adds is the host's.
+                let origin = own.as_ref().map_or(Origin::System, |own| own.origin);
                 ViewEntry {
                     source,
+                    origin,
                     pinned: own.is_some_and(|own| own.pinned),
                     ..ViewEntry::new(one.item, hash, 0)
                 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture_condense::Link;
-use contexture_ir::{Cancel, ContentHash, Item};
+use contexture_ir::{Cancel, ContentHash, Item, Origin};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
@@ -20,6 +20,7 @@ use crate::error::Refusal;
 use crate::history::rounds::History;
 use crate::history::view_policy::{ViewPolicy, ViewRequest};
 use crate::input::{CompileInput, Cover, PathItem};
+use crate::standing_rules::ItemStatements;
 use contexture_report::{OmitReason, Repair, Rewriting, Rewritten};
 
 /// The path, selected, repaired, lowered and weighed.
@@ -28,6 +29,8 @@ pub(crate) struct PreparedHistory {
     pub(crate) history: History,
     /// Items that are not in the view, each with the reason: indexes on the path, ascending.
     pub(crate) hidden: Vec<(usize, OmitReason)>,
+    /// What persons say about rules, in path order.
+    pub(crate) statements: Vec<ItemStatements>,
     /// What repair left out: indexes on the path, ascending.
     pub(crate) dropped: Vec<usize>,
     pub(crate) repairs: Vec<Repair>,
@@ -44,7 +47,7 @@ pub(crate) struct PreparedHistory {
     lowering_key: LoweringKey,
     rules: RepairRules,
     view_policy: ViewPolicy,
-    path: Vec<(ContentHash, bool, bool)>,
+    path: Vec<ItemIdentity>,
     /// By id of a call or an item: the first entry that has it.
     ids: IndexMap<String, usize>,
     /// How many items of the path the rounds before the newest may come from.
@@ -70,9 +73,10 @@ impl PreparedHistory {
         memo: &mut Memo,
     ) -> Result<Self, Refusal> {
         let (path, asked) = (input.path, ViewRequest::from_input(input));
-        let (entries, hidden) = view_policy.build_view(path, 0, asked, lowerer, memo)?;
+        let view = view_policy.build_view(path, 0, asked, lowerer, memo)?;
+        let hidden = view.hidden;
         Cancel::check_optional(input.cancel)?;
-        let repaired = repair_entries(entries, &repair_rules(lowerer));
+        let repaired = repair_entries(view.entries, &repair_rules(lowerer));
         Cancel::check_optional(input.cancel)?;
         let mut front = Self {
             history: History::default(),
@@ -88,6 +92,7 @@ impl PreparedHistory {
                 .map(|entry| lowerer.count_item(&entry, memo))
                 .sum(),
             hidden,
+            statements: view.statements,
             dropped: repaired.dropped,
             repairs: repaired.repairs,
             rewritten: Vec::new(),
@@ -142,7 +147,7 @@ impl PreparedHistory {
         if from == 0 || !settled || !self.history.has_fixed_opening(from) {
             return None;
         }
-        let (entries, hidden) = self
+        let view = self
             .view_policy
             .build_view(
                 path.get(resume..)?,
@@ -158,7 +163,7 @@ impl PreparedHistory {
             user_first: false,
             ..repair_rules(lowerer)
         };
-        let repaired = repair_entries(entries, &rules);
+        let repaired = repair_entries(view.entries, &rules);
         let new = |entry: &ViewEntry| self.has_new_ids(entry, from);
         // A repair of the new items could depend on old ones, and an id seen before could pair with an
         // old call.
@@ -174,7 +179,9 @@ impl PreparedHistory {
             .extend(path.iter().skip(self.path.len()).map(item_identity));
         // What was said of the newest round is said anew by the passes above.
         self.hidden.retain(|(index, _)| *index < resume);
-        self.hidden.extend(hidden);
+        self.hidden.extend(view.hidden);
+        self.statements.retain(|one| one.index < resume);
+        self.statements.extend(view.statements);
         self.dropped.retain(|index| *index < resume);
         self.repairs
             .retain(|repair| repair.index.is_none_or(|index| index < resume));
@@ -290,8 +297,10 @@ fn repair_rules(lowerer: &Lowerer<'_>) -> RepairRules {
 }
 
 /// What of an item decides whether a kept history is of the same path.
-const fn item_identity(item: &PathItem) -> (ContentHash, bool, bool) {
-    (item.hash, item.audience.model, item.pinned)
+type ItemIdentity = (ContentHash, bool, bool, Origin);
+
+const fn item_identity(item: &PathItem) -> ItemIdentity {
+    (item.hash, item.audience.model, item.pinned, item.origin)
 }
 
 /// The ids by which repair compares an entry with others, marked by their kind.

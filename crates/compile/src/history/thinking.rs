@@ -12,7 +12,7 @@ use crate::blocks::{LoweredBlock, ShownAs, ViewEntry};
 use crate::history::prepared::PreparedHistory;
 use crate::history::rounds::History;
 use crate::history::trim::TrimPoint;
-use crate::history::view_policy::ViewWithOmissions;
+use crate::history::view_policy::EntriesAndOmissions;
 use crate::input::CompileRequest;
 
 /// Leaves out the thinking that the frontier does, or shows what it says as text.
@@ -20,7 +20,7 @@ pub(crate) fn leave_out_thinking(
     entries: Vec<ViewEntry>,
     edited: Option<(ThinkingFrontier, EditedThinking)>,
     format: Format,
-) -> ViewWithOmissions {
+) -> EntriesAndOmissions {
     let Some((frontier, policy)) = edited else {
         return (entries, Vec::new());
     };

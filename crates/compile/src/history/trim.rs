@@ -133,6 +133,22 @@ impl TrimPoint {
             .collect()
     }
 
+    /// For each index on a path of so many items whether the item is sent.
+    pub(crate) fn shown_sources(&self, history: &History, items: usize) -> Vec<bool> {
+        let mut shown = vec![false; items];
+        let kept = self
+            .kept
+            .iter()
+            .flat_map(|kept| kept.sources.iter().copied());
+        let rounds = self.round..history.rounds.len();
+        for index in kept.chain(history.source_indexes(&rounds)) {
+            if let Some(shown) = shown.get_mut(index) {
+                *shown = true;
+            }
+        }
+        shown
+    }
+
     /// The path indexes of what is left out, ascending.
     pub(crate) fn trimmed_sources(&self, history: &History) -> Vec<usize> {
         let kept = self.kept.iter().flat_map(|kept| &kept.sources);

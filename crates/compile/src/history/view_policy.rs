@@ -14,7 +14,10 @@ use crate::history::covers::{ActiveCovers, apply_covers};
 use crate::history::host_pass::run_host_passes;
 use crate::history::preview::preview_outputs;
 use crate::history::thinking::leave_out_thinking;
-use crate::input::{ClearFrontier, ClearPolicy, CompileInput, Pass, PassPoint, PathItem};
+use crate::input::{
+    ClearFrontier, ClearPolicy, CompileInput, Pass, PassPoint, PathItem, StandingRulesPolicy,
+};
+use crate::standing_rules::{ItemStatements, find_item_statements};
 use contexture_report::OmitReason;
 
 /// How a path is shown.
@@ -30,6 +33,7 @@ pub(crate) struct ViewPolicy {
     pub(crate) thinking_from: Option<ThinkingFrontier>,
     /// What becomes of it; nothing where the provider drops it by itself.
     pub(crate) edited_thinking: Option<EditedThinking>,
+    standing_rules: StandingRulesPolicy,
 }
 
 /// What the host has in it: passes of its own, and a way to call it off.
@@ -48,8 +52,18 @@ impl<'a> ViewRequest<'a> {
     }
 }
 
-/// Entries and what was left out of them, with its reason.
-pub(crate) type ViewWithOmissions = (Vec<ViewEntry>, Vec<(usize, OmitReason)>);
+/// Entries, and what was left out of them with its reason.
+pub(crate) type EntriesAndOmissions = (Vec<ViewEntry>, Vec<(usize, OmitReason)>);
+
+/// A path as it is shown.
+#[derive(Debug, Default)]
+pub(crate) struct BuiltView {
+    pub(crate) entries: Vec<ViewEntry>,
+    /// What was left out, with its reason.
+    pub(crate) hidden: Vec<(usize, OmitReason)>,
+    /// What persons say about rules, in what is shown and in what is not.
+    pub(crate) statements: Vec<ItemStatements>,
+}
 
 impl ViewPolicy {
     /// The plan's, if it is for this target and this path. Thinking behind an edit stays.
@@ -91,6 +105,7 @@ impl ViewPolicy {
                 input.request.bound_thinking && last.map(|item| item.hash) == Some(own.hash)
             }),
             edited_thinking: None,
+            standing_rules: input.request.history.standing_rules,
         }
     }
 
@@ -103,13 +118,17 @@ impl ViewPolicy {
         asked: ViewRequest<'_>,
         lowerer: &Lowerer<'_>,
         memo: &mut Memo,
-    ) -> Result<ViewWithOmissions, Refusal> {
+    ) -> Result<BuiltView, Refusal> {
         let (entries, mut hidden) = select_for_model(path, first);
         // Before covers: a pass that removes an item must not find it hidden already, and what it adds
         // is treated like the rest.
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::BeforeView);
         hidden.extend(left_out);
         Cancel::check_optional(asked.cancel)?;
+        let mut statements = match self.standing_rules {
+            StandingRulesPolicy::Keep => find_item_statements(&entries, memo),
+            StandingRulesPolicy::Off => Vec::new(),
+        };
         let (mut entries, covered) =
             // Covers before clearing: what a compaction stands for needs no placeholder.
             apply_covers(entries, &self.active_covers, lowerer.dialect().format);
@@ -134,8 +153,14 @@ impl ViewPolicy {
         }
         Cancel::check_optional(asked.cancel)?;
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::AfterView);
+        // What a pass takes away must not be quoted.
+        statements.retain(|one| !left_out.iter().any(|(index, _)| *index == one.index));
         hidden.extend(left_out);
-        Ok((entries, hidden))
+        Ok(BuiltView {
+            entries,
+            hidden,
+            statements,
+        })
     }
 
     /// Whether items at or behind an index are shown as they would be without it.

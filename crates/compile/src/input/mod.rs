@@ -20,6 +20,7 @@ mod pass;
 mod plan;
 mod policy;
 mod request;
+mod rule_id;
 mod state;
 mod tool_offer;
 
@@ -31,8 +32,11 @@ pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use guardrails::{GuardrailError, Guardrails};
 pub use pass::{Pass, PassPoint, ViewItem};
 pub(crate) use plan::PlanDecisions;
-pub use plan::{Advice, ClearFrontier, CompactAdvice, Plan, TrimFrontier};
-pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
+pub use plan::{Advice, ClearFrontier, CompactAdvice, LatchedRules, Plan, TrimFrontier};
+pub use policy::{
+    CachePolicy, Clear, ClearPolicy, HistoryPolicy, StandingRulesPolicy, TrimPolicy, Window,
+};
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};
+pub use rule_id::RuleId;
 pub use state::{Placement, StateError};
 pub use tool_offer::{OfferedTools, ToolOffer};

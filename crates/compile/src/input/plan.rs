@@ -11,6 +11,7 @@ use contexture_report::{EpochReason, EpochReport};
 use serde::{Deserialize, Serialize};
 
 use crate::input::calibrated_range::CalibratedRange;
+use crate::input::rule_id::RuleId;
 use crate::input::tool_offer::OfferedTools;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
@@ -63,6 +64,29 @@ pub struct Plan {
     #[serde(skip_serializing_if = "is_zero")]
     #[serde(rename = "owes")]
     pub payback_calls: u64,
+    /// The standing rules that are shown at the start of the history, as their messages are not in view.
+    #[serde(skip_serializing_if = "LatchedRules::is_empty")]
+    pub rules: LatchedRules,
+}
+
+/// The standing rules that a call showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatchedRules {
+    /// Their names, in the order in which they are shown.
+    pub shown: Vec<RuleId>,
+    /// The identity of what the host had dropped, if it had dropped any.
+    #[serde(
+        with = "contexture_ir::hex::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub dropped: Option<ContentHash>,
+}
+
+impl LatchedRules {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -148,6 +172,8 @@ impl Plan {
                 Some(EpochReason::HistoryPreviewed)
             }
             Some(_) if !extends => Some(EpochReason::HistoryChanged),
+            // Behind all that moves messages out of view: that is why other rules are shown.
+            Some(_) if self.rules != view.rules => Some(EpochReason::RulesChanged),
             Some(_) => None,
         };
         let opened = reason.is_some();
@@ -168,6 +194,7 @@ impl Plan {
             tools: view.tools,
             previews: view.previews,
             payback_calls: view.payback_calls,
+            rules: view.rules,
         };
         let report = EpochReport {
             number: epoch,
@@ -195,6 +222,7 @@ pub(crate) struct PlanDecisions {
     pub(crate) tools: Option<OfferedTools>,
     pub(crate) previews: bool,
     pub(crate) payback_calls: u64,
+    pub(crate) rules: LatchedRules,
 }
 
 /// What the host may want to do before the next call. Data: compile performs nothing.

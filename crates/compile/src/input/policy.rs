@@ -34,6 +34,27 @@ pub struct HistoryPolicy {
     /// ([`CompileRequest::bound_thinking`](crate::CompileRequest::bound_thinking)). Default: it is left out.
     #[serde(default, skip_serializing_if = "EditedThinking::is_omit")]
     pub edited_thinking: EditedThinking,
+    /// Whether rules that a person stated are shown again once their messages are out of view. Default: they are. A policy that says
+    /// nothing about them, because it was stored before there were any, means that they are not.
+    #[serde(default = "StandingRulesPolicy::off")]
+    pub standing_rules: StandingRulesPolicy,
+}
+
+/// What becomes of rules whose messages are out of view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandingRulesPolicy {
+    /// They are quoted at the start of the history: at most 1,500 tokens, and at most an eighth of the window.
+    #[default]
+    Keep,
+    /// Nothing is read for rules, and none are shown.
+    Off,
+}
+
+impl StandingRulesPolicy {
+    const fn off() -> Self {
+        Self::Off
+    }
 }
 
 impl HistoryPolicy {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{
-    Audience, Cancel, ContentHash, Extra, Item, NodeId, Raw, RequestOptions, ToolDefinition,
-    Transcript,
+    Audience, Cancel, ContentHash, Extra, Item, NodeId, Origin, Raw, RequestOptions, Role,
+    ToolDefinition, Transcript,
 };
 use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenCounter;
@@ -18,6 +18,7 @@ use crate::input::contribution::Contribution;
 use crate::input::pass::Pass;
 use crate::input::plan::Plan;
 use crate::input::policy::{CachePolicy, HistoryPolicy};
+use crate::input::rule_id::RuleId;
 use crate::input::tool_offer::{OfferedTools, ToolOffer};
 
 /// One item of the path, shared with whoever loaded it.
@@ -33,6 +34,8 @@ pub struct PathItem {
     pub audience: Audience,
     /// Whether its round stays in the view, as it is, whatever else is cleared or cut.
     pub pinned: bool,
+    /// Whose it is. Only what a person wrote can state a standing rule.
+    pub origin: Origin,
 }
 
 /// A compaction and what it stands for: indexes on the path. The items of the span are left out and
@@ -49,13 +52,19 @@ pub struct Cover {
 }
 
 impl PathItem {
-    /// An item that is not stored; its hash is that of its JSON.
+    /// An item that is not stored; its hash is that of its JSON. A message of the user counts as a person's.
     #[must_use]
     pub fn new(item: impl Into<Arc<Item>>) -> Self {
         let item = item.into();
         Self {
             node: None,
             hash: ContentHash::of(item.to_json().as_bytes()),
+            origin: match &*item {
+                Item::Message(message) if message.role == Role::User => Origin::User,
+                Item::FunctionCallOutput(_) => Origin::Tool,
+                item if item.is_model_output() => Origin::Model,
+                _ => Origin::System,
+            },
             item,
             audience: Audience::ALL,
             pinned: false,
@@ -78,6 +87,8 @@ pub struct CompileInput<'a> {
     /// not fit the path is ignored. A compaction that says what it covers and is not named here is not
     /// shown.
     pub covers: &'a [Cover],
+    /// The standing rules that the host has dropped.
+    pub dropped_rules: &'a [RuleId],
     /// Passes of the host's over the history, in this order.
     pub passes: &'a [&'a dyn Pass],
     /// What else to say, in any order.

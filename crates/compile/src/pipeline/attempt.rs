@@ -23,6 +23,7 @@ use crate::pipeline::explain::build_report;
 use crate::pipeline::fit::{FittedParts, fit_to_budget};
 use crate::pipeline::outcome::CompileOutcome;
 use crate::rewrite::{ClearDecision, PreviewDecision};
+use crate::standing_rules::{RuleChoice, RulesOnPath};
 use contexture_report::Report;
 
 /// What one attempt works on.
@@ -39,6 +40,9 @@ pub(crate) struct AssemblyInput<'a> {
     pub(crate) answered: Option<&'a AnsweredHistory>,
     /// Whether the history was cut, and cutting it has taken thinking.
     pub(crate) trims_to_low_water: bool,
+    /// The standing rules of the path, and those that this attempt shows.
+    pub(crate) rules: &'a RulesOnPath,
+    pub(crate) rule_choice: &'a RuleChoice,
     pub(crate) lowerer: &'a Lowerer<'a>,
     /// What repair changed in the tools.
     pub(crate) tool_losses: &'a [Loss],
@@ -76,7 +80,11 @@ impl AssemblyInput<'_> {
         let answered = self.answered?;
         let before = self.input.plan.prefix.as_ref();
         let heads = before.zip(prefix);
-        let edited = heads.is_some_and(|(before, now)| answered.is_head_edited(before, now));
+        // Rules stand before all of the history.
+        let rules = self.rule_choice.to_latched(self.input);
+        let edited = heads.is_some_and(|(before, now)| {
+            answered.is_head_edited(before, now) || rules.shown != self.input.plan.rules.shown
+        });
         let shown = self.prepared.path_blocks(trim);
         let index = match edited || trim.is_new {
             true => 0,
@@ -111,6 +119,8 @@ pub(crate) enum AssemblyOutcome {
     Preview(PreviewDecision),
     /// The history is too large, and old content can be cleared up to here.
     Clear(ClearDecision),
+    /// Other rules have to be shown.
+    Rules(Box<RuleChoice>),
     /// Thinking behind an edit has to be left out: its index on the path, and whether the history was cut.
     Edited(usize, bool),
 }
@@ -138,6 +148,7 @@ pub(crate) fn assemble_request(
     } = *call;
     let (request, history) = (input.request, &prepared.history);
     let mut slots = arrange_slots(input.contributions, history.ends_with_user());
+    insert_rules(call.rule_choice, &mut slots);
     let mut full = slots
         .iter()
         .map(|slot| place_contribution(slot, unit_count(&slot.contribution.content), lowerer, memo))
@@ -163,7 +174,10 @@ pub(crate) fn assemble_request(
     let (before, owners_before) = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
     let (after, owners_after) = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
     let sent = trim.sent_blocks(history);
-    let prefix = sent_prefix(call.target, &overhead, &placed, &before);
+    // Rules are no anchor: that they change has reasons of its own.
+    let (anchor, rule_blocks) =
+        before.split_at(before.len() - rule_block_count(call, &slots, &placed));
+    let prefix = sent_prefix(call.target, &overhead, &placed, anchor);
     if let Some(edited) = call.find_thinking_edit(&trim, Some(&prefix)) {
         return Ok(edited);
     }
@@ -185,6 +199,10 @@ pub(crate) fn assemble_request(
     Cancel::check_optional(input.cancel)?;
     let sent_keys = sent.iter().map(|block| &block.key);
     let (plan, epoch) = input.plan.next_plan(prefix, sent_keys, decisions);
+    let is_placed = call.rule_choice.contribution.is_none() || !rule_blocks.is_empty();
+    if let Some(choice) = next_rule_choice(call, &trim, (epoch.opened, is_placed), memo) {
+        return Ok(AssemblyOutcome::Rules(Box::new(choice)));
+    }
     let outcome = CompileOutcome {
         input,
         limit: call.limit,
@@ -198,6 +216,7 @@ pub(crate) fn assemble_request(
         overhead: &overhead,
         envelope: &envelope,
         tool_losses: call.tool_losses,
+        rule_choice: call.rule_choice,
         counted: counted_before_calibration(call, &slots, &placed, &sent, memo)?,
     };
     // The report is drawn up before verification, as its sum of tokens is what is verified.
@@ -217,6 +236,47 @@ pub(crate) fn assemble_request(
         plan,
         tool_names: ToolNameMap::for_tools(request.dialect.format, &request.tools),
     })))
+}
+
+/// Puts the rules between what stands before the history and the history.
+fn insert_rules<'r>(choice: &'r RuleChoice, slots: &mut Vec<PayloadSlot<'r>>) {
+    if let Some(contribution) = &choice.contribution {
+        let at = slots.partition_point(|slot| slot.band <= Band::Anchor);
+        slots.insert(at, PayloadSlot::in_own_band(contribution));
+    }
+}
+
+/// How many blocks the rules take, behind the others that stand before the history.
+fn rule_block_count(
+    call: &AssemblyInput<'_>,
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+) -> usize {
+    let Some(contribution) = &call.rule_choice.contribution else {
+        return 0;
+    };
+    let mut both = slots.iter().zip(placed);
+    let own = both.find(|(slot, _)| std::ptr::eq(slot.contribution, contribution));
+    own.map_or(0, |(_, placed)| placed.blocks.len())
+}
+
+/// Other rules than those that were shown, if what is in view demands them.
+fn next_rule_choice(
+    call: &AssemblyInput<'_>,
+    trim: &TrimPoint,
+    given: (bool, bool),
+    memo: &mut Memo,
+) -> Option<RuleChoice> {
+    // Nearly all histories have no rules: they cost nothing here.
+    if call.rules.has_none() {
+        return None;
+    }
+    let history = &call.prepared.history;
+    let in_view = trim.shown_sources(history, call.input.path.len());
+    let in_view = |index: usize| in_view.get(index) == Some(&true);
+    let counting = (call.lowerer, memo);
+    call.rule_choice
+        .next_choice(call.input, call.rules, given, &in_view, counting)
 }
 
 /// Puts the opening and closing words where they stand in the order of the payload.
@@ -318,6 +378,7 @@ fn plan_decisions(
         trimmed: trim.is_new,
         previews: call.view_policy.has_previews(),
         payback_calls: call.payback_after_call(),
+        rules: call.rule_choice.to_latched(call.input),
         narrowing: call.input.request.calibrated_range,
         tools: call
             .input

@@ -23,6 +23,7 @@ use crate::input::{Advice, CompileInput, CompileRequest, Plan};
 use crate::payload::Payload;
 use crate::pipeline::attempt::{AssemblyInput, AssemblyOutcome, Attempt, assemble_request};
 use crate::pipeline::scratch::Scratch;
+use crate::standing_rules::{RuleChoice, RulesOnPath};
 use contexture_report::Report;
 
 /// What a compile gives.
@@ -58,8 +59,9 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let mut attempt = Attempt::First;
     let mut preview_decision = None;
     let (mut answered, mut trims_to_low_water) = (None, false);
+    let mut chosen_rules: Option<RuleChoice> = None;
     // Ends: previews begin at most once, and the frontier moves at most once, as only a first attempt may move it. What
-    // thinking is left out moves to the end of the path, and then only to an earlier edit.
+    // thinking is left out moves to the end of the path, and then only to an earlier edit. Rules are chosen a bounded number of times.
     loop {
         Cancel::check_optional(input.cancel)?;
         let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
@@ -71,6 +73,9 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             let sent = input.plan.sent.as_ref();
             answered = Some(AnsweredHistory::compare(sent, &blocks, compacted));
         }
+        let rules = RulesOnPath::read(input, &prepared.statements);
+        let choice = chosen_rules.take();
+        let choice = choice.unwrap_or_else(|| RuleChoice::latched(input, &rules));
         let call = AssemblyInput {
             input,
             limit,
@@ -81,6 +86,8 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             preview_decision,
             answered: answered.as_ref(),
             trims_to_low_water,
+            rules: &rules,
+            rule_choice: &choice,
             lowerer: &lowerer,
             tool_losses: &tool_losses,
         };
@@ -107,8 +114,14 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
                 view_policy.leave_out_thinking(edit, input.path);
                 trims_to_low_water |= is_cut;
             }
+            Ok(AssemblyOutcome::Rules(next)) => {
+                chosen_rules = Some(*next);
+                continue;
+            }
             Err(refusal) => attempt = attempt_after_refusal(refusal, attempt, &mut view_policy)?,
         }
+        // What was chosen for one view is where the choice for the next one begins.
+        chosen_rules = (choice.round > 0).then_some(choice);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::pipeline::outcome::CompileOutcome;
 use contexture_report::number_format::count_with_noun;
 use contexture_report::{
     EpochReport, OmitReason, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten,
-    Segment, SegmentRule, SegmentVerdict, TargetReport, TokenRange, Totals,
+    Segment, SegmentRule, SegmentVerdict, StandingReport, TargetReport, TokenRange, Totals,
 };
 
 /// What must be sent, for a refusal.
@@ -149,6 +149,7 @@ pub(crate) fn build_report(
         readable: has_read_tool(&outcome.input.request.tools),
         repairs: all_repairs(outcome),
         losses: outcome.all_losses(),
+        standing: standing_report(outcome),
         settings: setting_changes(outcome.input.request),
         epoch,
         cache,
@@ -157,6 +158,16 @@ pub(crate) fn build_report(
             fingerprint: payload.fingerprint().to_string(),
         },
     }
+}
+
+/// The rules that are shown though their messages are not.
+fn standing_report(outcome: &CompileOutcome<'_>) -> Option<StandingReport> {
+    let rules = outcome.rule_choice;
+    let own = outcome.slots.iter().zip(outcome.placed).find(|(slot, _)| {
+        let own = rules.contribution.as_ref();
+        own.is_some_and(|own| std::ptr::eq(own, slot.contribution))
+    });
+    rules.report(own.map_or(0, |(_, placed)| placed.text.high))
 }
 
 /// What the format adds to the request. It has one row for all of it: split by message it would only be noise.
@@ -259,7 +270,7 @@ impl SegmentRows<'_> {
             .zip(outcome.natural);
         for ((slot, placed), natural) in all {
             if bands(slot.band) {
-                let segment = self.contribution_segment(slot, placed);
+                let segment = self.contribution_segment(outcome, slot, placed);
                 self.push(Segment {
                     omitted_tokens: natural.saturating_sub(segment.tokens),
                     ..segment
@@ -268,7 +279,12 @@ impl SegmentRows<'_> {
         }
     }
 
-    fn contribution_segment(&self, slot: &PayloadSlot<'_>, placed: &PlacedContribution) -> Segment {
+    fn contribution_segment(
+        &self,
+        outcome: &CompileOutcome<'_>,
+        slot: &PayloadSlot<'_>,
+        placed: &PlacedContribution,
+    ) -> Segment {
         let contribution = slot.contribution;
         let moved = if slot.band == contribution.band {
             String::new()
@@ -276,8 +292,15 @@ impl SegmentRows<'_> {
             format!("from {}", contribution.band.as_str())
         };
         let (verdict, rule, rule_kind) = contribution_verdict(contribution, placed.units);
+        let rules = outcome.rule_choice;
+        let label = match &rules.contribution {
+            Some(own) if std::ptr::eq(own, contribution) => {
+                count_with_noun(rules.shown_count() as u64, "rule")
+            }
+            _ => moved,
+        };
         Segment {
-            label: moved,
+            label,
             verdict,
             rule,
             rule_kind,

@@ -9,6 +9,7 @@ use crate::blocks::LoweredBlock;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
 use crate::history::{PreparedHistory, RequiredMessage, TrimPoint};
 use crate::input::{CompactAdvice, CompileInput, Content};
+use crate::standing_rules::RuleChoice;
 use contexture_report::{OmitReason, Omitted, Rewritten};
 
 /// What the passes decided.
@@ -29,6 +30,7 @@ pub(crate) struct CompileOutcome<'a> {
     pub(crate) envelope: &'a Envelope,
     /// What repair changed in the tools.
     pub(crate) tool_losses: &'a [Loss],
+    pub(crate) rule_choice: &'a RuleChoice,
     /// What was counted of all that is sent, where that was narrowed.
     pub(crate) counted: Option<TokenBounds>,
 }

@@ -108,6 +108,7 @@ fn compiled(path: &[PathItem], request: &CompileRequest) -> Compiled {
     let input = CompileInput {
         path,
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions: &[],
         plan: &Plan::default(),

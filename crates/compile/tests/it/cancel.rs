@@ -32,6 +32,7 @@ fn run(
     let input = CompileInput {
         path,
         covers: &[],
+        dropped_rules: &[],
         passes,
         contributions: &[],
         plan: &Plan::default(),

@@ -104,6 +104,7 @@ pub(crate) fn with(
     let input = CompileInput {
         path,
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions,
         plan,

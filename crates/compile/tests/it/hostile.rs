@@ -270,6 +270,7 @@ fn check(
         let input = CompileInput {
             path,
             covers,
+            dropped_rules: &[],
             passes: &passes,
             contributions,
             plan,

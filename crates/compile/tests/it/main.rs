@@ -33,6 +33,7 @@ mod retention;
 mod schema;
 mod settings;
 mod stability;
+mod standing_rules;
 mod table;
 mod thinking;
 mod turns;

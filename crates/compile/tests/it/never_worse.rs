@@ -252,6 +252,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
         let input = CompileInput {
             path: &session.path[..length],
             covers: &[],
+            dropped_rules: &[],
             passes: &[],
             contributions: &session.system,
             plan: &plan,

@@ -54,6 +54,7 @@ fn check(
     let input = CompileInput {
         path: &session.path,
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions: &session.system,
         plan: &Plan::default(),

@@ -124,6 +124,7 @@ fn edited_answer_keeps_calls_and_sends_edited_arguments() {
         let input = CompileInput {
             path: &path,
             covers: &[],
+            dropped_rules: &[],
             passes: &[&Editing],
             contributions: &[],
             plan: &Plan::default(),
@@ -302,6 +303,7 @@ fn covered(path: &[PathItem], format: Format) -> Compiled {
     let input = CompileInput {
         path,
         covers: &[cover],
+        dropped_rules: &[],
         passes: &[],
         contributions: &[],
         plan: &Plan::default(),

@@ -234,6 +234,7 @@ fn last_view(session: &Session, limit: u64) -> Option<(usize, Compiled)> {
         let input = CompileInput {
             path: &session.path[..length],
             covers: &[],
+            dropped_rules: &[],
             passes: &[],
             contributions: &session.system,
             plan: &plan,

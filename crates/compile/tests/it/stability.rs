@@ -140,6 +140,7 @@ fn with(
     let input = CompileInput {
         path: &session.path[..length],
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions,
         plan,

@@ -232,6 +232,7 @@ impl Host {
         let input = CompileInput {
             path: &self.path,
             covers: &self.covers,
+            dropped_rules: &[],
             passes: &[],
             contributions: &contributions,
             plan: &self.plan,
@@ -513,6 +514,7 @@ fn compiled(path: &[PathItem], request: &CompileRequest, plan: &Plan) -> Compile
     let input = CompileInput {
         path,
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions: &contributions,
         plan,
@@ -737,6 +739,7 @@ fn a_providers_own_compaction_keeps_what_is_thought_behind_it() {
         let input = CompileInput {
             path: &longer,
             covers: &covers,
+            dropped_rules: &[],
             passes: &[],
             contributions: &contributions,
             plan: &before.plan,

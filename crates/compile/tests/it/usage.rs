@@ -178,6 +178,7 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     let input = CompileInput {
         path: &PathItem::from_items(transcript.items.iter().cloned()),
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions: &instructions(&transcript),
         plan: &Plan::default(),

@@ -29,6 +29,7 @@ fn run(path: &[PathItem], covers: &[Cover], request: &CompileRequest, plan: &Pla
     let input = CompileInput {
         path,
         covers,
+        dropped_rules: &[],
         passes: &[],
         contributions: &[],
         plan,

@@ -6,6 +6,7 @@
 //! * `items`: an item as it is stored (secrets redacted, meaning hashed), and batches that fit the store's limits;
 //! * `state`: changes of a conversation's state, carried by an item or by a node of their own;
 //! * `pins`: pinned nodes, which are such a state;
+//! * `rules`: dropped rules, which are another;
 //! * `output_copies`: copies of long tool outputs outside the database.
 //!
 //! [`append`] is the only caller of `Store::append_items`. [`append_with_copies`] is what conversations use: it also
@@ -17,12 +18,14 @@
 mod items;
 mod output_copies;
 mod pins;
+mod rules;
 mod state;
 
 pub use items::RunStep;
 pub(crate) use items::{new_item, split_by_limits};
 pub(crate) use output_copies::{append_with_copies, reconcile_copies};
 pub(crate) use pins::{load_pins, pin_node, unpin_node};
+pub(crate) use rules::{drop_rule, list_rules, restore_rule};
 pub use state::state_node;
 pub(crate) use state::{append_state, append_states, is_state_node};
 

@@ -7,20 +7,22 @@ use std::sync::Arc;
 
 use contexture_catalogue::Encoding;
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Contribution, Cover, Pass, PathItem, Plan,
+    Cancel, CompileInput, CompileRequest, Contribution, Cover, Pass, PathItem, Plan, RuleId,
 };
 use contexture_store::{NodeState, StateKey};
 use contexture_tokens::counter_for;
 
 use crate::error::EngineError;
 use crate::path::StoredPath;
-use crate::state::{Covers, Pins};
+use crate::state::{Covers, DroppedRules, Pins};
 
 /// What the tree gives to a call.
 #[derive(Debug, Default)]
 pub(crate) struct TreeInputs<'p> {
     pub(crate) items: Cow<'p, [PathItem]>,
     pub(crate) covers: Vec<Cover>,
+    /// The standing rules that the host has dropped.
+    pub(crate) dropped_rules: Vec<RuleId>,
     pub(crate) plan: Plan,
 }
 
@@ -45,6 +47,7 @@ impl CallInputs {
         CompileInput {
             path: &given.items,
             covers: &given.covers,
+            dropped_rules: &given.dropped_rules,
             passes,
             contributions: &self.contributions,
             plan: &given.plan,
@@ -55,7 +58,7 @@ impl CallInputs {
     }
 }
 
-/// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins.
+/// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins, dropped rules.
 pub(crate) const DECISIONS: &str = "@";
 
 impl<'p> TreeInputs<'p> {
@@ -76,6 +79,7 @@ impl<'p> TreeInputs<'p> {
         Ok(Self {
             items,
             covers: Covers::from_state(state)?.covers_on_path(&path.nodes),
+            dropped_rules: DroppedRules::from_state(state)?.rule_ids(),
             plan: stored_plan(state, plan_key)?,
         })
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use contexture_compile::Link;
 use contexture_compile::reading::ReadReply;
+use contexture_compile::{Link, StandingRule};
 use contexture_ir::{Fragment, NodeId, Transcript, UiMessage};
 use contexture_sessions::{Session, SessionFormat};
 use contexture_store::{Conversation as Record, Event, SearchPage};
 use futures_util::stream::BoxStream;
 
-use crate::append::load_pins;
+use crate::append::{list_rules, load_pins};
 use crate::error::EngineError;
 use crate::handle::{Conversation, list_fragments, load_info};
 use crate::search::{follow_events, search_conversation};
@@ -160,7 +160,7 @@ impl Conversation {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// use contexture_compile::Link;
+    /// use contexture_compile::{Link, StandingRule};
     /// use contexture_engine::MessageView;
     /// # use contexture_engine::Engine;
     /// # use contexture_ir::user;
@@ -256,6 +256,27 @@ impl Conversation {
     /// ```
     pub async fn pins(&self) -> Result<BTreeSet<NodeId>, EngineError> {
         load_pins(self).await
+    }
+
+    /// Lists the standing rules of this branch: what a person asked to hold from then on, or said about themselves, and has not taken
+    /// back. Oldest first, those that were [dropped](Self::drop_rule) included, at most 300.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Always answer in German. What is a node?")]).await?;
+    /// assert_eq!(chat.rules().await?[0].text, "Always answer in German.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn rules(&self) -> Result<Vec<StandingRule>, EngineError> {
+        list_rules(self).await
     }
 
     /// Resolves the branch to the system prompt and the stored messages.

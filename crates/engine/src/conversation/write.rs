@@ -4,7 +4,9 @@ use contexture_compile::CallContext;
 use contexture_ir::{Fragment, Item, NodeId, Raw, Usage};
 use contexture_store::{Appended, NewItem};
 
-use crate::append::{RunStep, new_item, pin_node, reconcile_copies, unpin_node};
+use crate::append::{
+    RunStep, drop_rule, new_item, pin_node, reconcile_copies, restore_rule, unpin_node,
+};
 use crate::draft::{Committed, Draft, new_draft, save_messages};
 use crate::error::EngineError;
 use crate::handle::{
@@ -345,6 +347,48 @@ impl Conversation {
     /// As [`Self::pin`].
     pub async fn unpin(&self, node: NodeId) -> Result<bool, EngineError> {
         unpin_node(self, node).await
+    }
+
+    /// Drops a [standing rule](Self::rules) on this branch and returns whether it was in force: it is not shown again once its message is out of
+    /// view. The message stays. Rewinding takes the drop back.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.save([user("Always answer in German. What is a node?")]).await?;
+    /// let rule = chat.rules().await?[0].id.clone();
+    /// assert!(chat.drop_rule(rule.as_str()).await?);
+    /// assert!(chat.rules().await?[0].is_dropped);
+    /// assert!(chat.restore_rule(rule.as_str()).await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `UnknownRule` if the branch has no such rule; `StateConflict` if the list changed concurrently; or the store's.
+    pub async fn drop_rule(&self, id: &str) -> Result<bool, EngineError> {
+        drop_rule(self, id).await
+    }
+
+    /// Puts a dropped rule into force again and returns whether it was dropped.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// assert!(!chat.restore_rule("of nobody").await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::drop_rule`].
+    pub async fn restore_rule(&self, id: &str) -> Result<bool, EngineError> {
+        restore_rule(self, id).await
     }
 
     /// Adds the usage of a call to the conversation's sums, stored in its metadata under `usage`. A figure that

@@ -6,11 +6,12 @@
 //! * `list`: a list under one key, replaced by compare-and-set;
 //! * `covers` (`@cover`): compactions in effect, and how each was made;
 //! * `pins` (`@pins`): pinned nodes;
+//! * `dropped_rules` (`@rules`): standing rules that the host has dropped;
 //! * `instructions` (`path/instructions/…`): what stands before the history;
 //! * `request_settings` (`path/instructions/request`): tools and options of an imported or ingested request;
 //! * `import_origin`: where an imported conversation came from, which is metadata and not state of a node.
 //!
-//! Keys that begin with `@` decide about calls (plans, covers, pins) and are read together for a replay; keys below
+//! Keys that begin with `@` decide about calls (plans, covers, pins, dropped rules) and are read together for a replay; keys below
 //! `path/` and `run/` belong to layers, of which `instructions` is the built-in one.
 //!
 //! Two writers of one entry do not merge. The second append is refused with a conflict, and its caller reads the entry
@@ -26,6 +27,7 @@
 //! Not here: reading state (`handle`), storing it (`append`), states of layers (`hooks`).
 
 mod covers;
+mod dropped_rules;
 mod import_origin;
 mod instructions;
 mod list;
@@ -34,6 +36,7 @@ mod request_settings;
 
 pub use covers::CoverEntry;
 pub(crate) use covers::{Covers, encode_provenance, parse_provenance};
+pub(crate) use dropped_rules::DroppedRules;
 pub(crate) use import_origin::{IMPORT_KEY, ImportOrigin, node_key_base};
 pub use instructions::Instructions;
 pub(crate) use instructions::{

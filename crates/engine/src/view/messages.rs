@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use contexture_compile::PathItem;
-use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId, UiMessage};
+use contexture_ir::{Audience, Item, MessageId, NodeId, Origin, ResponseId, UiMessage};
 use contexture_store::{NewItem, Node, PathEnd, ReadRequest};
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, Folder, UnknownFields};
 
@@ -123,6 +123,7 @@ pub(crate) struct FoldNode {
     response: Option<ResponseId>,
     answers: Option<NodeId>,
     audience: Audience,
+    origin: Origin,
 }
 
 impl FoldNode {
@@ -139,6 +140,7 @@ impl FoldNode {
             response: node.response,
             answers: node.answers,
             audience: node.audience,
+            origin: node.origin,
         })
     }
 
@@ -155,6 +157,7 @@ impl FoldNode {
             response: new.response,
             answers: new.answers,
             audience: new.audience,
+            origin: new.origin,
         })
     }
 
@@ -163,6 +166,7 @@ impl FoldNode {
         PathItem {
             node: Some(self.node),
             audience: self.audience,
+            origin: self.origin,
             ..PathItem::new(self.item.clone())
         }
     }

@@ -71,6 +71,7 @@ pub(crate) async fn conversation_output(
                     message_id: Some(id),
                     response: node.response,
                     audience: node.audience,
+                    origin: node.origin,
                     ..FoldItem::new(item)
                 });
             let resolved = chat.resolve().await?;
