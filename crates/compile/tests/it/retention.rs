@@ -411,7 +411,7 @@ fn share(score: &[(usize, usize)]) -> f64 {
 
 /// Identifiers: words of letters and digits. Numbers: of two digits or more, dates and times whole.
 /// Paths: words with an ending or with slashes. Error lines: their beginnings, white space made one.
-fn facts(text: &str) -> [BTreeSet<String>; 4] {
+pub(crate) fn facts(text: &str) -> [BTreeSet<String>; 4] {
     let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();
     let letters = |word: &str| word.bytes().any(|byte| byte.is_ascii_alphabetic());
     let identifiers = text
