@@ -6,6 +6,7 @@
 //! * `shell` does the same for the words of a shell command.
 //! * `errors` finds lines that report errors, and exit codes.
 //! * `decisions` splits texts into sentences, and finds those that state something that holds on.
+//! * `own_words` finds what a person wrote themselves in a message.
 //!
 //! Every reader is a heuristic that prefers no fact to a wrong one, and takes time linear in its text. A fact is a
 //! value as written in the text: nothing is rephrased, so it can be searched for later.
@@ -21,6 +22,7 @@ pub(crate) mod decisions;
 pub(crate) mod deeds;
 pub(crate) mod errors;
 pub(crate) mod json_facts;
+pub(crate) mod own_words;
 pub(crate) mod shell;
 pub(crate) mod tool_effects;
 
