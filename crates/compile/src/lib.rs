@@ -68,8 +68,9 @@ pub use stored_call::{AdapterLookup, COMPILER, StoredCallError, load_call, store
 pub mod compaction {
     pub use contexture_condense::{
         CallEffect, CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry,
-        Manifest, ManifestEntry, ManifestText, NamedValues, Statement, StatementKind, SummaryError,
-        SummaryOptions, SummaryTask, TextBudget, ToolHints, read_summary, summary_lines,
+        Manifest, ManifestEntry, ManifestText, NEW_CONTEXT, NEW_CONTEXT_REPLY, NamedValues, Statement, StatementKind, SummaryError,
+        SummaryOptions, SummaryTask, TextBudget, ToolHints, new_context_summary,
+        new_context_tool, read_summary, summary_lines,
         summary_task,
     };
 

@@ -3,6 +3,7 @@
 //! * [`Manifest`] replaces a span of items: what the user said, what was done, its tasks, errors, files and identifiers, read
 //!   by rules and rendered within a budget. [`summary_task`] asks a model for a summary, [`read_summary`] checks the answer.
 //! * [`Preview`] replaces one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
+//! * [`new_context_tool`] is the tool by which a model asks for a compaction itself.
 //! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by
 //!   its link; [`read_tool`] is the tool by which a model asks for it.
 //!
@@ -16,6 +17,7 @@ mod cut_points;
 mod extract;
 mod link;
 mod manifest;
+mod new_context;
 mod preview;
 mod read_back;
 mod summary;
@@ -27,6 +29,7 @@ pub use manifest::{
     CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
     ManifestEntry, ManifestText, NamedValues, Statement, StatementKind, TextBudget,
 };
+pub use new_context::{NEW_CONTEXT, NEW_CONTEXT_REPLY, new_context_summary, new_context_tool};
 pub use preview::{
     Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, TextSize, ToolPreview,
 };

@@ -172,6 +172,8 @@ pub(crate) fn inline_manifests(
                 .get(*index)
                 .filter(|item| item.node.is_some())
                 .map(|item| item.hash),
+            // A list of items says no more than their roles.
+            origin: None,
         })
         .collect()
     };
@@ -191,7 +193,12 @@ pub(crate) fn inline_manifests(
             .without_identifiers(&beside)
             .with_read_tool(has_read_tool(&request.tools).then_some(READ_TOOL));
         let covered = weigh_up_to(&originals, most.saturating_mul(4), counter);
-        let budget = manifest_budget(most, &inlined.tokens).min(covered / 2);
+        let budget = match is_last_call(request) {
+            // Nothing follows for which room would have to be left.
+            true => most.saturating_sub(inlined.tokens.iter().sum()),
+            false => manifest_budget(most, &inlined.tokens),
+        };
+        let budget = budget.min(covered / 2);
         let text = manifest.render(TextBudget::Tokens(budget, counter)).text;
         let tokens = counter.count(&text).high;
         // A manifest that gains little would be trimmed in the next round.
@@ -229,6 +236,11 @@ fn weigh_up_to(items: &[CoveredItem<'_>], most: u64, counter: &dyn TokenCounter)
         }
     }
     all
+}
+
+/// Whether a policy is for a single call, which fills the window.
+pub(crate) const fn is_last_call(request: &CompileRequest) -> bool {
+    request.history.trim.low_water >= 100
 }
 
 /// What all manifests of a request may take, in tokens.

@@ -7,13 +7,14 @@ use contexture_tokens::{TokenCounter, counter_for};
 use crate::compiler::document_plan::DocumentPlan;
 use crate::compaction_schedule::{RoomAfterCompaction, retained_tokens};
 use crate::compiler::inline_manifests::{
-    InlinedManifests, inline_manifests, manifests_limit, merge_spans, next_spans,
+    InlinedManifests, inline_manifests, is_last_call, manifests_limit, merge_spans, next_spans,
     trimmed_spans,
 };
 use crate::compiler::target::Target;
 use crate::error::{CompileError, Refusal};
 use crate::input::{CalibratedRange, CompileInput, CompileRequest, Contribution, PathItem};
 use crate::pipeline::{Compiled, Scratch, compile};
+use contexture_report::{OmitReason, Omitted};
 
 /// Compiles lists of items, without a store: each for itself, or as the next of a row of calls.
 ///
@@ -43,6 +44,9 @@ pub struct Compiler<'a> {
 
 /// How often what a manifest pushed out is taken into it.
 const ROUNDS: usize = 4;
+
+/// Why something is trimmed and no manifest stands for it.
+const TOO_LITTLE: &str = "what would stand for it is not shorter by 30 per cent, or has no room";
 
 /// Most of the history that stays behind a manifest where calls follow, in per cent of its room.
 const MOST_RETAINED: u8 = 40;
@@ -338,7 +342,7 @@ impl<'a> Compiler<'a> {
             false => Vec::new(),
         };
         // The history is cut further than it would be without a manifest, so that calls follow before the next one.
-        if !new.is_empty() && request.history.trim.low_water < 100 {
+        if !new.is_empty() && !is_last_call(&request) {
             request.history.trim.low_water = retained_percent(&path, &compiled, &request);
             compiled = run(&request, &standing)?;
             new = trimmed_spans(&before, items.len(), &compiled.report.omitted);
@@ -361,6 +365,12 @@ impl<'a> Compiler<'a> {
             let pushed_out = trimmed_spans(&before, items.len(), &again.report.omitted);
             new = merge_spans(new, pushed_out);
             (spans, compiled) = (inlined.with_manifest(&next), again);
+        }
+        let is_original = |span: &&Omitted| {
+            span.reason == OmitReason::Trimmed && span.last < items.len()
+        };
+        if self.manifests && compiled.report.omitted.iter().any(|span| is_original(&span)) {
+            compiled.report.compaction_declined = Some(TOO_LITTLE);
         }
         plan.update(&path, spans, &compiled);
         Ok((compiled, plan))

@@ -263,6 +263,7 @@ fn manifest_beside(path: &[PathItem], omitted: &BTreeSet<usize>) -> String {
         index,
         item: &one.item,
         hash: Some(one.hash),
+        origin: None,
     });
     let (gone, there): (Vec<CoveredItem<'_>>, Vec<CoveredItem<'_>>) =
         all.partition(|one| omitted.contains(&one.index));
@@ -381,6 +382,7 @@ fn manifest_of(session: &Session) -> Manifest {
             index,
             item: &one.item,
             hash: Some(one.hash),
+            origin: None,
         })
         .collect();
     let (opening, dropped, kept) = cut(&covered);

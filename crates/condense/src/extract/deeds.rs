@@ -473,7 +473,7 @@ mod tests {
         check("free", "some text", "some text");
         check("none", "{}", "");
         let long = format!(r#"{{"text":"{}","id":"A1","more":[{{"id":"B2"}}]}}"#, "word ".repeat(99));
-        check("long", &long, r#"text="word word word word word word word wor…", A1, B2"#);
+        check("long", &long, r#"text="word word word word word word word word …", A1, B2"#);
     }
 
     #[test]

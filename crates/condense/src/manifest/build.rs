@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part, Role};
+use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Origin, Part, Role};
 use contexture_wire::partner_indices;
 use indexmap::IndexMap;
 
@@ -16,6 +16,7 @@ use crate::extract::decisions::{decision_sentences, is_statement, split_sentence
 use crate::extract::deeds::{Outcome, ToolHints, is_deed, key_arguments, outcome_of, returned_ids};
 use crate::extract::errors;
 use crate::extract::json_facts::{self, ValuesByName};
+use crate::extract::own_words::own_words;
 use crate::extract::shell::FileAccess;
 use crate::extract::tool_effects::ToolEffects;
 use crate::link::Link;
@@ -60,7 +61,7 @@ impl Manifest {
         for (position, (covered, partner)) in items.iter().zip(partners).enumerate() {
             let index = covered.index;
             match covered.item {
-                Item::Message(message) => gathered.add_message(index, message),
+                Item::Message(message) => gathered.add_message(covered, message),
                 Item::FunctionCall(call) => {
                     let open = gathered.add_call(index, call);
                     gathered.open_calls.insert(position, open);
@@ -202,14 +203,25 @@ impl<'a> ManifestBuilder<'a> {
         }
     }
 
-    fn add_message(&mut self, index: usize, message: &Message) {
+    fn add_message(&mut self, covered: &CoveredItem<'_>, message: &Message) {
+        let index = covered.index;
         let texts = message.content.iter().filter_map(Part::as_text);
         let text = texts.collect::<Vec<_>>().join("\n");
         match message.role {
             Role::User => {
                 let owner = "the user";
                 self.add_text(&text, &TextSource { index, owner });
-                self.add_user_words(index, &text);
+                // What programs put into a person's message is not what the person said.
+                let origin = covered.origin.unwrap_or(Origin::User);
+                let own = own_words(origin, covered.item);
+                self.add_user_words(index, &own);
+                // A long message may be a pasted log.
+                if text.len() > SENTENCE {
+                    let lines = errors::find_error_lines(&text);
+                    for line in lines.filter(|line| errors::is_log_line(line)).take(ERRORS) {
+                        self.add_error(index, line, None);
+                    }
+                }
             }
             Role::Assistant => {
                 let owner = "the assistant";
@@ -225,10 +237,9 @@ impl<'a> ManifestBuilder<'a> {
     }
 
     /// Adds the sentences of a message of the user.
-    fn add_user_words(&mut self, index: usize, text: &str) {
+    fn add_user_words(&mut self, index: usize, passages: &[&str]) {
         let (mut statements, mut others) = (0, 0);
-        for sentence in split_sentences(text) {
-            // What is pasted, such as a log, may be of any length: its errors are lines of their own.
+        for sentence in passages.iter().flat_map(|passage| split_sentences(passage)) {
             let kind = match is_statement(sentence) {
                 true => StatementKind::Holds,
                 false => StatementKind::Passes,
@@ -248,13 +259,6 @@ impl<'a> ManifestBuilder<'a> {
             let times = 1;
             let entry = ManifestEntry { index, text, times };
             self.said.push(Statement { kind, entry });
-        }
-        // A long message may be a pasted log.
-        if text.len() > SENTENCE {
-            let lines = errors::find_error_lines(text).filter(|line| errors::is_log_line(line));
-            for line in lines.take(ERRORS) {
-                self.add_error(index, line, None);
-            }
         }
     }
 
@@ -659,6 +663,7 @@ mod tests {
             index,
             item,
             hash: None,
+            origin: None,
         };
         let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
         let manifest = Manifest::from_items(&covered);
@@ -699,6 +704,7 @@ mod tests {
                 index,
                 item,
                 hash: None,
+                origin: None,
             });
             let manifest = Manifest::from_items(&covered.collect::<Vec<_>>());
             manifest.errors.iter().map(|error| error.text.clone()).collect::<Vec<_>>()
@@ -719,6 +725,7 @@ mod tests {
             index,
             item,
             hash: None,
+            origin: None,
         });
         let said = Manifest::from_items(&covered.collect::<Vec<_>>()).said;
         let said: Vec<_> = said.iter().map(|one| (one.entry.text.as_str(), one.entry.times)).collect();

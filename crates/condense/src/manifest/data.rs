@@ -2,7 +2,7 @@
 //!
 //! Not here: building it ([`crate::manifest::build`]) and writing it as text ([`crate::manifest::render`]).
 
-use contexture_ir::{ContentHash, Item};
+use contexture_ir::{ContentHash, Item, Origin};
 use serde::{Deserialize, Serialize};
 
 /// One item of a span.
@@ -14,6 +14,9 @@ pub struct CoveredItem<'a> {
     pub item: &'a Item,
     /// Hash of its stored bytes, by which it can be read again; `None` if it is not stored.
     pub hash: Option<ContentHash>,
+    /// Who produced it, if that is known: a message counts as a person's words only if it is of a person. `None`: its role
+    /// decides.
+    pub origin: Option<Origin>,
 }
 
 /// Contents of a span of items.

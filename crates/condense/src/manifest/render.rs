@@ -45,8 +45,9 @@ impl Manifest {
         // Token counts of the pieces do not add up exactly to that of the whole text, so an excess is reserved and the
         // selection repeated.
         let mut spare = 0;
+        let mut candidates = Candidates::from_manifest(self);
         for _ in 0..ATTEMPTS {
-            let choice = ManifestSelection::select_entries(self, allowance, spare);
+            let choice = ManifestSelection::select_entries(self, allowance, spare, candidates);
             let text = choice.selected_text();
             let over = choice.budget_excess(&text.text);
             if over == 0 {
@@ -54,8 +55,9 @@ impl Manifest {
             }
             // Only the excess is reserved, so the next attempt stays close to the budget.
             spare += over;
+            candidates = choice.candidates.unselected();
         }
-        ManifestSelection::select_entries(self, allowance, u64::MAX).selected_text()
+        ManifestSelection::select_entries(self, allowance, u64::MAX, candidates).selected_text()
     }
 }
 
@@ -89,7 +91,12 @@ struct ManifestSelection<'a> {
 
 impl<'a> ManifestSelection<'a> {
     /// Selects entries, leaving `spare` of the budget unused.
-    fn select_entries(manifest: &'a Manifest, allowance: TextBudget<'a>, spare: u64) -> Self {
+    fn select_entries(
+        manifest: &'a Manifest,
+        allowance: TextBudget<'a>,
+        spare: u64,
+        candidates: Candidates,
+    ) -> Self {
         let mut choice = Self {
             manifest,
             budget: allowance,
@@ -97,7 +104,7 @@ impl<'a> ManifestSelection<'a> {
                 TextBudget::Unlimited => u64::MAX,
                 TextBudget::Bytes(most) | TextBudget::Tokens(most, _) => most.saturating_sub(spare),
             },
-            candidates: Candidates::from_manifest(manifest),
+            candidates,
             written_headings: BTreeSet::new(),
             mentioned: BTreeSet::new(),
             in_lines: BTreeSet::new(),
@@ -204,8 +211,7 @@ impl<'a> ManifestSelection<'a> {
     }
 
     fn entries_of(&self, section: Section) -> impl Iterator<Item = &EntryCandidate> {
-        let entries = self.candidates.entries.iter();
-        entries.filter(move |one| one.section == section)
+        self.candidates.of_section(section).iter()
     }
 
     /// Selects the entries of a list that fit.
@@ -363,6 +369,7 @@ mod tests {
                 index,
                 item,
                 hash: None,
+                origin: None,
             })
             .collect();
         Manifest::from_items(&covered)

@@ -4,6 +4,7 @@
 //! Not here: which of them fit ([`crate::manifest::render`]).
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use contexture_ir::quote_json;
 
@@ -135,7 +136,7 @@ pub(crate) struct EntryCandidate {
 /// The lowest is chosen first: by what it is, then by how many of its item came before, then by how new it is.
 type Rank = (usize, usize, Reverse<usize>);
 
-/// All candidates, in the order of the text.
+/// All candidates, in the order of the text: those of a list stand side by side.
 #[derive(Default)]
 pub(crate) struct Candidates {
     pub(crate) entries: Vec<EntryCandidate>,
@@ -182,6 +183,7 @@ impl Candidates {
         }
         // Plain words say little, even with their names.
         all.add_groups(Section::Notes, &manifest.named, &|text| !is_informative(text));
+        debug_assert!(all.entries.is_sorted_by_key(|one| one.section), "the lists are in order");
         all
     }
 
@@ -259,12 +261,32 @@ impl Candidates {
         self.groups.len() - 1
     }
 
+    /// The same candidates, none of them chosen.
+    pub(crate) fn unselected(mut self) -> Self {
+        for one in &mut self.entries {
+            one.is_selected = false;
+            one.is_mentioned = false;
+        }
+        self
+    }
+
+    /// Where the entries of a list stand.
+    fn range_of(&self, section: Section) -> Range<usize> {
+        let first = self.entries.partition_point(|one| one.section < section);
+        let end = self.entries.partition_point(|one| one.section <= section);
+        first..end
+    }
+
+    /// The entries of a list.
+    pub(crate) fn of_section(&self, section: Section) -> &[EntryCandidate] {
+        self.entries.get(self.range_of(section)).unwrap_or_default()
+    }
+
     /// The entries of a list that are not chosen yet, in the order in which they are.
     pub(crate) fn open_entries(&self, section: Section) -> Vec<usize> {
-        let entries = self.entries.iter().enumerate();
-        let open = entries.filter(|(_, one)| {
-            one.section == section && !one.is_selected && !one.is_mentioned
-        });
+        let first = self.range_of(section).start;
+        let entries = (first..).zip(self.of_section(section));
+        let open = entries.filter(|(_, one)| !one.is_selected && !one.is_mentioned);
         let mut order: Vec<(Rank, usize)> = open.map(|(at, one)| (one.rank, at)).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, at)| at).collect()
