@@ -1,7 +1,7 @@
 //! A manifest as text of bounded size.
 //!
-//! The lists of [`SHARES`] first take what they are promised, then all lists share the rest in the order of the text. Every
-//! entry is one line or one word of a line, so none can pass for a heading. Deeds without a line of their own are counted
+//! All deeds are named if they fit into half of the budget. Then the lists of [`SHARES`] take what they are promised, and all
+//! lists share the rest in the order of the text. Every entry is one line or one word of a line, so none can pass for a heading. Deeds without a line of their own are counted
 //! by tool and outcome, files that have no room are counted, and the last line says how many other entries are left out.
 //!
 //! The text keeps to its budget whatever the items hold. Only a budget that is too small for the title and the counts
@@ -111,6 +111,7 @@ impl<'a> ManifestSelection<'a> {
         };
         let frame = format!("{}\n{}\n", choice.title_line(), choice.omission_line(999));
         choice.remaining = choice.remaining.saturating_sub(choice.text_cost(&frame));
+        choice.select_all_deeds();
         // Taken off before anything is chosen: deeds and files are counted in any case.
         let mut promised = choice.counts_cost();
         choice.remaining = choice.remaining.saturating_sub(promised);
@@ -134,6 +135,26 @@ impl<'a> ManifestSelection<'a> {
         }
         debug_assert!(choice.counts_cost() <= promised, "counts only shrink");
         choice
+    }
+
+    /// Selects all deeds if they take at most half of the room: then none of them has to be counted.
+    fn select_all_deeds(&mut self) {
+        let all = self.candidates.open_entries(Section::Deeds);
+        let half = self.remaining / 2;
+        let mut cost = self.text_cost(&format!("{}:\n", Section::Deeds.heading()));
+        for at in &all {
+            let entry = self.candidates.entries.get(*at);
+            cost += entry.map_or(0, |one| self.text_cost(&format!(" {}\n", one.text)));
+            if cost > half {
+                return;
+            }
+        }
+        if !all.is_empty() {
+            self.remaining -= cost;
+        }
+        for at in all {
+            self.select_entry(at);
+        }
     }
 
     /// Returns by how much a text exceeds the budget.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use contexture_compile::Target;
+use contexture_store::{Node, NodeKind};
 
+use super::branch_snapshot::load_snapshot;
 use super::compact::{
     CompactOptions, CompactSpan, Compacted, CompactionCause, RoomGoal, compact_with_cause,
 };
@@ -15,7 +17,7 @@ use super::trigger::{
 };
 use crate::call::{CompileOptions, CompiledCall, compile_call};
 use crate::error::EngineError;
-use crate::handle::{Conversation, EngineEventKind};
+use crate::handle::{Conversation, EngineEventKind, read_full_path};
 
 /// When and how a call is compacted before it is sent.
 #[derive(Clone, Debug)]
@@ -98,6 +100,7 @@ pub(crate) async fn prepare_call(
         Err(EngineError::Refused(_)) => true,
         Err(_) => false,
     };
+    let is_due = is_due || has_redacted_compaction(chat).await?;
     if !is_due && wish.is_none() {
         let call = compiled?;
         let told = match &options.notice {
@@ -148,6 +151,18 @@ pub(crate) async fn prepare_call(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether a compaction in effect was redacted: it is made anew, without what was redacted in it.
+async fn has_redacted_compaction(chat: &Conversation) -> Result<bool, EngineError> {
+    let path = read_full_path(chat, chat.current_position()).await?;
+    let is_redacted =
+        |node: &Arc<Node>| node.kind == NodeKind::Compaction && node.redacted_ms.is_some();
+    if !path.nodes.iter().any(is_redacted) {
+        return Ok(false);
+    }
+    let snapshot = load_snapshot(chat, chat.current_position()).await?;
+    Ok(snapshot.redacted_span().is_some())
 }
 
 /// What the compile says about the compaction that is due. Where it was refused, only the last round stays.

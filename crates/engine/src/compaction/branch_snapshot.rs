@@ -280,6 +280,19 @@ impl BranchSnapshot {
             .any(|node| !matches!(node.kind, NodeKind::Compaction | NodeKind::Extension))
     }
 
+    /// What compactions in effect stand for that were redacted because of an item in it, with all behind it that is covered:
+    /// it tells nothing any more, and what else was in it is lost to the model.
+    pub(crate) fn redacted_span(&self) -> Option<RangeInclusive<usize>> {
+        let outer = self.covering.covers();
+        let is_tombstone = |cover: &&Cover| {
+            let item = self.path.items.get(cover.compaction);
+            item.is_some_and(|one| one.item.is_tombstone())
+        };
+        let first = outer.iter().find(is_tombstone)?.first;
+        let last = outer.last()?.last;
+        Some(first..=last)
+    }
+
     /// The older part: from behind the compactions in effect, as far as advised, or until so many tokens are left. It begins
     /// earlier where it takes some of those compactions in.
     pub(crate) fn older_span(
@@ -290,6 +303,9 @@ impl BranchSnapshot {
         let nothing = EngineError::NothingToCompact {
             reason: "the history is one round, or all of it is covered",
         };
+        if let Some(span) = self.redacted_span() {
+            return Ok(span);
+        }
         if !self.has_new_items() {
             return Err(EngineError::NothingToCompact {
                 reason: "nothing was added since the last compaction",

@@ -337,7 +337,13 @@ async fn draft_span(
     let (gone, stays) = snapshot.partition_span(&span, target);
     let goes = |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
     let in_span = snapshot.readable_items(shown.iter().filter(goes));
-    let texts = in_span.iter().map(|one| one.item.text());
+    // Of a compaction that was redacted nothing is left to gain: it is made anew for what it stands for.
+    let is_redacted = snapshot.redacted_span().as_ref() == Some(&span);
+    let covered = match is_redacted {
+        true => snapshot.readable_items(&gone),
+        false => in_span.clone(),
+    };
+    let texts = covered.iter().map(|one| one.item.text());
     let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
 
     let staying = snapshot.manifest_tokens(&stays, counter);

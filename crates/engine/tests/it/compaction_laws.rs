@@ -4,14 +4,19 @@
 use std::collections::BTreeMap;
 
 use contexture_compile::Target;
+use contexture_compile::compaction::{NEW_CONTEXT, NEW_CONTEXT_REPLY};
 use contexture_engine::{
-    CompactOptions, Conversation, EngineError, EngineEventKind, PrepareOptions, Trigger,
+    CompactOptions, Conversation, EngineError, EngineEventKind, PrepareOptions, Prepared, Trigger,
 };
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, NodeId, Output, Role, user};
+use contexture_ir::{
+    FunctionCall, FunctionCallOutput, FunctionTool, Item, Message, NodeId, Output, Role,
+    ToolDefinition, user,
+};
 use contexture_models::text_response;
 use contexture_store::compute_redaction_closure;
 use contexture_tokens::{Encoding, counter_for};
 use contexture_wire::{Format, lift};
+use serde_json::Value;
 
 use crate::support::chat;
 
@@ -218,7 +223,7 @@ async fn outputs_of_any_size_are_never_refused() {
 async fn compacted(target: &Target) -> Conversation {
     let chat = chat().await;
     chat.save([user("Read the files.")]).await.unwrap();
-    for step in 0..14 {
+    for step in 0..18 {
         add_step(&chat, step, Sizes::Same).await;
     }
     let prepared = chat.prepare(target, &PrepareOptions::default()).await.unwrap();
@@ -248,8 +253,8 @@ async fn nothing_is_compacted_twice_at_one_head() {
     let asked = chat.compact(&target, &CompactOptions::default()).await;
     assert_eq!(asked.unwrap_err().kind(), "nothing_to_compact");
     // With new items it is compacted again.
-    add_step(&chat, 14, Sizes::Same).await;
-    add_step(&chat, 15, Sizes::Same).await;
+    add_step(&chat, 18, Sizes::Same).await;
+    add_step(&chat, 19, Sizes::Same).await;
     let more = chat.prepare(&target, &always).await.unwrap();
     assert_eq!(more.compacted.len(), 1);
 }
@@ -260,8 +265,8 @@ async fn what_stands_for_old_history_is_never_why_new_does_not_fit() {
     let chat = compacted(&target).await;
     let manifest = chat.compile(&target).await.unwrap().payload.to_json();
     assert!(manifest.contains("Earlier here"));
-    // Two thousand five hundred tokens: what is left has no room for the manifest.
-    chat.save([user("word ".repeat(2_560).as_str())]).await.unwrap();
+    // Nine tenths of the window: what is left has no room for the manifest.
+    chat.save([user("word ".repeat(2_350).as_str())]).await.unwrap();
     let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
     let payload = prepared.call.payload.to_json();
     assert!(payload.contains("word word") && !payload.contains("Earlier here"));
@@ -300,14 +305,89 @@ async fn redacted_messages_leave_no_trace_in_what_stands_for_them() {
     let payload = chat.compile(&target).await.unwrap().payload.to_json();
     let has_trace = |text: &str| text.to_lowercase().contains("secret");
     assert!(!has_trace(&payload), "{payload}");
-    // What is made of the tombstones tells nothing either, and the rest of the deeds is named again.
-    for step in 20..24 {
-        add_step(&chat, step, Sizes::Same).await;
-    }
-    let again = chat.compact(&target, &CompactOptions::default()).await.unwrap();
-    let text = again.draft.summary.join("\n");
+    // The compaction is made anew at the next call, and names the rest of the deeds again.
+    let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    let text = prepared.compacted[0].draft.summary.join("\n");
     assert!(!has_trace(&text), "{text}");
     assert!(text.contains("agent_2") && text.contains("AGENT2"), "{text}");
-    let payload = chat.compile(&target).await.unwrap().payload.to_json();
-    assert!(!has_trace(&payload), "{payload}");
+    let payload = prepared.call.payload.to_json();
+    assert!(!has_trace(&payload) && payload.contains("AGENT2"), "{payload}");
+    let again = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    assert!(again.compacted.is_empty() && again.declined.is_none());
+}
+
+/// Records an answer of the model to the next call.
+async fn answer(chat: &Conversation, target: &Target) -> Prepared {
+    let prepared = chat.prepare(target, &PrepareOptions::default()).await.unwrap();
+    let answer = text_response(Format::OpenAiChat, "ok");
+    chat.record(&prepared.call, &answer).await.unwrap();
+    prepared
+}
+
+#[tokio::test]
+async fn a_model_that_can_save_is_told_once_before_each_cut() {
+    let save = FunctionTool {
+        name: "scratchpad_update".to_owned(),
+        ..FunctionTool::default()
+    };
+    let plain = Target::openai_chat("gpt-4o").window(3_000);
+    let saving = plain.clone().tools(vec![ToolDefinition::Function(save)]);
+    for (target, expected) in [(&saving, true), (&plain, false)] {
+        let chat = chat().await;
+        chat.save([user("Read the files.")]).await.unwrap();
+        let (mut notices, mut cuts) = (Vec::new(), Vec::new());
+        for step in 0..60 {
+            add_step(&chat, step, Sizes::Same).await;
+            let prepared = answer(&chat, target).await;
+            if !prepared.compacted.is_empty() {
+                cuts.push(step);
+            }
+            let payload = prepared.call.payload.to_json();
+            if payload.contains("save it now with `scratchpad_update`") {
+                notices.push(step);
+                // It stands at the end, and only in this request.
+                let messages: Value = serde_json::from_str(&payload).unwrap();
+                let messages = messages["messages"].as_array().unwrap();
+                let last = messages.iter().next_back().unwrap().to_string();
+                assert!(last.contains("save it now"), "{last}");
+            }
+            chat.save([user("go on")]).await.unwrap();
+        }
+        assert!(cuts.len() > 2, "{cuts:?}");
+        if !expected {
+            assert!(notices.is_empty(), "{notices:?}");
+            continue;
+        }
+        // One before each cut.
+        for cut in cuts.windows(2) {
+            let between = notices.iter().filter(|at| (cut[0]..cut[1]).contains(*at));
+            assert_eq!(between.count(), 1, "{notices:?} before {cuts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_asks_for_a_compaction_itself() {
+    let target = Target::openai_chat("gpt-4o").window(30_000);
+    let chat = chat().await;
+    chat.save([user("Read the files.")]).await.unwrap();
+    for step in 0..10 {
+        add_step(&chat, step, Sizes::Same).await;
+    }
+    let before = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    assert!(before.compacted.is_empty());
+    let mut draft = chat.draft();
+    let summary = r#"{"summary":"All files are read; next comes the README."}"#;
+    draft.push_item(FunctionCall::new("n", NEW_CONTEXT, summary));
+    draft.push_item(FunctionCallOutput::new("n", Output::Text(NEW_CONTEXT_REPLY.to_owned())));
+    draft.commit().await.unwrap();
+    let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    assert_eq!(prepared.compacted.len(), 1);
+    let payload = prepared.call.payload.to_json();
+    assert!(payload.contains("All files are read; next comes the README."), "{payload}");
+    assert!(payload.contains("src/module_3/file_3.rs") && !payload.contains("fn f3()"));
+    // Once.
+    let again = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    assert!(again.compacted.is_empty());
+    assert_eq!(again.call.payload.to_json(), payload);
 }
