@@ -15,6 +15,7 @@
 mod blocks;
 mod budget;
 mod calibration;
+mod compaction_schedule;
 mod compiler;
 mod contributions;
 mod error;
@@ -68,13 +69,19 @@ pub use stored_call::{AdapterLookup, COMPILER, StoredCallError, load_call, store
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.
 pub mod compaction {
     pub use contexture_condense::{
-        CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
-        ManifestText, NamedValues, Speaker, SummaryError, SummaryOptions, SummaryTask, TextBudget,
-        read_summary, summary_lines, summary_task,
+        CallEffect, CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry,
+        Manifest, ManifestEntry, ManifestText, NEW_CONTEXT, NEW_CONTEXT_REPLY, NamedValues, Statement, StatementKind, SummaryError,
+        SummaryOptions, SummaryTask, TextBudget, ToolHints, new_context_summary,
+        new_context_tool, read_summary, summary_lines,
+        summary_task,
     };
 
     pub use contexture_wire::NativeCompaction;
 
+    pub use crate::compaction_schedule::{
+        MANIFEST_PERCENT, RoomAfterCompaction, StandingCompaction, absorbed_count, gains_enough,
+        manifest_budget, retained_tokens,
+    };
     pub use crate::history::{ActiveCovers, COVERS};
 }
 

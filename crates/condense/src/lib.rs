@@ -1,8 +1,9 @@
 //! Shortens long history by rules, and reads back what was left out.
 //!
-//! * [`Manifest`] replaces a span of items: its files, commands, errors, identifiers and decisions, read by rules and
-//!   rendered within a budget. [`summary_task`] asks a model for a summary, [`read_summary`] checks the answer.
+//! * [`Manifest`] replaces a span of items: what the user said, what was done, its tasks, errors, files and identifiers, read
+//!   by rules and rendered within a budget. [`summary_task`] asks a model for a summary, [`read_summary`] checks the answer.
 //! * [`Preview`] replaces one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
+//! * [`new_context_tool`] is the tool by which a model asks for a compaction itself.
 //! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by
 //!   its link; [`read_tool`] is the tool by which a model asks for it.
 //! * [`own_words`] finds what a person wrote themselves, [`find_statements`] the rules in it that hold until they are taken back.
@@ -17,17 +18,20 @@ mod cut_points;
 mod extract;
 mod link;
 mod manifest;
+mod new_context;
 mod preview;
 mod read_back;
 mod standing_rules;
 mod summary;
 
+pub use extract::{CallEffect, ToolHints};
 pub use extract::own_words::own_words;
 pub use link::{Link, LinkError};
 pub use manifest::{
-    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
-    ManifestText, NamedValues, Speaker, TextBudget,
+    CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
+    ManifestEntry, ManifestText, NamedValues, Statement, StatementKind, TextBudget,
 };
+pub use new_context::{NEW_CONTEXT, NEW_CONTEXT_REPLY, new_context_summary, new_context_tool};
 pub use preview::{
     Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, TextSize, ToolPreview,
 };

@@ -275,6 +275,7 @@ mod tests {
                 index,
                 item,
                 hash: None,
+                origin: None,
             })
             .collect();
         let options = SummaryOptions {

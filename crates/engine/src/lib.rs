@@ -41,7 +41,7 @@ pub use call::{
 };
 pub use compaction::{
     CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
-    CompactorError, GivenSummary, ManifestOnly, ModelCompactor, PrepareOptions, Prepared,
+    CompactorError, GivenSummary, ManifestOnly, ModelCompactor, NoticePolicy, PrepareOptions, Prepared,
     ReportedUsage, Trigger, UsagePreference,
 };
 pub use draft::{Committed, Draft};

@@ -49,6 +49,10 @@ pub struct Report {
     /// What the provider's cache is asked to keep, and what it is expected to bill.
     #[cfg_attr(test, schemars(with = "crate::schema::CacheReport"))]
     pub cache: CacheReport,
+    /// Why nothing stands for what was trimmed, or for what is too large, although a compaction was due; absent if one was
+    /// made or none was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction_declined: Option<&'static str>,
     /// The payload itself.
     pub payload: PayloadReport,
 }

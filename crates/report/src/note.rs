@@ -35,6 +35,8 @@ pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
     notes.extend(preview_notes(report));
     notes.extend(standing_note(report).map(|text| ("standing", text)));
     notes.extend(omitted_note(report).map(|text| ("omitted", text)));
+    let declined = report.compaction_declined;
+    notes.extend(declined.map(|why| ("compaction", format!("none was made: {why}"))));
     notes.extend(unreachable_note(report).map(|text| ("dropped", text)));
     notes.extend(tools_note(&report.removed_tools).map(|text| ("tools", text)));
     notes.extend(

@@ -116,6 +116,7 @@ impl DocumentPlan {
                 first,
                 last,
                 made_at,
+                ..
             } = latched.span;
             let before = path.get(..made_at);
             first <= last

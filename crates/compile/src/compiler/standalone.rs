@@ -5,13 +5,16 @@ use contexture_ir::{Cancel, Item};
 use contexture_tokens::{TokenCounter, counter_for};
 
 use crate::compiler::document_plan::DocumentPlan;
+use crate::compaction_schedule::{RoomAfterCompaction, retained_tokens};
 use crate::compiler::inline_manifests::{
-    InlineSpan, InlinedManifests, inline_manifests, next_spans,
+    InlinedManifests, inline_manifests, is_last_call, manifests_limit, merge_spans, next_spans,
+    trimmed_spans,
 };
 use crate::compiler::target::Target;
 use crate::error::{CompileError, Refusal};
 use crate::input::{CalibratedRange, CompileInput, CompileRequest, Contribution, PathItem};
 use crate::pipeline::{Compiled, Scratch, compile};
+use contexture_report::{OmitReason, Omitted};
 
 /// Compiles lists of items, without a store: each for itself, or as the next of a row of calls.
 ///
@@ -42,6 +45,12 @@ pub struct Compiler<'a> {
 /// How often what a manifest pushed out is taken into it.
 const ROUNDS: usize = 4;
 
+/// Why something is trimmed and no manifest stands for it.
+const TOO_LITTLE: &str = "what would stand for it is not shorter by 30 per cent, or has no room";
+
+/// Most of the history that stays behind a manifest where calls follow, in per cent of its room.
+const MOST_RETAINED: u8 = 40;
+
 impl<'a> Compiler<'a> {
     /// A compiler that knows the catalogue's models.
     ///
@@ -67,8 +76,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Stands a manifest for what does not fit: the files, commands, errors, identifiers and numbers of
-    /// it. Without, what does not fit is left out.
+    /// Stands a manifest for what does not fit: what the user said, the calls that changed something, the tasks, errors,
+    /// files and identifiers of it. All manifests take at most 15 % of the window. Without, what does not fit is left out.
     ///
     /// ```
     /// # use contexture_catalogue::Catalogue;
@@ -313,43 +322,86 @@ impl<'a> Compiler<'a> {
             };
             compile(&input, scratch)
         };
-        let mut spans = match self.manifests {
+        let before = match self.manifests {
             true => plan.spans_on(&path),
             false => Vec::new(),
         };
-        let limit = request.window.saturating_sub(request.reserve);
-        let inline =
-            |spans: &[InlineSpan]| inline_manifests(&path, spans, (target.format, limit), counter);
-        let mut compiled = run(&request, &inline(&spans));
-        // What stands for old content is never why new content does not fit.
-        if !spans.is_empty() && matches!(compiled, Err(Refusal::DoesNotFit { .. })) {
-            spans.clear();
-            compiled = run(&request, &inline(&spans));
-        }
+        let standing = inline_manifests(&path, &before, &request, counter);
+        let mut compiled = run(&request, &standing);
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
             Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
         };
         if begins && request.calibrated_range != newest {
             request.calibrated_range = newest;
-            compiled = run(&request, &inline(&spans));
+            compiled = run(&request, &standing);
         }
         let mut compiled = compiled?;
+        let mut spans = before.clone();
+        let mut new = match self.manifests {
+            true => trimmed_spans(&before, items.len(), &compiled.report.omitted),
+            false => Vec::new(),
+        };
+        // The history is cut further than it would be without a manifest, so that calls follow before the next one.
+        if !new.is_empty() && !is_last_call(&request) {
+            request.history.trim.low_water = retained_percent(&path, &compiled, &request);
+            compiled = run(&request, &standing)?;
+            new = trimmed_spans(&before, items.len(), &compiled.report.omitted);
+        }
         // Each manifest takes room and can push out more, which the next round covers as well. A few
         // rounds settle it; the last one that compiled stands.
-        for _ in 0..if self.manifests { ROUNDS } else { 0 } {
-            let Some(next) = next_spans(&spans, items.len(), &compiled.report.omitted) else {
+        for _ in 0..ROUNDS {
+            let all = manifests_limit(&request);
+            let next = next_spans(&before, &standing.tokens, &new, items.len(), all);
+            if next == spans {
                 break;
-            };
+            }
+            let inlined = inline_manifests(&path, &next, &request, counter);
             // A manifest for which there is no room is none.
-            let again = match run(&request, &inline(&next)) {
+            let again = match run(&request, &inlined) {
                 Ok(again) => again,
                 Err(Refusal::Cancelled) => return Err(Refusal::Cancelled.into()),
                 Err(_) => break,
             };
-            (spans, compiled) = (next, again);
+            let pushed_out = trimmed_spans(&before, items.len(), &again.report.omitted);
+            new = merge_spans(new, pushed_out);
+            (spans, compiled) = (inlined.with_manifest(&next), again);
+        }
+        let is_original = |span: &&Omitted| {
+            span.reason == OmitReason::Trimmed && span.last < items.len()
+        };
+        if self.manifests && compiled.report.omitted.iter().any(|span| is_original(&span)) {
+            compiled.report.compaction_declined = Some(TOO_LITTLE);
         }
         plan.update(&path, spans, &compiled);
         Ok((compiled, plan))
     }
+}
+
+/// To how many per cent of its room a history is trimmed when a manifest is made for what goes: the policy's mark, or less
+/// where less leaves room for steps like those that are shown.
+fn retained_percent(path: &[PathItem], compiled: &Compiled, request: &CompileRequest) -> u8 {
+    let report = &compiled.report;
+    let of = |is_wanted: &dyn Fn(&str) -> bool| -> u64 {
+        let wanted = report.segments.iter().filter(|one| is_wanted(one.band));
+        wanted.map(|one| one.tokens).sum()
+    };
+    let (history, fixed) = (of(&|band| band == "history"), of(&|band| band != "history"));
+    let shown = |index: usize| !report.omitted.iter().any(|one| (one.first..=one.last).contains(&index));
+    // A step is what the model says before something else is said.
+    let models = |at: usize| path.get(at).is_some_and(|one| one.item.is_model_output());
+    let last_omitted = report.omitted.iter().map(|one| one.last + 1).max().unwrap_or(0);
+    let first_shown = last_omitted.min(path.len());
+    let steps = (first_shown..path.len()).filter(|at| shown(*at) && models(*at) && !models(at.wrapping_sub(1)));
+    let limit = report.target.limit;
+    let room = limit.saturating_sub(fixed).max(1);
+    let mark = u64::from(request.history.trim.low_water.min(MOST_RETAINED));
+    let retained = retained_tokens(&RoomAfterCompaction {
+        trigger: limit,
+        fixed,
+        compactions: manifests_limit(request),
+        step: history / (steps.count() as u64).max(1),
+        most: room * mark / 100,
+    });
+    u8::try_from(retained * 100 / room).unwrap_or(MOST_RETAINED)
 }

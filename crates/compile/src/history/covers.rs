@@ -68,7 +68,8 @@ impl ActiveCovers {
     }
 
     /// Returns the covers in effect, in order of their first items.
-    pub(crate) fn covers(&self) -> &[Cover] {
+    #[must_use]
+    pub fn covers(&self) -> &[Cover] {
         &self.outer
     }
 

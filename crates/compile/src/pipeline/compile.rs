@@ -46,6 +46,27 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
+    match compile_history(input, Compactions::Required, scratch) {
+        // What stands for old history is never why new history does not fit: it is left out before that.
+        Err(Refusal::DoesNotFit { .. }) if !input.covers.is_empty() => {
+            compile_history(input, Compactions::MayBeTrimmed, scratch)
+        }
+        result => result,
+    }
+}
+
+/// Whether what stands for old history is kept in any case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compactions {
+    Required,
+    MayBeTrimmed,
+}
+
+fn compile_history(
+    input: &CompileInput<'_>,
+    compactions: Compactions,
+    scratch: &mut Scratch,
+) -> Result<Compiled, Refusal> {
     let limit = checked_input_limit(input.request)?;
     let (request, tool_losses) = with_legal_tools(input.request, scratch)?;
     let request = &*request;
@@ -64,7 +85,10 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     // thinking is left out moves to the end of the path, and then only to an earlier edit. Rules are chosen a bounded number of times.
     loop {
         Cancel::check_optional(input.cancel)?;
-        let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
+        let mut prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
+        if compactions == Compactions::MayBeTrimmed {
+            prepared.history.release_compactions();
+        }
         if request.bound_thinking && answered.is_none() {
             let (history, memo) = (&prepared.history, &mut scratch.memo);
             let planned = TrimPoint::from_plan(input, &target, history, &lowerer, memo);
@@ -93,7 +117,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         };
         let outcome = assemble_request(&call, &mut scratch.memo);
         // Kept after a refusal too: the host is likely to try the same path again with a smaller request.
-        if input.passes.is_empty() {
+        if input.passes.is_empty() && compactions == Compactions::Required {
             scratch.store_prepared_history(prepared);
         }
         match outcome {

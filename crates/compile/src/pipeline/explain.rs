@@ -153,6 +153,8 @@ pub(crate) fn build_report(
         settings: setting_changes(outcome.input.request),
         epoch,
         cache,
+        // Only whoever compacts knows.
+        compaction_declined: None,
         payload: PayloadReport {
             bytes: payload.len(),
             fingerprint: payload.fingerprint().to_string(),

@@ -264,6 +264,7 @@ fn manifest_beside(path: &[PathItem], omitted: &BTreeSet<usize>) -> String {
         index,
         item: &one.item,
         hash: Some(one.hash),
+        origin: None,
     });
     let (gone, there): (Vec<CoveredItem<'_>>, Vec<CoveredItem<'_>>) =
         all.partition(|one| omitted.contains(&one.index));
@@ -382,6 +383,7 @@ fn manifest_of(session: &Session) -> Manifest {
             index,
             item: &one.item,
             hash: Some(one.hash),
+            origin: None,
         })
         .collect();
     let (opening, dropped, kept) = cut(&covered);
@@ -412,7 +414,7 @@ fn share(score: &[(usize, usize)]) -> f64 {
 
 /// Identifiers: words of letters and digits. Numbers: of two digits or more, dates and times whole.
 /// Paths: words with an ending or with slashes. Error lines: their beginnings, white space made one.
-fn facts(text: &str) -> [BTreeSet<String>; 4] {
+pub(crate) fn facts(text: &str) -> [BTreeSet<String>; 4] {
     let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();
     let letters = |word: &str| word.bytes().any(|byte| byte.is_ascii_alphabetic());
     let identifiers = text

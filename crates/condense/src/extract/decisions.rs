@@ -1,14 +1,12 @@
-//! Finds sentences that state a decision.
+//! Splits what people and models say into sentences, and tells those that state something from those that only go on.
 //!
-//! The rules know English words only. A decision they miss is missing from the list of decisions, while the facts in it
-//! are still found by the other readers.
+//! The rules know English words only. A sentence they miss is ranked lower, and the facts in it are still found by the
+//! other readers.
 
-use contexture_ir::Role;
-
-/// Length of a sentence that may be a decision, in bytes.
+/// Length of a sentence that may state a decision, in bytes.
 const DECISION: std::ops::RangeInclusive<usize> = 12..=280;
 
-/// Words that mark a decision of a person.
+/// Words by which a person states a rule, a wish, a decision or a fact about themselves.
 const PERSON: &[&str] = &[
     "must ",
     "must not",
@@ -16,7 +14,7 @@ const PERSON: &[&str] = &[
     "do not ",
     "never ",
     "always ",
-    "prefer ",
+    "prefer",
     "instead",
     "only ",
     "make sure",
@@ -33,6 +31,25 @@ const PERSON: &[&str] = &[
     "confirm",
     "yes",
     "cancel",
+    "decided",
+    "allerg",
+    "budget",
+    "call me ",
+    "from now on",
+    "whenever ",
+    "remember",
+    "important",
+    "at most",
+    "at least",
+    "no more than",
+    "up to ",
+    "deadline",
+];
+
+/// First words of a statement of a person about themselves and theirs, wherever they stand in a sentence.
+const FIRST_PERSON: &[&str] = &[
+    "i am", "i'm", "i was", "i have", "i've", "i live", "i work", "i use", "i can", "i can't", "my", "our",
+    "we are", "we're", "we have", "we use", "we need", "we want", "mine", "i like", "i love", "i hate",
 ];
 
 /// Words that mark a decision of a model.
@@ -62,18 +79,35 @@ const MODEL: &[&str] = &[
     "successfully",
 ];
 
-/// Returns the sentences of a text that state a decision, in order.
-pub(crate) fn decision_sentences(role: Role, text: &str) -> impl Iterator<Item = &str> {
-    let words = if role == Role::User { PERSON } else { MODEL };
-    split_sentences(text).filter(move |sentence| {
+/// Whether a sentence of a person states something that holds on: a rule, a wish, a decision, a fact.
+pub(crate) fn is_statement(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    let begins_word = |at: usize| {
+        let before = lower.get(..at).and_then(|before| before.chars().next_back());
+        before.is_none_or(|c| !c.is_alphanumeric())
+    };
+    let ends_word = |at: usize| {
+        let behind = lower.get(at..).and_then(|behind| behind.chars().next());
+        behind.is_none_or(|c| !c.is_alphanumeric())
+    };
+    let says = |words: &&str| {
+        let mut found = lower.match_indices(*words);
+        found.any(|(at, word)| begins_word(at) && ends_word(at + word.len()))
+    };
+    PERSON.iter().any(|word| lower.contains(word)) || FIRST_PERSON.iter().any(|words| says(&words))
+}
+
+/// Returns the sentences of a model that state a decision, in order.
+pub(crate) fn decision_sentences(text: &str) -> impl Iterator<Item = &str> {
+    split_sentences(text).filter(|sentence| {
         let lower = sentence.to_lowercase();
         // Very short sentences state no decision, very long ones are data.
-        DECISION.contains(&sentence.len()) && words.iter().any(|word| lower.contains(word))
+        DECISION.contains(&sentence.len()) && MODEL.iter().any(|word| lower.contains(word))
     })
 }
 
 /// Splits a text into sentences: at line ends, and after `.`, `!` or `?` before white space.
-fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut rest = line;
         std::iter::from_fn(move || {
@@ -97,12 +131,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_that_decide_are_found() {
-        let text = "Hello there. Please never push to main! I was born in May.\nUse tabs instead.";
-        let found: Vec<&str> = decision_sentences(Role::User, text).collect();
-        assert_eq!(found, ["Please never push to main!", "Use tabs instead."]);
+    fn sentences_that_state_something_are_found() {
+        let text = "Hello there. Please never push to main! I'm born in May.\nUse tabs instead. What is that? Amy sings.";
+        let found: Vec<&str> = split_sentences(text).filter(|one| is_statement(one)).collect();
+        assert_eq!(found, ["Please never push to main!", "I'm born in May.", "Use tabs instead."]);
         let model = "I looked around. I'll edit a.py because v1.2 is old. Nice.";
-        let found: Vec<&str> = decision_sentences(Role::Assistant, model).collect();
+        let found: Vec<&str> = decision_sentences(model).collect();
         assert_eq!(found, ["I'll edit a.py because v1.2 is old."]);
     }
 }

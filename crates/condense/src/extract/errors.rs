@@ -35,6 +35,11 @@ pub(crate) fn find_error_lines(text: &str) -> impl Iterator<Item = &str> {
         .take(MAX_LINES)
 }
 
+/// Whether a line that reports an error is one of a log, and not a sentence about an error.
+pub(crate) fn is_log_line(line: &str) -> bool {
+    line.contains(':') && !line.ends_with(['.', '?', '!'])
+}
+
 fn is_error_line(line: &str) -> bool {
     // Only the start of a line is checked: the rest of a very long line is data.
     let end = (0..=line.len().min(400))

@@ -37,6 +37,63 @@ const PREFIXES: &[&str] = &[
     "builtin", "command", "env", "nice", "nohup", "sudo", "time", "timeout", "xargs",
 ];
 
+/// Programs that change nothing, whatever their arguments, unless their output goes to a file.
+const PROGRAMS_THAT_READ: &[&str] = &[
+    "basename", "cut", "date", "df", "dirname", "du", "echo", "env", "export", "hostname", "id",
+    "printenv", "printf", "ps", "pwd", "sleep", "sort", "test", "tr", "true", "type", "uname", "uniq",
+    "which", "whoami", "[",
+];
+/// What `git` does without changing anything.
+const GIT_THAT_READS: &[&str] = &[
+    "blame", "describe", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status",
+];
+/// Options by which programs that read change something after all: `sed -i`, `find … -delete`, `perl -e`.
+const CHANGING_OPTIONS: &[&str] = &[
+    "-delete", "-exec", "-execdir", "-i", "-ok", "-o", "--in-place", "--output", "--write",
+];
+
+/// Whether a command changes nothing, as far as its words show.
+pub(crate) fn is_read_only(command: &str) -> bool {
+    split_commands(command)
+        .iter()
+        .all(|words| reads_only(words))
+}
+
+fn reads_only(words: &[ShellWord]) -> bool {
+    let Some((program, rest)) = program_of(words) else {
+        // Assignments alone are of the shell.
+        return true;
+    };
+    let texts = || rest.iter().map(|word| word.text.as_str());
+    // `2>&1` and `/dev/null` are no files.
+    let mut redirections = texts().zip(texts().skip(1));
+    let writes = redirections.any(|(mark, target)| {
+        matches!(mark, ">" | ">>") && !target.starts_with('&') && target != "/dev/null"
+    });
+    let is_option = |word: &str| CHANGING_OPTIONS.contains(&word) || word.starts_with("-i.");
+    let reads = match program {
+        "git" => texts().next().is_some_and(|verb| GIT_THAT_READS.contains(&verb)),
+        "perl" | "awk" | "gawk" => false,
+        "find" => true,
+        name => {
+            READERS.contains(&name)
+                || PROGRAMS_THAT_READ.contains(&name)
+                || PROGRAMS_WITH_SCRIPT.contains(&name)
+        }
+    };
+    reads && !writes && !texts().any(is_option)
+}
+
+/// The program of a simple command and its words, without prefixes: `sudo env A=1 rm x` runs `rm`.
+fn program_of(words: &[ShellWord]) -> Option<(&str, &[ShellWord])> {
+    let skipped = |word: &ShellWord| {
+        PREFIXES.contains(&word.text.as_str()) || !word.quoted && word.text.contains('=')
+    };
+    let start = words.iter().position(|word| !skipped(word))?;
+    let (program, rest) = words.get(start..)?.split_first()?;
+    Some((program.text.rsplit('/').next().unwrap_or_default(), rest))
+}
+
 /// Returns the files that a command touches, in the order in which it names them.
 pub(crate) fn touched_files(command: &str) -> Vec<(FileAccess, String)> {
     let mut found = Vec::new();
@@ -47,17 +104,10 @@ pub(crate) fn touched_files(command: &str) -> Vec<(FileAccess, String)> {
 }
 
 fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)>) {
-    let mut words = words.iter().peekable();
-    let skipped = |word: &ShellWord| {
-        PREFIXES.contains(&word.text.as_str()) || !word.quoted && word.text.contains('=')
+    let Some((program, words)) = program_of(words) else {
+        return;
     };
-    // `sudo env A=1 rm x` removes x: prefixes and assignments are not the program.
-    while words.peek().is_some_and(|word| skipped(word)) {
-        words.next();
-    }
-    let Some(program) = words.next() else { return };
-    let program = program.text.rsplit('/').next().unwrap_or_default();
-    let mut words: Vec<&ShellWord> = words.collect();
+    let mut words: Vec<&ShellWord> = words.iter().collect();
     if PROGRAMS_WITH_SCRIPT.contains(&program) {
         // The first argument is code, not a file, though it may look like a path.
         let script = words.iter().position(|word| !word.text.starts_with('-'));
@@ -295,6 +345,25 @@ mod tests {
         );
         check("FOO=1 sudo touch marker", &[(Writes, "marker")]);
         check("", &[]);
+    }
+
+    #[test]
+    fn commands_that_only_read_are_known() {
+        for (command, expected) in [
+            ("cat a.rs | grep -n x", true),
+            ("cd src && ls -la; git log --oneline", true),
+            ("grep x a.rs 2>&1 > /dev/null", true),
+            ("sed -n 1,5p a.rs", true),
+            ("sed -i s/a/b/ a.rs", false),
+            ("find . -name x -delete", false),
+            ("echo x > a.txt", false),
+            ("git commit -m x", false),
+            ("cargo test", false),
+            ("A=1", true),
+            ("", true),
+        ] {
+            assert_eq!(is_read_only(command), expected, "{command}");
+        }
     }
 
     #[test]

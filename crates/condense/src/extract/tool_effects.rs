@@ -230,7 +230,7 @@ fn is_plausible_path(path: &str) -> bool {
 }
 
 /// Splits a name in `camelCase`, `snake_case` or with dots into words in lower case.
-fn split_identifier(name: &str) -> Vec<String> {
+pub(crate) fn split_identifier(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
     for c in name.chars() {

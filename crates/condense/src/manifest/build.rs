@@ -5,32 +5,44 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part};
+use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Origin, Part, Role};
 use contexture_wire::partner_indices;
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 
-use contexture_text::fact_words::{FactKind, extract_facts, normalize_value};
+use contexture_text::fact_words::{FactKind, classify_word, extract_facts, normalize_value};
 use contexture_text::{one_line, shorten_line};
 
-use crate::extract::decisions::decision_sentences;
+use crate::extract::decisions::{decision_sentences, is_statement, split_sentences};
+use crate::extract::deeds::{Outcome, ToolHints, is_deed, key_arguments, outcome_of, returned_ids};
 use crate::extract::errors;
 use crate::extract::json_facts::{self, ValuesByName};
+use crate::extract::own_words::own_words;
 use crate::extract::shell::FileAccess;
 use crate::extract::tool_effects::ToolEffects;
 use crate::link::Link;
 use crate::manifest::data::{
-    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
-    NamedValues, Speaker,
+    CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
+    ManifestEntry, NamedValues, Statement, StatementKind,
 };
 
-/// Maximum length stored of a user's message, in bytes.
-const MAX_USER_MESSAGE_BYTES: usize = 280;
+/// Maximum length stored of a sentence of the user, in bytes.
+const SENTENCE: usize = 280;
+/// Maximum number of sentences taken from one message that do not hold on: the rest of a long one is pasted text.
+const SENTENCES: usize = 12;
+/// Maximum number of sentences that hold on, taken from one message.
+const STATEMENTS: usize = 48;
 /// Maximum length stored of a command, in bytes.
 const COMMAND: usize = 200;
 /// Maximum length stored of an error line or a task, in bytes.
 const ERROR: usize = 240;
+/// Maximum number of error lines taken from one output.
+const ERRORS: usize = 12;
+/// Maximum length of the owner of a number, in bytes.
+const OWNER: usize = 64;
 /// Minimum length of an output that gets a link, in bytes.
 const MIN_LINKED_BYTES: usize = 2_000;
+/// Sentences that are equal except for numbers become one from so many on.
+const REPEATED: usize = 3;
 
 impl Manifest {
     /// Builds the manifest of a span, in the order of its items. Pass only items that models may read.
@@ -38,12 +50,18 @@ impl Manifest {
     /// Compactions among the items are not read: what they replace is in the span itself.
     #[must_use]
     pub fn from_items(items: &[CoveredItem<'_>]) -> Self {
-        let mut gathered = ManifestBuilder::default();
+        Self::from_items_with(items, &ToolHints::default())
+    }
+
+    /// As [`Self::from_items`], with what is known of the tools beside their names.
+    #[must_use]
+    pub fn from_items_with(items: &[CoveredItem<'_>], hints: &ToolHints) -> Self {
+        let mut gathered = ManifestBuilder::new(hints);
         let partners = partner_indices(items.iter().map(|covered| covered.item));
         for (position, (covered, partner)) in items.iter().zip(partners).enumerate() {
             let index = covered.index;
             match covered.item {
-                Item::Message(message) => gathered.add_message(index, message),
+                Item::Message(message) => gathered.add_message(covered, message),
                 Item::FunctionCall(call) => {
                     let open = gathered.add_call(index, call);
                     gathered.open_calls.insert(position, open);
@@ -64,118 +82,214 @@ impl Manifest {
     #[must_use]
     pub fn without_identifiers(mut self, in_view: &[CoveredItem<'_>]) -> Self {
         let view = Self::from_items(in_view);
-        let lists = [&view.identifiers, &view.numbers, &view.urls, &view.paths];
-        let named = view.named.iter().flat_map(|named| &named.values);
-        let said = lists.into_iter().flatten().chain(named);
-        let said: BTreeSet<&str> = said.map(|word| normalize_value(word)).collect();
-        let lists = [
-            &mut self.identifiers,
-            &mut self.numbers,
-            &mut self.urls,
-            &mut self.paths,
-        ];
-        for list in lists {
-            list.retain(|word| !said.contains(normalize_value(word)));
+        let lists = [&view.identifiers, &view.urls, &view.paths];
+        let grouped = view.named.iter().chain(&view.numbers);
+        let grouped = grouped.flat_map(|group| &group.values);
+        let said = lists.into_iter().flatten().chain(grouped);
+        let said: BTreeSet<&str> = said.map(|fact| normalize_value(&fact.text)).collect();
+        let is_new = |fact: &Fact| !said.contains(normalize_value(&fact.text));
+        for list in [&mut self.identifiers, &mut self.urls, &mut self.paths] {
+            list.retain(is_new);
         }
-        for named in &mut self.named {
-            named
-                .values
-                .retain(|value| !said.contains(normalize_value(value)));
+        for groups in [&mut self.named, &mut self.numbers] {
+            for group in &mut *groups {
+                group.values.retain(is_new);
+            }
+            groups.retain(|group| !group.values.is_empty());
         }
-        self.named.retain(|named| !named.values.is_empty());
+        self
+    }
+
+    /// Says by which tool the model can read what the text leaves out.
+    #[must_use]
+    pub fn with_read_tool(mut self, name: Option<&str>) -> Self {
+        self.read_tool = name.map(str::to_owned);
         self
     }
 }
 
-/// Distinct texts, each with the index of the first item that contains it and the number of its occurrences.
-type TextOccurrences = IndexMap<String, (usize, usize)>;
+/// An error line, with what reported it.
+struct ReportedError {
+    index: usize,
+    times: usize,
+    /// Whether what reported it succeeded later.
+    is_solved: bool,
+}
 
-#[derive(Default)]
-struct ManifestBuilder {
-    asked: TextOccurrences,
+struct ManifestBuilder<'a> {
+    hints: &'a ToolHints,
+    said: Vec<Statement>,
+    /// How often sentences that do not hold on occur, numbers apart.
+    repeats: BTreeMap<String, usize>,
     files: IndexMap<String, FileEntry>,
     commands: IndexMap<String, CommandEntry>,
-    errors: TextOccurrences,
+    errors: IndexMap<String, ReportedError>,
+    /// The unsolved errors of each call that may be made again.
+    errors_by_call: BTreeMap<String, Vec<String>>,
     tasks: Vec<ManifestEntry>,
-    decisions: IndexMap<(Speaker, String), (usize, usize)>,
+    decisions: IndexMap<String, (usize, usize)>,
+    deeds: IndexMap<String, Deed>,
     named: ValuesByName,
-    identifiers: IndexSet<String>,
-    numbers: IndexSet<String>,
-    urls: IndexSet<String>,
-    paths: IndexSet<String>,
+    identifiers: IndexMap<String, usize>,
+    numbers: ValuesByName,
+    urls: IndexMap<String, usize>,
+    paths: IndexMap<String, usize>,
     links: Vec<LinkEntry>,
     /// Calls without an output so far, by their positions in the span.
-    open_calls: BTreeMap<usize, OpenCall>,
+    open_calls: BTreeMap<usize, OpenCall<'a>>,
     open_file: Option<String>,
 }
 
-struct OpenCall {
+struct OpenCall<'a> {
     index: usize,
-    tool: String,
+    call: &'a FunctionCall,
     command: Option<String>,
+    /// By which arguments it is known.
+    arguments: String,
+    is_deed: bool,
 }
 
-impl OpenCall {
-    fn into_entry(self) -> ManifestEntry {
-        ManifestEntry {
+impl OpenCall<'_> {
+    /// By what the same call is recognised when it is made again.
+    fn key(&self) -> String {
+        format!("{} {}", self.call.name, self.call.arguments)
+    }
+
+    fn label(&self) -> String {
+        format!("{}({})", self.call.name, self.arguments)
+    }
+
+    fn deed(&self, outcome: DeedOutcome) -> Deed {
+        Deed {
             index: self.index,
-            text: shorten_line(&format!("no output of {}", self.tool), ERROR),
+            tool: one_line(&self.call.name),
+            arguments: self.arguments.clone(),
+            returned: Vec::new(),
+            outcome,
+            reason: None,
             times: 1,
         }
     }
 }
 
-impl ManifestBuilder {
-    fn add_message(&mut self, index: usize, message: &Message) {
-        let Some(by) = Speaker::from_role(message.role) else {
-            return;
-        };
-        let texts = message.content.iter().filter_map(Part::as_text);
-        let text = texts.collect::<Vec<_>>().join("\n");
-        self.add_text(&text);
-        if by == Speaker::User {
-            count_text(
-                &mut self.asked,
-                index,
-                shorten_line(&text, MAX_USER_MESSAGE_BYTES),
-            );
-            if text.len() <= MAX_USER_MESSAGE_BYTES {
-                return; // Kept whole, including its decisions.
-            }
-            // A long message may be a pasted log.
-            for line in errors::find_error_lines(&text) {
-                count_text(&mut self.errors, index, shorten_line(line, ERROR));
-            }
-        }
-        for sentence in decision_sentences(message.role, &text) {
-            let key = (by, one_line(sentence));
-            self.decisions.entry(key).or_insert((index, 0)).1 += 1;
+/// Whose text facts are read from.
+struct TextSource<'s> {
+    index: usize,
+    /// Who owns the numbers in it.
+    owner: &'s str,
+}
+
+impl<'a> ManifestBuilder<'a> {
+    fn new(hints: &'a ToolHints) -> Self {
+        Self {
+            hints,
+            said: Vec::new(),
+            repeats: BTreeMap::new(),
+            files: IndexMap::new(),
+            commands: IndexMap::new(),
+            errors: IndexMap::new(),
+            errors_by_call: BTreeMap::new(),
+            tasks: Vec::new(),
+            decisions: IndexMap::new(),
+            deeds: IndexMap::new(),
+            named: ValuesByName::new(),
+            identifiers: IndexMap::new(),
+            numbers: ValuesByName::new(),
+            urls: IndexMap::new(),
+            paths: IndexMap::new(),
+            links: Vec::new(),
+            open_calls: BTreeMap::new(),
+            open_file: None,
         }
     }
 
-    fn add_call(&mut self, index: usize, call: &FunctionCall) -> OpenCall {
+    fn add_message(&mut self, covered: &CoveredItem<'_>, message: &Message) {
+        let index = covered.index;
+        let texts = message.content.iter().filter_map(Part::as_text);
+        let text = texts.collect::<Vec<_>>().join("\n");
+        match message.role {
+            Role::User => {
+                let owner = "the user";
+                self.add_text(&text, &TextSource { index, owner });
+                // What programs put into a person's message is not what the person said.
+                let origin = covered.origin.unwrap_or(Origin::User);
+                let own = own_words(origin, covered.item);
+                self.add_user_words(index, &own);
+                // A long message may be a pasted log.
+                if text.len() > SENTENCE {
+                    let lines = errors::find_error_lines(&text);
+                    for line in lines.filter(|line| errors::is_log_line(line)).take(ERRORS) {
+                        self.add_error(index, line, None);
+                    }
+                }
+            }
+            Role::Assistant => {
+                let owner = "the assistant";
+                self.add_text(&text, &TextSource { index, owner });
+                for sentence in decision_sentences(&text) {
+                    let known = self.decisions.entry(one_line(sentence));
+                    known.or_insert((index, 0)).1 += 1;
+                }
+            }
+            // Instructions of the host are not history.
+            Role::System | Role::Developer => {}
+        }
+    }
+
+    /// Adds the sentences of a message of the user.
+    fn add_user_words(&mut self, index: usize, passages: &[&str]) {
+        let (mut statements, mut others) = (0, 0);
+        for sentence in passages.iter().flat_map(|passage| split_sentences(passage)) {
+            let kind = match is_statement(sentence) {
+                true => StatementKind::Holds,
+                false => StatementKind::Passes,
+            };
+            let (taken, most) = match kind {
+                StatementKind::Holds => (&mut statements, STATEMENTS),
+                _ => (&mut others, SENTENCES),
+            };
+            *taken += 1;
+            let text = shorten_line(sentence, SENTENCE);
+            if *taken > most || text.is_empty() {
+                continue;
+            }
+            if kind == StatementKind::Passes {
+                *self.repeats.entry(without_numbers(&text)).or_default() += 1;
+            }
+            let times = 1;
+            let entry = ManifestEntry { index, text, times };
+            self.said.push(Statement { kind, entry });
+        }
+    }
+
+    fn add_call(&mut self, index: usize, call: &'a FunctionCall) -> OpenCall<'a> {
         let effects = ToolEffects::of_call(call);
         for (access, path) in &effects.files {
-            self.add_file_access(*access, path);
+            self.add_file_access(index, *access, path);
         }
-        let command = effects
-            .command
-            .as_deref()
-            .map(|command| shorten_line(command, COMMAND));
-        if let Some(command) = &command {
+        let command = effects.command.as_deref();
+        let command = command.map(|command| shorten_line(command, COMMAND));
+        let open = OpenCall {
+            index,
+            call,
+            arguments: key_arguments(call, &effects),
+            is_deed: is_deed(call, &effects, self.hints),
+            command,
+        };
+        // What a command changed is a deed.
+        if let Some(command) = open.command.as_ref().filter(|_| !open.is_deed) {
             self.add_command(index, command);
         }
-        if let Some(tasks) = effects.tasks {
-            let open = tasks.into_iter().filter(|(_, done)| !done);
-            let entry = |(text, _): (String, bool)| ManifestEntry {
+        if let Some(tasks) = &effects.tasks {
+            let entry = |(text, _): &(String, bool)| ManifestEntry {
                 index,
-                text: shorten_line(&text, ERROR),
+                text: shorten_line(text, ERROR),
                 times: 1,
             };
             // A task list replaces the previous one.
-            self.tasks = open.map(entry).collect();
+            self.tasks = tasks.iter().filter(|(_, done)| !done).map(entry).collect();
         } else {
-            self.add_structured_text(&call.arguments);
+            self.add_structured_text(&call.arguments, &open);
         }
         if effects.opens
             && let Some((_, path)) = effects.files.first()
@@ -184,13 +298,9 @@ impl ManifestBuilder {
         } else if effects.edits_open_file
             && let Some(path) = self.open_file.clone()
         {
-            self.add_file_access(FileAccess::Writes, &path);
+            self.add_file_access(index, FileAccess::Writes, &path);
         }
-        OpenCall {
-            index,
-            tool: call.name.clone(),
-            command,
-        }
+        open
     }
 
     fn add_command(&mut self, index: usize, command: &str) {
@@ -211,7 +321,7 @@ impl ManifestBuilder {
         &mut self,
         covered: &CoveredItem<'_>,
         output: &FunctionCallOutput,
-        call: Option<OpenCall>,
+        call: Option<OpenCall<'_>>,
     ) {
         let index = covered.index;
         let text = covered.item.text();
@@ -225,17 +335,94 @@ impl ManifestBuilder {
             entry.exit = errors::exit_code(&text);
             entry.failed = failed;
         }
+        let key = call.as_ref().map(OpenCall::key);
+        // Whatever the same call reported before is settled by what it reports now.
+        if let Some(key) = &key {
+            self.solve_errors(key);
+        }
         let mut any = false;
-        for line in errors::find_error_lines(&text) {
-            count_text(&mut self.errors, index, shorten_line(line, ERROR));
+        for line in errors::find_error_lines(&text).take(ERRORS) {
+            self.add_error(index, line, key.as_deref());
             any = true;
         }
         // Otherwise a failure without a recognised error line would be lost.
         if failed && !any {
-            count_text(&mut self.errors, index, shorten_line(&text, ERROR));
+            self.add_error(index, &text, key.as_deref());
         }
-        self.add_link(covered, &text, call.map(|call| call.tool));
-        self.add_structured_text(&text);
+        if let Some(call) = call.as_ref().filter(|call| call.is_deed) {
+            self.add_deed(call, output, &text);
+        }
+        match &call {
+            Some(call) => self.add_structured_text(&text, call),
+            None => self.add_text(&text, &TextSource { index, owner: "" }),
+        }
+        self.add_link(covered, &text, call.map(|call| call.call.name.clone()));
+    }
+
+    fn add_deed(&mut self, call: &OpenCall<'_>, output: &FunctionCallOutput, text: &str) {
+        let mut deed = call.deed(DeedOutcome::Ok);
+        match outcome_of(output, text, call.command.is_some()) {
+            Outcome::Succeeded if call.command.is_none() => {
+                deed.returned = returned_ids(call.call, text);
+            }
+            // What a command prints is not what it made.
+            Outcome::Succeeded => {}
+            Outcome::Failed(reason) => {
+                deed.outcome = DeedOutcome::Failed;
+                deed.reason = Some(reason);
+            }
+        }
+        self.count_deed(deed);
+    }
+
+    /// Adds a deed, or counts it if the same was done before with the same result.
+    fn count_deed(&mut self, deed: Deed) {
+        let Deed {
+            tool,
+            arguments,
+            returned,
+            outcome,
+            reason,
+            ..
+        } = &deed;
+        let key = format!("{tool}\n{arguments}\n{returned:?}\n{outcome:?}\n{reason:?}");
+        match self.deeds.get_mut(&key) {
+            Some(known) => {
+                known.times += 1;
+                known.index = deed.index;
+            }
+            None => {
+                self.deeds.insert(key, deed);
+            }
+        }
+    }
+
+    fn add_error(&mut self, index: usize, line: &str, call: Option<&str>) {
+        let text = shorten_line(line, ERROR);
+        if text.is_empty() {
+            return;
+        }
+        if let Some(call) = call {
+            let known = self.errors_by_call.entry(call.to_owned()).or_default();
+            known.push(text.clone());
+        }
+        let new = ReportedError {
+            index,
+            times: 0,
+            is_solved: false,
+        };
+        let error = self.errors.entry(text).or_insert(new);
+        error.times += 1;
+        error.is_solved = false;
+    }
+
+    /// Settles what a call reported that is made again.
+    fn solve_errors(&mut self, call: &str) {
+        for text in self.errors_by_call.remove(call).unwrap_or_default() {
+            if let Some(error) = self.errors.get_mut(&text) {
+                error.is_solved = true;
+            }
+        }
     }
 
     fn add_link(&mut self, covered: &CoveredItem<'_>, text: &str, tool: Option<String>) {
@@ -252,12 +439,13 @@ impl ManifestBuilder {
         }
     }
 
-    fn add_file_access(&mut self, touch: FileAccess, path: &str) {
+    fn add_file_access(&mut self, index: usize, touch: FileAccess, path: &str) {
         let path = one_line(path);
         let entry = self.files.entry(path.clone()).or_insert_with(|| FileEntry {
             path,
             ..FileEntry::default()
         });
+        entry.index = index;
         match touch {
             FileAccess::Reads => entry.read += 1,
             FileAccess::Writes => entry.written += 1,
@@ -266,100 +454,174 @@ impl ManifestBuilder {
     }
 
     /// Reads the facts of a text: of JSON by member names, of anything else by words.
-    fn add_structured_text(&mut self, text: &str) {
+    fn add_structured_text(&mut self, text: &str, call: &OpenCall<'_>) {
+        let index = call.index;
+        let owner = shorten_line(&call.label(), OWNER);
+        let source = TextSource {
+            index,
+            owner: &owner,
+        };
         let mut named = std::mem::take(&mut self.named);
-        let read =
-            json_facts::collect_json_facts(text, &mut named, &mut |text| self.add_text(text));
+        let before: Option<ValuesByName> = call.is_deed.then(ValuesByName::new);
+        let read = match before {
+            None => json_facts::collect_json_facts(text, index, &mut named, &mut |text| {
+                self.add_text(text, &source);
+            }),
+            // The line of the deed tells what was done; of the rest only what can be asked for is kept.
+            Some(mut facts) => {
+                let read = json_facts::collect_json_facts(text, index, &mut facts, &mut |_| {});
+                keep_identifiers(facts, &mut named);
+                read
+            }
+        };
         self.named = named;
         if read.is_none() {
-            self.add_text(text);
+            self.add_text(text, &source);
         }
     }
 
-    fn add_text(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str, source: &TextSource<'_>) {
+        let TextSource { index, owner } = *source;
         for line in text.lines() {
             for (kind, word) in extract_facts(strip_line_number(line)) {
                 let values = match kind {
                     FactKind::Url => &mut self.urls,
                     FactKind::Path => &mut self.paths,
                     FactKind::Identifier => &mut self.identifiers,
-                    FactKind::Number => &mut self.numbers,
+                    // A number alone says nothing.
+                    FactKind::Number if owner.is_empty() => continue,
+                    FactKind::Number => match self.numbers.get_mut(owner) {
+                        Some(values) => values,
+                        None => self.numbers.entry(owner.to_owned()).or_default(),
+                    },
                 };
-                if !values.contains(word) {
-                    values.insert(word.to_owned());
+                if !values.contains_key(word) {
+                    values.insert(word.to_owned(), index);
                 }
             }
         }
     }
 
-    fn build_manifest(self, items: usize) -> Manifest {
+    fn build_manifest(mut self, items: usize) -> Manifest {
+        for call in std::mem::take(&mut self.open_calls).into_values() {
+            if call.is_deed {
+                self.count_deed(call.deed(DeedOutcome::Unanswered));
+            } else {
+                self.tasks.push(ManifestEntry {
+                    index: call.index,
+                    text: shorten_line(&format!("no output of {}", call.label()), ERROR),
+                    times: 1,
+                });
+            }
+        }
         // Files and commands have lists of their own.
         let (files, commands) = (self.files, self.commands);
-        let is_listed = |value: &String| files.contains_key(value) || commands.contains_key(value);
+        let is_listed = |value: &str| files.contains_key(value) || commands.contains_key(value);
         let named = unlisted_values(self.named, is_listed);
         // A value is more useful with its name than in a plain list.
         let known: BTreeSet<&str> = named
             .iter()
-            .flat_map(|named| named.values.iter().map(|value| normalize_value(value)))
+            .flat_map(|group| group.values.iter().map(|fact| normalize_value(&fact.text)))
             .collect();
-        let unnamed = |values: IndexSet<String>| -> Vec<String> {
-            values
-                .into_iter()
-                .filter(|value| !known.contains(normalize_value(value)))
-                .collect()
+        let is_unnamed = |value: &str| !known.contains(normalize_value(value));
+        let numbers = unlisted_values(self.numbers, |value| !is_unnamed(value));
+        let unnamed = |values: IndexMap<String, usize>| -> Vec<Fact> {
+            let facts = values.into_iter().filter(|(text, _)| is_unnamed(text));
+            facts.map(|(text, index)| Fact { index, text }).collect()
         };
-        let open_calls = self.open_calls.into_values().map(OpenCall::into_entry);
-        let identifiers = unnamed(self.identifiers);
-        let (numbers, urls) = (unnamed(self.numbers), unnamed(self.urls));
+        let (identifiers, urls) = (unnamed(self.identifiers), unnamed(self.urls));
         let mut paths = unnamed(self.paths);
-        paths.retain(|path| !files.contains_key(path));
-        let decision = |((by, text), (index, times))| Decision {
-            by,
-            statement: ManifestEntry { index, text, times },
-        };
+        paths.retain(|path| !files.contains_key(&path.text));
+        let errors = self.errors.into_iter().filter(|(_, error)| !error.is_solved);
         Manifest {
             items,
-            asked: into_entries(self.asked),
+            said: fold_repeats(self.said, &self.repeats),
+            decisions: into_entries(self.decisions.into_iter()),
+            deeds: self.deeds.into_values().collect(),
+            open: self.tasks,
+            errors: into_entries(errors.map(|(text, error)| (text, (error.index, error.times)))),
             files: files.into_values().collect(),
             commands: commands.into_values().collect(),
-            errors: into_entries(self.errors),
-            open: self.tasks.into_iter().chain(open_calls).collect(),
-            decisions: self.decisions.into_iter().map(decision).collect(),
             identifiers,
             numbers,
             urls,
             paths,
             links: self.links,
             named,
+            read_tool: None,
+        }
+    }
+}
+
+/// Makes one of sentences that are said again and again: the newest of them, with their number. What holds on is made one
+/// only where it is the same to the letter.
+fn fold_repeats(said: Vec<Statement>, repeats: &BTreeMap<String, usize>) -> Vec<Statement> {
+    let mut kept: IndexMap<String, Statement> = IndexMap::new();
+    for mut statement in said {
+        let plain = without_numbers(&statement.entry.text);
+        let is_repeated = statement.kind == StatementKind::Passes
+            && repeats.get(&plain).is_some_and(|times| *times >= REPEATED);
+        let key = match is_repeated {
+            true => {
+                statement.kind = StatementKind::Repeats;
+                plain
+            }
+            false => statement.entry.text.clone(),
+        };
+        // Removed and added again, as the newest counts. The order is that of the newest ones then.
+        if let Some(before) = kept.get_mut(&key) {
+            statement.entry.times += before.entry.times;
+            *before = statement;
+        } else {
+            kept.insert(key, statement);
+        }
+    }
+    let mut kept: Vec<Statement> = kept.into_values().collect();
+    kept.sort_by_key(|statement| statement.entry.index);
+    kept
+}
+
+/// A sentence in lower case without its digits and its marks.
+fn without_numbers(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphabetic() || *c == ' ');
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// Adds those facts that are identifiers.
+fn keep_identifiers(facts: ValuesByName, named: &mut ValuesByName) {
+    for (name, values) in facts {
+        let identifiers = values.into_iter().filter(|(value, _)| {
+            !value.contains(char::is_whitespace)
+                && matches!(
+                    classify_word(value),
+                    Some(FactKind::Identifier | FactKind::Url | FactKind::Path)
+                )
+        });
+        for (value, index) in identifiers {
+            let known = named.entry(name.clone()).or_default();
+            known.entry(value).or_insert(index);
         }
     }
 }
 
 /// Returns the named values that are not in another list, each on one line.
-fn unlisted_values(named: ValuesByName, is_listed: impl Fn(&String) -> bool) -> Vec<NamedValues> {
-    let mut named: Vec<NamedValues> = named
-        .into_iter()
-        .map(|(name, values)| NamedValues {
-            name: one_line(&name),
-            values: values.iter().map(|value| one_line(value)).collect(),
-        })
-        .collect();
-    for one in &mut named {
-        one.values.retain(|value| !is_listed(value));
-    }
-    named.retain(|one| !one.values.is_empty());
-    named
+fn unlisted_values(named: ValuesByName, is_listed: impl Fn(&str) -> bool) -> Vec<NamedValues> {
+    let named = named.into_iter().map(|(name, values)| NamedValues {
+        name: one_line(&name),
+        values: values
+            .into_iter()
+            .map(|(value, index)| Fact {
+                index,
+                text: one_line(&value),
+            })
+            .filter(|fact| !is_listed(&fact.text))
+            .collect(),
+    });
+    named.filter(|group| !group.values.is_empty()).collect()
 }
 
-fn count_text(seen: &mut TextOccurrences, index: usize, text: String) {
-    if !text.is_empty() {
-        seen.entry(text).or_insert((index, 0)).1 += 1;
-    }
-}
-
-fn into_entries(seen: TextOccurrences) -> Vec<ManifestEntry> {
-    seen.into_iter()
-        .map(|(text, (index, times))| ManifestEntry { index, text, times })
+fn into_entries(seen: impl Iterator<Item = (String, (usize, usize))>) -> Vec<ManifestEntry> {
+    seen.map(|(text, (index, times))| ManifestEntry { index, text, times })
         .collect()
 }
 
@@ -395,42 +657,79 @@ mod tests {
         Item::FunctionCallOutput(output)
     }
 
-    /// Checks the commands, whether the output of each is marked as an error, and the number of open
-    /// entries.
-    fn check(items: &[Item], commands: &[(&str, bool)], open: usize) {
+    /// Checks what became of the commands, which change something as far as their words show.
+    fn check(items: &[Item], expected: &[(&str, DeedOutcome)]) {
         let covered = |(index, item)| CoveredItem {
             index,
             item,
             hash: None,
+            origin: None,
         };
         let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
         let manifest = Manifest::from_items(&covered);
-        let failed = |entry: &CommandEntry| (entry.command.clone(), entry.failed);
-        let found: Vec<_> = manifest.commands.iter().map(failed).collect();
-        let expected = commands
-            .iter()
-            .map(|(command, failed)| ((*command).to_owned(), *failed));
-        assert_eq!(found, expected.collect::<Vec<_>>());
-        assert_eq!(manifest.open.len(), open);
+        let found = manifest.deeds.iter();
+        let found: Vec<_> = found.map(|deed| (deed.arguments.as_str(), deed.outcome)).collect();
+        assert_eq!(found, expected);
+        assert!(manifest.open.is_empty() && manifest.commands.is_empty());
     }
 
     #[test]
     fn outputs_of_parallel_calls_with_one_id_answer_in_order() {
         let calls = [run("make"), run("make test")];
-        let expected = [("make", true), ("make test", false)];
         check(
             &[&calls[..], &[output(true), output(false)]].concat(),
-            &expected,
-            0,
+            &[("make", DeedOutcome::Failed), ("make test", DeedOutcome::Ok)],
         );
     }
 
     #[test]
     fn output_answers_the_nearest_step_with_an_open_call() {
         let items = [run("make"), output(true), run("make test"), output(false)];
-        check(&items, &[("make", true), ("make test", false)], 0);
+        check(&items, &[("make", DeedOutcome::Failed), ("make test", DeedOutcome::Ok)]);
         // A retried call: the output belongs to the last attempt.
         let items = [run("make"), run("make test"), output(true)];
-        check(&items, &[("make", false), ("make test", true)], 1);
+        check(&items, &[("make test", DeedOutcome::Failed), ("make", DeedOutcome::Unanswered)]);
+    }
+
+    #[test]
+    fn errors_are_gone_once_the_same_call_succeeds() {
+        let read = |text: &str| -> [Item; 2] {
+            [
+                FunctionCall::new("c", "get_page", r#"{"n":1}"#).into(),
+                FunctionCallOutput::new("c", Output::Text(text.to_owned())).into(),
+            ]
+        };
+        let manifest = |items: &[Item]| {
+            let covered = items.iter().enumerate().map(|(index, item)| CoveredItem {
+                index,
+                item,
+                hash: None,
+                origin: None,
+            });
+            let manifest = Manifest::from_items(&covered.collect::<Vec<_>>());
+            manifest.errors.iter().map(|error| error.text.clone()).collect::<Vec<_>>()
+        };
+        let [failed, fine] = [read("error: timed out"), read("all well")];
+        assert_eq!(manifest(&failed), ["error: timed out"]);
+        assert!(manifest(&[failed.clone(), fine.clone()].concat()).is_empty());
+        assert_eq!(manifest(&[fine, failed].concat()), ["error: timed out"]);
+    }
+
+    #[test]
+    fn what_is_said_again_and_again_is_one_entry() {
+        let says = |text: String| Item::from(Message::text(Role::User, text));
+        let mut items: Vec<Item> = (0..5).map(|step| says(format!("Step {step}: go on."))).collect();
+        items.push(says("My limit is 100 euros.".to_owned()));
+        items.push(says("My limit is 200 euros.".to_owned()));
+        let covered = items.iter().enumerate().map(|(index, item)| CoveredItem {
+            index,
+            item,
+            hash: None,
+            origin: None,
+        });
+        let said = Manifest::from_items(&covered.collect::<Vec<_>>()).said;
+        let said: Vec<_> = said.iter().map(|one| (one.entry.text.as_str(), one.entry.times)).collect();
+        let expected = [("Step 4: go on.", 5), ("My limit is 100 euros.", 1), ("My limit is 200 euros.", 1)];
+        assert_eq!(said, expected);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: building it ([`crate::manifest::build`]) and writing it as text ([`crate::manifest::render`]).
 
-use contexture_ir::{ContentHash, Item, Role};
+use contexture_ir::{ContentHash, Item, Origin};
 use serde::{Deserialize, Serialize};
 
 /// One item of a span.
@@ -14,42 +14,50 @@ pub struct CoveredItem<'a> {
     pub item: &'a Item,
     /// Hash of its stored bytes, by which it can be read again; `None` if it is not stored.
     pub hash: Option<ContentHash>,
+    /// Who produced it, if that is known: a message counts as a person's words only if it is of a person. `None`: its role
+    /// decides.
+    pub origin: Option<Origin>,
 }
 
 /// Contents of a span of items.
 ///
-/// Built by rules alone: the same items give the same manifest. The list of files is complete for the tools the rules
-/// know; everything else is as complete as the rules allow. Its JSON is stable; unknown fields are ignored, absent ones
-/// are empty.
+/// Built by rules alone: the same items give the same manifest. The lists of files and of deeds are complete as far as the
+/// rules know the tools; everything else is as complete as the rules allow. Its JSON is stable; unknown fields are
+/// ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
     /// Number of items it replaces.
     pub items: usize,
-    /// Messages of the user, each shortened.
-    pub asked: Vec<ManifestEntry>,
-    /// The files that tools touched, in the order of their first use.
-    pub files: Vec<FileEntry>,
-    /// The commands that were run.
-    pub commands: Vec<CommandEntry>,
-    /// Lines that report errors, and outputs that are marked as errors.
-    pub errors: Vec<ManifestEntry>,
+    /// What the user said, sentence by sentence, each shortened.
+    pub said: Vec<Statement>,
+    /// Sentences of the model that state a decision.
+    pub decisions: Vec<ManifestEntry>,
+    /// The calls that changed something, in their order; files that were changed are in `files`.
+    pub deeds: Vec<Deed>,
     /// Tasks that are not done, and calls without an output.
     pub open: Vec<ManifestEntry>,
-    /// Sentences that state a decision.
-    pub decisions: Vec<Decision>,
+    /// Lines that report errors, and outputs that are marked as errors, unless the same call succeeded later.
+    pub errors: Vec<ManifestEntry>,
+    /// The files that tools touched, in the order of their first use.
+    pub files: Vec<FileEntry>,
+    /// The commands that only read; the others are deeds.
+    pub commands: Vec<CommandEntry>,
     /// Values of arguments and outputs, with the names they had there.
     pub named: Vec<NamedValues>,
     /// Identifiers in texts: words of letters and digits, mail addresses, ticket numbers.
-    pub identifiers: Vec<String>,
-    /// Numbers, dates and times in texts.
-    pub numbers: Vec<String>,
+    pub identifiers: Vec<Fact>,
+    /// Numbers, dates and times in texts, by whose text it is: a call, the user or the assistant.
+    pub numbers: Vec<NamedValues>,
     /// URLs that occur in the span.
-    pub urls: Vec<String>,
+    pub urls: Vec<Fact>,
     /// Paths that texts mention, except those in `files`.
-    pub paths: Vec<String>,
+    pub paths: Vec<Fact>,
     /// Links by which long outputs can be read again.
     pub links: Vec<LinkEntry>,
+    /// Name of the tool by which the model can read what is left out; `None`: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_tool: Option<String>,
 }
 
 /// A line of text, with its first item and the number of its occurrences.
@@ -63,39 +71,74 @@ pub struct ManifestEntry {
     pub times: usize,
 }
 
-/// A sentence that states a decision.
+/// What the user said in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decision {
-    /// Author of the sentence.
-    pub by: Speaker,
+pub struct Statement {
+    /// Whether it holds on, by the words it has.
+    pub kind: StatementKind,
     /// The sentence, with its item.
     #[serde(flatten)]
-    pub statement: ManifestEntry,
+    pub entry: ManifestEntry,
 }
 
-/// Author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// How a sentence of the user matters for what comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Speaker {
-    /// The person who uses the agent.
-    User,
-    /// The model that answers.
-    Assistant,
+pub enum StatementKind {
+    /// A rule, a wish, a decision, a fact about the person.
+    Holds,
+    /// A question, a request, a report.
+    Passes,
+    /// The same words, numbers apart, were said at least three times: the newest of them.
+    Repeats,
 }
 
-impl Speaker {
-    pub(crate) const fn from_role(role: Role) -> Option<Self> {
-        match role {
-            Role::User => Some(Self::User),
-            Role::Assistant => Some(Self::Assistant),
-            Role::System | Role::Developer => None,
-        }
-    }
+/// A call that changed something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deed {
+    /// The index of the call on the path; of the last one, if it was made more than once.
+    pub index: usize,
+    /// Name of the tool.
+    pub tool: String,
+    /// The arguments by which it is known, on one line.
+    pub arguments: String,
+    /// Ids that its output names and its arguments do not.
+    pub returned: Vec<String>,
+    /// What became of it.
+    pub outcome: DeedOutcome,
+    /// The first line of what was reported, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How often the same was done with the same result.
+    pub times: usize,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeedOutcome {
+    /// Its output reports no failure.
+    Ok,
+    /// Its output reports a failure.
+    Failed,
+    /// It has no output.
+    Unanswered,
+}
+
+/// A value, with the first item that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// The index of the item on the path.
+    pub index: usize,
+    /// The value as it is written there.
+    pub text: String,
 }
 
 /// What tools did with a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
+    /// The index on the path of the call that touched it last.
+    pub index: usize,
     /// The path as the tool call gave it.
     pub path: String,
     /// How often it was read, or named without being changed.
@@ -127,7 +170,7 @@ pub struct NamedValues {
     /// The name; empty for values of an unnamed list.
     pub name: String,
     /// Each value once, in the order in which they occur.
-    pub values: Vec<String>,
+    pub values: Vec<Fact>,
 }
 
 /// A link by which an output can be read again.

@@ -5,11 +5,12 @@
 //! request and a cached prefix stays valid.
 //!
 //! * `data` defines the lists, `build` fills them in the order of the items.
-//! * `sections` turns them into entries and ranks the lists by usefulness.
-//! * `render` chooses the entries that fit the budget, the most useful first, and writes them in a fixed order.
+//! * `sections` turns them into entries, and says in which order those of a list are chosen.
+//! * `render` chooses the entries that fit the budget, list by list, and writes them in a fixed order.
 //!
-//! A value is written once: with its name if it has one, otherwise in the list of its kind, and not at all if another
-//! line contains it. The last line counts the entries that were left out.
+//! The user's words and the calls that changed something come first and have a share of the budget that nothing else can
+//! take. A value is written once, with its name or its owner, and not at all if another line contains it. Of deeds and
+//! files that have no room a line tells how many there are; the last line counts what else was left out.
 //!
 //! Not here: choosing the span, and summaries written by a model (`summary`).
 
@@ -19,7 +20,7 @@ mod render;
 mod sections;
 
 pub use data::{
-    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
-    NamedValues, Speaker,
+    CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
+    ManifestEntry, NamedValues, Statement, StatementKind,
 };
 pub use render::{ManifestText, TextBudget};

@@ -1,22 +1,24 @@
 //! A manifest as text of bounded size.
 //!
-//! Files are always included. The rest is chosen in a fixed order of usefulness, in most lists the newest entries
-//! first, and the last line says how many entries are left out. Every entry is one line or one word of a line, so none
-//! can pass for a heading.
+//! All deeds are named if they fit into half of the budget. Then the lists of [`SHARES`] take what they are promised, and all
+//! lists share the rest in the order of the text. Every entry is one line or one word of a line, so none can pass for a heading. Deeds without a line of their own are counted
+//! by tool and outcome, files that have no room are counted, and the last line says how many other entries are left out.
+//!
+//! The text keeps to its budget whatever the items hold. Only a budget that is too small for the title and the counts
+//! gives a longer text: of some thirty tokens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use contexture_tokens::TokenCounter;
 
 use crate::manifest::data::Manifest;
 use crate::manifest::sections::{
-    EntryCandidate, EntryFilter, EntryLayout, Section, USEFUL, entry_candidates, is_informative,
-    quote_if_needed, sections_in_order,
+    Candidates, DeedCount, EntryCandidate, EntryLayout, SECTIONS, SHARES, Section, more_files_line,
 };
 use contexture_text::fact_words::{extract_facts, normalize_value};
 
-/// Maximum size of the text. Files are included even if they alone exceed it.
+/// Maximum size of the text.
 #[derive(Clone, Copy, Debug)]
 pub enum TextBudget<'a> {
     /// No limit on the size.
@@ -32,7 +34,7 @@ pub enum TextBudget<'a> {
 pub struct ManifestText {
     /// The text, without a line feed at the end.
     pub text: String,
-    /// Number of entries that were left out.
+    /// Number of entries that were left out, deeds and files that are counted among them.
     pub omitted: usize,
 }
 
@@ -43,8 +45,9 @@ impl Manifest {
         // Token counts of the pieces do not add up exactly to that of the whole text, so an excess is reserved and the
         // selection repeated.
         let mut spare = 0;
+        let mut candidates = Candidates::from_manifest(self);
         for _ in 0..ATTEMPTS {
-            let choice = ManifestSelection::select_entries(self, allowance, spare);
+            let choice = ManifestSelection::select_entries(self, allowance, spare, candidates);
             let text = choice.selected_text();
             let over = choice.budget_excess(&text.text);
             if over == 0 {
@@ -52,8 +55,9 @@ impl Manifest {
             }
             // Only the excess is reserved, so the next attempt stays close to the budget.
             spare += over;
+            candidates = choice.candidates.unselected();
         }
-        ManifestSelection::select_entries(self, allowance, u64::MAX).selected_text()
+        ManifestSelection::select_entries(self, allowance, u64::MAX, candidates).selected_text()
     }
 }
 
@@ -64,15 +68,19 @@ impl fmt::Display for Manifest {
     }
 }
 
-/// Maximum number of selections; after that, files only.
+/// Maximum number of selections; after that, counts only.
 const ATTEMPTS: usize = 4;
+/// So many tools have a line of their own for the deeds that have none; the other tools share one.
+const TOOLS: usize = 12;
+/// So many entries in a row may be too long before a list is given up.
+const TOO_LONG: usize = 24;
 
 /// Entries selected for the text.
 struct ManifestSelection<'a> {
     manifest: &'a Manifest,
     budget: TextBudget<'a>,
     remaining: u64,
-    candidates: Vec<EntryCandidate>,
+    candidates: Candidates,
     /// Lists and groups whose headings are included in the cost.
     written_headings: BTreeSet<(Section, Option<usize>)>,
     /// Words and values selected.
@@ -83,7 +91,12 @@ struct ManifestSelection<'a> {
 
 impl<'a> ManifestSelection<'a> {
     /// Selects entries, leaving `spare` of the budget unused.
-    fn select_entries(manifest: &'a Manifest, allowance: TextBudget<'a>, spare: u64) -> Self {
+    fn select_entries(
+        manifest: &'a Manifest,
+        allowance: TextBudget<'a>,
+        spare: u64,
+        candidates: Candidates,
+    ) -> Self {
         let mut choice = Self {
             manifest,
             budget: allowance,
@@ -91,22 +104,57 @@ impl<'a> ManifestSelection<'a> {
                 TextBudget::Unlimited => u64::MAX,
                 TextBudget::Bytes(most) | TextBudget::Tokens(most, _) => most.saturating_sub(spare),
             },
-            candidates: Vec::new(),
+            candidates,
             written_headings: BTreeSet::new(),
             mentioned: BTreeSet::new(),
             in_lines: BTreeSet::new(),
         };
-        let frame = choice.text_cost(&format!(
-            "{}\n{}\n",
-            choice.title_line(),
-            omission_line(999)
-        ));
-        choice.remaining = choice.remaining.saturating_sub(frame);
-        choice.candidates = entry_candidates(manifest, &choice.groups_without_names());
-        for (section, which) in USEFUL {
-            choice.select_section(*section, *which);
+        let frame = format!("{}\n{}\n", choice.title_line(), choice.omission_line(999));
+        choice.remaining = choice.remaining.saturating_sub(choice.text_cost(&frame));
+        choice.select_all_deeds();
+        // Taken off before anything is chosen: deeds and files are counted in any case.
+        let mut promised = choice.counts_cost();
+        choice.remaining = choice.remaining.saturating_sub(promised);
+        let all = choice.remaining;
+        for (sections, share) in SHARES {
+            let rest = choice.remaining;
+            choice.remaining = percent(all, share).min(rest);
+            let before = choice.remaining;
+            for section in sections {
+                choice.select_section(*section);
+            }
+            choice.remaining = rest - (before - choice.remaining);
         }
+        // Deeds first: then it is known whether any of them are counted only.
+        choice.select_section(Section::Deeds);
+        let still = choice.counts_cost();
+        choice.remaining = choice.remaining.saturating_add(promised.saturating_sub(still));
+        promised = still;
+        for section in SECTIONS {
+            choice.select_section(section);
+        }
+        debug_assert!(choice.counts_cost() <= promised, "counts only shrink");
         choice
+    }
+
+    /// Selects all deeds if they take at most half of the room: then none of them has to be counted.
+    fn select_all_deeds(&mut self) {
+        let all = self.candidates.open_entries(Section::Deeds);
+        let half = self.remaining / 2;
+        let mut cost = self.text_cost(&format!("{}:\n", Section::Deeds.heading()));
+        for at in &all {
+            let entry = self.candidates.entries.get(*at);
+            cost += entry.map_or(0, |one| self.text_cost(&format!(" {}\n", one.text)));
+            if cost > half {
+                return;
+            }
+        }
+        if !all.is_empty() {
+            self.remaining -= cost;
+        }
+        for at in all {
+            self.select_entry(at);
+        }
     }
 
     /// Returns by how much a text exceeds the budget.
@@ -119,93 +167,97 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// Returns the groups whose names are left out because the values would not fit otherwise, those with the fewest
-    /// values first. A value without its name can still be searched for, one that is left out cannot.
-    fn groups_without_names(&self) -> BTreeSet<usize> {
-        let mut unnamed = BTreeSet::new();
-        if matches!(self.budget, TextBudget::Unlimited) {
-            return unnamed;
-        }
-        let mut names = Vec::new();
-        // Estimated before anything is selected: names are dropped only as far as the values would not fit otherwise.
-        let mut needed = 0;
-        for (group, named) in self.manifest.named.iter().enumerate() {
-            let values = named.values.iter().filter(|text| is_informative(text));
-            let (count, cost) = values.fold((0_usize, 0), |(count, cost), text| {
-                (
-                    count + 1,
-                    cost + self.text_cost(&format!(" {}", quote_if_needed(text))),
-                )
-            });
-            if count > 0 {
-                let name = self.text_cost(&format!(" {}:\n", quote_if_needed(&named.name)));
-                needed += cost + name;
-                names.push((count, std::cmp::Reverse(group), name));
-            }
-        }
-        for list in [
-            &self.manifest.identifiers,
-            &self.manifest.paths,
-            &self.manifest.numbers,
-        ] {
-            needed += list
-                .iter()
-                .map(|word| self.text_cost(&format!(" {word}")))
-                .sum::<u64>();
-        }
-        // Fewest values first: such a name costs the most per value.
-        names.sort_unstable();
-        for (_, group, name) in names {
-            if needed <= self.remaining {
-                break;
-            }
-            needed = needed.saturating_sub(name);
-            unnamed.insert(group.0);
-        }
-        unnamed
-    }
-
     fn title_line(&self) -> String {
         format!("Earlier here ({} items):", self.manifest.items)
+    }
+
+    fn omission_line(&self, entries: usize) -> String {
+        match &self.manifest.read_tool {
+            Some(tool) => format!("Left out: {entries} entries; {tool} finds them."),
+            None => format!("Left out: {entries} entries."),
+        }
     }
 
     fn text_cost(&self, text: &str) -> u64 {
         match self.budget {
             TextBudget::Unlimited => 0,
             TextBudget::Bytes(_) => text.len() as u64,
-            TextBudget::Tokens(_, counter) => counter.count(text).count,
+            // The upper bound, as a request is budgeted: a manifest must fit wherever its count is an estimate.
+            TextBudget::Tokens(_, counter) => counter.count(text).high,
         }
     }
 
+    /// The lines that count the deeds without a line of their own.
+    fn deed_counts(&self) -> Vec<String> {
+        let mut counts: BTreeMap<&str, DeedCount> = BTreeMap::new();
+        let deeds = self.entries_of(Section::Deeds).zip(&self.manifest.deeds);
+        for (_, deed) in deeds.filter(|(entry, _)| !entry.is_selected) {
+            counts.entry(&deed.tool).or_default().add(deed);
+        }
+        let mut counts: Vec<(&str, DeedCount)> = counts.into_iter().collect();
+        // Those that failed, and those that were made most often, have lines of their own.
+        counts.sort_by_key(|(tool, count)| (std::cmp::Reverse(*count), *tool));
+        let mut others = DeedCount::default();
+        for (_, count) in counts.get(TOOLS..).unwrap_or_default() {
+            others.merge(*count);
+        }
+        let rest = counts.len().saturating_sub(TOOLS);
+        counts.truncate(TOOLS);
+        let mut lines: Vec<String> = counts.iter().map(|(tool, count)| count.line(tool)).collect();
+        if rest > 0 {
+            lines.push(others.line(&format!("{rest} other tools")));
+        }
+        lines
+    }
+
+    /// The line that counts the files without an entry of their own.
+    fn file_count(&self) -> Option<String> {
+        let named = self.entries_of(Section::Files).filter(|one| one.is_selected);
+        more_files_line(&self.manifest.files, named.count())
+    }
+
+    /// What the counts of deeds and files cost, with their headings.
+    fn counts_cost(&self) -> u64 {
+        let mut cost = 0;
+        for (section, lines) in [
+            (Section::Deeds, self.deed_counts()),
+            (Section::Files, self.file_count().into_iter().collect()),
+        ] {
+            if !lines.is_empty() && !self.written_headings.contains(&(section, None)) {
+                cost += self.text_cost(&format!("{}:\n", section.heading()));
+            }
+            cost += lines.iter().map(|line| self.text_cost(&format!(" {line}\n"))).sum::<u64>();
+        }
+        cost
+    }
+
+    fn entries_of(&self, section: Section) -> impl Iterator<Item = &EntryCandidate> {
+        self.candidates.of_section(section).iter()
+    }
+
     /// Selects the entries of a list that fit.
-    fn select_section(&mut self, section: Section, which: EntryFilter) {
-        let mut order = self.unselected_entries(section);
-        if section != Section::Files {
-            // Newest first: what happened last matters most for continuing. Files stay in the order of their first use.
-            order.reverse();
-        }
-        if section == Section::Asked {
-            // The first message usually states the goal, so it comes first.
-            let one = order.len().min(1);
-            order.rotate_right(one);
-        }
-        for at in order {
-            let Some(one) = self.candidates.get(at) else {
+    fn select_section(&mut self, section: Section) {
+        let mut too_long = 0;
+        for at in self.candidates.open_entries(section) {
+            let Some(one) = self.candidates.entries.get(at) else {
                 continue;
             };
             let same = normalize_value(&one.text);
             // One mention is enough: the room goes to what is new.
             let said = self.mentioned.contains(same) || self.in_lines.contains(same);
-            if said && which == EntryFilter::New {
-                let unnamed = section.layout() == EntryLayout::Words;
-                if let Some(one) = self.candidates.get_mut(at) {
-                    one.is_mentioned = unnamed;
+            if said && section.is_deduplicated() {
+                if let Some(one) = self.candidates.entries.get_mut(at) {
+                    one.is_mentioned = true;
                 }
                 continue;
             }
             let cost = self.entry_cost(one);
-            // Smaller entries of the same list may still fit.
-            if cost > self.remaining && section != Section::Files {
+            // Smaller entries of the same list may still fit, but not for ever: counting costs time.
+            if cost > self.remaining {
+                too_long += 1;
+                if too_long > TOO_LONG {
+                    return;
+                }
                 continue;
             }
             self.remaining = self.remaining.saturating_sub(cost);
@@ -215,7 +267,7 @@ impl<'a> ManifestSelection<'a> {
 
     /// Selects an entry, and records the words it mentions.
     fn select_entry(&mut self, at: usize) {
-        let Some(one) = self.candidates.get_mut(at) else {
+        let Some(one) = self.candidates.entries.get_mut(at) else {
             return;
         };
         one.is_selected = true;
@@ -234,17 +286,6 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// Returns the entries of a list that are not selected yet, in their order.
-    fn unselected_entries(&self, section: Section) -> Vec<usize> {
-        let open =
-            |one: &EntryCandidate| one.section == section && !one.is_selected && !one.is_mentioned;
-        let entries = self.candidates.iter().enumerate();
-        entries
-            .filter(|(_, one)| open(one))
-            .map(|(at, _)| at)
-            .collect()
-    }
-
     /// Returns the cost of an entry: itself, and the headings it needs if it is their first.
     fn entry_cost(&self, one: &EntryCandidate) -> u64 {
         let section = one.section;
@@ -255,7 +296,7 @@ impl<'a> ManifestSelection<'a> {
         if section.layout() == EntryLayout::Groups
             && !self.written_headings.contains(&(section, Some(one.group)))
         {
-            cost += self.text_cost(&format!(" {}:\n", self.group_name(section, one.group)));
+            cost += self.text_cost(&format!(" {}:\n", self.group_name(one.group)));
         }
         if !self.written_headings.contains(&(section, None)) {
             cost += self.text_cost(&format!("{}:\n", section.heading()));
@@ -263,24 +304,25 @@ impl<'a> ManifestSelection<'a> {
         cost
     }
 
-    fn group_name(&self, section: Section, group: usize) -> String {
-        match self.manifest.named.get(group) {
-            Some(named) if section.layout() == EntryLayout::Groups => quote_if_needed(&named.name),
-            _ => String::new(),
-        }
+    fn group_name(&self, group: usize) -> &str {
+        self.candidates.groups.get(group).map_or("", String::as_str)
     }
 
-    /// Writes a list and its heading; nothing if no entry was selected.
+    /// Writes a list and its heading; nothing if no entry was selected and none is counted.
     fn push_section_lines(&self, section: Section, lines: &mut Vec<String>) {
         // A word in a line that was selected after it does not need to be listed.
         let listed = |one: &&EntryCandidate| {
             section.layout() != EntryLayout::Words
                 || !self.in_lines.contains(normalize_value(&one.text))
         };
-        let mine = |one: &&EntryCandidate| one.section == section && one.is_selected;
-        let taken: Vec<&EntryCandidate> =
-            self.candidates.iter().filter(mine).filter(listed).collect();
-        if taken.is_empty() {
+        let taken = self.entries_of(section).filter(|one| one.is_selected);
+        let taken: Vec<&EntryCandidate> = taken.filter(listed).collect();
+        let counts = match section {
+            Section::Deeds => self.deed_counts(),
+            Section::Files => self.file_count().into_iter().collect(),
+            _ => Vec::new(),
+        };
+        if taken.is_empty() && counts.is_empty() {
             return;
         }
         let heading = format!("{}:", section.heading());
@@ -288,15 +330,18 @@ impl<'a> ManifestSelection<'a> {
             EntryLayout::Words => lines.push(format!("{heading} {}", join_entries(&taken))),
             EntryLayout::Lines => {
                 lines.push(heading);
+                // Older deeds come before those that have lines of their own.
+                lines.extend(counts.iter().map(|line| format!(" {line}")));
                 lines.extend(taken.iter().map(|one| format!(" {}", one.text)));
             }
             EntryLayout::Groups => {
                 lines.push(heading);
                 for group in taken.chunk_by(|a, b| a.group == b.group) {
                     let at = group.first().map_or(0, |one| one.group);
-                    let name = self.group_name(section, at);
+                    let name = self.group_name(at);
                     lines.push(format!(" {name}: {}", join_entries(group)));
                 }
+                lines.extend(counts.iter().map(|line| format!(" {line}")));
             }
         }
     }
@@ -305,16 +350,13 @@ impl<'a> ManifestSelection<'a> {
         let mut lines = vec![self.title_line()];
         // Written in a fixed order, independent of the order of selection, so that readers find each list in the same
         // place.
-        for section in sections_in_order() {
+        for section in SECTIONS {
             self.push_section_lines(section, &mut lines);
         }
-        let omitted = self
-            .candidates
-            .iter()
-            .filter(|one| !one.is_selected && !one.is_mentioned)
-            .count();
+        let left_out = |one: &&EntryCandidate| !one.is_selected && !one.is_mentioned;
+        let omitted = self.candidates.entries.iter().filter(left_out).count();
         if omitted > 0 {
-            lines.push(omission_line(omitted));
+            lines.push(self.omission_line(omitted));
         }
         ManifestText {
             text: lines.join("\n"),
@@ -323,13 +365,14 @@ impl<'a> ManifestSelection<'a> {
     }
 }
 
+/// So many per cent of a figure, which may be the largest there is.
+fn percent(of: u64, share: u64) -> u64 {
+    of / 100 * share + of % 100 * share / 100
+}
+
 fn join_entries(entries: &[&EntryCandidate]) -> String {
     let texts: Vec<&str> = entries.iter().map(|one| one.text.as_str()).collect();
     texts.join(" ")
-}
-
-fn omission_line(entries: usize) -> String {
-    format!("Left out: {entries} entries.")
 }
 
 #[cfg(test)]
@@ -347,6 +390,7 @@ mod tests {
                 index,
                 item,
                 hash: None,
+                origin: None,
             })
             .collect();
         Manifest::from_items(&covered)
@@ -388,15 +432,15 @@ mod tests {
 Earlier here (8 items):
 The user said:
  My order #W8342 is broken, mail me at ada@example.com
-Files:
- src/lib.rs (read)
- old.txt (removed)
-Commands:
- rm old.txt; make test → exit 3
+The assistant decided:
+ I'll refund it.
+Calls that changed something:
+ Bash(rm old.txt; make test) → failed: exit 3
 Errors:
  error: no such order #W77
-Decided:
- assistant: I'll refund it.
+Files:
+ removed: old.txt
+ read: src/lib.rs
 Values:
  order_id: W8342
  price: 523
@@ -406,28 +450,77 @@ URLs: https://a.example/r/1";
     }
 
     #[test]
-    fn the_least_useful_goes_first_and_files_never() {
+    fn every_budget_is_kept_and_the_most_useful_stays() {
         let manifest = manifest(&session());
         let whole = manifest.to_string();
         let mut omitted = 0;
-        for most in (0..=whole.len() as u64 + 40).rev() {
+        for most in (0..=whole.len() as u64 + 120).rev() {
             let told = manifest.render(TextBudget::Bytes(most));
-            assert!(told.text.contains(" old.txt (removed)"), "{most}");
-            assert!(told.omitted >= omitted, "{most}");
-            let files_alone = told.text.lines().count() <= 5;
+            // What is counted is counted in any budget.
+            assert!(told.text.contains("Bash"), "{most}: {}", told.text);
+            assert!(told.text.contains("old.txt") || told.text.contains("more"), "{most}");
+            let counts_alone = told.text.lines().count() <= 6 && most < 160;
             assert!(
-                told.text.len() as u64 <= most || files_alone,
+                told.text.len() as u64 <= most || counts_alone,
                 "{most}: {}",
                 told.text
             );
-            omitted = told.omitted;
+            omitted = told.omitted.max(omitted);
         }
-        let little = manifest.render(TextBudget::Bytes(240)).text;
+        assert!(omitted > 6, "{omitted}");
+        let little = manifest.render(TextBudget::Bytes(330)).text;
         assert!(
-            little.contains("#W77") && !little.contains("I'll refund"),
+            little.contains("mail me at") && !little.contains("2024-05-25"),
             "{little}"
         );
         assert!(little.ends_with(" entries."), "{little}");
+        let told = manifest.with_read_tool(Some("read_context"));
+        let told = told.render(TextBudget::Bytes(360)).text;
+        assert!(told.ends_with(" entries; read_context finds them."), "{told}");
+    }
+
+    #[test]
+    fn deeds_without_room_are_counted_by_tool_and_outcome() {
+        let mut items = Vec::new();
+        for at in 0..400 {
+            let tool = if at % 4 == 0 { "send_mail".to_owned() } else { format!("tool_{}", at % 40) };
+            let arguments = format!(r#"{{"to":"user_{at}@example.com"}}"#);
+            items.push(FunctionCall::new("c", tool, arguments).into());
+            let text = if at % 10 == 9 { "Error: no" } else { "done" };
+            items.push(FunctionCallOutput::new("c", Output::Text(text.to_owned())).into());
+        }
+        let manifest = manifest(&items);
+        assert_eq!(manifest.deeds.len(), 400);
+        let text = manifest.render(TextBudget::Bytes(900)).text;
+        let counted = |line: &str| -> Option<usize> {
+            let (_, rest) = line.split_once(" ×")?;
+            rest.split_once(':')?.0.parse().ok()
+        };
+        let named = text.lines().filter(|line| line.contains('→')).count();
+        let counted: usize = text.lines().filter_map(counted).sum();
+        assert_eq!(named + counted, 400, "{text}");
+        assert!(text.contains("other tools ×"), "{text}");
+        // The newest is named, and of the others those that failed.
+        assert!(named >= 3, "{text}");
+        let failed = text.lines().filter(|line| line.contains("→ failed: Error: no")).count();
+        assert!(failed + 1 >= named, "{text}");
+    }
+
+    #[test]
+    fn one_chatty_output_leaves_room_for_the_others() {
+        let ids = |at: usize, count: usize| -> String {
+            (0..count).map(|id| format!("ID-{at}-{id} ")).collect()
+        };
+        let mut items = Vec::new();
+        for at in 0..5 {
+            items.push(FunctionCall::new("c", "get_ids", "{}").into());
+            let count = if at == 4 { 2_000 } else { 3 };
+            items.push(FunctionCallOutput::new("c", Output::Text(ids(at, count))).into());
+        }
+        let text = manifest(&items).render(TextBudget::Bytes(600)).text;
+        for at in 0..4 {
+            assert!(text.contains(&format!("ID-{at}-2")), "{at}: {text}");
+        }
     }
 
     #[test]
@@ -445,7 +538,7 @@ URLs: https://a.example/r/1";
         let headings: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
         assert!(
             headings.iter().all(
-                |line| ["Earlier here (3 items):", "The user said:", "Values:"].contains(line)
+                |line| ["Earlier here (3 items):", "The user said:", "Files:", "Other values:"].contains(line)
                     || line.starts_with("Paths mentioned: ")
             ),
             "{text}"

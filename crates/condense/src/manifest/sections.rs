@@ -1,58 +1,76 @@
-//! The candidate entries of a manifest's text: their lists, the usefulness of each list, and how each is written.
+//! The candidate entries of a manifest's text: their lists, how each is written, and in which order those of a list are
+//! chosen.
 //!
 //! Not here: which of them fit ([`crate::manifest::render`]).
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::ops::Range;
 
 use contexture_ir::quote_json;
 
-use crate::manifest::data::{CommandEntry, FileEntry, Manifest, ManifestEntry, Speaker};
+use crate::manifest::data::{
+    CommandEntry, Deed, DeedOutcome, Fact, FileEntry, Manifest, ManifestEntry, NamedValues,
+    StatementKind,
+};
 use contexture_text::fact_words::{FactKind, classify_word};
 
 /// The lists, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
-    Asked,
-    Files,
-    Commands,
-    Errors,
+    Said,
     Decisions,
+    Deeds,
     Open,
+    Errors,
+    Files,
     Values,
     Identifiers,
-    Numbers,
     Paths,
     Urls,
-    Notes,
+    Commands,
+    Numbers,
     Links,
+    Notes,
 }
 
-/// The lists in the order of selection, the most useful first.
-pub(crate) const USEFUL: &[(Section, EntryFilter)] = &[
-    (Section::Files, EntryFilter::All),
-    (Section::Open, EntryFilter::All),
-    (Section::Errors, EntryFilter::All),
-    (Section::Values, EntryFilter::New),
-    (Section::Identifiers, EntryFilter::New),
-    (Section::Paths, EntryFilter::New),
-    (Section::Numbers, EntryFilter::New),
-    (Section::Urls, EntryFilter::New),
-    (Section::Asked, EntryFilter::All),
-    (Section::Commands, EntryFilter::All),
-    (Section::Decisions, EntryFilter::All),
-    (Section::Links, EntryFilter::All),
-    (Section::Values, EntryFilter::All),
-    (Section::Notes, EntryFilter::All),
+/// The lists in the order in which they are written, and in which they share what nobody was promised; deeds come before
+/// the rest of the words there.
+pub(crate) const SECTIONS: [Section; 14] = [
+    Section::Said,
+    Section::Decisions,
+    Section::Deeds,
+    Section::Open,
+    Section::Errors,
+    Section::Files,
+    Section::Values,
+    Section::Identifiers,
+    Section::Paths,
+    Section::Urls,
+    Section::Commands,
+    Section::Numbers,
+    Section::Links,
+    Section::Notes,
 ];
 
-/// Which entries of a list are selected.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryFilter {
-    /// All entries that are not selected yet.
-    All,
-    /// Only entries that no selected entry mentions.
-    New,
-}
+/// What lists may take of the budget before any other takes more than its own, in per cent.
+pub(crate) const SHARES: [(&[Section], u64); 5] = [
+    (&[Section::Said, Section::Decisions], 40),
+    (&[Section::Deeds], 25),
+    (&[Section::Open, Section::Errors], 10),
+    (&[Section::Files], 10),
+    (
+        &[
+            Section::Values,
+            Section::Identifiers,
+            Section::Paths,
+            Section::Urls,
+        ],
+        15,
+    ),
+];
+
+/// One output gives so many entries before the next one gives any more.
+const OF_ONE_ITEM: usize = 4;
 
 /// How the entries of a list are laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,121 +86,238 @@ pub(crate) enum EntryLayout {
 impl Section {
     pub(crate) const fn heading(self) -> &'static str {
         match self {
-            Self::Asked => "The user said",
-            Self::Files => "Files",
-            Self::Commands => "Commands",
-            Self::Errors => "Errors",
-            Self::Decisions => "Decided",
+            Self::Said => "The user said",
+            Self::Decisions => "The assistant decided",
+            Self::Deeds => "Calls that changed something",
             Self::Open => "Open",
+            Self::Errors => "Errors",
+            Self::Files => "Files",
             Self::Values => "Values",
             Self::Identifiers => "Identifiers",
-            Self::Numbers => "Numbers",
             Self::Paths => "Paths mentioned",
             Self::Urls => "URLs",
-            Self::Notes => "Other values",
+            Self::Commands => "Commands",
+            Self::Numbers => "Numbers",
             Self::Links => "Outputs that can be read again",
+            Self::Notes => "Other values",
         }
     }
 
     pub(crate) const fn layout(self) -> EntryLayout {
         match self {
-            Self::Values | Self::Notes => EntryLayout::Groups,
-            Self::Identifiers | Self::Numbers | Self::Paths | Self::Urls => EntryLayout::Words,
+            Self::Files | Self::Values | Self::Numbers | Self::Notes => EntryLayout::Groups,
+            Self::Identifiers | Self::Paths | Self::Urls => EntryLayout::Words,
             _ => EntryLayout::Lines,
         }
+    }
+
+    /// Whether an entry is left out that another line mentions.
+    pub(crate) const fn is_deduplicated(self) -> bool {
+        matches!(
+            self,
+            Self::Values | Self::Identifiers | Self::Numbers | Self::Paths | Self::Urls
+        )
     }
 }
 
 /// A candidate entry for the text.
 pub(crate) struct EntryCandidate {
     pub(crate) section: Section,
-    /// Index of its name in [`Manifest::named`]; 0 in lists without names.
+    /// Index of its name in [`Candidates::groups`]; 0 in lists without names.
     pub(crate) group: usize,
     pub(crate) text: String,
+    /// The order in which entries of a list are chosen, the lowest first.
+    rank: Rank,
     pub(crate) is_selected: bool,
-    /// Whether it can be omitted, because a selected entry mentions it.
+    /// Whether it can be left out, because a selected entry mentions it.
     pub(crate) is_mentioned: bool,
 }
 
-pub(crate) fn sections_in_order() -> impl Iterator<Item = Section> {
-    let sections: BTreeSet<Section> = USEFUL.iter().map(|(section, _)| *section).collect();
-    sections.into_iter()
+/// The lowest is chosen first: by what it is, then by how many of its item came before, then by how new it is.
+type Rank = (usize, usize, Reverse<usize>);
+
+/// All candidates, in the order of the text: those of a list stand side by side.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    pub(crate) entries: Vec<EntryCandidate>,
+    /// The names of groups.
+    pub(crate) groups: Vec<String>,
 }
 
-pub(crate) fn entry_candidates(
-    manifest: &Manifest,
-    unnamed: &BTreeSet<usize>,
-) -> Vec<EntryCandidate> {
-    let mut all = Vec::new();
-    let mut add = |section, group, text: String| {
-        all.push(EntryCandidate {
+impl Candidates {
+    pub(crate) fn from_manifest(manifest: &Manifest) -> Self {
+        let mut all = Self::default();
+        for statement in &manifest.said {
+            let (entry, kind) = (&statement.entry, statement.kind);
+            let rank = match kind {
+                StatementKind::Holds => 0,
+                StatementKind::Passes => 1,
+                StatementKind::Repeats => 2,
+            };
+            all.add(Section::Said, 0, entry_line(entry), (rank, 0, Reverse(entry.index)));
+        }
+        all.add_lines(Section::Decisions, &manifest.decisions);
+        all.add_deeds(&manifest.deeds);
+        all.add_lines(Section::Open, &manifest.open);
+        all.add_lines(Section::Errors, &manifest.errors);
+        all.add_files(&manifest.files);
+        all.add_named(&manifest.named);
+        for (section, facts) in [
+            (Section::Identifiers, &manifest.identifiers),
+            (Section::Paths, &manifest.paths),
+            (Section::Urls, &manifest.urls),
+        ] {
+            let mut taken = OfItem::default();
+            for fact in facts {
+                all.add(section, 0, fact.text.clone(), (0, taken.next(fact.index), Reverse(fact.index)));
+            }
+        }
+        for command in &manifest.commands {
+            let rank = (0, 0, Reverse(command.index));
+            all.add(Section::Commands, 0, command_line(command), rank);
+        }
+        all.add_groups(Section::Numbers, &manifest.numbers, &|_| true);
+        for link in &manifest.links {
+            let text = format!("{} {}, {} bytes", link.link, link.tool, link.bytes);
+            all.add(Section::Links, 0, text, (0, 0, Reverse(link.index)));
+        }
+        // Plain words say little, even with their names.
+        all.add_groups(Section::Notes, &manifest.named, &|text| !is_informative(text));
+        debug_assert!(all.entries.is_sorted_by_key(|one| one.section), "the lists are in order");
+        all
+    }
+
+    fn add(&mut self, section: Section, group: usize, text: String, rank: Rank) {
+        self.entries.push(EntryCandidate {
             section,
             group,
             text,
+            rank,
             is_selected: false,
             is_mentioned: false,
         });
-    };
-    manifest
-        .asked
-        .iter()
-        .for_each(|entry| add(Section::Asked, 0, entry_line(entry)));
-    manifest
-        .files
-        .iter()
-        .for_each(|file| add(Section::Files, 0, file_line(file)));
-    manifest
-        .commands
-        .iter()
-        .for_each(|command| add(Section::Commands, 0, command_line(command)));
-    manifest
-        .errors
-        .iter()
-        .for_each(|entry| add(Section::Errors, 0, entry_line(entry)));
-    for decision in &manifest.decisions {
-        let by = match decision.by {
-            Speaker::User => "user",
-            Speaker::Assistant => "assistant",
-        };
-        add(
-            Section::Decisions,
-            0,
-            format!("{by}: {}", entry_line(&decision.statement)),
-        );
     }
-    manifest
-        .open
-        .iter()
-        .for_each(|entry| add(Section::Open, 0, entry_line(entry)));
-    for (group, named) in manifest.named.iter().enumerate() {
-        for text in &named.values {
-            // Plain words are notes: without their name they mean little.
-            match (is_informative(text), unnamed.contains(&group)) {
-                (false, _) => add(Section::Notes, group, quote_if_needed(text)),
-                (true, false) => add(Section::Values, group, quote_if_needed(text)),
-                (true, true) if classify_word(text) == Some(FactKind::Number) => {
-                    add(Section::Numbers, 0, quote_if_needed(text))
-                }
-                (true, true) => add(Section::Identifiers, 0, quote_if_needed(text)),
+
+    fn add_lines(&mut self, section: Section, entries: &[ManifestEntry]) {
+        let mut taken = OfItem::default();
+        for entry in entries {
+            let rank = (0, taken.next(entry.index), Reverse(entry.index));
+            self.add(section, 0, entry_line(entry), rank);
+        }
+    }
+
+    /// The newest deed comes first, then those that failed, then the others.
+    fn add_deeds(&mut self, deeds: &[Deed]) {
+        let newest = deeds.iter().map(|deed| deed.index).max();
+        for deed in deeds {
+            let rank = match deed.outcome {
+                _ if Some(deed.index) == newest => 0,
+                DeedOutcome::Failed | DeedOutcome::Unanswered => 1,
+                DeedOutcome::Ok => 2,
+            };
+            self.add(Section::Deeds, 0, deed_line(deed), (rank, 0, Reverse(deed.index)));
+        }
+    }
+
+    /// Changed files come before those that were read, recent ones before old ones.
+    fn add_files(&mut self, files: &[FileEntry]) {
+        for (rank, name) in ["edited", "removed", "read"].into_iter().enumerate() {
+            let group = self.add_group(name);
+            let mine = files.iter().filter(|file| file_group(file) == rank);
+            for file in mine {
+                // What was done last to it decides; how often is told of changes only.
+                let times = [file.written, file.removed, 1][rank];
+                let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+                let text = format!("{}{times}", quote_if_needed(&file.path));
+                let order = (usize::from(rank == 2), 0, Reverse(file.index));
+                self.add(Section::Files, group, text, order);
             }
         }
     }
-    for (section, words) in [
-        (Section::Identifiers, &manifest.identifiers),
-        (Section::Numbers, &manifest.numbers),
-        (Section::Paths, &manifest.paths),
-        (Section::Urls, &manifest.urls),
-    ] {
-        words.iter().for_each(|word| add(section, 0, word.clone()));
+
+    /// Values that are identifiers come before numbers.
+    fn add_named(&mut self, named: &[NamedValues]) {
+        self.add_groups(Section::Values, named, &is_informative);
     }
-    for link in &manifest.links {
-        add(
-            Section::Links,
-            0,
-            format!("{} {}, {} bytes", link.link, link.tool, link.bytes),
-        );
+
+    fn add_groups(&mut self, section: Section, named: &[NamedValues], is_wanted: &dyn Fn(&str) -> bool) {
+        let mut taken = OfItem::default();
+        for values in named {
+            let wanted = || values.values.iter().filter(|fact| is_wanted(&fact.text));
+            if wanted().next().is_none() {
+                continue;
+            }
+            let group = self.add_group(&quote_if_needed(&values.name));
+            for Fact { index, text } in wanted() {
+                let is_number = classify_word(text) == Some(FactKind::Number);
+                let rank = (usize::from(is_number), taken.next(*index), Reverse(*index));
+                self.add(section, group, quote_if_needed(text), rank);
+            }
+        }
     }
-    all
+
+    fn add_group(&mut self, name: &str) -> usize {
+        self.groups.push(name.to_owned());
+        self.groups.len() - 1
+    }
+
+    /// The same candidates, none of them chosen.
+    pub(crate) fn unselected(mut self) -> Self {
+        for one in &mut self.entries {
+            one.is_selected = false;
+            one.is_mentioned = false;
+        }
+        self
+    }
+
+    /// Where the entries of a list stand.
+    fn range_of(&self, section: Section) -> Range<usize> {
+        let first = self.entries.partition_point(|one| one.section < section);
+        let end = self.entries.partition_point(|one| one.section <= section);
+        first..end
+    }
+
+    /// The entries of a list.
+    pub(crate) fn of_section(&self, section: Section) -> &[EntryCandidate] {
+        self.entries.get(self.range_of(section)).unwrap_or_default()
+    }
+
+    /// The entries of a list that are not chosen yet, in the order in which they are.
+    pub(crate) fn open_entries(&self, section: Section) -> Vec<usize> {
+        let first = self.range_of(section).start;
+        let entries = (first..).zip(self.of_section(section));
+        let open = entries.filter(|(_, one)| !one.is_selected && !one.is_mentioned);
+        let mut order: Vec<(Rank, usize)> = open.map(|(at, one)| (one.rank, at)).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, at)| at).collect()
+    }
+}
+
+/// How many entries an item gave so far, in steps of [`OF_ONE_ITEM`]: one chatty output must not crowd out the others.
+#[derive(Default)]
+struct OfItem(std::collections::BTreeMap<usize, usize>);
+
+impl OfItem {
+    fn next(&mut self, index: usize) -> usize {
+        let taken = self.0.entry(index).or_default();
+        *taken += 1;
+        (*taken - 1) / OF_ONE_ITEM
+    }
+}
+
+/// By what was done to it a file is listed: 0 edited, 1 removed, 2 read.
+const fn file_group(file: &FileEntry) -> usize {
+    match (file.written, file.removed) {
+        (0, 0) => 2,
+        (0, _) => 1,
+        _ => 0,
+    }
+}
+
+/// Files that have no room, as one line.
+pub(crate) fn more_files_line(files: &[FileEntry], named: usize) -> Option<String> {
+    let more = files.len().checked_sub(named).filter(|more| *more > 0)?;
+    Some(format!("{more} more"))
 }
 
 fn entry_line(entry: &ManifestEntry) -> String {
@@ -192,21 +327,54 @@ fn entry_line(entry: &ManifestEntry) -> String {
     }
 }
 
-fn file_line(file: &FileEntry) -> String {
-    let counts = [
-        ("read", file.read),
-        ("edited", file.written),
-        ("removed", file.removed),
-    ];
-    let done: Vec<String> = counts
-        .iter()
-        .filter(|(_, times)| *times > 0)
-        .map(|(verb, times)| match times {
-            1 => (*verb).to_owned(),
-            times => format!("{verb} ×{times}"),
-        })
-        .collect();
-    format!("{} ({})", file.path, done.join(", "))
+fn deed_line(deed: &Deed) -> String {
+    let returned = deed.returned.join(" ");
+    let outcome = match (deed.outcome, &deed.reason) {
+        (DeedOutcome::Ok, _) if returned.is_empty() => "ok".to_owned(),
+        (DeedOutcome::Ok, _) => format!("{returned} ok"),
+        (DeedOutcome::Failed, Some(reason)) => format!("failed: {reason}"),
+        (DeedOutcome::Failed, None) => "failed".to_owned(),
+        (DeedOutcome::Unanswered, _) => "no output".to_owned(),
+    };
+    let times = match deed.times {
+        0 | 1 => String::new(),
+        times => format!(" (×{times})"),
+    };
+    format!("{}({}) → {outcome}{times}", deed.tool, deed.arguments)
+}
+
+/// How many deeds have no line of their own, by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DeedCount {
+    pub(crate) failed: usize,
+    pub(crate) unanswered: usize,
+    pub(crate) all: usize,
+}
+
+impl DeedCount {
+    pub(crate) fn add(&mut self, deed: &Deed) {
+        self.all += deed.times;
+        match deed.outcome {
+            DeedOutcome::Ok => {}
+            DeedOutcome::Failed => self.failed += deed.times,
+            DeedOutcome::Unanswered => self.unanswered += deed.times,
+        }
+    }
+
+    pub(crate) const fn merge(&mut self, other: Self) {
+        self.failed += other.failed;
+        self.unanswered += other.unanswered;
+        self.all += other.all;
+    }
+
+    /// The line that stands for them: `book_reservation ×48: 41 ok, 7 failed`.
+    pub(crate) fn line(self, tool: &str) -> String {
+        let ok = self.all - self.failed - self.unanswered;
+        let counts = [(ok, "ok"), (self.failed, "failed"), (self.unanswered, "without output")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        format!("{tool} ×{}: {}", self.all, counts.join(", "))
+    }
 }
 
 fn command_line(command: &CommandEntry) -> String {
@@ -222,9 +390,10 @@ fn command_line(command: &CommandEntry) -> String {
     format!("{}{end}{times}", command.command)
 }
 
-/// Whether a value is distinctive: it has digits, or is an address.
+/// Whether a value is distinctive: one word with digits, or an address.
 pub(crate) fn is_informative(text: &str) -> bool {
-    text.contains('@') || text.len() > 1 && text.bytes().any(|byte| byte.is_ascii_digit())
+    let has_digits = text.len() > 1 && text.bytes().any(|byte| byte.is_ascii_digit());
+    (text.contains('@') || has_digits) && !text.contains(char::is_whitespace)
 }
 
 /// Formats a name or a value as one word, quoted if its end would be ambiguous.

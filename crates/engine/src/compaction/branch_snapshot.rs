@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::{ActiveCovers, CoveredItem};
+use contexture_compile::compaction::{
+    ActiveCovers, CoveredItem, StandingCompaction, absorbed_count,
+};
 use contexture_compile::{CompactAdvice, Cover};
-use contexture_ir::{ContentHash, Item, NodeId};
+use contexture_ir::{ContentHash, Item, NodeId, Part, ResponseId};
 use contexture_store::{EntityKind, Error as StoreError, Node, NodeKind, PathEnd};
 use contexture_tokens::TokenCounter;
 use contexture_wire::Format;
@@ -18,6 +20,17 @@ use crate::error::EngineError;
 use crate::handle::{Conversation, load_state_list, read_full_path};
 use crate::path::StoredPath;
 use crate::state::{Covers, Pins};
+
+/// Which part of a history is to be compacted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OlderSpan {
+    /// What a compile had to leave out.
+    pub(crate) advice: Option<CompactAdvice>,
+    /// How much stays behind it, in tokens.
+    pub(crate) keep: u64,
+    /// What all compactions in effect may take, in tokens.
+    pub(crate) compactions: u64,
+}
 
 /// A path, what is in effect on it, and where that was read.
 pub(crate) struct BranchSnapshot {
@@ -161,49 +174,166 @@ impl BranchSnapshot {
         }
     }
 
-    /// The older part: from behind the opening and the compactions there are, as far as advised, or until
-    /// so many tokens are left.
-    pub(crate) fn older_span(
-        &self,
-        advice: Option<CompactAdvice>,
-        weights: &[u64],
-        keep: u64,
-    ) -> Result<RangeInclusive<usize>, EngineError> {
-        let nothing = EngineError::NothingToCompact {
-            reason: "the history is one round, or all of it is covered",
-        };
-        let seams = self.cut_points();
-        let opening = self
+    /// Where the history begins that can be compacted: behind the first message of the user.
+    fn opening(&self) -> usize {
+        let first = self
             .path
             .nodes
             .iter()
             .position(|node| node.kind != NodeKind::User);
         // A second person's message, or a history that begins otherwise, is no opening.
-        let opening = opening.filter(|at| *at <= 1).unwrap_or(0);
-        let covered = self.places.iter().map(|cover| cover.last + 1).max();
-        let standing: u64 = self
-            .places
+        first.filter(|at| *at <= 1).unwrap_or(0)
+    }
+
+    /// What the opening takes of the view.
+    pub(crate) fn opening_weight(&self, weights: &[u64]) -> u64 {
+        weights.get(..self.opening()).unwrap_or_default().iter().sum()
+    }
+
+    /// The first place behind all compactions in effect.
+    fn uncovered_start(&self) -> usize {
+        let ends = self.covering.covers().iter().map(|cover| cover.last + 1);
+        ends.max().unwrap_or(0).max(self.opening())
+    }
+
+    /// What a step adds on average behind the compactions: a recorded answer with what came before it; where none was
+    /// recorded, what the model said at a time.
+    pub(crate) fn mean_step(&self, weights: &[u64]) -> u64 {
+        let start = self.uncovered_start();
+        let nodes = self.path.nodes.get(start..).unwrap_or_default();
+        let answers: BTreeSet<ResponseId> = nodes.iter().filter_map(|node| node.response).collect();
+        let of_model = |node: &Arc<Node>| {
+            matches!(
+                node.kind,
+                NodeKind::Assistant | NodeKind::FunctionCall | NodeKind::Reasoning
+            )
+        };
+        let mut before = false;
+        let begins = nodes.iter().filter(|node| {
+            let begins = of_model(node) && !before;
+            before = of_model(node);
+            begins
+        });
+        let steps = match answers.len() {
+            0 => begins.count(),
+            recorded => recorded,
+        };
+        let all: u64 = weights.get(start..).unwrap_or_default().iter().sum();
+        all / (steps as u64).max(1)
+    }
+
+    /// What the manifests of our compactions among some places take, in tokens.
+    pub(crate) fn manifest_tokens(
+        &self,
+        places: &BTreeSet<usize>,
+        counter: &dyn TokenCounter,
+    ) -> Vec<u64> {
+        let items = places.iter().filter_map(|at| self.path.items.get(*at));
+        let manifests = items.filter_map(|one| match &*one.item {
+            // The manifest stands behind the summary, if there is one.
+            Item::Compaction(compaction) => compaction.summary.last().and_then(Part::as_text),
+            _ => None,
+        });
+        manifests.map(|text| counter.count(text).high).collect()
+    }
+
+    /// The compactions in effect, in the order of what they stand for, with how often that was summarised.
+    fn standing_compactions(&self, weights: &[u64]) -> Vec<(Cover, StandingCompaction)> {
+        let generation = |outer: &Cover| {
+            // Covers inside it nest or part, so the deepest row of them tells.
+            let inside = self.places.iter();
+            let inside = inside.filter(|one| outer.first <= one.first && one.last <= outer.last);
+            let mut ends: Vec<(usize, i32)> = Vec::new();
+            for cover in inside {
+                ends.extend([(cover.first, 1), (cover.last + 1, -1)]);
+            }
+            ends.sort_unstable();
+            let (mut depth, mut deepest) = (0_i32, 0_i32);
+            for (_, step) in ends {
+                depth += step;
+                deepest = deepest.max(depth);
+            }
+            deepest.unsigned_abs()
+        };
+        let outer = self.covering.covers().iter();
+        let behind_opening = outer.filter(|cover| cover.first >= self.opening());
+        behind_opening
+            .map(|cover| {
+                let standing = StandingCompaction {
+                    tokens: weights.get(cover.first).copied().unwrap_or_default(),
+                    generation: generation(cover),
+                };
+                (*cover, standing)
+            })
+            .collect()
+    }
+
+    /// Whether anything was added since the newest compaction in effect.
+    fn has_new_items(&self) -> bool {
+        let newest = self.covering.covers().iter().map(|cover| cover.compaction);
+        let Some(newest) = newest.max() else {
+            return true;
+        };
+        let added = self.path.nodes.get(newest + 1..).unwrap_or_default();
+        added
             .iter()
-            .filter_map(|cover| weights.get(cover.first))
-            .sum();
-        // Compactions that take up half of what is kept are worth one for all of them.
-        let start = covered
-            .filter(|_| standing <= keep / 2)
-            .unwrap_or(opening)
-            .max(opening);
-        let advised = advice.map(|advice| advice.last);
-        let span = advised
+            .any(|node| !matches!(node.kind, NodeKind::Compaction | NodeKind::Extension))
+    }
+
+    /// What compactions in effect stand for that were redacted because of an item in it, with all behind it that is covered:
+    /// it tells nothing any more, and what else was in it is lost to the model.
+    pub(crate) fn redacted_span(&self) -> Option<RangeInclusive<usize>> {
+        let outer = self.covering.covers();
+        let is_tombstone = |cover: &&Cover| {
+            let item = self.path.items.get(cover.compaction);
+            item.is_some_and(|one| one.item.is_tombstone())
+        };
+        let first = outer.iter().find(is_tombstone)?.first;
+        let last = outer.last()?.last;
+        Some(first..=last)
+    }
+
+    /// The older part: from behind the compactions in effect, as far as advised, or until so many tokens are left. It begins
+    /// earlier where it takes some of those compactions in.
+    pub(crate) fn older_span(
+        &self,
+        weights: &[u64],
+        request: OlderSpan,
+    ) -> Result<RangeInclusive<usize>, EngineError> {
+        let nothing = EngineError::NothingToCompact {
+            reason: "the history is one round, or all of it is covered",
+        };
+        if let Some(span) = self.redacted_span() {
+            return Ok(span);
+        }
+        if !self.has_new_items() {
+            return Err(EngineError::NothingToCompact {
+                reason: "nothing was added since the last compaction",
+            });
+        }
+        let seams = self.cut_points();
+        let start = self.uncovered_start();
+        let advised = request.advice.map(|advice| advice.last);
+        let advised = advised
             .filter(|last| *last >= start)
             .and_then(|last| seams.align_span(&(start..=last)))
             .filter(|span| *span.start() >= start && span.end() + 1 < weights.len());
         // The advice says what must go, our own span what should: the one that reaches further counts.
-        let span = match (span, seams.longest_span(start, weights, keep)) {
+        let span = match (advised, seams.longest_span(start, weights, request.keep)) {
             (Some(advised), Some(own)) => *advised.start()..=(*advised.end()).max(*own.end()),
             (Some(span), None) | (None, Some(span)) => span,
-            // Behind the compactions nothing is left to take: one for all of them.
-            (None, None) => seams.longest_span(opening, weights, keep).ok_or(nothing)?,
+            (None, None) => return Err(nothing),
         };
-        Ok(span)
+        let (covers, standing): (Vec<Cover>, Vec<StandingCompaction>) =
+            self.standing_compactions(weights).into_iter().unzip();
+        let absorbed = absorbed_count(&standing, self.path.items.len(), request.compactions);
+        let first_absorbed = covers.get(covers.len() - absorbed..).unwrap_or_default();
+        Ok(match first_absorbed.first() {
+            // All of them: what stands between them and the opening comes too.
+            Some(_) if absorbed == covers.len() => self.opening()..=*span.end(),
+            Some(cover) => cover.first..=*span.end(),
+            None => span,
+        })
     }
 
     pub(crate) fn span_ends(
@@ -235,6 +365,7 @@ impl BranchSnapshot {
             index: at,
             item: &self.path.items.get(at)?.item,
             hash: Some(node.content_hash),
+            origin: Some(node.origin),
         })
     }
 

@@ -3,15 +3,19 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::{COVERS, Manifest, TextBudget};
-use contexture_compile::{CompactAdvice, Target};
-use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
-use contexture_store::{NewItem, NodeKind, NodeQuery};
+use contexture_compile::compaction::{
+    COVERS, MANIFEST_PERCENT, Manifest, RoomAfterCompaction, TextBudget, ToolHints, gains_enough,
+    manifest_budget, retained_tokens,
+};
+use contexture_compile::{CompactAdvice, READ_TOOL, Target};
+use contexture_ir::{Audience, Compaction, Item, NodeId, Origin, Part, TextPart, ToolDefinition};
+use contexture_store::NewItem;
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::Format;
 
-use super::branch_snapshot::{BranchSnapshot, load_snapshot};
+use super::branch_snapshot::{BranchSnapshot, OlderSpan, load_snapshot};
 use super::compactor::{CompactRequest, Compactor, ManifestOnly};
+use super::summarise::{SpanSummary, summarise_span, summary_configuration, trimmed_instructions};
 use super::trigger::percent_of;
 use crate::append::{append_state, append_states};
 use crate::call::{CompileOptions, compile_call};
@@ -20,14 +24,7 @@ use crate::handle::{
     CircuitBreakerPolicy, Conversation, EngineEventKind, SideCaller, SideUsageTracker,
     load_state_list,
 };
-use crate::path::parse_node_item;
-use crate::state::{CoverEntry, Covers, encode_provenance, parse_provenance};
-
-/// The least a manifest may take, in tokens.
-pub(super) const LEAST: u64 = 256;
-
-/// How large it may be otherwise, in per cent of the tokens of what it stands for.
-pub(super) const MANIFEST: u8 = 15;
+use crate::state::{CoverEntry, Covers, encode_provenance};
 
 /// The part of the history that a compaction replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,10 +52,14 @@ pub struct CompactOptions {
     /// Instructions for the compactor: what to keep.
     pub instructions: Option<String>,
     /// How much of the history stays as it is, in per cent of the space of a request. Default 40; at most
-    /// half of what there is.
+    /// half of what there is. Before a call it is less where less leaves room for ten steps like those before.
     pub retained_percent: u8,
-    /// How large a manifest may be, in per cent of the span's tokens; at least 256 tokens. Default 15.
+    /// How large all manifests in effect together may be, in per cent of the window. Default 15. What has no room is
+    /// counted; a manifest is never why a request does not fit.
     pub manifest_percent: u8,
+    /// What is known of tools beside their names and annotations: which only read, and which change something. Calls that
+    /// changed something are named in the manifest. Default: nothing.
+    pub tool_hints: ToolHints,
     /// When a failing compactor is no longer called.
     pub breaker: CircuitBreakerPolicy,
     /// Where a compactor's calls of a model are counted. Default: nowhere.
@@ -74,7 +75,8 @@ impl Default for CompactOptions {
             compactor: Arc::new(ManifestOnly),
             instructions: None,
             retained_percent: 40,
-            manifest_percent: MANIFEST,
+            manifest_percent: MANIFEST_PERCENT,
+            tool_hints: ToolHints::default(),
             breaker: CircuitBreakerPolicy::default(),
             side_usage: None,
             key: None,
@@ -136,29 +138,52 @@ pub(crate) async fn draft_compaction(
     target: &Target,
     options: &CompactOptions,
 ) -> Result<CompactionDraft, EngineError> {
-    let advice = match (
+    let cause = match (
         options.span,
         compile_call(chat, target.into(), CompileOptions::default()),
     ) {
         (CompactSpan::Older, compiling) => match compiling.await {
-            Ok(call) => call.advice.compact,
+            Ok(call) => CompactionCause {
+                advice: call.advice.compact,
+                ..CompactionCause::default()
+            },
             // A history that cannot be sent needs it all the more.
-            Err(EngineError::Refused(_)) => None,
+            Err(EngineError::Refused(_)) => CompactionCause::default(),
             Err(error) => return Err(error),
         },
-        (CompactSpan::Nodes { .. }, _) => None,
+        (CompactSpan::Nodes { .. }, _) => CompactionCause::default(),
     };
-    draft_with_advice(chat, target, options, advice).await
+    draft_with_cause(chat, target, options, &cause).await
 }
 
-/// As [`Self::compact`], with the advice of a compile that was made already.
-pub(crate) async fn compact_with_advice(
+/// Why a compaction is made, as the compile before it says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CompactionCause {
+    /// What had to be left out.
+    pub(super) advice: Option<CompactAdvice>,
+    /// What there is to be room for; `None`: the host asked for it, whatever the size.
+    pub(super) room: Option<RoomGoal>,
+    /// The tools that layers offer beside those of the target.
+    pub(super) tools: Vec<ToolDefinition>,
+}
+
+/// The size of requests that a compaction is to make room in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoomGoal {
+    /// Above which size the next compaction is due, in our tokens.
+    pub(super) trigger: u64,
+    /// What a request takes beside its history.
+    pub(super) fixed: u64,
+}
+
+/// As [`compact_branch`], with what a compile said that was made already.
+pub(super) async fn compact_with_cause(
     chat: &Conversation,
     target: &Target,
     options: &CompactOptions,
-    advice: Option<CompactAdvice>,
+    cause: &CompactionCause,
 ) -> Result<Compacted, EngineError> {
-    let draft = draft_with_advice(chat, target, options, advice).await?;
+    let draft = draft_with_cause(chat, target, options, cause).await?;
     store_compaction(chat, draft).await
 }
 
@@ -167,11 +192,11 @@ pub(crate) async fn compact_with_advice(
     skip_all,
     fields(gen_ai.conversation.id = chat.id().as_str())
 )]
-async fn draft_with_advice(
+async fn draft_with_cause(
     chat: &Conversation,
     target: &Target,
     options: &CompactOptions,
-    advice: Option<CompactAdvice>,
+    cause: &CompactionCause,
 ) -> Result<CompactionDraft, EngineError> {
     // One snapshot for everything below, so that span, texts and covers are of the same instant.
     let snapshot = load_snapshot(chat, chat.current_position()).await?;
@@ -179,27 +204,56 @@ async fn draft_with_advice(
     let counter = counter_for(spec.encoding);
     let request = target.build_request(chat.engine().catalogue())?;
     let space = request.window.saturating_sub(request.reserve);
+    let manifests = percent_of(request.window, options.manifest_percent);
     let shown = snapshot.positions_in_view(target.format());
     let weights = snapshot.token_weights(&shown, counter);
+    let most = percent_of(space, options.retained_percent);
     let span = match options.span {
         CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
         CompactSpan::Older => {
-            // At most half of what there is: a short history in a large window is compacted all the same when asked for.
-            let keep =
-                percent_of(space, options.retained_percent).min(weights.iter().sum::<u64>() / 2);
-            snapshot.older_span(advice, &weights, keep)?
+            let keep = match cause.room {
+                // At most half of what there is: a short history in a large window is compacted all the same when asked
+                // for.
+                None => most.min(weights.iter().sum::<u64>() / 2),
+                Some(goal) => retained_tokens(&RoomAfterCompaction {
+                    trigger: goal.trigger,
+                    fixed: goal.fixed.saturating_add(snapshot.opening_weight(&weights)),
+                    compactions: manifests,
+                    step: snapshot.mean_step(&weights),
+                    most,
+                }),
+            };
+            snapshot.older_span(
+                &weights,
+                OlderSpan {
+                    advice: cause.advice,
+                    keep,
+                    // A model's summaries may take more than manifests do, but no more than a quarter of the space.
+                    compactions: manifests.max(space / 4),
+                },
+            )?
         }
     };
-    draft_span(
-        chat,
-        &snapshot,
-        span,
-        &shown,
-        target.format(),
-        options,
+    let tools = [&request.tools[..], &cause.tools].concat();
+    let hints = ToolHints::from_definitions(&tools).overridden_by(&options.tool_hints);
+    let is_readable = tools.iter().any(|tool| tool.name() == READ_TOOL);
+    let making = ManifestMaking {
+        hints: &hints,
+        read_tool: is_readable.then_some(READ_TOOL),
+        all: manifests,
         counter,
-    )
-    .await
+    };
+    draft_span(chat, &snapshot, span, &shown, target.format(), options, &making).await
+}
+
+/// How a manifest is made.
+struct ManifestMaking<'a> {
+    hints: &'a ToolHints,
+    /// The tool by which the model can read what it leaves out.
+    read_tool: Option<&'a str>,
+    /// What all manifests in effect may take, in tokens.
+    all: u64,
+    counter: &'a dyn TokenCounter,
 }
 
 /// Stores a drafted compaction: the item and its cover, in one transaction.
@@ -275,16 +329,39 @@ async fn draft_span(
     shown: &[usize],
     target: Format,
     options: &CompactOptions,
-    counter: &dyn TokenCounter,
+    making: &ManifestMaking<'_>,
 ) -> Result<CompactionDraft, EngineError> {
+    let counter = making.counter;
     let (first, last) = snapshot.span_ends(&span)?;
     // Pins inside the span stay in view, so the summary must not stand for them.
     let (gone, stays) = snapshot.partition_span(&span, target);
     let goes = |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
     let in_span = snapshot.readable_items(shown.iter().filter(goes));
-    let texts = in_span.iter().map(|one| one.item.text());
+    // Of a compaction that was redacted nothing is left to gain: it is made anew for what it stands for.
+    let is_redacted = snapshot.redacted_span().as_ref() == Some(&span);
+    let covered = match is_redacted {
+        true => snapshot.readable_items(&gone),
+        false => in_span.clone(),
+    };
+    let texts = covered.iter().map(|one| one.item.text());
     let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
 
+    let staying = snapshot.manifest_tokens(&stays, counter);
+    // What stands for little is little: half of it at most, whatever else is allowed.
+    let budget = manifest_budget(making.all, &staying).min(tokens / 2);
+    // Identifiers that stay in view need not be repeated in the manifest.
+    let manifest = Manifest::from_items_with(&snapshot.readable_items(&gone), making.hints)
+        .without_identifiers(&snapshot.readable_items(&stays))
+        .with_read_tool(making.read_tool)
+        .render(TextBudget::Tokens(budget, counter))
+        .text;
+    let manifest_tokens = counter.count(&manifest).count;
+    // Asked before the compactor is: a summary beside it only makes it longer.
+    if !gains_enough(tokens, manifest_tokens) {
+        return Err(EngineError::NothingToCompact {
+            reason: "what would stand for it is not shorter by 30 per cent",
+        });
+    }
     let hash = snapshot.content_hash(&gone);
     let request = CompactRequest {
         span: &in_span,
@@ -299,24 +376,13 @@ async fn draft_span(
     };
     let configuration = summary_configuration(options);
     let written = summarise_span(chat, request, hash, &configuration, options).await?;
+    let written = without_long_summary(written, tokens, manifest_tokens, counter);
     let summarised = written.text.is_some();
-    // Identifiers that stay in view need not be repeated in the manifest.
-    let most = percent_of(tokens, options.manifest_percent).max(LEAST);
-    let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
-        .without_identifiers(&snapshot.readable_items(&stays))
-        .render(TextBudget::Tokens(most, counter))
-        .text;
     let summary: Vec<String> = written.text.into_iter().chain([manifest]).collect();
     let summary_tokens = summary
         .iter()
         .map(|text| counter.count(text).count)
         .sum::<u64>();
-    // Replacing a span by something longer would only cost context.
-    if summary_tokens >= tokens {
-        return Err(EngineError::NothingToCompact {
-            reason: "what would stand for it is no shorter",
-        });
-    }
     let mut item = Compaction {
         summary: summary
             .iter()
@@ -348,120 +414,22 @@ async fn draft_span(
     })
 }
 
-/// The summary of a span, and how it came about.
-struct SpanSummary {
-    /// `None` where the manifest stands alone.
-    text: Option<String>,
-    /// Whether it is an earlier summary of the same content.
-    reused: bool,
-    /// Why the compactor made none.
-    failure: Option<String>,
-}
-
-/// Returns the instructions of the caller, if they say anything.
-fn trimmed_instructions(options: &CompactOptions) -> Option<&str> {
-    let instructions = options.instructions.as_deref().map(str::trim);
-    instructions.filter(|text| !text.is_empty())
-}
-
-/// Returns what a summary depends on besides the span.
-fn summary_configuration(options: &CompactOptions) -> String {
-    // Instructions change what a summary says, so they belong to its identity. Hashed, as they may be long.
-    match trimmed_instructions(options) {
-        None => options.compactor.configuration(),
-        Some(text) => format!(
-            "{} {}",
-            options.compactor.configuration(),
-            ContentHash::of(text.as_bytes())
-        ),
+/// Drops a summary that takes so much that the compaction would gain too little: then the manifest stands alone.
+fn without_long_summary(
+    written: SpanSummary,
+    covered: u64,
+    manifest: u64,
+    counter: &dyn TokenCounter,
+) -> SpanSummary {
+    let taken = written.text.as_deref().map_or(0, |text| counter.count(text).count);
+    if gains_enough(covered, manifest.saturating_add(taken)) {
+        return written;
     }
-}
-
-/// Finds an earlier summary of the same content, or asks the compactor for one.
-async fn summarise_span(
-    chat: &Conversation,
-    request: CompactRequest<'_>,
-    hash: ContentHash,
-    configuration: &str,
-    options: &CompactOptions,
-) -> Result<SpanSummary, EngineError> {
-    // A summary costs a model call: the same content on another branch, or after an undo, reuses it.
-    let earlier = find_earlier_summary(chat, hash, configuration).await?;
-    if earlier.is_some() {
-        return Ok(SpanSummary {
-            text: earlier,
-            reused: true,
-            failure: None,
-        });
-    }
-    // A failure is no error of the compaction: the manifest alone still makes room.
-    let (text, failure) = match run_compactor(chat, request, configuration, options).await {
-        Ok(text) => (text, None),
-        Err(why) => (None, Some(why)),
-    };
-    Ok(SpanSummary {
-        text,
+    SpanSummary {
+        text: None,
         reused: false,
-        failure,
-    })
-}
-
-/// Asks the compactor, unless its breaker is open.
-async fn run_compactor(
-    chat: &Conversation,
-    request: CompactRequest<'_>,
-    configuration: &str,
-    options: &CompactOptions,
-) -> Result<Option<String>, String> {
-    // Counted per configuration of the compactor, without the instructions: it is the same provider that fails.
-    let breakers = chat.engine().circuit_breakers();
-    let compactor = options.compactor.configuration();
-    if !breakers.can_try(&compactor, options.breaker, chat.engine().now_ms()) {
-        return Err(format!(
-            "left alone after {} failures",
-            options.breaker.failures
-        ));
+        failure: Some(format!(
+            "the summary of {taken} tokens is too long for a span of {covered}"
+        )),
     }
-    debug_assert!(
-        configuration.starts_with(&compactor),
-        "the breaker's name is the compactor's"
-    );
-    match options.compactor.summarise(request).await {
-        Ok(summary) => {
-            breakers.record_success(&compactor);
-            Ok(summary.filter(|text| !text.trim().is_empty()))
-        }
-        Err(error) => {
-            breakers.record_failure(&compactor, chat.engine().now_ms());
-            Err(error.to_string())
-        }
-    }
-}
-
-/// A compactor's summary of the same content, made with the same configuration, wherever it stands in
-/// this conversation.
-async fn find_earlier_summary(
-    chat: &Conversation,
-    hash: ContentHash,
-    configuration: &str,
-) -> Result<Option<String>, EngineError> {
-    let query = NodeQuery::Kind(NodeKind::Compaction);
-    let nodes = chat
-        .store()
-        .find_nodes(chat.owner(), chat.id(), query)
-        .await?;
-    // Newest first; a redacted summary may quote what was removed.
-    for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
-        let Item::Compaction(compaction) = parse_node_item(node)? else {
-            continue;
-        };
-        if parse_provenance(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
-            return Ok(compaction
-                .summary
-                .first()
-                .and_then(Part::as_text)
-                .map(str::to_owned));
-        }
-    }
-    Ok(None)
 }

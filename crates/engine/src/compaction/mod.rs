@@ -8,10 +8,15 @@
 //! back. A span never separates a call from its output and never overlaps an earlier cover in part.
 //!
 //! A compactor that fails costs nothing but its summary: the manifest alone stands for the span, and the reason is told.
+//!
+//! A compaction gains at least 30 % of what it covers, is never repeated before something was added, and leaves room for some
+//! steps; no item of n is summarised more than log₂(n) times. The laws are `contexture_compile::compaction`'s, which also
+//! hold for callers who keep the history themselves. Where nothing can be gained, the report and an event say why.
 //! * `compact`: choose a span, summarise it, store the result, take it back;
 //! * `auto_compact`, `trigger`, `reported_usage`: compact before a call that has grown too large;
-//! * `compactor`, `model`: what writes summaries;
+//! * `compactor`, `model`, `summarise`: what writes summaries, and when it is asked;
 //! * `branch_snapshot`, `span`: the branch as compaction sees it, and where it can be cut;
+//! * `notice`: what a model is told before a cut, and how it asks for one;
 //! * `native`: compactions that a provider made.
 //!
 //! The space that a compaction frees is counted with the tokens of the target's model; what the provider reported for the
@@ -24,8 +29,10 @@ mod compact;
 mod compactor;
 mod model;
 mod native;
+mod notice;
 mod reported_usage;
 mod span;
+mod summarise;
 mod trigger;
 
 pub(crate) use auto_compact::prepare_call;
@@ -36,5 +43,6 @@ pub(crate) use compact::{
 };
 pub use compactor::{CompactRequest, Compactor, CompactorError, GivenSummary, ManifestOnly};
 pub use model::ModelCompactor;
+pub use notice::NoticePolicy;
 pub(crate) use native::adopt_compactions;
 pub use trigger::{ReportedUsage, Trigger, UsagePreference};

@@ -8,18 +8,20 @@
 
 use std::collections::BTreeSet;
 
-use contexture_compile::compaction::{COVERS, Manifest, TextBudget};
+use contexture_compile::compaction::{COVERS, MANIFEST_PERCENT, Manifest, TextBudget};
 use contexture_ir::{Compaction, Item, NodeId, Part, TextPart};
 use contexture_store::{PathEnd, StateChange};
 use contexture_tokens::counter_for;
 
 use super::branch_snapshot::{BranchSnapshot, load_snapshot};
-use super::compact::{LEAST, MANIFEST};
 use super::trigger::percent_of;
 use crate::call::SentCall;
 use crate::error::EngineError;
 use crate::handle::Conversation;
 use crate::state::{CoverEntry, encode_provenance};
+
+/// The least that everybody else is told, in tokens.
+const LEAST: u64 = 256;
 
 /// What an answer's compactions change.
 #[derive(Debug)]
@@ -99,7 +101,8 @@ fn render_manifest(
     let counter = counter_for(call.encoding);
     let shown = snapshot.positions_in_view(call.format);
     let tokens: u64 = snapshot.token_weights(&shown, counter).iter().sum();
-    let most = percent_of(tokens, MANIFEST).max(LEAST);
+    // Its maker's window is not known here: other models read it beside a history of its own size.
+    let most = percent_of(tokens, MANIFEST_PERCENT).max(LEAST);
     let manifest = Manifest::from_items(&snapshot.readable_items(gone))
         .without_identifiers(&snapshot.readable_items(stays));
     manifest.render(TextBudget::Tokens(most, counter)).text

@@ -20,12 +20,12 @@ struct StoredInputUsage {
     input_tokens: Option<u64>,
 }
 
-/// What was reported for the last recorded call on this branch, if that was one of this model and both figures
-/// are known. An answer in which the provider compacted says nothing: it did not read what it was sent.
-pub(crate) async fn last_reported_usage(
+/// The record of the last call on this branch, if that was one of this model. An answer in which the provider compacted
+/// says nothing: it did not read what it was sent.
+async fn last_record(
     chat: &Conversation,
     model: &str,
-) -> Result<Option<ReportedUsage>, EngineError> {
+) -> Result<Option<ResponseRecord>, EngineError> {
     let request = ReadRequest::last_nodes(chat.current_position(), BACK);
     let nodes = chat.store().read_path(chat.owner(), chat.id(), request);
     let nodes = nodes.await?.nodes;
@@ -39,8 +39,25 @@ pub(crate) async fn last_reported_usage(
     }
     let record = find_response_record(chat, last).await?;
     // Another model counts with another tokenizer; its figure cannot scale ours.
-    let record = record.filter(|record| record.model.as_deref() == Some(model));
+    Ok(record.filter(|record| record.model.as_deref() == Some(model)))
+}
+
+/// What was reported for the last recorded call on this branch, if that was one of this model and both figures are known.
+pub(crate) async fn last_reported_usage(
+    chat: &Conversation,
+    model: &str,
+) -> Result<Option<ReportedUsage>, EngineError> {
+    let record = last_record(chat, model).await?;
     Ok(record.as_ref().and_then(reported_usage))
+}
+
+/// What was counted of the last recorded call on this branch, if that was one of this model.
+pub(crate) async fn last_counted_tokens(
+    chat: &Conversation,
+    model: &str,
+) -> Result<Option<u64>, EngineError> {
+    let record = last_record(chat, model).await?;
+    Ok(record.as_ref().and_then(counted_tokens))
 }
 
 /// Imported answers have none.
@@ -61,9 +78,13 @@ async fn find_response_record(
 
 fn reported_usage(record: &ResponseRecord) -> Option<ReportedUsage> {
     let usage: StoredInputUsage = serde_json::from_str(record.usage.as_deref()?).ok()?;
-    let call: CallRecord = serde_json::from_slice(record.inputs.recorded_bytes()?).ok()?;
     Some(ReportedUsage {
         tokens: usage.input_tokens?,
-        counted: call.tokens?,
+        counted: counted_tokens(record)?,
     })
+}
+
+fn counted_tokens(record: &ResponseRecord) -> Option<u64> {
+    let call: CallRecord = serde_json::from_slice(record.inputs.recorded_bytes()?).ok()?;
+    call.tokens
 }

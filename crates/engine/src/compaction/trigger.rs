@@ -68,6 +68,18 @@ pub(crate) fn should_compact(trigger: Trigger, counted: u64, space: u64, scale: 
     }
 }
 
+/// Above which size in our tokens a trigger fires, in a request of `space` tokens.
+pub(crate) fn trigger_size(trigger: Trigger, space: u64, scale: u64) -> u64 {
+    let size = match trigger {
+        Trigger::Share(percent) => percent_of(space, percent),
+        Trigger::Tokens(most) => most,
+        Trigger::Overflow => space,
+    };
+    // What is above the space is cut before the trigger fires.
+    let size = u128::from(size.min(space)) * 1_000 / u128::from(scale.max(1));
+    u64::try_from(size).unwrap_or(u64::MAX).min(space)
+}
+
 /// A count at a scale of per mille.
 pub(crate) fn apply_per_mille(counted: u64, scale: u64) -> u64 {
     // Multiplied in 128 bits, as token counts near the limit of 64 would overflow.
@@ -103,5 +115,8 @@ mod tests {
         assert!(should_compact(Trigger::Tokens(50), 51, 100, 1_000));
         assert!(!should_compact(Trigger::Overflow, 100, 100, 1_000));
         assert!(!should_compact(Trigger::default(), u64::MAX, u64::MAX, 500));
+        assert_eq!(trigger_size(Trigger::default(), 1_000, 1_000), 850);
+        assert_eq!(trigger_size(Trigger::Tokens(800), 1_000, 2_000), 400);
+        assert_eq!(trigger_size(Trigger::Tokens(u64::MAX), 1_000, 1), 1_000);
     }
 }

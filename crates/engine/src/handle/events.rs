@@ -66,6 +66,11 @@ pub enum EngineEventKind {
         /// Node of the compaction.
         compaction: NodeId,
     },
+    /// A compaction was due, and none was made; the history is sent as it is, or trimmed.
+    CompactionDeclined {
+        /// Why, in plain words.
+        reason: &'static str,
+    },
     /// A compaction was taken back.
     Uncompacted {
         /// Node of the compaction.

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "a failed unwrap is the failed test"
 )]
@@ -11,6 +12,7 @@ mod calibration;
 mod call_context;
 mod calls;
 mod compaction;
+mod compaction_laws;
 mod copies;
 mod deepagents;
 mod draft_plans;
@@ -27,6 +29,7 @@ mod offload;
 mod path_cache;
 mod pins;
 mod recalling;
+mod recorded_deeds;
 mod regressions;
 mod replay;
 mod request_settings;

@@ -5,6 +5,8 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use contexture_compile::compaction::{NEW_CONTEXT_REPLY, new_context_tool};
+use contexture_layers::Rerun;
 use contexture_telemetry::Operation;
 use contexture_tools::{
     Call, LoadedToolkits, Policy, PolicyVerdict, Registry, Resolved, Route, Tool, ToolError,
@@ -99,6 +101,32 @@ impl ToolBox {
         self.handlers
             .insert(id.clone(), RegisteredTool { handler, options });
         Ok(id)
+    }
+
+    /// Adds `new_context`, by which the model asks for a compaction itself. It is made before the run's next step, and what the
+    /// model gives as `summary` stands before the manifest. The policy has to allow the tool.
+    ///
+    /// ```
+    /// use contexture_runs::ToolBox;
+    /// use contexture_tools::Policy;
+    ///
+    /// let mut tools = ToolBox::new(Policy::deny_all().allow("new_context"));
+    /// tools.add_new_context()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::add_tool`].
+    pub fn add_new_context(&mut self) -> Result<ToolId, ToolError> {
+        let options = ToolOptions {
+            // It changes nothing by itself.
+            rerun: Rerun::Repeat,
+            ..ToolOptions::default()
+        };
+        let tool = Tool::new(new_context_tool());
+        self.add_tool_with(tool, options, |_: ToolCall| async {
+            Ok(ToolOutput::from(NEW_CONTEXT_REPLY.to_owned()))
+        })
     }
 
     /// Adds a tool that the provider runs: it is offered to models, and a call that arrives here is refused.

@@ -7,6 +7,7 @@ mod bound_thinking;
 mod calls;
 mod compacting;
 mod credentials;
+mod deeds;
 mod denying;
 mod failing;
 mod full_speed;

@@ -47,14 +47,14 @@ const ANSWER: u64 = 1_000;
 const DEAR: usize = 21;
 
 /// A session as it was recorded.
-struct Session {
-    name: String,
-    instructions: Vec<Message>,
-    items: Vec<Item>,
+pub(super) struct Session {
+    pub(super) name: String,
+    pub(super) instructions: Vec<Message>,
+    pub(super) items: Vec<Item>,
 }
 
 /// All tau-bench and SWE-agent sessions, those with long outputs last.
-fn sessions() -> Vec<Session> {
+pub(super) fn sessions() -> Vec<Session> {
     let chats = contexture_testdata::chat_histories().into_iter();
     let sessions = chats.map(|(name, messages)| Session::of(name.replace('.', "-"), &messages));
     sessions.collect()
@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// The lengths of the history at which the model was asked.
-    fn calls(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = usize> {
         let is_models = |at: usize| self.items.get(at).map(Item::is_model_output);
         (1..=self.items.len())
             .filter(move |at| is_models(at - 1) == Some(false) && is_models(*at) != Some(false))
@@ -126,7 +126,7 @@ struct Provider {
 }
 
 /// In the middle: as we guess.
-const MIDDLE: u64 = 50;
+pub(super) const MIDDLE: u64 = 50;
 
 struct State {
     cache: CacheSimulator,
@@ -264,8 +264,8 @@ struct Paid {
 
 /// What a session cost.
 #[derive(Default)]
-struct Bill {
-    calls: usize,
+pub(super) struct Bill {
+    pub(super) calls: usize,
     rewritten: usize,
     /// Whether some of it would not have fitted: what was sent instead had to be.
     forced: bool,
@@ -278,8 +278,8 @@ struct Bill {
 }
 
 /// Sessions at one provider, one after the other.
-struct Course {
-    proxied: Proxied,
+pub(super) struct Course {
+    pub(super) proxied: Proxied,
     provider: Arc<Provider>,
     model: &'static str,
     gap: i64,
@@ -288,7 +288,7 @@ struct Course {
 }
 
 impl Course {
-    async fn new(
+    pub(super) async fn new(
         (format, model): (Format, &'static str),
         place: u64,
         gap: i64,
@@ -323,7 +323,7 @@ impl Course {
         }
     }
 
-    async fn run(&self, session: &Session) -> Bill {
+    pub(super) async fn run(&self, session: &Session) -> Bill {
         let provider = &self.provider;
         let rules = provider.rules();
         let options = RequestOptions {
