@@ -26,10 +26,10 @@ pub use documents::{
     LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NodeDocument, NodesDocument,
     NoteDocument, NoteDoneDocument, NotesDocument, OwnerDocument, OwnersDocument, PoliciesDocument,
     PolicyChoice, PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RecordDocument,
-    RecordedDocument, RenderedDocument, RepairDocument, RequestDocument, RunDocument, RunsDocument,
-    SavedDocument, SearchDocument, SessionDocument, SessionsDocument, SkillDocument,
-    SkillFileDocument, SkillsDocument, SnippetDocument, ToolCallDocument, UsageDocument,
-    UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    RecordedDocument, RenderedDocument, RepairDocument, RequestDocument, RuleDocument,
+    RulesDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SessionDocument,
+    SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
+    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     backup, branch, calls, chat, checkpoint, compact, compile, completions, conversations, convert,
     count, delete, diff, doctor, explain, export, gc, import, log, man, mcp, memory, migrate, pin,
-    prune, read, render, replay, report, restore, resume, rewind, run, runs, search, show, skills,
-    stats, uncompact, verify,
+    prune, read, render, replay, report, restore, resume, rewind, rules, run, runs, search, show,
+    skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Pin(pin::Arguments),
     /// Take a pin back
     Unpin(pin::Arguments),
+    Rules(rules::Arguments),
     Run(run::Arguments),
     Chat(chat::Arguments),
     Runs(runs::Arguments),

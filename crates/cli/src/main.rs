@@ -30,8 +30,8 @@ use crate::commands::pin::PinAction;
 use crate::commands::{
     backup, branch, calls, chat as chat_command, checkpoint, compact, compile, completions,
     conversations, convert, count, delete, diff, doctor, export, gc, import, log, man, mcp, memory,
-    migrate, pin, prune, read, render, replay, report, restore, resume, rewind, run as turn, runs,
-    search, show, skills, stats, uncompact, verify,
+    migrate, pin, prune, read, render, replay, report, restore, resume, rewind, rules, run as turn,
+    runs, search, show, skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve};
@@ -112,6 +112,7 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Uncompact(arguments) => block_on(uncompact::run(arguments, globals)),
         Command::Replay(arguments) => block_on(replay::run(arguments, globals)),
         Command::Pin(arguments) => block_on(pin::run(arguments, PinAction::Pin, globals)),
+        Command::Rules(arguments) => block_on(rules::run(arguments, globals)),
         Command::Unpin(arguments) => block_on(pin::run(arguments, PinAction::Unpin, globals)),
         Command::Run(arguments) => block_on(turn::run(arguments, globals)),
         Command::Chat(arguments) => block_on(chat_command::run(arguments, globals)),

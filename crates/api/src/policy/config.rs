@@ -33,6 +33,8 @@ pub struct PolicyConfig {
     pub preview: Option<PreviewConfig>,
     /// What stands for the older part of a history that does not fit. Default: nothing; it is left out.
     pub compact: Option<CompactConfig>,
+    /// Whether rules that the user stated are quoted at the start of the history once their messages are out of view. Default: true.
+    pub rules: bool,
     /// Which tools may be offered. Default: all. Holds whatever else fails, and whatever other policy the
     /// client asks for.
     pub tools: ToolsConfig,
@@ -86,6 +88,7 @@ impl Default for PolicyConfig {
             clear: None,
             preview: None,
             compact: None,
+            rules: true,
             tools: ToolsConfig::default(),
             redact: Toggle::Off,
             memory: Toggle::Off,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture::compile::{Clear, ClearPolicy, HistoryPolicy, Window};
+use contexture::compile::{Clear, ClearPolicy, HistoryPolicy, StandingRulesPolicy, Window};
 use contexture::engine::{PrepareOptions, Trigger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,10 @@ impl PolicyConfig {
                 .preview
                 .as_ref()
                 .map(|preview| preview.preview_policy()),
+            standing_rules: match self.rules {
+                true => StandingRulesPolicy::Keep,
+                false => StandingRulesPolicy::Off,
+            },
             ..HistoryPolicy::default()
         }
     }

@@ -329,9 +329,10 @@ impl InsertedText {
     /// The entry of what a line begins, if it begins something that goes on behind it.
     fn rest_beginning(&self, line: &str) -> Option<(&'static str, Option<&'static str>)> {
         let entries = self.rest_begins.iter().copied();
-        entries
-            .into_iter()
-            .find(|(begin, _)| line.starts_with(begin))
+        // A client that joins its parts puts what a program wrote behind the person's words.
+        let parts = self.part_begins.iter().map(|begin| (*begin, None));
+        let mut all = entries.chain(parts);
+        all.find(|(begin, _)| line.starts_with(begin))
     }
 
     /// Whether a line alone is not the person's: quoted, numbered as a viewer of files does it, or a client's.

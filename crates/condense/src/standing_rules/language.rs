@@ -326,7 +326,10 @@ impl WordClasses {
             let (word, behind) = from.split_at(end);
             marked.push_str(before);
             let at = text.len() - from.len();
-            while let Some((_, mark)) = marks.next_if(|(place, _)| *place <= at) {
+            // A mark behind the last word begins nothing.
+            while !word.is_empty()
+                && let Some((_, mark)) = marks.next_if(|(place, _)| *place <= at)
+            {
                 marked.push(*mark);
             }
             marked.push_str(word);

@@ -37,6 +37,7 @@ mod resolving;
 mod retrieval;
 mod secrets;
 mod spans;
+mod standing_rules;
 mod support;
 mod tools;
 mod tree;

@@ -7,6 +7,7 @@ mod compaction;
 mod conversations;
 mod memory;
 mod reading;
+mod rules;
 mod search;
 mod target;
 mod transcript;
@@ -34,6 +35,9 @@ pub(crate) static ALL: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
         ToolEntry::for_tool::<memory::ReadMemory>(),
         ToolEntry::for_tool::<memory::UpdateMemory>(),
         ToolEntry::for_tool::<reading::ReadLink>(),
+        ToolEntry::for_tool::<rules::DropRule>(),
+        ToolEntry::for_tool::<rules::ListRules>(),
+        ToolEntry::for_tool::<rules::RestoreRule>(),
         ToolEntry::for_tool::<search::SearchConversations>(),
         ToolEntry::for_tool::<transcript::ReadConversation>(),
     ];

@@ -71,7 +71,6 @@ pub(crate) async fn conversation_output(
                     message_id: Some(id),
                     response: node.response,
                     audience: node.audience,
-                    origin: node.origin,
                     ..FoldItem::new(item)
                 });
             let resolved = chat.resolve().await?;
@@ -101,6 +100,7 @@ pub(crate) async fn load_path_items(chat: &Conversation, head: NodeId) -> Outcom
             node: Some(node.id),
             hash: node.content_hash,
             audience: node.audience,
+            origin: node.origin,
             ..PathItem::new(parse_node_item(node)?)
         })
     };

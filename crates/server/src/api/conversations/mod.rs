@@ -10,3 +10,4 @@ pub(super) mod events;
 pub(super) mod links;
 pub(super) mod log;
 pub(super) mod messages;
+pub(super) mod rules;

@@ -1,0 +1,7 @@
+//! Standing rules: found in what people write, and in nothing else.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod planted_sessions;
+mod recorded_messages;
+mod taken_back;
