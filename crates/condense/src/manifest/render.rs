@@ -1,6 +1,6 @@
 //! A manifest as text of bounded size.
 //!
-//! All deeds are named if they fit into half of the budget. Then the lists of [`SHARES`] take what they are promised, and all
+//! All deeds are named if they fit into 55 % of the budget, in fewer words if need be. Then the lists of [`SHARES`] take what they are promised, and all
 //! lists share the rest in the order of the text. Every entry is one line or one word of a line, so none can pass for a heading. Deeds without a line of their own are counted
 //! by tool and outcome, files that have no room are counted, and the last line says how many other entries are left out.
 //!
@@ -72,6 +72,8 @@ impl fmt::Display for Manifest {
 const ATTEMPTS: usize = 4;
 /// So many tools have a line of their own for the deeds that have none; the other tools share one.
 const TOOLS: usize = 12;
+/// What deeds may take if all of them are named then, in per cent.
+const ALL_DEEDS: u64 = 55;
 /// So many entries in a row may be too long before a list is given up.
 const TOO_LONG: usize = 24;
 
@@ -111,11 +113,11 @@ impl<'a> ManifestSelection<'a> {
         };
         let frame = format!("{}\n{}\n", choice.title_line(), choice.omission_line(999));
         choice.remaining = choice.remaining.saturating_sub(choice.text_cost(&frame));
-        choice.select_all_deeds();
+        let all = choice.remaining;
+        choice.select_all_deeds(percent(all, ALL_DEEDS));
         // Taken off before anything is chosen: deeds and files are counted in any case.
         let mut promised = choice.counts_cost();
         choice.remaining = choice.remaining.saturating_sub(promised);
-        let all = choice.remaining;
         for (sections, share) in SHARES {
             let rest = choice.remaining;
             choice.remaining = percent(all, share).min(rest);
@@ -137,23 +139,30 @@ impl<'a> ManifestSelection<'a> {
         choice
     }
 
-    /// Selects all deeds if they take at most half of the room: then none of them has to be counted.
-    fn select_all_deeds(&mut self) {
+    /// Selects all deeds if they take at most so much, in fewer words if need be: then none of them has to be counted.
+    fn select_all_deeds(&mut self, most: u64) {
         let all = self.candidates.open_entries(Section::Deeds);
-        let half = self.remaining / 2;
-        let mut cost = self.text_cost(&format!("{}:\n", Section::Deeds.heading()));
-        for at in &all {
-            let entry = self.candidates.entries.get(*at);
-            cost += entry.map_or(0, |one| self.text_cost(&format!(" {}\n", one.text)));
-            if cost > half {
-                return;
-            }
+        let mut cost = self.deeds_cost();
+        if cost > most {
+            self.candidates.shorten(Section::Deeds);
+            cost = self.deeds_cost();
         }
-        if !all.is_empty() {
-            self.remaining -= cost;
+        if cost > most {
+            return;
         }
+        self.remaining = self.remaining.saturating_sub(cost);
         for at in all {
             self.select_entry(at);
+        }
+    }
+
+    /// What all deeds cost with their heading.
+    fn deeds_cost(&self) -> u64 {
+        let deeds = self.entries_of(Section::Deeds);
+        let cost: u64 = deeds.map(|one| self.text_cost(&format!(" {}\n", one.text))).sum();
+        match cost {
+            0 => 0,
+            cost => cost + self.text_cost(&format!("{}:\n", Section::Deeds.heading())),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::manifest::data::{
     StatementKind,
 };
 use contexture_text::fact_words::{FactKind, classify_word};
+use contexture_text::one_line_title;
 
 /// The lists, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +69,9 @@ pub(crate) const SHARES: [(&[Section], u64); 5] = [
         15,
     ),
 ];
+
+/// Maximum length of the argument in the short form of a deed, in characters.
+const SHORT_ARGUMENT: usize = 48;
 
 /// One output gives so many entries before the next one gives any more.
 const OF_ONE_ITEM: usize = 4;
@@ -126,6 +130,8 @@ pub(crate) struct EntryCandidate {
     /// Index of its name in [`Candidates::groups`]; 0 in lists without names.
     pub(crate) group: usize,
     pub(crate) text: String,
+    /// The same in fewer words, for where not all have room; `None`: there is no shorter form.
+    short: Option<String>,
     /// The order in which entries of a list are chosen, the lowest first.
     rank: Rank,
     pub(crate) is_selected: bool,
@@ -192,6 +198,7 @@ impl Candidates {
             section,
             group,
             text,
+            short: None,
             rank,
             is_selected: false,
             is_mentioned: false,
@@ -216,6 +223,9 @@ impl Candidates {
                 DeedOutcome::Ok => 2,
             };
             self.add(Section::Deeds, 0, deed_line(deed), (rank, 0, Reverse(deed.index)));
+            if let Some(entry) = self.entries.last_mut() {
+                entry.short = Some(short_deed_line(deed));
+            }
         }
     }
 
@@ -268,6 +278,16 @@ impl Candidates {
             one.is_mentioned = false;
         }
         self
+    }
+
+    /// Writes the entries of a list in fewer words.
+    pub(crate) fn shorten(&mut self, section: Section) {
+        let range = self.range_of(section);
+        for one in self.entries.get_mut(range).unwrap_or_default() {
+            if let Some(short) = one.short.take() {
+                one.text = short;
+            }
+        }
     }
 
     /// Where the entries of a list stand.
@@ -328,8 +348,24 @@ fn entry_line(entry: &ManifestEntry) -> String {
 }
 
 fn deed_line(deed: &Deed) -> String {
+    deed_line_with(deed, &deed.arguments, deed.reason.as_deref())
+}
+
+/// A deed by its most telling argument alone.
+fn short_deed_line(deed: &Deed) -> String {
+    // A command is its own argument; of others an identifier stands without its name.
+    let mut arguments = deed.arguments.split(", ");
+    let telling = arguments.clone().find(|one| !one.contains('='));
+    let argument = telling.or_else(|| arguments.next()).unwrap_or_default();
+    let argument = one_line_title(argument, SHORT_ARGUMENT);
+    let reason = deed.reason.as_deref();
+    let reason = reason.map(|reason| one_line_title(reason, SHORT_ARGUMENT));
+    deed_line_with(deed, &argument, reason.as_deref())
+}
+
+fn deed_line_with(deed: &Deed, arguments: &str, reason: Option<&str>) -> String {
     let returned = deed.returned.join(" ");
-    let outcome = match (deed.outcome, &deed.reason) {
+    let outcome = match (deed.outcome, reason) {
         (DeedOutcome::Ok, _) if returned.is_empty() => "ok".to_owned(),
         (DeedOutcome::Ok, _) => format!("{returned} ok"),
         (DeedOutcome::Failed, Some(reason)) => format!("failed: {reason}"),
@@ -340,7 +376,7 @@ fn deed_line(deed: &Deed) -> String {
         0 | 1 => String::new(),
         times => format!(" (×{times})"),
     };
-    format!("{}({}) → {outcome}{times}", deed.tool, deed.arguments)
+    format!("{}({arguments}) → {outcome}{times}", deed.tool)
 }
 
 /// How many deeds have no line of their own, by outcome.

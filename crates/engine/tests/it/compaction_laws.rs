@@ -266,7 +266,7 @@ async fn what_stands_for_old_history_is_never_why_new_does_not_fit() {
     let manifest = chat.compile(&target).await.unwrap().payload.to_json();
     assert!(manifest.contains("Earlier here"));
     // Nine tenths of the window: what is left has no room for the manifest.
-    chat.save([user("word ".repeat(2_350).as_str())]).await.unwrap();
+    chat.save([user("word ".repeat(2_400).as_str())]).await.unwrap();
     let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
     let payload = prepared.call.payload.to_json();
     assert!(payload.contains("word word") && !payload.contains("Earlier here"));
