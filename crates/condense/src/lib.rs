@@ -22,8 +22,8 @@ mod preview;
 mod read_back;
 mod summary;
 
-pub use extract::{CallEffect, ToolHints};
 pub use extract::own_words::own_words;
+pub use extract::{CallEffect, ToolHints};
 pub use link::{Link, LinkError};
 pub use manifest::{
     CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,

@@ -130,7 +130,9 @@ impl<'a> ManifestSelection<'a> {
         // Deeds first: then it is known whether any of them are counted only.
         choice.select_section(Section::Deeds);
         let still = choice.counts_cost();
-        choice.remaining = choice.remaining.saturating_add(promised.saturating_sub(still));
+        choice.remaining = choice
+            .remaining
+            .saturating_add(promised.saturating_sub(still));
         promised = still;
         for section in SECTIONS {
             choice.select_section(section);
@@ -159,7 +161,9 @@ impl<'a> ManifestSelection<'a> {
     /// What all deeds cost with their heading.
     fn deeds_cost(&self) -> u64 {
         let deeds = self.entries_of(Section::Deeds);
-        let cost: u64 = deeds.map(|one| self.text_cost(&format!(" {}\n", one.text))).sum();
+        let cost: u64 = deeds
+            .map(|one| self.text_cost(&format!(" {}\n", one.text)))
+            .sum();
         match cost {
             0 => 0,
             cost => cost + self.text_cost(&format!("{}:\n", Section::Deeds.heading())),
@@ -212,7 +216,10 @@ impl<'a> ManifestSelection<'a> {
         }
         let rest = counts.len().saturating_sub(TOOLS);
         counts.truncate(TOOLS);
-        let mut lines: Vec<String> = counts.iter().map(|(tool, count)| count.line(tool)).collect();
+        let mut lines: Vec<String> = counts
+            .iter()
+            .map(|(tool, count)| count.line(tool))
+            .collect();
         if rest > 0 {
             lines.push(others.line(&format!("{rest} other tools")));
         }
@@ -221,7 +228,9 @@ impl<'a> ManifestSelection<'a> {
 
     /// The line that counts the files without an entry of their own.
     fn file_count(&self) -> Option<String> {
-        let named = self.entries_of(Section::Files).filter(|one| one.is_selected);
+        let named = self
+            .entries_of(Section::Files)
+            .filter(|one| one.is_selected);
         more_files_line(&self.manifest.files, named.count())
     }
 
@@ -235,7 +244,10 @@ impl<'a> ManifestSelection<'a> {
             if !lines.is_empty() && !self.written_headings.contains(&(section, None)) {
                 cost += self.text_cost(&format!("{}:\n", section.heading()));
             }
-            cost += lines.iter().map(|line| self.text_cost(&format!(" {line}\n"))).sum::<u64>();
+            cost += lines
+                .iter()
+                .map(|line| self.text_cost(&format!(" {line}\n")))
+                .sum::<u64>();
         }
         cost
     }
@@ -467,7 +479,10 @@ URLs: https://a.example/r/1";
             let told = manifest.render(TextBudget::Bytes(most));
             // What is counted is counted in any budget.
             assert!(told.text.contains("Bash"), "{most}: {}", told.text);
-            assert!(told.text.contains("old.txt") || told.text.contains("more"), "{most}");
+            assert!(
+                told.text.contains("old.txt") || told.text.contains("more"),
+                "{most}"
+            );
             let counts_alone = told.text.lines().count() <= 6 && most < 160;
             assert!(
                 told.text.len() as u64 <= most || counts_alone,
@@ -485,14 +500,21 @@ URLs: https://a.example/r/1";
         assert!(little.ends_with(" entries."), "{little}");
         let told = manifest.with_read_tool(Some("read_context"));
         let told = told.render(TextBudget::Bytes(360)).text;
-        assert!(told.ends_with(" entries; read_context finds them."), "{told}");
+        assert!(
+            told.ends_with(" entries; read_context finds them."),
+            "{told}"
+        );
     }
 
     #[test]
     fn deeds_without_room_are_counted_by_tool_and_outcome() {
         let mut items = Vec::new();
         for at in 0..400 {
-            let tool = if at % 4 == 0 { "send_mail".to_owned() } else { format!("tool_{}", at % 40) };
+            let tool = if at % 4 == 0 {
+                "send_mail".to_owned()
+            } else {
+                format!("tool_{}", at % 40)
+            };
             let arguments = format!(r#"{{"to":"user_{at}@example.com"}}"#);
             items.push(FunctionCall::new("c", tool, arguments).into());
             let text = if at % 10 == 9 { "Error: no" } else { "done" };
@@ -511,7 +533,10 @@ URLs: https://a.example/r/1";
         assert!(text.contains("other tools ×"), "{text}");
         // The newest is named, and of the others those that failed.
         assert!(named >= 3, "{text}");
-        let failed = text.lines().filter(|line| line.contains("→ failed: Error: no")).count();
+        let failed = text
+            .lines()
+            .filter(|line| line.contains("→ failed: Error: no"))
+            .count();
         assert!(failed + 1 >= named, "{text}");
     }
 
@@ -546,10 +571,14 @@ URLs: https://a.example/r/1";
         let text = manifest(&items).to_string();
         let headings: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
         assert!(
-            headings.iter().all(
-                |line| ["Earlier here (3 items):", "The user said:", "Files:", "Other values:"].contains(line)
-                    || line.starts_with("Paths mentioned: ")
-            ),
+            headings.iter().all(|line| [
+                "Earlier here (3 items):",
+                "The user said:",
+                "Files:",
+                "Other values:"
+            ]
+            .contains(line)
+                || line.starts_with("Paths mentioned: ")),
             "{text}"
         );
     }

@@ -160,7 +160,12 @@ impl Candidates {
                 StatementKind::Passes => 1,
                 StatementKind::Repeats => 2,
             };
-            all.add(Section::Said, 0, entry_line(entry), (rank, 0, Reverse(entry.index)));
+            all.add(
+                Section::Said,
+                0,
+                entry_line(entry),
+                (rank, 0, Reverse(entry.index)),
+            );
         }
         all.add_lines(Section::Decisions, &manifest.decisions);
         all.add_deeds(&manifest.deeds);
@@ -175,7 +180,12 @@ impl Candidates {
         ] {
             let mut taken = OfItem::default();
             for fact in facts {
-                all.add(section, 0, fact.text.clone(), (0, taken.next(fact.index), Reverse(fact.index)));
+                all.add(
+                    section,
+                    0,
+                    fact.text.clone(),
+                    (0, taken.next(fact.index), Reverse(fact.index)),
+                );
             }
         }
         for command in &manifest.commands {
@@ -188,8 +198,13 @@ impl Candidates {
             all.add(Section::Links, 0, text, (0, 0, Reverse(link.index)));
         }
         // Plain words say little, even with their names.
-        all.add_groups(Section::Notes, &manifest.named, &|text| !is_informative(text));
-        debug_assert!(all.entries.is_sorted_by_key(|one| one.section), "the lists are in order");
+        all.add_groups(Section::Notes, &manifest.named, &|text| {
+            !is_informative(text)
+        });
+        debug_assert!(
+            all.entries.is_sorted_by_key(|one| one.section),
+            "the lists are in order"
+        );
         all
     }
 
@@ -222,7 +237,12 @@ impl Candidates {
                 DeedOutcome::Failed | DeedOutcome::Unanswered => 1,
                 DeedOutcome::Ok => 2,
             };
-            self.add(Section::Deeds, 0, deed_line(deed), (rank, 0, Reverse(deed.index)));
+            self.add(
+                Section::Deeds,
+                0,
+                deed_line(deed),
+                (rank, 0, Reverse(deed.index)),
+            );
             if let Some(entry) = self.entries.last_mut() {
                 entry.short = Some(short_deed_line(deed));
             }
@@ -237,7 +257,11 @@ impl Candidates {
             for file in mine {
                 // What was done last to it decides; how often is told of changes only.
                 let times = [file.written, file.removed, 1][rank];
-                let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+                let times = if times > 1 {
+                    format!(" ×{times}")
+                } else {
+                    String::new()
+                };
                 let text = format!("{}{times}", quote_if_needed(&file.path));
                 let order = (usize::from(rank == 2), 0, Reverse(file.index));
                 self.add(Section::Files, group, text, order);
@@ -250,7 +274,12 @@ impl Candidates {
         self.add_groups(Section::Values, named, &is_informative);
     }
 
-    fn add_groups(&mut self, section: Section, named: &[NamedValues], is_wanted: &dyn Fn(&str) -> bool) {
+    fn add_groups(
+        &mut self,
+        section: Section,
+        named: &[NamedValues],
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) {
         let mut taken = OfItem::default();
         for values in named {
             let wanted = || values.values.iter().filter(|fact| is_wanted(&fact.text));
@@ -406,9 +435,15 @@ impl DeedCount {
     /// The line that stands for them: `book_reservation ×48: 41 ok, 7 failed`.
     pub(crate) fn line(self, tool: &str) -> String {
         let ok = self.all - self.failed - self.unanswered;
-        let counts = [(ok, "ok"), (self.failed, "failed"), (self.unanswered, "without output")];
+        let counts = [
+            (ok, "ok"),
+            (self.failed, "failed"),
+            (self.unanswered, "without output"),
+        ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        let counts: Vec<String> = counts
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
         format!("{tool} ×{}: {}", self.all, counts.join(", "))
     }
 }
