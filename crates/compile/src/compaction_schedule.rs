@@ -67,13 +67,12 @@ pub fn absorbed_count(standing: &[StandingCompaction], items: usize, limit: u64)
 
 /// How large the next manifest may be, where all of them may take `all` tokens and those that stay take `staying`.
 ///
-/// The first takes three fifths, so that those after it find room: at most three stand side by side, as a rule.
+/// The first takes half, so that those after it find room: at most three stand side by side, as a rule.
 #[must_use]
 pub fn manifest_budget(all: u64, staying: &[u64]) -> u64 {
     let left = all.saturating_sub(staying.iter().sum());
     match staying.len() {
-        0 => left / 5 * 3,
-        1 => left / 2,
+        0 | 1 => left / 2,
         _ => left / 4 * 3,
     }
 }
@@ -157,7 +156,7 @@ mod tests {
             staying.push(next);
             assert!(staying.iter().sum::<u64>() <= 1_000);
         }
-        assert_eq!(staying.get(..3), Some(&[600, 200, 150][..]));
+        assert_eq!(staying.get(..3), Some(&[500, 250, 186][..]));
     }
 
     #[test]

@@ -24,8 +24,8 @@ mod read_back;
 mod standing_rules;
 mod summary;
 
-pub use extract::{CallEffect, ToolHints};
 pub use extract::own_words::own_words;
+pub use extract::{CallEffect, ToolHints};
 pub use link::{Link, LinkError};
 pub use manifest::{
     CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,

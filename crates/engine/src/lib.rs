@@ -41,8 +41,8 @@ pub use call::{
 };
 pub use compaction::{
     CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
-    CompactorError, GivenSummary, ManifestOnly, ModelCompactor, NoticePolicy, PrepareOptions, Prepared,
-    ReportedUsage, Trigger, UsagePreference,
+    CompactorError, GivenSummary, ManifestOnly, ModelCompactor, NoticePolicy, PrepareOptions,
+    Prepared, ReportedUsage, Trigger, UsagePreference,
 };
 pub use draft::{Committed, Draft};
 pub use error::{EngineError, Unreplayable};

@@ -38,6 +38,13 @@ const fn first_generation() -> u32 {
     1
 }
 
+/// Whether a compile stands alone, or others come before and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallRow {
+    One,
+    Next,
+}
+
 /// A path with manifests behind its end, and what each stands for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InlinedManifests {
@@ -134,7 +141,7 @@ pub(crate) fn next_spans(
 pub(crate) fn inline_manifests(
     path: &[PathItem],
     spans: &[InlineSpan],
-    request: &CompileRequest,
+    (request, row): (&CompileRequest, CallRow),
     counter: &dyn TokenCounter,
 ) -> InlinedManifests {
     let mut inlined = InlinedManifests {
@@ -179,7 +186,7 @@ pub(crate) fn inline_manifests(
     };
     let hints = ToolHints::from_definitions(&request.tools);
     let most = manifests_limit(request);
-    for span in spans {
+    for (at, span) in spans.iter().enumerate() {
         let InlineSpan {
             first,
             last,
@@ -193,16 +200,18 @@ pub(crate) fn inline_manifests(
             .without_identifiers(&beside)
             .with_read_tool(has_read_tool(&request.tools).then_some(READ_TOOL));
         let covered = weigh_up_to(&originals, most.saturating_mul(4), counter);
-        let budget = match is_last_call(request) {
-            // Nothing follows for which room would have to be left.
-            true => most.saturating_sub(inlined.tokens.iter().sum()),
-            false => manifest_budget(most, &inlined.tokens),
+        let left = most.saturating_sub(inlined.tokens.iter().sum());
+        let budget = match row {
+            CallRow::Next => manifest_budget(most, &inlined.tokens),
+            // No other compile follows for which room would have to be left, but other spans may.
+            CallRow::One if at + 1 < spans.len() => left / 4 * 3,
+            CallRow::One => left,
         };
         let budget = budget.min(covered / 2);
         let text = manifest.render(TextBudget::Tokens(budget, counter)).text;
         let tokens = counter.count(&text).high;
         // A manifest that gains little would be trimmed in the next round.
-        if !gains_enough(covered, tokens) || tokens > most {
+        if !gains_enough(covered, tokens) || tokens > left {
             inlined.tokens.push(0);
             continue;
         }
@@ -238,12 +247,8 @@ fn weigh_up_to(items: &[CoveredItem<'_>], most: u64, counter: &dyn TokenCounter)
     all
 }
 
-/// Whether a policy is for a single call, which fills the window.
-pub(crate) const fn is_last_call(request: &CompileRequest) -> bool {
-    request.history.trim.low_water >= 100
-}
-
 /// What all manifests of a request may take, in tokens.
 pub(crate) const fn manifests_limit(request: &CompileRequest) -> u64 {
-    request.window / 100 * MANIFEST_PERCENT as u64 + request.window % 100 * MANIFEST_PERCENT as u64 / 100
+    request.window / 100 * MANIFEST_PERCENT as u64
+        + request.window % 100 * MANIFEST_PERCENT as u64 / 100
 }

@@ -4,10 +4,10 @@ use contexture_catalogue::Catalogue;
 use contexture_ir::{Cancel, Item};
 use contexture_tokens::{TokenCounter, counter_for};
 
-use crate::compiler::document_plan::DocumentPlan;
 use crate::compaction_schedule::{RoomAfterCompaction, retained_tokens};
+use crate::compiler::document_plan::DocumentPlan;
 use crate::compiler::inline_manifests::{
-    InlinedManifests, inline_manifests, is_last_call, manifests_limit, merge_spans, next_spans,
+    CallRow, InlinedManifests, inline_manifests, manifests_limit, merge_spans, next_spans,
     trimmed_spans,
 };
 use crate::compiler::target::Target;
@@ -246,8 +246,13 @@ impl<'a> Compiler<'a> {
         target: &Target,
         scratch: &mut Scratch,
     ) -> Result<Compiled, CompileError> {
-        self.compile_from(items, target, DocumentPlan::default(), scratch)
-            .map(|(compiled, _)| compiled)
+        self.compile_from(
+            items,
+            target,
+            (DocumentPlan::default(), CallRow::One),
+            scratch,
+        )
+        .map(|(compiled, _)| compiled)
     }
 
     /// Compiles a history as the next call behind others, whose decisions hold: between two calls the request only grows at
@@ -284,14 +289,14 @@ impl<'a> Compiler<'a> {
         plan: &DocumentPlan,
         scratch: &mut Scratch,
     ) -> Result<(Compiled, DocumentPlan), CompileError> {
-        self.compile_from(items, target, plan.clone(), scratch)
+        self.compile_from(items, target, (plan.clone(), CallRow::Next), scratch)
     }
 
     fn compile_from(
         &self,
         items: &[Item],
         target: &Target,
-        mut plan: DocumentPlan,
+        (mut plan, row): (DocumentPlan, CallRow),
         scratch: &mut Scratch,
     ) -> Result<(Compiled, DocumentPlan), CompileError> {
         let spec = target.model_spec(self.catalogue)?;
@@ -326,7 +331,7 @@ impl<'a> Compiler<'a> {
             true => plan.spans_on(&path),
             false => Vec::new(),
         };
-        let standing = inline_manifests(&path, &before, &request, counter);
+        let standing = inline_manifests(&path, &before, (&request, row), counter);
         let mut compiled = run(&request, &standing);
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
@@ -343,7 +348,7 @@ impl<'a> Compiler<'a> {
             false => Vec::new(),
         };
         // The history is cut further than it would be without a manifest, so that calls follow before the next one.
-        if !new.is_empty() && !is_last_call(&request) {
+        if !new.is_empty() && row == CallRow::Next {
             request.history.trim.low_water = retained_percent(&path, &compiled, &request);
             compiled = run(&request, &standing)?;
             new = trimmed_spans(&before, items.len(), &compiled.report.omitted);
@@ -356,7 +361,7 @@ impl<'a> Compiler<'a> {
             if next == spans {
                 break;
             }
-            let inlined = inline_manifests(&path, &next, &request, counter);
+            let inlined = inline_manifests(&path, &next, (&request, row), counter);
             // A manifest for which there is no room is none.
             let again = match run(&request, &inlined) {
                 Ok(again) => again,
@@ -367,10 +372,15 @@ impl<'a> Compiler<'a> {
             new = merge_spans(new, pushed_out);
             (spans, compiled) = (inlined.with_manifest(&next), again);
         }
-        let is_original = |span: &&Omitted| {
-            span.reason == OmitReason::Trimmed && span.last < items.len()
-        };
-        if self.manifests && compiled.report.omitted.iter().any(|span| is_original(&span)) {
+        let is_original =
+            |span: &&Omitted| span.reason == OmitReason::Trimmed && span.last < items.len();
+        if self.manifests
+            && compiled
+                .report
+                .omitted
+                .iter()
+                .any(|span| is_original(&span))
+        {
             compiled.report.compaction_declined = Some(TOO_LITTLE);
         }
         plan.update(&path, spans, &compiled);
@@ -387,12 +397,23 @@ fn retained_percent(path: &[PathItem], compiled: &Compiled, request: &CompileReq
         wanted.map(|one| one.tokens).sum()
     };
     let (history, fixed) = (of(&|band| band == "history"), of(&|band| band != "history"));
-    let shown = |index: usize| !report.omitted.iter().any(|one| (one.first..=one.last).contains(&index));
+    let shown = |index: usize| {
+        !report
+            .omitted
+            .iter()
+            .any(|one| (one.first..=one.last).contains(&index))
+    };
     // A step is what the model says before something else is said.
     let models = |at: usize| path.get(at).is_some_and(|one| one.item.is_model_output());
-    let last_omitted = report.omitted.iter().map(|one| one.last + 1).max().unwrap_or(0);
+    let last_omitted = report
+        .omitted
+        .iter()
+        .map(|one| one.last + 1)
+        .max()
+        .unwrap_or(0);
     let first_shown = last_omitted.min(path.len());
-    let steps = (first_shown..path.len()).filter(|at| shown(*at) && models(*at) && !models(at.wrapping_sub(1)));
+    let steps = (first_shown..path.len())
+        .filter(|at| shown(*at) && models(*at) && !models(at.wrapping_sub(1)));
     let limit = report.target.limit;
     let room = limit.saturating_sub(fixed).max(1);
     let mark = u64::from(request.history.trim.low_water.min(MOST_RETAINED));

@@ -378,15 +378,6 @@ impl History {
         entries.filter_map(|entry| entry.source)
     }
 
-    /// Lets compactions be cut with their rounds, where nothing else makes the request fit.
-    pub(crate) fn release_compactions(&mut self) {
-        let compactions = std::mem::take(&mut self.compactions);
-        let is_compaction = |kept: &RequiredMessage| {
-            compactions.iter().any(|compaction| compaction.entry == kept.entry)
-        };
-        self.opening = self.opening.take().filter(|kept| !is_compaction(kept));
-    }
-
     /// How many calls some pieces make.
     pub(crate) fn call_count(&self, pieces: Range<usize>) -> usize {
         let own = self.blocks.get(pieces).unwrap_or_default();

@@ -7,7 +7,7 @@ use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_ir::{Cancel, ContentHash, Item};
 use contexture_prompt_cache::{EditedThinking, Rates, ThinkingFrontier};
 
-use crate::blocks::{Lowerer, Memo, ViewEntry, select_for_model};
+use crate::blocks::{Lowerer, Memo, ShownAs, ViewEntry, select_for_model};
 use crate::error::Refusal;
 use crate::history::clear::clear_entries;
 use crate::history::covers::{ActiveCovers, apply_covers};
@@ -24,6 +24,8 @@ use contexture_report::OmitReason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ViewPolicy {
     active_covers: ActiveCovers,
+    /// Whether our own compactions are left out, where nothing else makes the request fit.
+    pub(crate) leaves_out_compactions: bool,
     clear: Option<ClearPolicy>,
     pub(crate) frontier: ClearFrontier,
     preview: Option<PreviewPolicy>,
@@ -96,6 +98,7 @@ impl ViewPolicy {
         };
         Self {
             active_covers: ActiveCovers::from_covers(input.covers, input.path.len(), compacts),
+            leaves_out_compactions: false,
             clear: clear.cloned(),
             preview,
             pending_previews: pending,
@@ -133,6 +136,12 @@ impl ViewPolicy {
             // Covers before clearing: what a compaction stands for needs no placeholder.
             apply_covers(entries, &self.active_covers, lowerer.dialect().format);
         hidden.extend(covered);
+        if self.leaves_out_compactions {
+            let own = entries
+                .extract_if(.., |entry| entry.shown_as == ShownAs::Compaction)
+                .filter_map(|entry| entry.source);
+            hidden.extend(own.map(|index| (index, OmitReason::Trimmed)));
+        }
         if let Some(policy) = &self.clear
             && self.frontier != ClearFrontier::NONE
         {

@@ -46,20 +46,20 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
-    match compile_history(input, Compactions::Required, scratch) {
+    match compile_history(input, Compactions::Shown, scratch) {
         // What stands for old history is never why new history does not fit: it is left out before that.
         Err(Refusal::DoesNotFit { .. }) if !input.covers.is_empty() => {
-            compile_history(input, Compactions::MayBeTrimmed, scratch)
+            compile_history(input, Compactions::LeftOut, scratch)
         }
         result => result,
     }
 }
 
-/// Whether what stands for old history is kept in any case.
+/// Whether what stands for old history is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compactions {
-    Required,
-    MayBeTrimmed,
+    Shown,
+    LeftOut,
 }
 
 fn compile_history(
@@ -76,6 +76,7 @@ fn compile_history(
     // another.
     let target = format!("{}/{}/{limit}", request.target_name(), request.model);
     let mut view_policy = ViewPolicy::from_plan(input, &target);
+    view_policy.leaves_out_compactions = compactions == Compactions::LeftOut;
     view_policy.edited_thinking = RequestOverhead::edited_thinking(request);
     let mut attempt = Attempt::First;
     let mut preview_decision = None;
@@ -85,10 +86,7 @@ fn compile_history(
     // thinking is left out moves to the end of the path, and then only to an earlier edit. Rules are chosen a bounded number of times.
     loop {
         Cancel::check_optional(input.cancel)?;
-        let mut prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
-        if compactions == Compactions::MayBeTrimmed {
-            prepared.history.release_compactions();
-        }
+        let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
         if request.bound_thinking && answered.is_none() {
             let (history, memo) = (&prepared.history, &mut scratch.memo);
             let planned = TrimPoint::from_plan(input, &target, history, &lowerer, memo);
@@ -117,7 +115,7 @@ fn compile_history(
         };
         let outcome = assemble_request(&call, &mut scratch.memo);
         // Kept after a refusal too: the host is likely to try the same path again with a smaller request.
-        if input.passes.is_empty() && compactions == Compactions::Required {
+        if input.passes.is_empty() {
             scratch.store_prepared_history(prepared);
         }
         match outcome {

@@ -43,7 +43,11 @@ fn people_and_deeds_stay_in_reach_in_every_window() {
     let conversations = conversations();
     let chosen = if soak { conversations.len() } else { 2 };
     println!("of a whole conversation, {chosen} conversations, in one request:");
-    println!("  {:>7} {}  manifest of the window", "window", KINDS.map(|kind| format!("{kind:>20}")).join(""));
+    println!(
+        "  {:>7} {}  manifest of the window",
+        "window",
+        KINDS.map(|kind| format!("{kind:>20}")).join("")
+    );
     for window in [4_000, 8_000, 16_000, 32_000, 64_000] {
         let mut score = Score::default();
         let (mut manifest, mut largest) = (0, 0);
@@ -66,7 +70,17 @@ fn people_and_deeds_stay_in_reach_in_every_window() {
             largest = largest.max(told);
             add(&mut score, items, &shown);
         }
-        let shares = score.map(|(found, all)| format!("{:>19.1}%", 100.0 * found as f64 / all.max(1) as f64));
+        let shares = score
+            .map(|(found, all)| format!("{:>19.1}%", 100.0 * found as f64 / all.max(1) as f64));
+        // What was done comes before what outputs said, and no manifest takes more than its share.
+        assert!(largest <= window * 15 / 100, "{window}: {largest}");
+        let of = |kind: usize| score[kind].0 as f64 / score[kind].1.max(1) as f64;
+        assert!(
+            of(1) + 0.001 >= of(3),
+            "{window}: changing calls {}, numbers {}",
+            of(1),
+            of(3)
+        );
         println!(
             "  {window:>7} {}  {:.1} %, at most {:.1} %",
             shares.join(""),
@@ -84,7 +98,9 @@ fn conversations() -> Vec<Vec<Item>> {
         items.collect()
     };
     let (airline, agent) = all.split_at(200);
-    let joined = airline.chunks(20).map(|group| group.iter().flat_map(items).collect());
+    let joined = airline
+        .chunks(20)
+        .map(|group| group.iter().flat_map(items).collect());
     joined.chain(agent.iter().map(items)).collect()
 }
 
@@ -105,8 +121,9 @@ fn add(score: &mut Score, items: &[Item], shown: &[Item]) {
         }
         let named = |line: &&str| line.contains(name) && line.contains(&key(arguments));
         score[1].1 += 1;
-        score[1].0 +=
-            usize::from(visible.contains(&(name, arguments)) || manifests.iter().any(|line| named(&line)));
+        score[1].0 += usize::from(
+            visible.contains(&(name, arguments)) || manifests.iter().any(|line| named(&line)),
+        );
     }
     let whole: Vec<String> = items.iter().map(Item::text).collect();
     let (wanted, found) = (facts(&whole.join("\n")), facts(&text));
@@ -114,7 +131,10 @@ fn add(score: &mut Score, items: &[Item], shown: &[Item]) {
         score[kind + 2].1 += wanted.len();
         score[kind + 2].0 += match kind {
             // A line may stand in another.
-            3 => wanted.iter().filter(|wanted| line.contains(wanted.as_str())).count(),
+            3 => wanted
+                .iter()
+                .filter(|wanted| line.contains(wanted.as_str()))
+                .count(),
             _ => wanted.intersection(&found[kind]).count(),
         };
     }
@@ -132,12 +152,18 @@ fn key(arguments: &str) -> String {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     let of = |name: &str| arguments[name].as_str().map(str::to_owned);
     let first = of("reservation_id").or_else(|| of("user_id"));
-    first.or_else(|| of("summary")).unwrap_or_default().chars().take(40).collect()
+    first
+        .or_else(|| of("summary"))
+        .unwrap_or_default()
+        .chars()
+        .take(40)
+        .collect()
 }
 
 /// What people said, sentence by sentence, white space made one.
 fn sentences(items: &[Item]) -> Vec<String> {
-    let persons = |item: &&Item| matches!(item, Item::Message(message) if message.role == Role::User);
+    let persons =
+        |item: &&Item| matches!(item, Item::Message(message) if message.role == Role::User);
     let texts = items.iter().filter(persons).map(Item::text);
     let mut all = Vec::new();
     for text in texts.filter(|text| text.len() <= 2_000) {

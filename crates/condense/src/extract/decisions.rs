@@ -48,8 +48,9 @@ const PERSON: &[&str] = &[
 
 /// First words of a statement of a person about themselves and theirs, wherever they stand in a sentence.
 const FIRST_PERSON: &[&str] = &[
-    "i am", "i'm", "i was", "i have", "i've", "i live", "i work", "i use", "i can", "i can't", "my", "our",
-    "we are", "we're", "we have", "we use", "we need", "we want", "mine", "i like", "i love", "i hate",
+    "i am", "i'm", "i was", "i have", "i've", "i live", "i work", "i use", "i can", "i can't",
+    "my", "our", "we are", "we're", "we have", "we use", "we need", "we want", "mine", "i like",
+    "i love", "i hate",
 ];
 
 /// Words that mark a decision of a model.
@@ -83,7 +84,9 @@ const MODEL: &[&str] = &[
 pub(crate) fn is_statement(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     let begins_word = |at: usize| {
-        let before = lower.get(..at).and_then(|before| before.chars().next_back());
+        let before = lower
+            .get(..at)
+            .and_then(|before| before.chars().next_back());
         before.is_none_or(|c| !c.is_alphanumeric())
     };
     let ends_word = |at: usize| {
@@ -133,8 +136,17 @@ mod tests {
     #[test]
     fn sentences_that_state_something_are_found() {
         let text = "Hello there. Please never push to main! I'm born in May.\nUse tabs instead. What is that? Amy sings.";
-        let found: Vec<&str> = split_sentences(text).filter(|one| is_statement(one)).collect();
-        assert_eq!(found, ["Please never push to main!", "I'm born in May.", "Use tabs instead."]);
+        let found: Vec<&str> = split_sentences(text)
+            .filter(|one| is_statement(one))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "Please never push to main!",
+                "I'm born in May.",
+                "Use tabs instead."
+            ]
+        );
         let model = "I looked around. I'll edit a.py because v1.2 is old. Nice.";
         let found: Vec<&str> = decision_sentences(model).collect();
         assert_eq!(found, ["I'll edit a.py because v1.2 is old."]);

@@ -89,13 +89,70 @@ impl ToolHints {
 
 /// First words of names of tools that only read.
 const READING: &[&str] = &[
-    "analyze", "ask", "browse", "calculate", "calc", "cat", "check", "compare", "compute", "count",
-    "describe", "diff", "estimate", "evaluate", "examine", "explain", "explore", "fetch", "find",
-    "get", "glob", "goto", "grep", "has", "head", "help", "info", "inspect", "is", "list", "load",
-    "locate", "lookup", "look", "ls", "measure", "open", "peek", "ping", "plan", "preview", "query",
-    "read", "recall", "reason", "retrieve", "scan", "scroll", "search", "see", "show", "stat",
-    "status", "summarize", "tail", "think", "translate", "validate", "verify", "view", "wait",
-    "web_search", "websearch", "webfetch",
+    "analyze",
+    "ask",
+    "browse",
+    "calculate",
+    "calc",
+    "cat",
+    "check",
+    "compare",
+    "compute",
+    "count",
+    "describe",
+    "diff",
+    "estimate",
+    "evaluate",
+    "examine",
+    "explain",
+    "explore",
+    "fetch",
+    "find",
+    "get",
+    "glob",
+    "goto",
+    "grep",
+    "has",
+    "head",
+    "help",
+    "info",
+    "inspect",
+    "is",
+    "list",
+    "load",
+    "locate",
+    "lookup",
+    "look",
+    "ls",
+    "measure",
+    "open",
+    "peek",
+    "ping",
+    "plan",
+    "preview",
+    "query",
+    "read",
+    "recall",
+    "reason",
+    "retrieve",
+    "scan",
+    "scroll",
+    "search",
+    "see",
+    "show",
+    "stat",
+    "status",
+    "summarize",
+    "tail",
+    "think",
+    "translate",
+    "validate",
+    "verify",
+    "view",
+    "wait",
+    "web_search",
+    "websearch",
+    "webfetch",
 ];
 
 /// Words that make a tool one that changes something, wherever they stand in its name: `get_or_create_user`.
@@ -103,8 +160,8 @@ const CHANGING: &[&str] = &[
     "add", "apply", "approve", "assign", "book", "buy", "cancel", "charge", "close", "commit",
     "create", "delete", "deploy", "edit", "execute", "insert", "merge", "modify", "move", "order",
     "pay", "post", "publish", "purchase", "push", "put", "refund", "remove", "rename", "replace",
-    "reserve", "reset", "revoke", "run", "save", "send", "set", "start", "stop", "submit", "update",
-    "upload", "upsert", "write",
+    "reserve", "reset", "revoke", "run", "save", "send", "set", "start", "stop", "submit",
+    "update", "upload", "upsert", "write",
 ];
 
 /// Nouns that some of those words are: `get_order_details` and `list_run_logs` read.
@@ -112,9 +169,29 @@ const NOUNS: &[&str] = &["commit", "merge", "order", "post", "run", "set"];
 
 /// Verbs of tools that change nothing but the files they are given.
 const FILE_VERBS: &[&str] = &[
-    "append", "apply", "create", "delete", "edit", "insert", "modify", "move", "multiedit",
-    "notebookedit", "overwrite", "patch", "remove", "rename", "replace", "rm", "save", "str", "touch",
-    "undo", "unlink", "update", "write",
+    "append",
+    "apply",
+    "create",
+    "delete",
+    "edit",
+    "insert",
+    "modify",
+    "move",
+    "multiedit",
+    "notebookedit",
+    "overwrite",
+    "patch",
+    "remove",
+    "rename",
+    "replace",
+    "rm",
+    "save",
+    "str",
+    "touch",
+    "undo",
+    "unlink",
+    "update",
+    "write",
 ];
 
 /// What became of a call.
@@ -334,8 +411,21 @@ fn is_id_name(name: &str) -> bool {
     let words = split_identifier(name);
     let last = words.last().map(String::as_str);
     let names = [
-        "id", "uuid", "number", "no", "reference", "ref", "code", "key", "url", "link", "sha",
-        "hash", "ticket", "version", "confirmation",
+        "id",
+        "uuid",
+        "number",
+        "no",
+        "reference",
+        "ref",
+        "code",
+        "key",
+        "url",
+        "link",
+        "sha",
+        "hash",
+        "ticket",
+        "version",
+        "confirmation",
     ];
     last.is_some_and(|last| names.contains(&last))
 }
@@ -351,7 +441,9 @@ pub(crate) fn outcome_of(output: &FunctionCallOutput, text: &str, is_command: bo
     }
     let reason = reported_failure(text);
     match (output.is_error, reason) {
-        (Some(true), reason) => Outcome::Failed(reason.unwrap_or_else(|| one_line_title(text, REASON))),
+        (Some(true), reason) => {
+            Outcome::Failed(reason.unwrap_or_else(|| one_line_title(text, REASON)))
+        }
         (_, Some(reason)) => Outcome::Failed(reason),
         _ => Outcome::Succeeded,
     }
@@ -360,8 +452,18 @@ pub(crate) fn outcome_of(output: &FunctionCallOutput, text: &str, is_command: bo
 /// Returns the reason of a failure that an output reports in its members, or with its first word.
 fn reported_failure(text: &str) -> Option<String> {
     const BEGINNINGS: [&str; 12] = [
-        "error", "failed", "failure", "exception", "traceback", "fatal", "invalid", "cannot ",
-        "could not ", "unable to ", "permission denied", "access denied",
+        "error",
+        "failed",
+        "failure",
+        "exception",
+        "traceback",
+        "fatal",
+        "invalid",
+        "cannot ",
+        "could not ",
+        "unable to ",
+        "permission denied",
+        "access denied",
     ];
     let Ok(fields) = Fields::parse(text) else {
         let beginning: String = text.chars().take(24).collect();
@@ -371,20 +473,33 @@ fn reported_failure(text: &str) -> Option<String> {
     };
     let raw = |name: &str| fields.get(&[name]).map(RawValue::get);
     let word = |name: &str| raw(name).map(|value| value.trim_matches('"').to_lowercase());
-    let is_empty =
-        |value: &str| matches!(value, "null" | "false" | "\"\"" | "[]" | "{}" | "0" | "\"none\"");
-    let error = raw("error").or_else(|| raw("errors")).filter(|value| !is_empty(value));
+    let is_empty = |value: &str| {
+        matches!(
+            value,
+            "null" | "false" | "\"\"" | "[]" | "{}" | "0" | "\"none\""
+        )
+    };
+    let error = raw("error")
+        .or_else(|| raw("errors"))
+        .filter(|value| !is_empty(value));
     let denies = |name: &str| word(name).as_deref() == Some("false");
     let status = word("status");
     let failed = ["error", "failed", "failure", "denied", "rejected"];
     let is_failure = error.is_some()
         || denies("success")
         || denies("ok")
-        || ["isError", "is_error"].iter().any(|name| word(name).as_deref() == Some("true"))
+        || ["isError", "is_error"]
+            .iter()
+            .any(|name| word(name).as_deref() == Some("true"))
         || status.is_some_and(|status| failed.contains(&status.as_str()));
     let reason = || {
-        let message = ["message", "detail", "reason"].iter().find_map(|name| raw(name));
-        let reason = error.filter(|error| error.starts_with('"')).or(message).or(error);
+        let message = ["message", "detail", "reason"]
+            .iter()
+            .find_map(|name| raw(name));
+        let reason = error
+            .filter(|error| error.starts_with('"'))
+            .or(message)
+            .or(error);
         let reason = reason.unwrap_or(text);
         let plain: Option<String> = serde_json::from_str(reason).ok();
         one_line_title(plain.as_deref().unwrap_or(reason), REASON)
@@ -424,14 +539,26 @@ mod tests {
             ("frobnicate", true),
             ("", true),
         ] {
-            assert_eq!(is_change(name, "{}", &ToolHints::default()), expected, "{name}");
+            assert_eq!(
+                is_change(name, "{}", &ToolHints::default()),
+                expected,
+                "{name}"
+            );
         }
         // What only changes files it names is in the list of files, a task list in that of tasks.
         let none = ToolHints::default();
         assert!(!is_change("Write", r#"{"file_path":"a.rs"}"#, &none));
-        assert!(is_change("upload_file", r#"{"file":"a.rs","bucket":"b"}"#, &none));
+        assert!(is_change(
+            "upload_file",
+            r#"{"file":"a.rs","bucket":"b"}"#,
+            &none
+        ));
         assert!(!is_change("TodoWrite", r#"{"todos":[]}"#, &none));
-        assert!(!is_change("Bash", r#"{"command":"cat a.rs | grep x"}"#, &none));
+        assert!(!is_change(
+            "Bash",
+            r#"{"command":"cat a.rs | grep x"}"#,
+            &none
+        ));
         assert!(is_change("Bash", r#"{"command":"git push"}"#, &none));
     }
 
@@ -442,12 +569,16 @@ mod tests {
                 name: name.to_owned(),
                 ..FunctionTool::default()
             };
-            tool.extra.set("annotations", Raw::parse(annotations).unwrap());
+            tool.extra
+                .set("annotations", Raw::parse(annotations).unwrap());
             ToolDefinition::Function(tool)
         };
         let hints = ToolHints::from_definitions(&[
             annotated("sync", r#"{"readOnlyHint":true}"#),
-            annotated("get_quote", r#"{"destructiveHint":true,"readOnlyHint":true}"#),
+            annotated(
+                "get_quote",
+                r#"{"destructiveHint":true,"readOnlyHint":true}"#,
+            ),
             annotated("book", r#"{"title":"Book"}"#),
         ]);
         assert!(!is_change("sync", "{}", &hints));
@@ -463,17 +594,32 @@ mod tests {
             let call = call(name, arguments);
             assert_eq!(key_arguments(&call, &ToolEffects::of_call(&call)), expected);
         };
-        check("book", r#"{"user_id":"user_3","flight":"HAT103"}"#, "user_3, HAT103");
+        check(
+            "book",
+            r#"{"user_id":"user_3","flight":"HAT103"}"#,
+            "user_3, HAT103",
+        );
         check(
             "pay",
             r#"{"amount":250.50,"now":true,"to":"Ada Lovelace","mail":"ada@example.com","note":null}"#,
             r#"amount=250.50, now=true, to="Ada Lovelace", ada@example.com"#,
         );
-        check("Bash", r#"{"command":"git push\n  origin"}"#, "git push origin");
+        check(
+            "Bash",
+            r#"{"command":"git push\n  origin"}"#,
+            "git push origin",
+        );
         check("free", "some text", "some text");
         check("none", "{}", "");
-        let long = format!(r#"{{"text":"{}","id":"A1","more":[{{"id":"B2"}}]}}"#, "word ".repeat(99));
-        check("long", &long, r#"text="word word word word word word word word …", A1, B2"#);
+        let long = format!(
+            r#"{{"text":"{}","id":"A1","more":[{{"id":"B2"}}]}}"#,
+            "word ".repeat(99)
+        );
+        check(
+            "long",
+            &long,
+            r#"text="word word word word word word word word …", A1, B2"#,
+        );
     }
 
     #[test]
@@ -485,11 +631,31 @@ mod tests {
             let call = call("book", r#"{"user_id":"user_3"}"#);
             assert_eq!(returned_ids(&call, text), ids, "{text}");
         };
-        check(r#"{"reservation_id":"HATHAT","user_id":"user_3","street":"1 Main"}"#, None, &["HATHAT"]);
-        check("Error: not enough seats", Some("Error: not enough seats"), &[]);
-        check(r#"{"error":{"message":"no"}}"#, Some(r#"{"message":"no"}"#), &[]);
-        check(r#"{"success":false,"message":"too late"}"#, Some("too late"), &[]);
-        check(r#"{"error":null,"status":"confirmed","id":7}"#, None, &["7"]);
+        check(
+            r#"{"reservation_id":"HATHAT","user_id":"user_3","street":"1 Main"}"#,
+            None,
+            &["HATHAT"],
+        );
+        check(
+            "Error: not enough seats",
+            Some("Error: not enough seats"),
+            &[],
+        );
+        check(
+            r#"{"error":{"message":"no"}}"#,
+            Some(r#"{"message":"no"}"#),
+            &[],
+        );
+        check(
+            r#"{"success":false,"message":"too late"}"#,
+            Some("too late"),
+            &[],
+        );
+        check(
+            r#"{"error":null,"status":"confirmed","id":7}"#,
+            None,
+            &["7"],
+        );
         check("Created issue PROJ-12.", None, &["PROJ-12"]);
         check("", None, &[]);
         let output = FunctionCallOutput::new("c", Output::Text(String::new()));

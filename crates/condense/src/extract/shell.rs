@@ -40,16 +40,33 @@ const PREFIXES: &[&str] = &[
 /// Programs that change nothing, whatever their arguments, unless their output goes to a file.
 const PROGRAMS_THAT_READ: &[&str] = &[
     "basename", "cut", "date", "df", "dirname", "du", "echo", "env", "export", "hostname", "id",
-    "printenv", "printf", "ps", "pwd", "sleep", "sort", "test", "tr", "true", "type", "uname", "uniq",
-    "which", "whoami", "[",
+    "printenv", "printf", "ps", "pwd", "sleep", "sort", "test", "tr", "true", "type", "uname",
+    "uniq", "which", "whoami", "[",
 ];
 /// What `git` does without changing anything.
 const GIT_THAT_READS: &[&str] = &[
-    "blame", "describe", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status",
+    "blame",
+    "describe",
+    "diff",
+    "grep",
+    "log",
+    "ls-files",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "status",
 ];
 /// Options by which programs that read change something after all: `sed -i`, `find … -delete`, `perl -e`.
 const CHANGING_OPTIONS: &[&str] = &[
-    "-delete", "-exec", "-execdir", "-i", "-ok", "-o", "--in-place", "--output", "--write",
+    "-delete",
+    "-exec",
+    "-execdir",
+    "-i",
+    "-ok",
+    "-o",
+    "--in-place",
+    "--output",
+    "--write",
 ];
 
 /// Whether a command changes nothing, as far as its words show.
@@ -72,7 +89,9 @@ fn reads_only(words: &[ShellWord]) -> bool {
     });
     let is_option = |word: &str| CHANGING_OPTIONS.contains(&word) || word.starts_with("-i.");
     let reads = match program {
-        "git" => texts().next().is_some_and(|verb| GIT_THAT_READS.contains(&verb)),
+        "git" => texts()
+            .next()
+            .is_some_and(|verb| GIT_THAT_READS.contains(&verb)),
         "perl" | "awk" | "gawk" => false,
         "find" => true,
         name => {

@@ -532,7 +532,10 @@ impl<'a> ManifestBuilder<'a> {
         let (identifiers, urls) = (unnamed(self.identifiers), unnamed(self.urls));
         let mut paths = unnamed(self.paths);
         paths.retain(|path| !files.contains_key(&path.text));
-        let errors = self.errors.into_iter().filter(|(_, error)| !error.is_solved);
+        let errors = self
+            .errors
+            .into_iter()
+            .filter(|(_, error)| !error.is_solved);
         Manifest {
             items,
             said: fold_repeats(self.said, &self.repeats),
@@ -668,7 +671,9 @@ mod tests {
         let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
         let manifest = Manifest::from_items(&covered);
         let found = manifest.deeds.iter();
-        let found: Vec<_> = found.map(|deed| (deed.arguments.as_str(), deed.outcome)).collect();
+        let found: Vec<_> = found
+            .map(|deed| (deed.arguments.as_str(), deed.outcome))
+            .collect();
         assert_eq!(found, expected);
         assert!(manifest.open.is_empty() && manifest.commands.is_empty());
     }
@@ -678,17 +683,32 @@ mod tests {
         let calls = [run("make"), run("make test")];
         check(
             &[&calls[..], &[output(true), output(false)]].concat(),
-            &[("make", DeedOutcome::Failed), ("make test", DeedOutcome::Ok)],
+            &[
+                ("make", DeedOutcome::Failed),
+                ("make test", DeedOutcome::Ok),
+            ],
         );
     }
 
     #[test]
     fn output_answers_the_nearest_step_with_an_open_call() {
         let items = [run("make"), output(true), run("make test"), output(false)];
-        check(&items, &[("make", DeedOutcome::Failed), ("make test", DeedOutcome::Ok)]);
+        check(
+            &items,
+            &[
+                ("make", DeedOutcome::Failed),
+                ("make test", DeedOutcome::Ok),
+            ],
+        );
         // A retried call: the output belongs to the last attempt.
         let items = [run("make"), run("make test"), output(true)];
-        check(&items, &[("make test", DeedOutcome::Failed), ("make", DeedOutcome::Unanswered)]);
+        check(
+            &items,
+            &[
+                ("make test", DeedOutcome::Failed),
+                ("make", DeedOutcome::Unanswered),
+            ],
+        );
     }
 
     #[test]
@@ -707,7 +727,11 @@ mod tests {
                 origin: None,
             });
             let manifest = Manifest::from_items(&covered.collect::<Vec<_>>());
-            manifest.errors.iter().map(|error| error.text.clone()).collect::<Vec<_>>()
+            manifest
+                .errors
+                .iter()
+                .map(|error| error.text.clone())
+                .collect::<Vec<_>>()
         };
         let [failed, fine] = [read("error: timed out"), read("all well")];
         assert_eq!(manifest(&failed), ["error: timed out"]);
@@ -718,7 +742,9 @@ mod tests {
     #[test]
     fn what_is_said_again_and_again_is_one_entry() {
         let says = |text: String| Item::from(Message::text(Role::User, text));
-        let mut items: Vec<Item> = (0..5).map(|step| says(format!("Step {step}: go on."))).collect();
+        let mut items: Vec<Item> = (0..5)
+            .map(|step| says(format!("Step {step}: go on.")))
+            .collect();
         items.push(says("My limit is 100 euros.".to_owned()));
         items.push(says("My limit is 200 euros.".to_owned()));
         let covered = items.iter().enumerate().map(|(index, item)| CoveredItem {
@@ -728,8 +754,15 @@ mod tests {
             origin: None,
         });
         let said = Manifest::from_items(&covered.collect::<Vec<_>>()).said;
-        let said: Vec<_> = said.iter().map(|one| (one.entry.text.as_str(), one.entry.times)).collect();
-        let expected = [("Step 4: go on.", 5), ("My limit is 100 euros.", 1), ("My limit is 200 euros.", 1)];
+        let said: Vec<_> = said
+            .iter()
+            .map(|one| (one.entry.text.as_str(), one.entry.times))
+            .collect();
+        let expected = [
+            ("Step 4: go on.", 5),
+            ("My limit is 100 euros.", 1),
+            ("My limit is 200 euros.", 1),
+        ];
         assert_eq!(said, expected);
     }
 }

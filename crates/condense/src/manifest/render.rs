@@ -1,6 +1,6 @@
 //! A manifest as text of bounded size.
 //!
-//! All deeds are named if they fit into half of the budget. Then the lists of [`SHARES`] take what they are promised, and all
+//! All deeds are named if they fit into 55 % of the budget, in fewer words if need be. Then the lists of [`SHARES`] take what they are promised, and all
 //! lists share the rest in the order of the text. Every entry is one line or one word of a line, so none can pass for a heading. Deeds without a line of their own are counted
 //! by tool and outcome, files that have no room are counted, and the last line says how many other entries are left out.
 //!
@@ -72,6 +72,8 @@ impl fmt::Display for Manifest {
 const ATTEMPTS: usize = 4;
 /// So many tools have a line of their own for the deeds that have none; the other tools share one.
 const TOOLS: usize = 12;
+/// What deeds may take if all of them are named then, in per cent.
+const ALL_DEEDS: u64 = 55;
 /// So many entries in a row may be too long before a list is given up.
 const TOO_LONG: usize = 24;
 
@@ -111,11 +113,11 @@ impl<'a> ManifestSelection<'a> {
         };
         let frame = format!("{}\n{}\n", choice.title_line(), choice.omission_line(999));
         choice.remaining = choice.remaining.saturating_sub(choice.text_cost(&frame));
-        choice.select_all_deeds();
+        let all = choice.remaining;
+        choice.select_all_deeds(percent(all, ALL_DEEDS));
         // Taken off before anything is chosen: deeds and files are counted in any case.
         let mut promised = choice.counts_cost();
         choice.remaining = choice.remaining.saturating_sub(promised);
-        let all = choice.remaining;
         for (sections, share) in SHARES {
             let rest = choice.remaining;
             choice.remaining = percent(all, share).min(rest);
@@ -128,7 +130,9 @@ impl<'a> ManifestSelection<'a> {
         // Deeds first: then it is known whether any of them are counted only.
         choice.select_section(Section::Deeds);
         let still = choice.counts_cost();
-        choice.remaining = choice.remaining.saturating_add(promised.saturating_sub(still));
+        choice.remaining = choice
+            .remaining
+            .saturating_add(promised.saturating_sub(still));
         promised = still;
         for section in SECTIONS {
             choice.select_section(section);
@@ -137,23 +141,32 @@ impl<'a> ManifestSelection<'a> {
         choice
     }
 
-    /// Selects all deeds if they take at most half of the room: then none of them has to be counted.
-    fn select_all_deeds(&mut self) {
+    /// Selects all deeds if they take at most so much, in fewer words if need be: then none of them has to be counted.
+    fn select_all_deeds(&mut self, most: u64) {
         let all = self.candidates.open_entries(Section::Deeds);
-        let half = self.remaining / 2;
-        let mut cost = self.text_cost(&format!("{}:\n", Section::Deeds.heading()));
-        for at in &all {
-            let entry = self.candidates.entries.get(*at);
-            cost += entry.map_or(0, |one| self.text_cost(&format!(" {}\n", one.text)));
-            if cost > half {
-                return;
-            }
+        let mut cost = self.deeds_cost();
+        if cost > most {
+            self.candidates.shorten(Section::Deeds);
+            cost = self.deeds_cost();
         }
-        if !all.is_empty() {
-            self.remaining -= cost;
+        if cost > most {
+            return;
         }
+        self.remaining = self.remaining.saturating_sub(cost);
         for at in all {
             self.select_entry(at);
+        }
+    }
+
+    /// What all deeds cost with their heading.
+    fn deeds_cost(&self) -> u64 {
+        let deeds = self.entries_of(Section::Deeds);
+        let cost: u64 = deeds
+            .map(|one| self.text_cost(&format!(" {}\n", one.text)))
+            .sum();
+        match cost {
+            0 => 0,
+            cost => cost + self.text_cost(&format!("{}:\n", Section::Deeds.heading())),
         }
     }
 
@@ -203,7 +216,10 @@ impl<'a> ManifestSelection<'a> {
         }
         let rest = counts.len().saturating_sub(TOOLS);
         counts.truncate(TOOLS);
-        let mut lines: Vec<String> = counts.iter().map(|(tool, count)| count.line(tool)).collect();
+        let mut lines: Vec<String> = counts
+            .iter()
+            .map(|(tool, count)| count.line(tool))
+            .collect();
         if rest > 0 {
             lines.push(others.line(&format!("{rest} other tools")));
         }
@@ -212,7 +228,9 @@ impl<'a> ManifestSelection<'a> {
 
     /// The line that counts the files without an entry of their own.
     fn file_count(&self) -> Option<String> {
-        let named = self.entries_of(Section::Files).filter(|one| one.is_selected);
+        let named = self
+            .entries_of(Section::Files)
+            .filter(|one| one.is_selected);
         more_files_line(&self.manifest.files, named.count())
     }
 
@@ -226,7 +244,10 @@ impl<'a> ManifestSelection<'a> {
             if !lines.is_empty() && !self.written_headings.contains(&(section, None)) {
                 cost += self.text_cost(&format!("{}:\n", section.heading()));
             }
-            cost += lines.iter().map(|line| self.text_cost(&format!(" {line}\n"))).sum::<u64>();
+            cost += lines
+                .iter()
+                .map(|line| self.text_cost(&format!(" {line}\n")))
+                .sum::<u64>();
         }
         cost
     }
@@ -458,7 +479,10 @@ URLs: https://a.example/r/1";
             let told = manifest.render(TextBudget::Bytes(most));
             // What is counted is counted in any budget.
             assert!(told.text.contains("Bash"), "{most}: {}", told.text);
-            assert!(told.text.contains("old.txt") || told.text.contains("more"), "{most}");
+            assert!(
+                told.text.contains("old.txt") || told.text.contains("more"),
+                "{most}"
+            );
             let counts_alone = told.text.lines().count() <= 6 && most < 160;
             assert!(
                 told.text.len() as u64 <= most || counts_alone,
@@ -476,14 +500,21 @@ URLs: https://a.example/r/1";
         assert!(little.ends_with(" entries."), "{little}");
         let told = manifest.with_read_tool(Some("read_context"));
         let told = told.render(TextBudget::Bytes(360)).text;
-        assert!(told.ends_with(" entries; read_context finds them."), "{told}");
+        assert!(
+            told.ends_with(" entries; read_context finds them."),
+            "{told}"
+        );
     }
 
     #[test]
     fn deeds_without_room_are_counted_by_tool_and_outcome() {
         let mut items = Vec::new();
         for at in 0..400 {
-            let tool = if at % 4 == 0 { "send_mail".to_owned() } else { format!("tool_{}", at % 40) };
+            let tool = if at % 4 == 0 {
+                "send_mail".to_owned()
+            } else {
+                format!("tool_{}", at % 40)
+            };
             let arguments = format!(r#"{{"to":"user_{at}@example.com"}}"#);
             items.push(FunctionCall::new("c", tool, arguments).into());
             let text = if at % 10 == 9 { "Error: no" } else { "done" };
@@ -502,7 +533,10 @@ URLs: https://a.example/r/1";
         assert!(text.contains("other tools ×"), "{text}");
         // The newest is named, and of the others those that failed.
         assert!(named >= 3, "{text}");
-        let failed = text.lines().filter(|line| line.contains("→ failed: Error: no")).count();
+        let failed = text
+            .lines()
+            .filter(|line| line.contains("→ failed: Error: no"))
+            .count();
         assert!(failed + 1 >= named, "{text}");
     }
 
@@ -537,10 +571,14 @@ URLs: https://a.example/r/1";
         let text = manifest(&items).to_string();
         let headings: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
         assert!(
-            headings.iter().all(
-                |line| ["Earlier here (3 items):", "The user said:", "Files:", "Other values:"].contains(line)
-                    || line.starts_with("Paths mentioned: ")
-            ),
+            headings.iter().all(|line| [
+                "Earlier here (3 items):",
+                "The user said:",
+                "Files:",
+                "Other values:"
+            ]
+            .contains(line)
+                || line.starts_with("Paths mentioned: ")),
             "{text}"
         );
     }

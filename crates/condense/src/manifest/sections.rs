@@ -13,6 +13,7 @@ use crate::manifest::data::{
     StatementKind,
 };
 use contexture_text::fact_words::{FactKind, classify_word};
+use contexture_text::one_line_title;
 
 /// The lists, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +69,9 @@ pub(crate) const SHARES: [(&[Section], u64); 5] = [
         15,
     ),
 ];
+
+/// Maximum length of the argument in the short form of a deed, in characters.
+const SHORT_ARGUMENT: usize = 48;
 
 /// One output gives so many entries before the next one gives any more.
 const OF_ONE_ITEM: usize = 4;
@@ -126,6 +130,8 @@ pub(crate) struct EntryCandidate {
     /// Index of its name in [`Candidates::groups`]; 0 in lists without names.
     pub(crate) group: usize,
     pub(crate) text: String,
+    /// The same in fewer words, for where not all have room; `None`: there is no shorter form.
+    short: Option<String>,
     /// The order in which entries of a list are chosen, the lowest first.
     rank: Rank,
     pub(crate) is_selected: bool,
@@ -154,7 +160,12 @@ impl Candidates {
                 StatementKind::Passes => 1,
                 StatementKind::Repeats => 2,
             };
-            all.add(Section::Said, 0, entry_line(entry), (rank, 0, Reverse(entry.index)));
+            all.add(
+                Section::Said,
+                0,
+                entry_line(entry),
+                (rank, 0, Reverse(entry.index)),
+            );
         }
         all.add_lines(Section::Decisions, &manifest.decisions);
         all.add_deeds(&manifest.deeds);
@@ -169,7 +180,12 @@ impl Candidates {
         ] {
             let mut taken = OfItem::default();
             for fact in facts {
-                all.add(section, 0, fact.text.clone(), (0, taken.next(fact.index), Reverse(fact.index)));
+                all.add(
+                    section,
+                    0,
+                    fact.text.clone(),
+                    (0, taken.next(fact.index), Reverse(fact.index)),
+                );
             }
         }
         for command in &manifest.commands {
@@ -182,8 +198,13 @@ impl Candidates {
             all.add(Section::Links, 0, text, (0, 0, Reverse(link.index)));
         }
         // Plain words say little, even with their names.
-        all.add_groups(Section::Notes, &manifest.named, &|text| !is_informative(text));
-        debug_assert!(all.entries.is_sorted_by_key(|one| one.section), "the lists are in order");
+        all.add_groups(Section::Notes, &manifest.named, &|text| {
+            !is_informative(text)
+        });
+        debug_assert!(
+            all.entries.is_sorted_by_key(|one| one.section),
+            "the lists are in order"
+        );
         all
     }
 
@@ -192,6 +213,7 @@ impl Candidates {
             section,
             group,
             text,
+            short: None,
             rank,
             is_selected: false,
             is_mentioned: false,
@@ -215,7 +237,15 @@ impl Candidates {
                 DeedOutcome::Failed | DeedOutcome::Unanswered => 1,
                 DeedOutcome::Ok => 2,
             };
-            self.add(Section::Deeds, 0, deed_line(deed), (rank, 0, Reverse(deed.index)));
+            self.add(
+                Section::Deeds,
+                0,
+                deed_line(deed),
+                (rank, 0, Reverse(deed.index)),
+            );
+            if let Some(entry) = self.entries.last_mut() {
+                entry.short = Some(short_deed_line(deed));
+            }
         }
     }
 
@@ -227,7 +257,11 @@ impl Candidates {
             for file in mine {
                 // What was done last to it decides; how often is told of changes only.
                 let times = [file.written, file.removed, 1][rank];
-                let times = if times > 1 { format!(" ×{times}") } else { String::new() };
+                let times = if times > 1 {
+                    format!(" ×{times}")
+                } else {
+                    String::new()
+                };
                 let text = format!("{}{times}", quote_if_needed(&file.path));
                 let order = (usize::from(rank == 2), 0, Reverse(file.index));
                 self.add(Section::Files, group, text, order);
@@ -240,7 +274,12 @@ impl Candidates {
         self.add_groups(Section::Values, named, &is_informative);
     }
 
-    fn add_groups(&mut self, section: Section, named: &[NamedValues], is_wanted: &dyn Fn(&str) -> bool) {
+    fn add_groups(
+        &mut self,
+        section: Section,
+        named: &[NamedValues],
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) {
         let mut taken = OfItem::default();
         for values in named {
             let wanted = || values.values.iter().filter(|fact| is_wanted(&fact.text));
@@ -268,6 +307,16 @@ impl Candidates {
             one.is_mentioned = false;
         }
         self
+    }
+
+    /// Writes the entries of a list in fewer words.
+    pub(crate) fn shorten(&mut self, section: Section) {
+        let range = self.range_of(section);
+        for one in self.entries.get_mut(range).unwrap_or_default() {
+            if let Some(short) = one.short.take() {
+                one.text = short;
+            }
+        }
     }
 
     /// Where the entries of a list stand.
@@ -328,8 +377,24 @@ fn entry_line(entry: &ManifestEntry) -> String {
 }
 
 fn deed_line(deed: &Deed) -> String {
+    deed_line_with(deed, &deed.arguments, deed.reason.as_deref())
+}
+
+/// A deed by its most telling argument alone.
+fn short_deed_line(deed: &Deed) -> String {
+    // A command is its own argument; of others an identifier stands without its name.
+    let mut arguments = deed.arguments.split(", ");
+    let telling = arguments.clone().find(|one| !one.contains('='));
+    let argument = telling.or_else(|| arguments.next()).unwrap_or_default();
+    let argument = one_line_title(argument, SHORT_ARGUMENT);
+    let reason = deed.reason.as_deref();
+    let reason = reason.map(|reason| one_line_title(reason, SHORT_ARGUMENT));
+    deed_line_with(deed, &argument, reason.as_deref())
+}
+
+fn deed_line_with(deed: &Deed, arguments: &str, reason: Option<&str>) -> String {
     let returned = deed.returned.join(" ");
-    let outcome = match (deed.outcome, &deed.reason) {
+    let outcome = match (deed.outcome, reason) {
         (DeedOutcome::Ok, _) if returned.is_empty() => "ok".to_owned(),
         (DeedOutcome::Ok, _) => format!("{returned} ok"),
         (DeedOutcome::Failed, Some(reason)) => format!("failed: {reason}"),
@@ -340,7 +405,7 @@ fn deed_line(deed: &Deed) -> String {
         0 | 1 => String::new(),
         times => format!(" (×{times})"),
     };
-    format!("{}({}) → {outcome}{times}", deed.tool, deed.arguments)
+    format!("{}({arguments}) → {outcome}{times}", deed.tool)
 }
 
 /// How many deeds have no line of their own, by outcome.
@@ -370,9 +435,15 @@ impl DeedCount {
     /// The line that stands for them: `book_reservation ×48: 41 ok, 7 failed`.
     pub(crate) fn line(self, tool: &str) -> String {
         let ok = self.all - self.failed - self.unanswered;
-        let counts = [(ok, "ok"), (self.failed, "failed"), (self.unanswered, "without output")];
+        let counts = [
+            (ok, "ok"),
+            (self.failed, "failed"),
+            (self.unanswered, "without output"),
+        ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        let counts: Vec<String> = counts
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
         format!("{tool} ×{}: {}", self.all, counts.join(", "))
     }
 }

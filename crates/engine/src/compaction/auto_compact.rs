@@ -115,9 +115,8 @@ pub(crate) async fn prepare_call(
     // A span of fixed nodes can be compacted once only; every call needs one of its own.
     how.span = CompactSpan::Older;
     // What the provider counts more than we do leaves so much less of the space.
-    how.retained_percent =
-        u8::try_from(u64::from(how.retained_percent) * 1_000 / scale.max(1_000))
-            .unwrap_or(how.retained_percent);
+    how.retained_percent = u8::try_from(u64::from(how.retained_percent) * 1_000 / scale.max(1_000))
+        .unwrap_or(how.retained_percent);
     let mut cause = cause_of(compiled.as_ref().ok(), trigger);
     if let Some(wish) = wish {
         // What the model wants to go on from stands before the manifest, and only its last round behind that.

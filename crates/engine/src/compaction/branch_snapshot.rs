@@ -187,7 +187,11 @@ impl BranchSnapshot {
 
     /// What the opening takes of the view.
     pub(crate) fn opening_weight(&self, weights: &[u64]) -> u64 {
-        weights.get(..self.opening()).unwrap_or_default().iter().sum()
+        weights
+            .get(..self.opening())
+            .unwrap_or_default()
+            .iter()
+            .sum()
     }
 
     /// The first place behind all compactions in effect.

@@ -243,7 +243,16 @@ async fn draft_with_cause(
         all: manifests,
         counter,
     };
-    draft_span(chat, &snapshot, span, &shown, target.format(), options, &making).await
+    draft_span(
+        chat,
+        &snapshot,
+        span,
+        &shown,
+        target.format(),
+        options,
+        &making,
+    )
+    .await
 }
 
 /// How a manifest is made.
@@ -421,7 +430,10 @@ fn without_long_summary(
     manifest: u64,
     counter: &dyn TokenCounter,
 ) -> SpanSummary {
-    let taken = written.text.as_deref().map_or(0, |text| counter.count(text).count);
+    let taken = written
+        .text
+        .as_deref()
+        .map_or(0, |text| counter.count(text).count);
     if gains_enough(covered, manifest.saturating_add(taken)) {
         return written;
     }

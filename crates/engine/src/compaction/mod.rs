@@ -43,6 +43,6 @@ pub(crate) use compact::{
 };
 pub use compactor::{CompactRequest, Compactor, CompactorError, GivenSummary, ManifestOnly};
 pub use model::ModelCompactor;
-pub use notice::NoticePolicy;
 pub(crate) use native::adopt_compactions;
+pub use notice::NoticePolicy;
 pub use trigger::{ReportedUsage, Trigger, UsagePreference};

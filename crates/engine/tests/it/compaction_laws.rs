@@ -10,7 +10,7 @@ use contexture_engine::{
 };
 use contexture_ir::{
     FunctionCall, FunctionCallOutput, FunctionTool, Item, Message, NodeId, Output, Role,
-    ToolDefinition, user,
+    ToolDefinition, assistant_text, user,
 };
 use contexture_models::text_response;
 use contexture_store::compute_redaction_closure;
@@ -62,7 +62,11 @@ impl Sizes {
                 let mut state = seed ^ (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
                 let roll = (state ^ (state >> 27)) % 100;
-                if roll < 90 { (roll % 30) as usize } else { roll as usize }
+                if roll < 90 {
+                    (roll % 30) as usize
+                } else {
+                    roll as usize
+                }
             }
         }
     }
@@ -113,7 +117,9 @@ async fn run_loop(window: u64, steps: usize, sizes: Sizes, options: &PrepareOpti
         let same = same.count() as u64;
         if !before.is_empty() {
             // The end of a request closes its lists.
-            measured.resent.push((same + 2).min(before.len() as u64) * 1_000 / before.len() as u64);
+            measured
+                .resent
+                .push((same + 2).min(before.len() as u64) * 1_000 / before.len() as u64);
             measured.reused.push(same * 1_000 / payload.len() as u64);
         }
         let items = lift(Format::OpenAiChat, &payload).unwrap().transcript.items;
@@ -134,7 +140,10 @@ async fn run_loop(window: u64, steps: usize, sizes: Sizes, options: &PrepareOpti
 async fn summarised(chat: &Conversation) -> (u32, usize) {
     let end = contexture_store::PathEnd::Branch(chat.branch());
     let request = contexture_store::ReadRequest::whole_path(end);
-    let path = chat.engine().store().read_path(chat.owner(), chat.id(), request);
+    let path = chat
+        .engine()
+        .store()
+        .read_path(chat.owner(), chat.id(), request);
     let nodes = path.await.unwrap().nodes;
     let places = nodes.iter().enumerate().map(|(at, node)| (node.id, at));
     let nodes: BTreeMap<NodeId, usize> = places.collect();
@@ -167,7 +176,11 @@ fn check_laws(window: u64, measured: &Measured) {
         measured.items,
     );
     assert_eq!(measured.refused, 0, "{window}");
-    assert!(measured.compactions * 8 <= measured.steps, "{window}: {}", measured.compactions);
+    assert!(
+        measured.compactions * 8 <= measured.steps,
+        "{window}: {}",
+        measured.compactions
+    );
     assert!(measured.manifest <= 150, "{window}");
     assert!(measured.gain >= 300, "{window}: {}", measured.gain);
     assert!(Measured::mean(&measured.resent) >= 0.85, "{window}");
@@ -184,22 +197,34 @@ fn steps() -> usize {
 
 #[tokio::test]
 async fn file_loop_keeps_the_laws_in_a_window_of_3k() {
-    check_laws(3_000, &run_loop(3_000, steps(), Sizes::Same, &PrepareOptions::default()).await);
+    check_laws(
+        3_000,
+        &run_loop(3_000, steps(), Sizes::Same, &PrepareOptions::default()).await,
+    );
 }
 
 #[tokio::test]
 async fn file_loop_keeps_the_laws_in_a_window_of_8k() {
-    check_laws(8_000, &run_loop(8_000, steps(), Sizes::Same, &PrepareOptions::default()).await);
+    check_laws(
+        8_000,
+        &run_loop(8_000, steps(), Sizes::Same, &PrepareOptions::default()).await,
+    );
 }
 
 #[tokio::test]
 async fn file_loop_keeps_the_laws_in_a_window_of_16k() {
-    check_laws(16_000, &run_loop(16_000, steps(), Sizes::Same, &PrepareOptions::default()).await);
+    check_laws(
+        16_000,
+        &run_loop(16_000, steps(), Sizes::Same, &PrepareOptions::default()).await,
+    );
 }
 
 #[tokio::test]
 async fn file_loop_keeps_the_laws_in_a_window_of_32k() {
-    check_laws(32_000, &run_loop(32_000, steps(), Sizes::Same, &PrepareOptions::default()).await);
+    check_laws(
+        32_000,
+        &run_loop(32_000, steps(), Sizes::Same, &PrepareOptions::default()).await,
+    );
 }
 
 #[tokio::test]
@@ -211,7 +236,13 @@ async fn outputs_of_any_size_are_never_refused() {
     println!("seed {seed}");
     for window in [3_000, 8_000] {
         let steps = steps() / 3;
-        let measured = run_loop(window, steps, Sizes::Seeded(seed), &PrepareOptions::default()).await;
+        let measured = run_loop(
+            window,
+            steps,
+            Sizes::Seeded(seed),
+            &PrepareOptions::default(),
+        )
+        .await;
         assert_eq!(measured.refused, 0, "{window}");
         assert!(measured.manifest <= 150, "{window}");
         assert!(measured.gain >= 300, "{window}");
@@ -226,7 +257,10 @@ async fn compacted(target: &Target) -> Conversation {
     for step in 0..18 {
         add_step(&chat, step, Sizes::Same).await;
     }
-    let prepared = chat.prepare(target, &PrepareOptions::default()).await.unwrap();
+    let prepared = chat
+        .prepare(target, &PrepareOptions::default())
+        .await
+        .unwrap();
     assert_eq!(prepared.compacted.len(), 1);
     chat
 }
@@ -265,9 +299,15 @@ async fn what_stands_for_old_history_is_never_why_new_does_not_fit() {
     let chat = compacted(&target).await;
     let manifest = chat.compile(&target).await.unwrap().payload.to_json();
     assert!(manifest.contains("Earlier here"));
-    // Nine tenths of the window: what is left has no room for the manifest.
-    chat.save([user("word ".repeat(2_350).as_str())]).await.unwrap();
-    let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    // Nearly all of the window: what is left has no room for the manifest.
+    let long = "word ".repeat(2_520);
+    chat.save([assistant_text("They are read."), user(long.as_str())])
+        .await
+        .unwrap();
+    let prepared = chat
+        .prepare(&target, &PrepareOptions::default())
+        .await
+        .unwrap();
     let payload = prepared.call.payload.to_json();
     assert!(payload.contains("word word") && !payload.contains("Earlier here"));
     assert!(prepared.call.report.totals.tokens <= 2_625);
@@ -285,40 +325,71 @@ async fn redacted_messages_leave_no_trace_in_what_stands_for_them() {
         let name = if step == 3 { "secret_agent" } else { "agent" };
         let arguments = format!(r#"{{"passenger":"{name}_{step}","flight":"HAT{step}00"}}"#);
         draft.push_item(FunctionCall::new(&id, "book_reservation", arguments));
-        let text = format!(r#"{{"reservation_id":"{}{step}","status":"confirmed"}}"#, name.to_uppercase());
+        let text = format!(
+            r#"{{"reservation_id":"{}{step}","status":"confirmed"}}"#,
+            name.to_uppercase()
+        );
         draft.push_item(FunctionCallOutput::new(&id, Output::Text(text)));
         draft.push_item(Message::text(Role::Assistant, "Booked. ".repeat(20)));
-        let words = if step == 3 { "I am secret_person, never tell." } else { "I need the next one." };
+        let words = if step == 3 {
+            "I am secret_person, never tell."
+        } else {
+            "I need the next one."
+        };
         draft.push_item(Message::text(Role::User, words));
         let committed = draft.commit().await.unwrap();
         if step == 3 {
             secret.extend(committed.nodes.clone());
         }
     }
-    let compacted = chat.compact(&target, &CompactOptions::default()).await.unwrap();
+    let compacted = chat
+        .compact(&target, &CompactOptions::default())
+        .await
+        .unwrap();
     let text = compacted.draft.summary.join("\n");
-    assert!(text.contains("secret_agent_3") && text.contains("secret_person"), "{text}");
+    assert!(
+        text.contains("secret_agent_3") && text.contains("secret_person"),
+        "{text}"
+    );
     let store = chat.engine().store();
     let closure = compute_redaction_closure(&**store, chat.owner(), chat.id(), &secret, 1_000);
     let closure = closure.await.unwrap();
-    store.redact_content(chat.owner(), chat.id(), closure).await.unwrap();
+    store
+        .redact_content(chat.owner(), chat.id(), closure)
+        .await
+        .unwrap();
     let payload = chat.compile(&target).await.unwrap().payload.to_json();
     let has_trace = |text: &str| text.to_lowercase().contains("secret");
     assert!(!has_trace(&payload), "{payload}");
     // The compaction is made anew at the next call, and names the rest of the deeds again.
-    let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    let prepared = chat
+        .prepare(&target, &PrepareOptions::default())
+        .await
+        .unwrap();
     let text = prepared.compacted[0].draft.summary.join("\n");
     assert!(!has_trace(&text), "{text}");
-    assert!(text.contains("agent_2") && text.contains("AGENT2"), "{text}");
+    assert!(
+        text.contains("agent_2") && text.contains("AGENT2"),
+        "{text}"
+    );
     let payload = prepared.call.payload.to_json();
-    assert!(!has_trace(&payload) && payload.contains("AGENT2"), "{payload}");
-    let again = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    assert!(
+        !has_trace(&payload) && payload.contains("AGENT2"),
+        "{payload}"
+    );
+    let again = chat
+        .prepare(&target, &PrepareOptions::default())
+        .await
+        .unwrap();
     assert!(again.compacted.is_empty() && again.declined.is_none());
 }
 
 /// Records an answer of the model to the next call.
 async fn answer(chat: &Conversation, target: &Target) -> Prepared {
-    let prepared = chat.prepare(target, &PrepareOptions::default()).await.unwrap();
+    let prepared = chat
+        .prepare(target, &PrepareOptions::default())
+        .await
+        .unwrap();
     let answer = text_response(Format::OpenAiChat, "ok");
     chat.record(&prepared.call, &answer).await.unwrap();
     prepared
@@ -374,20 +445,35 @@ async fn a_model_asks_for_a_compaction_itself() {
     for step in 0..10 {
         add_step(&chat, step, Sizes::Same).await;
     }
-    let before = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    let before = chat
+        .prepare(&target, &PrepareOptions::default())
+        .await
+        .unwrap();
     assert!(before.compacted.is_empty());
     let mut draft = chat.draft();
     let summary = r#"{"summary":"All files are read; next comes the README."}"#;
     draft.push_item(FunctionCall::new("n", NEW_CONTEXT, summary));
-    draft.push_item(FunctionCallOutput::new("n", Output::Text(NEW_CONTEXT_REPLY.to_owned())));
+    draft.push_item(FunctionCallOutput::new(
+        "n",
+        Output::Text(NEW_CONTEXT_REPLY.to_owned()),
+    ));
     draft.commit().await.unwrap();
-    let prepared = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    let prepared = chat
+        .prepare(&target, &PrepareOptions::default())
+        .await
+        .unwrap();
     assert_eq!(prepared.compacted.len(), 1);
     let payload = prepared.call.payload.to_json();
-    assert!(payload.contains("All files are read; next comes the README."), "{payload}");
+    assert!(
+        payload.contains("All files are read; next comes the README."),
+        "{payload}"
+    );
     assert!(payload.contains("src/module_3/file_3.rs") && !payload.contains("fn f3()"));
     // Once.
-    let again = chat.prepare(&target, &PrepareOptions::default()).await.unwrap();
+    let again = chat
+        .prepare(&target, &PrepareOptions::default())
+        .await
+        .unwrap();
     assert!(again.compacted.is_empty());
     assert_eq!(again.call.payload.to_json(), payload);
 }

@@ -56,7 +56,10 @@ fn told(payload: &str) -> BTreeMap<String, Told> {
             continue;
         }
         for line in text.lines() {
-            let Some(tool) = CHANGING.iter().find(|tool| line.trim_start().starts_with(**tool)) else {
+            let Some(tool) = CHANGING
+                .iter()
+                .find(|tool| line.trim_start().starts_with(**tool))
+            else {
                 continue;
             };
             let rest = line.trim_start().strip_prefix(tool).unwrap();
@@ -105,7 +108,10 @@ async fn check(count: usize, window: u64, may_count: bool) {
             let known = told.get(tool).copied().unwrap_or_default();
             let all = known.visible + known.named + known.counted;
             assert_eq!(all, *made, "call {calls}: {tool}: {known:?}");
-            assert!(may_count || known.counted == 0, "call {calls}: {tool}: {known:?}");
+            assert!(
+                may_count || known.counted == 0,
+                "call {calls}: {tool}: {known:?}"
+            );
             largest = largest.max(known.counted);
         }
     }

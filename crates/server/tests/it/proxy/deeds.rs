@@ -80,7 +80,10 @@ async fn check(count: usize, may_count: bool) {
             let (known, folded) = told.get(tool).copied().unwrap_or_default();
             let all = done.get(tool).copied().unwrap_or_default();
             assert_eq!(known + folded, all, "{tool} at item {length}");
-            assert!(may_count || folded == 0, "{tool} at item {length}: {folded} are counted only");
+            assert!(
+                may_count || folded == 0,
+                "{tool} at item {length}: {folded} are counted only"
+            );
             counted = counted.max(folded);
         }
     }
