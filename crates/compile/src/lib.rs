@@ -53,11 +53,11 @@ pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;
 pub use error::{CompileError, Refusal, RequiredSegment};
 pub use input::{
-    AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
-    ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,
-    Cover, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass, PassPoint, PathItem,
-    Placement, Plan, SharedAdapter, Stability, StateError, TargetAdapter, ToolOffer, TrimFrontier,
-    TrimPolicy, ViewItem, Window,
+    AdapterError, Advice, Band, Budget, BudgetCount, CachePolicy, CalibratedRange, CallContext,
+    Clear, ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content,
+    Contribution, Cover, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass, PassPoint,
+    PathItem, Placement, Plan, RetryBudget, SharedAdapter, Stability, StateError, TargetAdapter,
+    ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};

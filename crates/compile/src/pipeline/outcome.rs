@@ -31,6 +31,8 @@ pub(crate) struct CompileOutcome<'a> {
     pub(crate) tool_losses: &'a [Loss],
     /// What was counted of all that is sent, where that was narrowed.
     pub(crate) counted: Option<TokenBounds>,
+    /// The most that all that is sent can have, where less is budgeted.
+    pub(crate) upper: Option<u64>,
 }
 
 impl CompileOutcome<'_> {
