@@ -46,4 +46,4 @@ pub use error::CatalogueError;
 pub use media::{AutoDetail, Bounds, ImageRule, MediaRules, PatchLimit};
 pub use money::{Money, MoneyError};
 pub use price::{Cost, Meter, Price, PriceTier, Prices, Usage};
-pub use spec::{CacheKind, CacheSupport, Capabilities, ModelSpec, ToolPrompt};
+pub use spec::{CacheKind, CacheSupport, Capabilities, ModelSpec, Overflow, ToolPrompt};

@@ -41,6 +41,9 @@ pub struct ModelSpec {
     pub output_limit: Option<u64>,
     /// How it cuts text into tokens.
     pub encoding: Encoding,
+    /// What its provider does with a request that is longer than the model can hold; absent if not known.
+    #[serde(default, skip_serializing_if = "Overflow::is_unknown")]
+    pub overflow: Overflow,
     /// How it counts media; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaRules>,
@@ -99,6 +102,7 @@ impl ModelSpec {
             input_limit: None,
             output_limit: None,
             encoding,
+            overflow: Overflow::Unknown,
             media: None,
             tool_prompt: None,
             tool_limit: None,
@@ -110,6 +114,33 @@ impl ModelSpec {
     }
 }
 
+/// What a provider does with a request that is longer than its model can hold.
+///
+/// It holds for the provider's own address. Another host that serves the model may cut such a request without a word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Overflow {
+    /// Nothing is known: it may drop a part of the request without a word.
+    #[default]
+    Unknown,
+    /// It refuses the request, bills nothing, and says that it is too long.
+    Refuses,
+}
+
+impl Overflow {
+    /// Whether nothing is known.
+    // By reference, as serde asks for it.
+    #[must_use]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+}
+
 /// How long the system prompt is that a provider adds to requests with tools, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,6 +149,10 @@ pub struct ToolPrompt {
     pub optional: u32,
     /// Where it must call one.
     pub forced: u32,
+    /// The shortest that was billed or published, whatever the choice, where the provider has changed it; absent if it
+    /// is the same as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<u32>,
 }
 
 /// What a model can do. `false` also stands for "not known".

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use contexture_tokens::TokenBounds;
+use contexture_wire::TooLong;
 use serde::{Deserialize, Serialize};
 
 use crate::input::{CalibratedRange, CompileRequest, PARTS, is_comparable};
@@ -134,12 +135,7 @@ impl Calibration {
             // Remembered too: many reports outside their ranges mean that the ranges cannot be trusted.
             _ => BoundsPosition::Outside(()),
         };
-        let known = self.models.entry(model.to_owned()).or_default();
-        known.push_back(place);
-        // Only the newest count: a provider may change how it counts at any time.
-        while known.len() > REMEMBERED {
-            known.pop_front();
-        }
+        self.remember(model, place);
     }
 
     /// What is left of this model's ranges; `None` while too little is known.
@@ -156,23 +152,72 @@ impl Calibration {
             })
             .collect();
         let outside = known.len() - within.len();
+        let most = within.iter().map(|(_, high)| *high).max()?;
         if within.len() < ENOUGH || outside * OUTSIDE > known.len() {
-            return None;
+            return raised_range(most);
         }
         let least = within.iter().map(|(low, _)| *low).min()?;
-        let most = within.iter().map(|(_, high)| *high).max()?;
         // Of n reports alike, the next lies beyond all of them once in n + 1 times on either side; how far is not known
         // but for the reports being spread over the range.
         let margin = 2 * PARTS / within.len() as u64;
         // Rounded outwards, so the range holds every report that it was learned from.
         let low = least.saturating_sub(margin) / STEP * STEP;
         let high = most.saturating_add(margin).div_ceil(STEP) * STEP;
+        // Only a refusal lies beyond the range.
+        let widest = most.div_ceil(STEP).saturating_mul(STEP).max(PARTS);
         let narrowing = CalibratedRange {
             low: clamp_parts(u128::from(low)),
-            high: clamp_parts(u128::from(high)),
+            high: u16::try_from(high.min(widest)).unwrap_or(u16::MAX),
+            likely: Some(step_above(most)),
+            reports: u16::try_from(within.len()).unwrap_or(u16::MAX),
         };
         // A range that narrows nothing is no range: requests stay equal to those without calibration.
         (narrowing != CalibratedRange::NONE).then_some(narrowing)
+    }
+
+    /// Learns from a refusal: the provider counted more than it takes. Without its count the request is taken to have
+    /// had the most that was counted for it.
+    ///
+    /// A count above the range is believed, as one in a bill is not: the refusal is about this very request.
+    ///
+    /// ```
+    /// use contexture_compile::{BudgetCount, Calibration, Compiler, CountedRequest, Target};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_ir::{Message, Role};
+    /// use contexture_wire::TooLong;
+    ///
+    /// let target = Target::anthropic("claude-sonnet-4-5");
+    /// let items = [Message::text(Role::User, "What is the weather like? ".repeat(500)).into()];
+    /// let compiler = Compiler::new(Catalogue::builtin());
+    /// let report = compiler.compile(&items, &target)?.report;
+    /// let mut calibration = Calibration::default();
+    /// calibration.learn_from_refusal(&CountedRequest::from(&report), TooLong::default());
+    /// // From now on the upper bound is what is likely.
+    /// let range = calibration.calibrated_range_of(&target.build_request(Catalogue::builtin())?);
+    /// let next = compiler.with_calibrated_range(range).compile(&items, &target)?.report;
+    /// assert!(next.totals.tokens > report.totals.tokens);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn learn_from_refusal(&mut self, counting: &CountedRequest, refused: TooLong) {
+        let counted = counting.counted;
+        if counted.high <= counted.low || !is_comparable(counted) {
+            return;
+        }
+        let width = u128::from(counted.high - counted.low);
+        let tokens = refused.tokens.unwrap_or(counted.high).max(counted.low);
+        let place = u128::from(tokens - counted.low) * u128::from(PARTS);
+        let place = u16::try_from(place.div_ceil(width)).unwrap_or(u16::MAX);
+        let model = model_key(&counting.format, &counting.model);
+        self.remember(&model, BoundsPosition::Within(place, place));
+    }
+
+    fn remember(&mut self, model: &str, place: BoundsPosition) {
+        let known = self.models.entry(model.to_owned()).or_default();
+        known.push_back(place);
+        // Only the newest count: a provider may change how it counts at any time.
+        while known.len() > REMEMBERED {
+            known.pop_front();
+        }
     }
 
     /// The same for the model of a request.
@@ -190,6 +235,23 @@ impl CompileRequest {
         self.calibrated_range = calibration.calibrated_range_of(&self);
         self
     }
+}
+
+/// What few reports say: nothing, unless one of them lies above what is likely of all models.
+fn raised_range(most: u64) -> Option<CalibratedRange> {
+    let likely = step_above(most);
+    let unknown = CalibratedRange::NONE;
+    (likely > unknown.up_to_likely().high).then_some(CalibratedRange {
+        high: unknown.high.max(likely),
+        likely: Some(likely),
+        reports: 0,
+        ..unknown
+    })
+}
+
+/// The next step at or above a place.
+fn step_above(place: u64) -> u16 {
+    u16::try_from(place.div_ceil(STEP).saturating_mul(STEP)).unwrap_or(u16::MAX)
 }
 
 fn model_key(format: &str, model: &str) -> String {

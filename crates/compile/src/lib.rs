@@ -55,11 +55,12 @@ pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;
 pub use error::{CompileError, Refusal, RequiredSegment};
 pub use input::{
-    AdapterError, Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear,
-    ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution,
-    Cover, GuardrailError, Guardrails, HistoryPolicy, LatchedRules, OfferedTools, Pass, PassPoint,
-    PathItem, Placement, Plan, RuleId, SharedAdapter, Stability, StandingRulesPolicy, StateError,
-    TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem, Window,
+    AdapterError, Advice, Band, Budget, BudgetCount, CachePolicy, CalibratedRange, CallContext,
+    Clear, ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content,
+    Contribution, Cover, GuardrailError, Guardrails, HistoryPolicy, LatchedRules, OfferedTools,
+    Pass, PassPoint, PathItem, Placement, Plan, RetryBudget, RuleId, SharedAdapter, Stability,
+    StandingRulesPolicy, StateError, TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem,
+    Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};

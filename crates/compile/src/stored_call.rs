@@ -16,7 +16,7 @@ use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde::{Deserialize, Serialize};
 
 use crate::input::{
-    Band, Budget, CachePolicy, CalibratedRange, CompileRequest, Content, Contribution,
+    Band, Budget, BudgetCount, CachePolicy, CalibratedRange, CompileRequest, Content, Contribution,
     HistoryPolicy, SharedAdapter, Stability,
 };
 
@@ -107,6 +107,8 @@ struct StoredRequest {
     tool_limit: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     narrowing: Option<CalibratedRange>,
+    #[serde(default, skip_serializing_if = "BudgetCount::is_upper")]
+    count: BudgetCount,
     media: MediaRules,
     tool_prompt: Option<ToolPrompt>,
     history: HistoryPolicy,
@@ -131,6 +133,7 @@ impl StoredRequest {
             bound_thinking,
             tool_limit,
             calibrated_range: narrowing,
+            count,
             media,
             tool_prompt,
             history,
@@ -166,6 +169,7 @@ impl StoredRequest {
             bound_thinking,
             tool_limit,
             narrowing,
+            count,
             media,
             tool_prompt,
             history,
@@ -200,6 +204,7 @@ impl StoredRequest {
             bound_thinking: self.bound_thinking,
             tool_limit: self.tool_limit,
             calibrated_range: self.narrowing,
+            count: self.count,
             media: self.media,
             tool_prompt: self.tool_prompt,
             history: self.history,

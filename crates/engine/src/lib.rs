@@ -37,7 +37,8 @@ mod view;
 pub use append::{RunStep, state_node};
 pub use builder::ConversationBuilder;
 pub use call::{
-    CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed, SettingsSource, ToolFilter,
+    CompileAttempt, CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed,
+    SettingsSource, ToolFilter,
 };
 pub use compaction::{
     CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,

@@ -106,7 +106,7 @@ impl HttpModel {
                     "the payload is {}, the provider speaks {provider_format}",
                     request.format
                 ),
-                too_long: false,
+                too_long: None,
             });
         }
         let url = self.provider.endpoint_url(&request.model, mode);
@@ -165,6 +165,10 @@ impl HttpModel {
 
 #[async_trait]
 impl Model for HttpModel {
+    fn refuses_overflow(&self) -> bool {
+        self.provider.is_at_own_host()
+    }
+
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError> {
         let format = request.format;
         let (call, response) = self.send_with_retries(request, ResponseMode::Whole).await?;

@@ -102,6 +102,13 @@ impl Provider {
         Ok(self)
     }
 
+    /// Whether it is the provider itself, and not another host that speaks its format.
+    pub(crate) fn is_at_own_host(&self) -> bool {
+        self.base
+            .host_str()
+            .is_some_and(|host| self.profile.is_own_host(host))
+    }
+
     /// The format it speaks.
     #[must_use]
     pub const fn format(&self) -> Format {

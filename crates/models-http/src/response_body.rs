@@ -117,7 +117,7 @@ impl HttpCall {
                 reason: format!(
                     "HTTP {status}: redirects are not followed; name the right address"
                 ),
-                too_long: false,
+                too_long: None,
             };
         }
         // Errors are read in part: an HTML page of a gateway can be long.

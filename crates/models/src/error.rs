@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contexture_wire::StreamFailure;
+use contexture_wire::{StreamFailure, TooLong};
 
 /// Why a model did not answer. Variants are distinguished by what the caller would do next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,8 +69,8 @@ pub enum ModelError {
         model: String,
         /// What the provider says, without credentials.
         reason: String,
-        /// Whether it says that the request is too long.
-        too_long: bool,
+        /// What it says of the request's length, if it was refused for that.
+        too_long: Option<TooLong>,
     },
     /// There is no permission: other credentials are needed.
     #[error("{model} is not permitted: {reason}")]
@@ -174,8 +174,8 @@ impl ModelError {
                 retry_after_ms,
             }
         } else {
-            // Words first, then sentences: only the latter change between versions of a provider.
-            let too_long = status == 413 || is(TOO_LONG) || is_too_long_message(&reason);
+            let is_too_large = status == 413 || is(TOO_LARGE);
+            let too_long = TooLong::from_failure(failure).or(is_too_large.then(TooLong::default));
             Self::Refused {
                 model,
                 reason,
@@ -209,20 +209,5 @@ const UNAVAILABLE: &[&str] = &[
     "UNAVAILABLE",
     "DEADLINE_EXCEEDED",
 ];
-/// More than the model can read.
-const TOO_LONG: &[&str] = &[
-    "context_length_exceeded",
-    "request_too_large",
-    "string_above_max_length",
-];
-
-/// Some providers say it in a sentence alone.
-fn is_too_long_message(reason: &str) -> bool {
-    let sentences = [
-        "prompt is too long",
-        "maximum context length",
-        "exceeds the maximum number of tokens",
-        "exceed context limit",
-    ];
-    sentences.iter().any(|sentence| reason.contains(sentence))
-}
+/// More than the provider takes, in bytes or characters.
+const TOO_LARGE: &[&str] = &["request_too_large", "string_above_max_length"];

@@ -23,6 +23,13 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// [`ModelError`]; [`ModelError::is_retryable`] says whether the same request may succeed later.
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError>;
 
+    /// Whether its host refuses a request that is longer than the model can hold, and says so. Only then may a caller fill
+    /// the model's window by a count that is likely and not certain. Default: nothing is known, so it may cut such a
+    /// request without a word.
+    fn refuses_overflow(&self) -> bool {
+        false
+    }
+
     /// Answers a payload as a stream. By default the whole answer is streamed once it is there.
     ///
     /// The payload is the same as for [`Model::answer`]; an implementation that needs a word in it for that it

@@ -35,7 +35,10 @@ type ReplyHandler = Box<dyn FnMut(&ModelRequest) -> ReplyResult + Send>;
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct ScriptedModel(Mutex<ScriptState>);
+pub struct ScriptedModel {
+    state: Mutex<ScriptState>,
+    refuses_overflow: bool,
+}
 
 struct ScriptState {
     requests: Vec<ModelRequest>,
@@ -99,10 +102,20 @@ impl ScriptedModel {
     }
 
     fn from_handler(answering: impl FnMut(&ModelRequest) -> ReplyResult + Send + 'static) -> Self {
-        Self(Mutex::new(ScriptState {
-            requests: Vec::new(),
-            handler: Box::new(answering),
-        }))
+        Self {
+            state: Mutex::new(ScriptState {
+                requests: Vec::new(),
+                handler: Box::new(answering),
+            }),
+            refuses_overflow: false,
+        }
+    }
+
+    /// The same, of a host that [refuses what is too long](Model::refuses_overflow).
+    #[must_use]
+    pub const fn with_refused_overflow(mut self) -> Self {
+        self.refuses_overflow = true;
+        self
     }
 
     /// The requests so far.
@@ -120,12 +133,16 @@ impl ScriptedModel {
 
     fn lock_script(&self) -> MutexGuard<'_, ScriptState> {
         // A function that panicked leaves a list of requests that is as good as before.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Model for ScriptedModel {
+    fn refuses_overflow(&self) -> bool {
+        self.refuses_overflow
+    }
+
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError> {
         self.next_reply(&request)?.into_response(&request).await
     }

@@ -47,7 +47,7 @@ impl ModelStream {
         let answer = Accumulator::new(format).map_err(|error| ModelError::Refused {
             model: model.to_owned(),
             reason: error.to_string(),
-            too_long: false,
+            too_long: None,
         })?;
         Ok(Self::from_source(
             model,

@@ -307,6 +307,18 @@ pub struct Totals {
     pub exact: bool,
     /// What was counted, before calibration narrowed it to `low` and `tokens`.
     pub counted: TokenRange,
+    /// The count that the budget went by: `likely` where the provider refuses what is too long, else `upper`.
+    pub count: &'static str,
+    /// The most that the payload can have; above the limit only with the likely count.
+    pub upper: u64,
+    /// How many tokens fewer than budgeted it may have: so much of the window may stay unused because the count is an
+    /// estimate.
+    pub uncertain: u64,
+    /// The chance in per cent that the provider refuses the payload as too long, after which it is compiled once more by
+    /// the upper bound; 0 where the upper bound fits.
+    pub refusal_percent: f64,
+    /// What can make the payload longer than `upper`, because the provider adds to it what nobody else can count.
+    pub unbounded: Vec<String>,
     /// Of `tokens`: what the format adds around messages, tools and the request.
     pub framing: u64,
     /// Per cent of the limit.

@@ -29,6 +29,7 @@ pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
             format!("{} {state}: {}", epoch.number, epoch.reason.as_str()),
         ),
     ];
+    notes.extend(count_note(report).map(|text| ("count", text)));
     notes.extend(cache_note(&report.cache).map(|text| ("cache", text)));
     notes.extend(cached_content_note(&report.cache).map(|text| ("cache", text)));
     notes.extend(rewriting_note(&report.cache).map(|text| ("clearing", text)));
@@ -157,7 +158,7 @@ pub(crate) fn verdict_text(segment: &Segment) -> String {
 /// The sum in a few words.
 pub(crate) fn certainty_text(report: &Report) -> String {
     let totals = &report.totals;
-    let (low, high) = (group_thousands(totals.low), group_thousands(totals.tokens));
+    let (low, high) = (group_thousands(totals.low), group_thousands(totals.upper));
     let certainty = if totals.exact {
         format!("{low} … {high}, text exact")
     } else {
@@ -165,6 +166,42 @@ pub(crate) fn certainty_text(report: &Report) -> String {
         format!("estimate: between {low} and {high}")
     };
     format!("of {} · {certainty}", group_thousands(report.target.limit))
+}
+
+/// How far the count is to be trusted: what stays unused because of it, and what happens if the provider counts more.
+fn count_note(report: &Report) -> Option<String> {
+    let totals = &report.totals;
+    let mut words = Vec::new();
+    let share = percent_of(totals.uncertain, report.target.limit);
+    // A part in a thousand is what framing makes of any request.
+    if share >= 0.1 {
+        words.push(format!(
+            "{} · up to {} tokens, {share:.1} % of the window, may stay unused because the count is an estimate",
+            totals.count,
+            group_thousands(totals.uncertain),
+        ));
+    }
+    if totals.refusal_percent > 0.0 {
+        words.push(format!(
+            "refused as too long in about {:.1} of 100 such requests, then compiled once more by the upper bound and sent again",
+            totals.refusal_percent
+        ));
+    }
+    if !totals.unbounded.is_empty() {
+        words.push(format!(
+            "no upper bound holds for {}",
+            totals.unbounded.join(", ")
+        ));
+    }
+    (!words.is_empty()).then(|| words.join(" · "))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share is shown with one decimal"
+)]
+fn percent_of(tokens: u64, limit: u64) -> f64 {
+    tokens as f64 * 100.0 / limit.max(1) as f64
 }
 
 /// What is expected of the cache; nothing where there is none.

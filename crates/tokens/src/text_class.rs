@@ -19,12 +19,14 @@ pub(crate) enum TextClass {
     Other,
     /// Runs of ASCII digits, counted by the digit: some vocabularies take three to a token, some one.
     Digits,
+    /// Words in capitals alone, which vocabularies hold fewer of: some cut them letter by letter.
+    Capitals,
     /// White space alone, counted by the runs of one character: a new line and its indentation are two.
     Blank,
 }
 
 impl TextClass {
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 8;
 
     pub(crate) fn index(self) -> usize {
         match self {
@@ -35,6 +37,7 @@ impl TextClass {
             Self::Other => 4,
             Self::Digits => 5,
             Self::Blank => 6,
+            Self::Capitals => 7,
         }
     }
 }
@@ -74,6 +77,8 @@ impl<'t> Classifier<'t> {
             TextClass::Digits
         } else if is_blank(piece) {
             TextClass::Blank
+        } else if is_in_capitals(piece) {
+            TextClass::Capitals
         } else {
             script_class(piece).unwrap_or(self.line)
         }
@@ -96,6 +101,20 @@ fn run_count(piece: &[u8]) -> u64 {
         .chunk_by(|a, b| a == b && a.is_ascii())
         .map(|run| (run.len() as u64).div_ceil(LONGEST))
         .sum()
+}
+
+/// Whether a piece is a word of at least two capital letters. One alone begins a sentence or is a name of one letter.
+fn is_in_capitals(piece: &[u8]) -> bool {
+    // Most pieces are told by their last letter.
+    piece.last().is_some_and(u8::is_ascii_uppercase)
+        && piece
+            .iter()
+            .filter(|byte| byte.is_ascii_uppercase())
+            .count()
+            > 1
+        && !piece
+            .iter()
+            .any(|byte| byte.is_ascii_lowercase() || !byte.is_ascii())
 }
 
 fn is_blank(piece: &[u8]) -> bool {

@@ -105,6 +105,43 @@ pub struct PathCall<'p> {
 }
 
 impl HttpProfile {
+    /// Reports whether a host is the provider's own, whose habits are known, and not one that speaks its format.
+    ///
+    /// ```
+    /// use contexture_wire::Format;
+    ///
+    /// let profile = Format::Anthropic.spec().http().unwrap();
+    /// assert!(profile.is_own_host("api.anthropic.com"));
+    /// assert!(!profile.is_own_host("llm.example"));
+    /// let profile = Format::Bedrock.spec().http().unwrap();
+    /// assert!(profile.is_own_host("bedrock-runtime.eu-west-1.amazonaws.com"));
+    /// ```
+    #[must_use]
+    pub fn is_own_host(&self, host: &str) -> bool {
+        let own = self.base_url.strip_prefix("https://").unwrap_or_default();
+        let own = own.split('/').next().unwrap_or_default();
+        if self.upstream_url.is_some() {
+            return host.eq_ignore_ascii_case(own);
+        }
+        // The address depends on the customer: only the region in its middle may differ.
+        let host = host.to_ascii_lowercase();
+        let ends = own.split_once('.').and_then(|(first, rest)| {
+            let (_, last) = rest.split_once('.')?;
+            Some((first, last))
+        });
+        ends.is_some_and(|(first, last)| {
+            let middle = host
+                .strip_prefix(first)
+                .and_then(|rest| rest.strip_suffix(last));
+            middle.is_some_and(|middle| {
+                let region = middle
+                    .strip_prefix('.')
+                    .and_then(|rest| rest.strip_suffix('.'));
+                region.is_some_and(|region| !region.is_empty() && !region.contains('.'))
+            })
+        })
+    }
+
     /// Returns how well a request at the root of a proxy fits this provider; `None` if it is not for it.
     #[must_use]
     pub fn root_match(&self, path: &str, has_header: &dyn Fn(&str) -> bool) -> Option<RootMatch> {

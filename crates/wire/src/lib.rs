@@ -73,6 +73,7 @@ pub use model::repair_rules::{
 };
 pub use model::structure::Structure;
 pub use model::text_fallback::thinking_as_text;
+pub use model::too_long::TooLong;
 pub use native_compaction::NativeCompaction;
 pub use outline::find_member;
 pub use repair::{

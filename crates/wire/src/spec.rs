@@ -29,8 +29,9 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{ItemRepair, RepairRules, Thinking, ToolRules};
 use crate::model::structure::Structure;
+use crate::model::too_long::TooLong;
 use crate::proxy::ProxyEdits;
-use crate::stream::StreamParser;
+use crate::stream::{StreamFailure, StreamParser};
 
 /// Everything that differs between wire formats. One implementation per format folder.
 pub trait FormatSpec: Sync {
@@ -196,6 +197,12 @@ pub trait FormatSpec: Sync {
         &Overhead::NONE
     }
 
+    /// Returns the members of a request, those of its members too, that the provider documents as settings of sampling,
+    /// storage, billing or the answer's form on the wire: nothing of them is text that the model reads.
+    fn silent_members(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Returns the members of an item's or part's own fields that hold text which the provider sealed and bills.
     fn sealed_members(&self) -> &'static [&'static str] {
         &[]
@@ -249,6 +256,37 @@ pub trait FormatSpec: Sync {
     /// Returns an error of a proxy in the shape of the provider's errors, as JSON.
     fn error_body(&self, error: &ProxyError<'_>) -> String {
         json!({"error": {"code": error.code, "message": error.message}}).to_string()
+    }
+
+    /// Reads the answer of a provider that refused a request because its model cannot hold it; `None` for every other
+    /// answer. The count and the limit are the provider's, where its text has them.
+    ///
+    /// ```
+    /// use contexture_wire::Format;
+    ///
+    /// let body = r#"{"error": {"message": "prompt is too long: 208310 tokens > 200000 maximum"}}"#;
+    /// let refused = Format::Anthropic.spec().too_long(400, body).unwrap();
+    /// assert_eq!((refused.tokens, refused.limit), (Some(208_310), Some(200_000)));
+    /// assert_eq!(Format::Anthropic.spec().too_long(429, body), None);
+    /// ```
+    fn too_long(&self, status: u16, body: &str) -> Option<TooLong> {
+        // The words are looked for in every format: compatible hosts answer in words of their own. The statuses are those
+        // with which a request is refused for what it is; no other is read, whatever it quotes.
+        let is_refusal = matches!(status, 400 | 413 | 422);
+        is_refusal
+            .then(|| TooLong::from_failure(&StreamFailure::from_body(body)))
+            .flatten()
+    }
+
+    /// Reports whether a member of a request asks the provider to cut what is too long, instead of refusing it.
+    fn asks_to_cut(&self, _member: &str, _value: &str) -> bool {
+        false
+    }
+
+    /// Names what a member of a request has the provider add to it that nobody else can count: a history it keeps, servers it
+    /// asks, a mode of thinking. `None` for all other members.
+    fn uncounted_member(&self, _member: &str, _value: &str) -> Option<&'static str> {
+        None
     }
 
     /// Returns a header that errors of the provider have beside their body.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use contexture::compile::BudgetCount;
 use contexture::ir::Raw;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -31,6 +32,10 @@ pub struct CompileDocument {
     pub window: Option<u64>,
     /// Tokens of the window that are kept free for the answer.
     pub reserve: Option<u64>,
+    /// Count that the budget goes by: `likely` fills the window, and the provider may refuse the request as too long; `upper`
+    /// fits in any case. Default: `likely` where the model's provider refuses what is too long, else `upper`.
+    #[schema(value_type = Option<String>)]
+    pub count: Option<BudgetCount>,
     /// What may be shown of the history, and what is said beside it: the name of a policy of the server, or a policy. Default:
     /// all is shown, and as little as possible is cut where it does not fit.
     #[schema(inline)]

@@ -88,6 +88,9 @@ impl<'a> ReadRequest<'a> {
         if let Some(reserve) = asked.reserve {
             target = target.reserve(reserve);
         }
+        if let Some(count) = asked.count {
+            target = target.count(count);
+        }
         for (name, value) in asked.params.iter().flatten() {
             target = target.param(name, value.clone());
         }

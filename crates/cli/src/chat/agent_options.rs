@@ -166,6 +166,7 @@ impl AgentArguments {
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
+            count: self.target.count,
             params: self.target.params.clone(),
             // The fragments are set on the conversation itself, not on the target.
             system: Vec::new(),

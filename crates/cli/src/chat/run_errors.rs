@@ -38,7 +38,7 @@ impl From<ModelError> for Failure {
                 "is the address right? SSL_CERT_FILE names the certificates of authorities that are trusted",
             ),
             // The compiler fitted the request to the window it was told; so that was too large.
-            ModelError::Refused { too_long: true, .. } => {
+            ModelError::Refused { too_long: Some(_), .. } => {
                 failure.with_hint("give the window that the model really has: --window TOKENS")
             }
             error if error.is_retryable() => failure.with_hint("try again later"),

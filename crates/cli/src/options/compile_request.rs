@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use contexture::catalogue::ModelSpec;
 use contexture::compile::{
-    Band, CompileError, Compiled, Compiler, Content, Contribution, MarkerPolicy, Target,
+    Band, BudgetCount, CompileError, Compiled, Compiler, Content, Contribution, MarkerPolicy,
+    Target,
 };
 use contexture::ir::{Fragment, Raw, ToolChoice, Transcript};
 use contexture::render::Renderer;
@@ -26,6 +27,8 @@ pub(crate) struct CompileSettings {
     pub(crate) window: Option<u64>,
     /// Tokens kept free for the answer, if it was said.
     pub(crate) reserve: Option<u64>,
+    /// The count that the budget goes by, if it was said.
+    pub(crate) count: Option<BudgetCount>,
     /// Top-level fields of the payload, verbatim.
     pub(crate) params: Vec<(String, Raw)>,
     /// Fragments for the system prompt.
@@ -97,6 +100,9 @@ impl CompileSettings {
         }
         if let Some(reserve) = self.reserve {
             target = target.reserve(reserve);
+        }
+        if let Some(count) = self.count {
+            target = target.count(count);
         }
         for (name, value) in &self.params {
             target = target.param(name, value.clone());

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use contexture::compile::BudgetCount;
 use contexture::ir::{Fragment, Raw, parse_fragments};
 
 use crate::input::InputSource;
@@ -23,6 +24,10 @@ pub(crate) struct TargetArguments {
     /// the window, at most what the model can write
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub(crate) reserve: Option<u64>,
+    /// The count that the budget goes by: `likely` fills the window, at the risk that the provider refuses
+    /// the request as too long; `upper` always fits; default: `likely` where the provider refuses
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    pub(crate) count: Option<BudgetCount>,
     /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = parse_param)]
     pub(crate) params: Vec<(String, Raw)>,
@@ -51,6 +56,7 @@ impl TargetArguments {
             model,
             window,
             reserve,
+            count,
             params,
             system,
         } = self;
@@ -63,15 +69,28 @@ impl TargetArguments {
         let reserve = reserve
             .iter()
             .map(|tokens| option_with_value("--reserve", tokens));
+        let count = count
+            .iter()
+            .map(|count| option_with_value("--count", count.as_str()));
         let params = params.iter();
         let params =
             params.map(|(key, json)| option_with_value("--param", format!("{key}={}", json.get())));
         let system = system
             .iter()
             .map(|path| option_with_value("--system", path.display()));
-        let all = model.chain(window).chain(reserve).chain(params);
+        let all = model
+            .chain(window)
+            .chain(reserve)
+            .chain(count)
+            .chain(params);
         all.chain(system).flatten().collect()
     }
+}
+
+fn parse_count(word: &str) -> Result<BudgetCount, String> {
+    let all = [BudgetCount::Likely, BudgetCount::Upper];
+    let known = all.into_iter().find(|count| count.as_str() == word);
+    known.ok_or_else(|| "expected `likely` or `upper`".to_owned())
 }
 
 /// `key=json`.

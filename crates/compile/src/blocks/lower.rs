@@ -13,7 +13,7 @@ use contexture_wire::{Dialect, RepairRules, RoleRun, lower_run};
 use crate::blocks::block::{BlockKind, ItemBlock, split_into_blocks};
 use crate::blocks::memo::{LoweredChunk, Memo, MemoKey};
 use crate::blocks::view_entry::ViewEntry;
-use crate::blocks::weigh::ItemWeigher;
+use crate::blocks::weigh::{ItemWeigher, has_unseen_file};
 use crate::input::{CalibratedRange, CompileRequest};
 
 /// A block as it will be sent.
@@ -31,12 +31,16 @@ pub(crate) struct LoweredBlock {
     pub(crate) calls: usize,
     /// Whether the target cannot say all of it.
     pub(crate) is_lossy: bool,
+    /// Whether it has a file that only the provider sees.
+    pub(crate) is_unseen: bool,
     /// What the model reads.
     pub(crate) text: TokenBounds,
     /// What the format adds.
     pub(crate) framing: TokenBounds,
     /// Both, as they were counted before they were narrowed.
     pub(crate) counted: TokenBounds,
+    /// The most that both can be.
+    pub(crate) upper: u64,
 }
 
 impl LoweredBlock {
@@ -57,9 +61,14 @@ pub(crate) struct Lowerer<'a> {
     item_weigher: ItemWeigher<'a>,
     /// What the format adds, before calibration.
     plain_framing: Framing,
+    /// What it adds as budgeted, and at most.
     framing: Framing,
+    upper_framing: Framing,
     repair_rules: RepairRules,
+    /// What is budgeted of each count.
     narrowing: Option<CalibratedRange>,
+    /// What is left of its range.
+    calibrated: Option<CalibratedRange>,
     lowering: u32,
     counting: u32,
     /// Calls lowering off.
@@ -67,7 +76,7 @@ pub(crate) struct Lowerer<'a> {
 }
 
 /// What lowering and weighing depend on: as the memo knows it, and how counts are narrowed.
-pub(crate) type LoweringKey = (u32, u32, Option<CalibratedRange>);
+pub(crate) type LoweringKey = (u32, u32, [Option<CalibratedRange>; 2]);
 
 impl<'a> Lowerer<'a> {
     pub(crate) fn new(
@@ -96,16 +105,16 @@ impl<'a> Lowerer<'a> {
                 counter,
                 media,
                 tool_text_percent: overhead.tool_text,
+                nested_tool_text_percent: overhead.nested_tool_text,
             },
             plain_framing,
             repair_rules: request.repair_rules(),
             // Framing is a count like any other: where reports have narrowed the ranges of the model,
             // they have narrowed its framing with them.
-            framing: match request.calibrated_range {
-                Some(narrowing) => narrowing.scale_framing(plain_framing),
-                None => plain_framing,
-            },
-            narrowing: request.calibrated_range,
+            framing: scale_framing(request.budgeted_range(), plain_framing),
+            upper_framing: scale_framing(request.calibrated_range, plain_framing),
+            narrowing: request.budgeted_range(),
+            calibrated: request.calibrated_range,
             // The memo outlives requests and is shared by targets, so the key of an entry says what it
             // depends on: the dialect for JSON; format, counter and media rules for counts.
             lowering: memo.variant_id(&format!("lower {dialect:?}")),
@@ -119,7 +128,11 @@ impl<'a> Lowerer<'a> {
 
     /// What lowering and weighing depend on.
     pub(crate) const fn lowering_key(&self) -> LoweringKey {
-        (self.lowering, self.counting, self.narrowing)
+        (
+            self.lowering,
+            self.counting,
+            [self.narrowing, self.calibrated],
+        )
     }
 
     /// The same without narrowing.
@@ -129,6 +142,20 @@ impl<'a> Lowerer<'a> {
             narrowing: None,
             ..*self
         }
+    }
+
+    /// The same by the upper bound.
+    pub(crate) fn by_upper_bound(&self) -> Self {
+        Self {
+            framing: self.upper_framing,
+            narrowing: self.calibrated,
+            ..*self
+        }
+    }
+
+    /// Whether less is budgeted than the upper bound.
+    pub(crate) fn budgets_below_upper(&self) -> bool {
+        self.narrowing != self.calibrated
     }
 
     pub(crate) const fn dialect(&self) -> Dialect {
@@ -226,6 +253,8 @@ impl<'a> Lowerer<'a> {
         let plain = self.plain_framing;
         let mut framing = self.framing.message.times(elements as u64);
         let mut counted = plain.message.times(elements as u64);
+        let most = self.upper_framing;
+        let mut upper = most.message.times(elements as u64);
         let mut text = TokenBounds::ZERO;
         // A block that the target cannot say is not sent, so its items weigh nothing.
         if elements > 0 {
@@ -234,6 +263,7 @@ impl<'a> Lowerer<'a> {
                 text += self.apply_calibration(item);
                 framing += self.framing.item_overhead(&entry.item);
                 counted += item + plain.item_overhead(&entry.item);
+                upper += narrow(self.calibrated, item) + most.item_overhead(&entry.item);
             }
         }
         LoweredBlock {
@@ -243,10 +273,12 @@ impl<'a> Lowerer<'a> {
             elements,
             calls,
             is_lossy,
+            is_unseen: elements > 0 && own.iter().any(|entry| has_unseen_file(&entry.item)),
             lowered,
             text,
             framing,
             counted,
+            upper: upper.high,
         }
     }
 
@@ -271,11 +303,16 @@ impl<'a> Lowerer<'a> {
 
     /// The memo keeps what was counted, so that learning more makes nothing counted anew.
     fn apply_calibration(&self, counted: TokenBounds) -> TokenBounds {
-        match self.narrowing {
-            Some(narrowing) => narrowing.apply_to(counted),
-            None => counted,
-        }
+        narrow(self.narrowing, counted)
     }
+}
+
+fn narrow(range: Option<CalibratedRange>, counted: TokenBounds) -> TokenBounds {
+    range.map_or(counted, |range| range.apply_to(counted))
+}
+
+fn scale_framing(range: Option<CalibratedRange>, plain: Framing) -> Framing {
+    range.map_or(plain, |range| range.scale_framing(plain))
 }
 
 /// Entries with what their neighbours say: outputs know the function of the step before them.

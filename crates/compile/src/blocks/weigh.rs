@@ -26,6 +26,8 @@ pub(crate) struct ItemWeigher<'a> {
     pub(crate) media: &'a MediaRules,
     /// Per cent of a tool's JSON that it takes at least.
     pub(crate) tool_text_percent: u64,
+    /// Per cent of its JSON that a tool with objects within objects takes at most.
+    pub(crate) nested_tool_text_percent: u64,
 }
 
 impl ItemWeigher<'_> {
@@ -72,7 +74,15 @@ impl ItemWeigher<'_> {
                 // Providers rewrite the JSON of tools into a shorter form of their own, so the low
                 // bound is a part of the text.
                 let least = self.tool_text_percent;
-                TokenBounds::between(text.low.saturating_mul(least) / 100, text.high)
+                let is_nested = parameters.matches(r#""properties""#).nth(1).is_some();
+                let most = match is_nested {
+                    true => self.nested_tool_text_percent,
+                    false => 100,
+                };
+                TokenBounds::between(
+                    text.low.saturating_mul(least) / 100,
+                    text.high.saturating_mul(most) / 100,
+                )
             }
             // Our own format holds the tools of all providers; which of them an adapter sends is not known.
             ToolDefinition::Provider(tool)
@@ -131,8 +141,9 @@ impl ItemWeigher<'_> {
         let base64 = inline.map(|url| url.base64).or(part.file_data.as_deref());
         let Some(bytes) = base64.map(decode_base64) else {
             let page = self.media.page;
+            // Nothing is known of its size; it may be a line of text.
             return TokenCount::estimate(
-                page.low.into(),
+                0,
                 page.count.into(),
                 UNSEEN_PAGES.saturating_mul(page.high.into()),
             );
@@ -184,7 +195,9 @@ impl ItemWeigher<'_> {
             .identity()
             .owns_extension(&extension.kind);
         if own {
-            self.weigh_text(extension.raw.get())
+            // The provider writes it for the model in a form of its own, as it does with tools.
+            let text = self.weigh_text(extension.raw.get());
+            TokenBounds::between(0, text.high.saturating_mul(3) / 2)
         } else {
             TokenBounds::ZERO
         }
@@ -193,6 +206,20 @@ impl ItemWeigher<'_> {
     fn reads_opaque(&self, maker: Option<&str>) -> bool {
         self.format.spec().identity().reads_opaque(maker)
     }
+}
+
+/// Whether an item has a file whose content is not in the request.
+pub(crate) fn has_unseen_file(item: &Item) -> bool {
+    let parts = match item {
+        Item::Message(message) => &message.content,
+        Item::FunctionCallOutput(output) => match &output.output {
+            Output::Parts(parts) => parts,
+            Output::Text(_) => return false,
+        },
+        _ => return false,
+    };
+    let is_unseen = |part: &Part| matches!(part, Part::InputFile(file) if file.file_data.is_none());
+    parts.iter().any(is_unseen)
 }
 
 /// A document as the provider writes it: with its name and a frame, some of its white space gone.

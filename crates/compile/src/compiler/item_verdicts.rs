@@ -55,6 +55,7 @@ pub fn explain_items(
         counter,
         media: &request.media,
         tool_text_percent: request.overhead().tool_text,
+        nested_tool_text_percent: request.overhead().nested_tool_text,
     };
     let repairs: BTreeMap<usize, &str> = report
         .repairs

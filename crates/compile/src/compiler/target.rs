@@ -3,14 +3,17 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
+use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec, Overflow};
 use contexture_ir::{Extra, Raw, RequestOptions, ToolDefinition, Transcript};
 use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_tokens::media::rules_of;
 use contexture_wire::{Dialect, Format, OptionMembers};
 
 use crate::compiler::converter::adapt_dialect;
-use crate::input::{CachePolicy, CompileRequest, HistoryPolicy, SharedAdapter, TargetAdapter};
+use crate::input::{
+    BudgetCount, CachePolicy, CompileRequest, HistoryPolicy, RetryBudget, SharedAdapter,
+    TargetAdapter,
+};
 
 /// A model to compile for, and how. What is not said comes from the catalogue.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +24,7 @@ pub struct Target {
     keeps_model_name: bool,
     window: Option<u64>,
     reserve: Option<u64>,
+    count: Option<BudgetCount>,
     tool_limit: Option<usize>,
     options: RequestOptions,
     fields: Extra,
@@ -50,6 +54,7 @@ impl Target {
             keeps_model_name: false,
             window: None,
             reserve: None,
+            count: None,
             tool_limit: None,
             options: RequestOptions::default(),
             fields: Extra::new(),
@@ -188,6 +193,54 @@ impl Target {
     #[must_use]
     pub const fn reserve(mut self, tokens: u64) -> Self {
         self.reserve = Some(tokens);
+        self
+    }
+
+    /// The count that the budget goes by. Default: the likely one where the model's provider refuses what is too long,
+    /// else the upper bound.
+    ///
+    /// Say [`BudgetCount::Upper`] where a refusal cannot be answered by another compile, and for a host of which it is
+    /// not known whether it refuses.
+    ///
+    /// ```
+    /// use contexture_compile::BudgetCount;
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let target = Target::anthropic("claude-sonnet-4-5").count(BudgetCount::Upper);
+    /// assert_eq!(target.build_request(Catalogue::builtin())?.count, BudgetCount::Upper);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn count(mut self, count: BudgetCount) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    /// The count that the budget goes by where none is stated: for callers that know more of the host than the catalogue.
+    ///
+    /// ```
+    /// use contexture_compile::BudgetCount::{Likely, Upper};
+    /// # use contexture_catalogue::Catalogue;
+    /// # use contexture_compile::Target;
+    /// let stated = Target::anthropic("claude-sonnet-4-5").count(Likely).count_by_default(Upper);
+    /// assert_eq!(stated.build_request(Catalogue::builtin())?.count, Likely);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn count_by_default(mut self, count: BudgetCount) -> Self {
+        if self.count.is_none() {
+            self.count = Some(count);
+        }
+        self
+    }
+
+    /// The budget of a call that follows one which the provider refused as too long; see [`RetryBudget`].
+    #[must_use]
+    pub const fn retry_budget(mut self, budget: RetryBudget) -> Self {
+        self.count = Some(BudgetCount::Upper);
+        self.window = Some(budget.window);
+        // Said, as what is not said follows from the window.
+        self.reserve = Some(budget.reserve);
         self
     }
 
@@ -588,6 +641,7 @@ impl Target {
             offer: None,
             media: rules_of(spec).clone(),
             calibrated_range: None,
+            count: self.count.unwrap_or_else(|| self.default_count(spec)),
             tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
             // What an adapter sends of thinking is its own business.
@@ -596,6 +650,21 @@ impl Target {
             history: self.history.clone(),
             cache: self.cache_policy(spec),
         })
+    }
+
+    /// The likely count is for providers that refuse what is too long; of an adapter's host nothing is known, and a request
+    /// may ask the provider to cut it instead.
+    fn default_count(&self, spec: &ModelSpec) -> BudgetCount {
+        let format = self.format.spec();
+        let fields = self.fields.wire_fields(self.format.as_str());
+        let fields = fields.iter().map(|(name, value)| (name, value.get()));
+        let params = self.params.iter();
+        let mut members = fields.chain(params.map(|(name, value)| (name.as_str(), value.get())));
+        let refuses = spec.overflow == Overflow::Refuses && self.adapter.is_none();
+        match refuses && !members.any(|(name, value)| format.asks_to_cut(name, value)) {
+            true => BudgetCount::Likely,
+            false => BudgetCount::Upper,
+        }
     }
 
     fn cache_policy(&self, spec: &ModelSpec) -> CachePolicy {

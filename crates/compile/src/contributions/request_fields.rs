@@ -40,17 +40,33 @@ pub(crate) fn setting_changes(request: &CompileRequest) -> Vec<SettingChange> {
     changes
 }
 
-/// Returns what the carried members may weigh: nobody documents which of them reach the model.
+/// Returns what the carried members may weigh: of some it is documented that they never reach the model, of others nothing is.
 pub(crate) fn fields_weight(
     request: &CompileRequest,
     lowerer: &Lowerer<'_>,
     memo: &mut Memo,
 ) -> TokenBounds {
     let fields = request.fields.wire_fields(request.dialect.format.as_str());
-    // Hints of the reader (`~…`) are not written.
-    let written = fields.iter().filter(|(name, _)| !name.starts_with('~'));
-    let weights = written.map(|(_, value)| lowerer.count_text(value.get(), memo).high);
-    TokenBounds::between(0, weights.sum())
+    let spec = request.dialect.format.spec();
+    let is_silent = |name: &str| {
+        // Hints of the reader (`~…`) are not written; members of members are named `outer.inner`.
+        let inner = name.rsplit('.').next().unwrap_or(name);
+        name.starts_with('~') || spec.silent_members().contains(&inner)
+    };
+    let mut weigh = |value: &str| lowerer.count_text(value, memo).high;
+    let mut sum = 0u64;
+    for (name, value) in fields.iter().filter(|(name, _)| !is_silent(name)) {
+        // Where options have an object of their own, what is in it counts, and not that it is there.
+        let is_holder = spec.option_members().holder == Some(name);
+        sum = sum.saturating_add(match value.fields().filter(|_| is_holder) {
+            Some(inner) => {
+                let said = inner.iter().filter(|(name, _)| !is_silent(name));
+                said.map(|(_, value)| weigh(value.get())).sum()
+            }
+            None => weigh(value.get()),
+        });
+    }
+    TokenBounds::between(0, sum)
 }
 
 /// The members that the compile writes, in all spellings. Not the provider's option for automatic cache markers: a

@@ -6,7 +6,7 @@ use contexture_ir::{
 };
 use contexture_prompt_cache::EditedThinking;
 use contexture_tokens::TokenBounds;
-use contexture_wire::{Envelope, lower_envelope, remove_thinking};
+use contexture_wire::{Envelope, Thinking, lower_envelope, remove_thinking};
 
 use crate::blocks::{Lowerer, Memo};
 use crate::contributions::params::overlay_params;
@@ -43,7 +43,8 @@ impl RequestOverhead {
             around += tool_prompt(request).unwrap_or(framing.tools);
             around += framing.tool.times(request.tools.len() as u64);
         }
-        if request.options.reasoning.is_some() {
+        // A model may also be told to think by a member that is no option.
+        if request.options.reasoning.is_some() || request.thinking() != Thinking::Off {
             around += framing.reasoning;
         }
         if let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.options.response_format {
@@ -142,17 +143,14 @@ impl RequestOverhead {
 fn tool_prompt(request: &CompileRequest) -> Option<TokenBounds> {
     let prompt = request.tool_prompt?;
     let (optional, forced) = (u64::from(prompt.optional), u64::from(prompt.forced));
-    Some(match &request.options.tool_choice {
-        Some(ToolChoice::Required | ToolChoice::Function { .. }) => {
-            TokenBounds::between(forced, forced)
-        }
-        Some(ToolChoice::Other { .. }) => {
-            TokenBounds::between(optional.min(forced), optional.max(forced))
-        }
-        None | Some(ToolChoice::Auto | ToolChoice::None) => {
-            TokenBounds::between(optional, optional)
-        }
-    })
+    let (low, high) = match &request.options.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::Function { .. }) => (forced, forced),
+        Some(ToolChoice::Other { .. }) => (optional.min(forced), optional.max(forced)),
+        None | Some(ToolChoice::Auto | ToolChoice::None) => (optional, optional),
+    };
+    // The provider has changed it behind the model's name before.
+    let least = prompt.least.map_or(low, |least| low.min(least.into()));
+    Some(TokenBounds::between(least, high))
 }
 
 /// The system prompt: texts that follow each other are one message, whole messages stay whole.

@@ -20,12 +20,13 @@ mod pass;
 mod plan;
 mod policy;
 mod request;
+mod retry_budget;
 mod rule_id;
 mod state;
 mod tool_offer;
 
 pub use adapter::{AdapterError, SharedAdapter, TargetAdapter};
-pub use calibrated_range::CalibratedRange;
+pub use calibrated_range::{BudgetCount, CalibratedRange};
 pub(crate) use calibrated_range::{PARTS, is_comparable};
 pub use call_context::CallContext;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
@@ -37,6 +38,7 @@ pub use policy::{
     CachePolicy, Clear, ClearPolicy, HistoryPolicy, StandingRulesPolicy, TrimPolicy, Window,
 };
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};
+pub use retry_budget::RetryBudget;
 pub use rule_id::RuleId;
 pub use state::{Placement, StateError};
 pub use tool_offer::{OfferedTools, ToolOffer};

@@ -13,7 +13,7 @@ use contexture_tools::Offer;
 use contexture_wire::{Dialect, Overhead, RepairRules, RequestTraits, Thinking};
 
 use crate::input::adapter::SharedAdapter;
-use crate::input::calibrated_range::CalibratedRange;
+use crate::input::calibrated_range::{BudgetCount, CalibratedRange};
 use crate::input::contribution::Contribution;
 use crate::input::pass::Pass;
 use crate::input::plan::Plan;
@@ -140,6 +140,8 @@ pub struct CompileRequest {
     pub media: MediaRules,
     /// What reports of usage have left of the ranges of counts. `None`: all.
     pub calibrated_range: Option<CalibratedRange>,
+    /// The count that the budget goes by.
+    pub count: BudgetCount,
     /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
     pub tool_prompt: Option<ToolPrompt>,
     /// How much of the history is shown, and how.
@@ -164,6 +166,28 @@ impl CompileRequest {
         match &self.adapter {
             Some(adapter) => adapter.overhead(),
             None => *self.dialect.format.spec().overhead(),
+        }
+    }
+
+    /// The range that is budgeted of each count; `None`: all of it.
+    pub(crate) fn budgeted_range(&self) -> Option<CalibratedRange> {
+        match self.count {
+            BudgetCount::Upper => self.calibrated_range,
+            BudgetCount::Likely => {
+                let known = self.calibrated_range.unwrap_or(CalibratedRange::NONE);
+                Some(known.up_to_likely())
+            }
+        }
+    }
+
+    /// The chance in per cent that the provider counts more than is budgeted.
+    pub(crate) fn chance_above_budget(&self) -> f64 {
+        match self.count {
+            BudgetCount::Upper => 0.0,
+            BudgetCount::Likely => {
+                let known = self.calibrated_range.unwrap_or(CalibratedRange::NONE);
+                known.chance_above_likely()
+            }
         }
     }
 
@@ -193,7 +217,7 @@ impl CompileRequest {
     }
 
     /// How the request has its model think. A parameter wins over the options.
-    fn thinking(&self) -> Thinking {
+    pub(crate) fn thinking(&self) -> Thinking {
         let spec = self.dialect.format.spec();
         let named = |(name, _): &&(String, Raw)| Some(name.as_str()) == spec.thinking_member();
         match self.params.iter().rfind(named) {

@@ -218,6 +218,7 @@ pub(crate) fn assemble_request(
         tool_losses: call.tool_losses,
         rule_choice: call.rule_choice,
         counted: counted_before_calibration(call, &slots, &placed, &sent, memo)?,
+        upper: upper_bound(call, &slots, &placed, &sent, memo)?,
     };
     // The report is drawn up before verification, as its sum of tokens is what is verified.
     let report = build_report(&outcome, epoch, marked.cache, &payload);
@@ -413,19 +414,50 @@ fn counted_before_calibration(
     memo: &mut Memo,
 ) -> Result<Option<TokenBounds>, Refusal> {
     // Without calibration the counts of the report are the original ones already.
-    if call.input.request.calibrated_range.is_none() {
+    if call.input.request.budgeted_range().is_none() {
         return Ok(None);
     }
     // Learning from narrowed counts would narrow them further with every report, until they are wrong.
     let lowerer = call.lowerer.without_calibration();
-    let frame = RequestOverhead::measure_request(call.input.request, slots, &lowerer, memo);
+    let around = count_around_history(call, slots, placed, &lowerer, memo)?;
+    Ok(Some(
+        around + history.iter().map(|piece| piece.counted).sum(),
+    ))
+}
+
+/// The most that all that is sent can have; nothing where that is what was budgeted.
+fn upper_bound(
+    call: &AssemblyInput<'_>,
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+    history: &[&LoweredBlock],
+    memo: &mut Memo,
+) -> Result<Option<u64>, Refusal> {
+    if !call.lowerer.budgets_below_upper() {
+        return Ok(None);
+    }
+    let lowerer = call.lowerer.by_upper_bound();
+    let around = count_around_history(call, slots, placed, &lowerer, memo)?.high;
+    let history = history.iter().map(|piece| piece.upper);
+    Ok(Some(history.fold(around, u64::saturating_add)))
+}
+
+/// What is sent beside the history, counted in another way than it was budgeted.
+fn count_around_history(
+    call: &AssemblyInput<'_>,
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+    lowerer: &Lowerer<'_>,
+    memo: &mut Memo,
+) -> Result<TokenBounds, Refusal> {
+    let frame = RequestOverhead::measure_request(call.input.request, slots, lowerer, memo);
     let mut all = frame.tools + frame.framing;
     let sent = slots.iter().zip(placed);
     for (slot, placed) in sent.filter(|(_, placed)| placed.units > 0) {
-        let plain = place_contribution(slot, placed.units, &lowerer, memo)?;
+        let plain = place_contribution(slot, placed.units, lowerer, memo)?;
         all += plain.text + plain.framing;
     }
-    Ok(Some(all + history.iter().map(|piece| piece.counted).sum()))
+    Ok(all)
 }
 
 /// The pieces of the contributions to some bands, and whose they are.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use contexture_condense::has_read_tool;
+use contexture_ir::ToolDefinition;
 use contexture_prompt_cache::CacheReport;
 use contexture_tokens::TokenBounds;
 use contexture_tools::ExcludedTool;
@@ -126,6 +127,8 @@ pub(crate) fn build_report(
     });
     let tokens: u64 = segments.iter().map(|segment| segment.tokens).sum();
     let low: u64 = segments.iter().map(|segment| segment.low).sum();
+    let request = outcome.input.request;
+    let upper = outcome.upper.unwrap_or(tokens);
     Report {
         version: 1,
         target: target_report(outcome),
@@ -137,6 +140,14 @@ pub(crate) fn build_report(
                 low: outcome.counted.map_or(low, |counted| counted.low),
                 high: outcome.counted.map_or(tokens, |counted| counted.high),
             },
+            count: request.count.as_str(),
+            upper,
+            uncertain: tokens.saturating_sub(low),
+            refusal_percent: match upper > outcome.limit {
+                true => request.chance_above_budget(),
+                false => 0.0,
+            },
+            unbounded: unbounded_parts(outcome),
             framing: framing.high,
             share: share_percent(tokens, outcome.limit),
             items: outcome.input.path.len(),
@@ -170,6 +181,34 @@ fn standing_report(outcome: &CompileOutcome<'_>) -> Option<StandingReport> {
         own.is_some_and(|own| std::ptr::eq(own, slot.contribution))
     });
     rules.report(own.map_or(0, |(_, placed)| placed.text.high))
+}
+
+/// Why the upper bound may not hold, if it may not: what the provider adds that nobody else can count.
+fn unbounded_parts(outcome: &CompileOutcome<'_>) -> Vec<String> {
+    let request = outcome.input.request;
+    let format = request.dialect.format;
+    let own = request.fields.wire_fields(format.as_str());
+    let own = own.iter().map(|(name, value)| (name, value.get()));
+    let params = request.params.iter();
+    let members = own.chain(params.map(|(name, value)| (name.as_str(), value.get())));
+    let added = members
+        .filter(|(_, value)| *value != "null")
+        .filter_map(|(name, value)| format.spec().uncounted_member(name, value));
+    let mut all: Vec<String> = added.map(str::to_owned).collect();
+    let own_tools = request.tools.iter().filter_map(|tool| match tool {
+        ToolDefinition::Provider(_) => Some(format!("the provider's tool {}", tool.name())),
+        ToolDefinition::Function(_) => None,
+    });
+    all.extend(own_tools);
+    let files = outcome.sent_blocks.iter().filter(|piece| piece.is_unseen);
+    match files.count() as u64 {
+        0 => {}
+        count => all.push(format!(
+            "files that only the provider sees, in {}",
+            count_with_noun(count, "message")
+        )),
+    }
+    all
 }
 
 /// What the format adds to the request. It has one row for all of it: split by message it would only be noise.

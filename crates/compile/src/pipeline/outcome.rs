@@ -33,6 +33,8 @@ pub(crate) struct CompileOutcome<'a> {
     pub(crate) rule_choice: &'a RuleChoice,
     /// What was counted of all that is sent, where that was narrowed.
     pub(crate) counted: Option<TokenBounds>,
+    /// The most that all that is sent can have, where less is budgeted.
+    pub(crate) upper: Option<u64>,
 }
 
 impl CompileOutcome<'_> {

@@ -2,8 +2,8 @@
 
 use contexture_catalogue::{Bounds, ImageRule, MediaRules};
 use contexture_compile::{
-    CachePolicy, CompileInput, CompileRequest, Compiled, Contribution, HistoryPolicy, PathItem,
-    Plan, Refusal, Scratch, TokenCounter, compile,
+    BudgetCount, CachePolicy, CompileInput, CompileRequest, Compiled, Contribution, HistoryPolicy,
+    PathItem, Plan, Refusal, Scratch, TokenCounter, compile,
 };
 use contexture_ir::{
     Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, RequestOptions, Role,
@@ -73,6 +73,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
         bound_thinking: false,
         tool_limit: None,
         calibrated_range: None,
+        count: BudgetCount::Upper,
         tool_prompt: None,
         history: HistoryPolicy::default(),
         cache: CachePolicy::none(format),

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod budget_count;
 mod budgets;
 mod cache;
 mod cache_recorded;

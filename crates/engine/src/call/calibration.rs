@@ -7,13 +7,15 @@
 //! Not here: the arithmetic ([`contexture_compile::Calibration`]).
 
 use contexture_compile::{
-    CalibratedRange, Cancel, CompileInput, CompileRequest, Compiled, CountedRequest, Pass, Refusal,
-    compile,
+    CalibratedRange, Calibration, Cancel, CompileInput, CompileRequest, Compiled, CountedRequest,
+    Pass, Refusal, Report, RetryBudget, Target, TokenBounds, compile,
 };
 use contexture_ir::{ContentHash, Usage};
 use contexture_store::{Error as StoreError, ExpectedVersion, KeyScope, PutEntry};
+use contexture_wire::TooLong;
 
 use super::inputs::{CallInputs, TreeInputs};
+use super::options::CompileAttempt;
 use crate::handle::{CachedCalibration, Conversation};
 
 /// What the keys begin with, in the owner's scope; format and model follow.
@@ -33,6 +35,7 @@ pub(crate) async fn compile_calibrated(
     inputs: &mut CallInputs,
     given: &TreeInputs<'_>,
     cancel: Option<&Cancel>,
+    attempt: CompileAttempt,
 ) -> Result<Compiled, Refusal> {
     // An epoch keeps the range it began with: with another one, known content could count differently and be
     // cut differently, which would end the cached prefix for nothing.
@@ -40,7 +43,8 @@ pub(crate) async fn compile_calibrated(
     let passes = inputs.passes.clone();
     let passes: Vec<&dyn Pass> = passes.iter().map(AsRef::as_ref).collect();
     let plan = &given.plan;
-    let known = chat.engine().should_calibrate() && plan.prefix.is_some();
+    let latched = plan.prefix.is_some() && attempt == CompileAttempt::First;
+    let known = chat.engine().should_calibrate() && latched;
     inputs.request.calibrated_range = if known { plan.calibrated_range } else { newest };
     let compiled = compile_with_scratch(chat, &inputs.compile_input(given, &passes, cancel));
     let begins = match &compiled {
@@ -87,10 +91,39 @@ pub(crate) async fn learn_from_usage(
     counting: &CountedRequest,
     usage: Option<&Usage>,
 ) {
-    let reported = usage.and_then(|usage| usage.input_tokens);
-    let (Some(reported), true) = (reported, chat.engine().should_calibrate()) else {
+    if let Some(reported) = usage.and_then(|usage| usage.input_tokens) {
+        let learn = |known: &mut Calibration| known.learn_from_usage(counting, reported);
+        learn_counts(chat, counting, &learn).await;
+    }
+}
+
+/// Learns from a refusal of a call as too long, stores what was learned, and returns what the call may take when it is compiled
+/// once more; `None` where that would be the same request. `sent` is the report of the refused request.
+pub(crate) async fn budget_after_refusal(
+    chat: &Conversation,
+    target: &Target,
+    sent: &Report,
+    refused: TooLong,
+) -> Option<RetryBudget> {
+    let counting = CountedRequest::from(sent);
+    // First of all, and stored: a process that ends here must not send the same request again, and neither must
+    // the next call of this epoch.
+    let learn = |known: &mut Calibration| known.learn_from_refusal(&counting, refused);
+    learn_counts(chat, &counting, &learn).await;
+    let request = target.build_request(chat.engine().catalogue()).ok()?;
+    let sent = TokenBounds::between(sent.totals.low, sent.totals.upper);
+    RetryBudget::after_refusal(&request, sent, refused)
+}
+
+/// Changes what is known of a model's counts, and stores it.
+async fn learn_counts(
+    chat: &Conversation,
+    counting: &CountedRequest,
+    learn: &(dyn Fn(&mut Calibration) + Send + Sync),
+) {
+    if !chat.engine().should_calibrate() {
         return;
-    };
+    }
     let key = calibration_key(&counting.format, &counting.model);
     // Taken out while it is used: a second learner on this handle reads the stored version and meets the
     // conflict in the store, instead of overwriting what was learned here.
@@ -102,7 +135,7 @@ pub(crate) async fn learn_from_usage(
             None => load_calibration(chat, &key).await,
         };
         let learned = match known {
-            Ok(known) => store_learned(chat, &key, known, counting, reported).await,
+            Ok(known) => store_learned(chat, &key, known, learn).await,
             Err(error) => Err(error),
         };
         match learned {
@@ -120,11 +153,10 @@ async fn store_learned(
     chat: &Conversation,
     key: &str,
     mut known: CachedCalibration,
-    counting: &CountedRequest,
-    reported: u64,
+    learn: &(dyn Fn(&mut Calibration) + Send + Sync),
 ) -> Result<(), StoreError> {
     let before = known.calibration.clone();
-    known.calibration.learn_from_usage(counting, reported);
+    learn(&mut known.calibration);
     // Most answers teach nothing new; those cost no write.
     if known.calibration != before {
         // Strings and numbers: nothing that could not be written.

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use contexture_compile::{
-    Advice, Band, CalibratedRange, Cancel, CompileError, CompileRequest, Compiled, Compiler,
-    Content, Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
+    Advice, Band, CalibratedRange, CompileError, CompileRequest, Compiled, Compiler, Content,
+    Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
 use contexture_ir::{
     BranchName, CallId, ContentHash, NodeId, ToolChoice, ToolDefinition, Transcript,
@@ -163,7 +163,7 @@ pub(crate) async fn compile_call(
         encoding: model.encoding,
         passes: recalled.passes,
     };
-    let compiled = run_compiler(chat, &mut inputs, &tree_inputs, options.cancel).await?;
+    let compiled = run_compiler(chat, &mut inputs, &tree_inputs, &options).await?;
     Ok(CompiledCall {
         outcomes: recalled.outcomes,
         layer_events: session.drain_events(),
@@ -218,7 +218,7 @@ async fn run_compiler(
     chat: &Conversation,
     inputs: &mut CallInputs,
     tree_inputs: &TreeInputs<'_>,
-    cancel: Option<&Cancel>,
+    options: &CompileOptions<'_>,
 ) -> Result<Compiled, EngineError> {
     chat.publish(|| EngineEventKind::CompileStart {
         model: inputs.request.model.clone(),
@@ -227,7 +227,7 @@ async fn run_compiler(
     // The span begins after everything was read, so that it measures compiling and not the store.
     let span = compile_span(chat, &inputs.request);
     let operation = Operation::for_compile(format, &model, span.clone());
-    let compiling = compile_calibrated(chat, inputs, tree_inputs, cancel);
+    let compiling = compile_calibrated(chat, inputs, tree_inputs, options.cancel, options.attempt);
     let compiled = compiling.instrument(span.clone()).await;
     operation.end(compiled.as_ref().err().map(Refusal::kind));
     let compiled = compiled?;

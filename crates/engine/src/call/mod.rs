@@ -35,13 +35,13 @@ mod replay;
 mod sent_call;
 mod stored_inputs;
 
-pub(crate) use calibration::{learn_from_usage, load_calibrated_range};
+pub(crate) use calibration::{budget_after_refusal, learn_from_usage, load_calibrated_range};
 pub use compile::CompiledCall;
 pub(crate) use compile::{compile_call, compile_external};
 pub(crate) use contributions::contributions_at;
 pub use kept_call::KeptCall;
 pub(crate) use kept_call::{keep_call, load_kept_call};
-pub use options::{CompileOptions, RegistryTools, SettingsSource, ToolFilter};
+pub use options::{CompileAttempt, CompileOptions, RegistryTools, SettingsSource, ToolFilter};
 pub use replay::Replayed;
 pub(crate) use replay::{find_last_model, list_response_ids, replay_call};
 pub(crate) use sent_call::SentCall;

@@ -38,6 +38,8 @@ pub struct CompileOptions<'a> {
     pub settings: SettingsSource,
     /// Which tools of the stored request may be offered. Default: all.
     pub stored_tools: Option<ToolFilter<'a>>,
+    /// Whether it is the first compile of the call, or follows one that the provider refused. Default: the first.
+    pub attempt: CompileAttempt,
     /// What may call the compile off from another thread; it is looked at between the passes. Default:
     /// nothing.
     pub cancel: Option<&'a Cancel>,
@@ -51,6 +53,18 @@ impl fmt::Debug for ToolFilter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ToolFilter(..)")
     }
+}
+
+/// Which compile of a call it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompileAttempt {
+    /// The first: its counts are those that its epoch began with.
+    #[default]
+    First,
+    /// The one behind a refusal of the first as too long, within the
+    /// [budget after it](crate::Conversation::budget_after_refusal). Its counts are the newest: those of the epoch
+    /// have just been found to be too low.
+    AfterRefusal,
 }
 
 /// Where a compile takes settings from that its target does not say: tools, options, members that only one format has.

@@ -203,7 +203,7 @@ fn is_too_long(error: &CompactorError) -> bool {
         CompactorError::Compile(CompileError::Refused(refusal)) => {
             matches!(refusal, Refusal::DoesNotFit { .. })
         }
-        CompactorError::Model(ModelError::Refused { too_long, .. }) => *too_long,
+        CompactorError::Model(ModelError::Refused { too_long, .. }) => too_long.is_some(),
         _ => false,
     }
 }

@@ -1,16 +1,18 @@
 //! Model calls of a conversation: compiling them, storing their answers, replaying them.
 
 use contexture_compile::{
-    CalibratedRange, CompileError, CompileRequest, Compiled, CountedRequest, Target,
+    CalibratedRange, CompileError, CompileRequest, Compiled, CountedRequest, Report, RetryBudget,
+    Target,
 };
 use contexture_ir::{Raw, ResponseId, Transcript, Usage};
 use contexture_models::ModelError;
 use contexture_store::PathEnd;
+use contexture_wire::TooLong;
 
 use crate::call::{
-    CompileOptions, CompiledCall, KeptCall, Replayed, SentCall, compile_call, compile_external,
-    find_last_model, keep_call, learn_from_usage, list_response_ids, load_calibrated_range,
-    load_kept_call, replay_call,
+    CompileOptions, CompiledCall, KeptCall, Replayed, SentCall, budget_after_refusal, compile_call,
+    compile_external, find_last_model, keep_call, learn_from_usage, list_response_ids,
+    load_calibrated_range, load_kept_call, replay_call,
 };
 use crate::error::EngineError;
 use crate::handle::{CallTiming, Conversation, TargetChoice};
@@ -65,6 +67,49 @@ impl Conversation {
     /// ```
     pub async fn learn_from_usage(&self, counting: &CountedRequest, usage: Option<&Usage>) {
         learn_from_usage(self, counting, usage).await
+    }
+
+    /// Learns from a provider's refusal of a call as too long, stores what was learned, and returns what the call may take
+    /// when it is compiled once more: counted by the upper bound, within what the provider says it takes. `None` where that
+    /// would be the same request, so that the refusal stands. `sent` is the report of the refused request.
+    ///
+    /// Compile with [`CompileAttempt::AfterRefusal`](crate::CompileAttempt::AfterRefusal), send that, and send nothing a third
+    /// time. Runs and the proxy do this by themselves, before anything of the answer is seen.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::Target;
+    /// use contexture_engine::{CompileAttempt, CompileOptions};
+    /// use contexture_wire::Format;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// for round in 0..60 {
+    ///     chat.save([user(format!("{round}: {}", "and so on ".repeat(20))), assistant("Go on.")]).await?;
+    /// }
+    /// chat.save([user("Where was I?")]).await?;
+    /// let target = Target::anthropic("claude-sonnet-4-5").window(2_000);
+    /// let call = chat.compile(&target).await?;
+    /// // The provider counts more than was likely.
+    /// let body = r#"{"error": {"message": "prompt is too long: 1781 tokens > 1750 maximum"}}"#;
+    /// let refused = Format::Anthropic.spec().too_long(400, body).ok_or("it is another refusal")?;
+    /// let budget = chat.budget_after_refusal(&target, &call.report, refused).await;
+    /// let target = target.retry_budget(budget.ok_or("nothing is tighter")?);
+    /// let options = CompileOptions { attempt: CompileAttempt::AfterRefusal, ..CompileOptions::default() };
+    /// let next = chat.compile_with(&target, options).await?;
+    /// assert!(next.report.totals.upper <= next.report.target.limit);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn budget_after_refusal(
+        &self,
+        target: &Target,
+        sent: &Report,
+        refused: TooLong,
+    ) -> Option<RetryBudget> {
+        budget_after_refusal(self, target, sent, refused).await
     }
 
     /// Compiles this branch for one model call, for a target, the name of a target, or

@@ -39,8 +39,7 @@ async fn call(chat: &Conversation, at: usize) -> (CompiledCall, Recorded) {
 }
 
 fn is_narrowed(call: &CompiledCall) -> bool {
-    let totals = &call.report.totals;
-    totals.tokens < totals.counted.high
+    call.calibrated_range().is_some()
 }
 
 #[tokio::test]

@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use contexture_wire::is_path_version;
-use futures_util::Stream;
+use contexture_wire::{HttpProfile, is_path_version};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, StatusCode, Url};
@@ -144,15 +144,26 @@ impl Upstream {
             let why = "it changed to another protocol, which nobody asked for".to_owned();
             return Err(unreachable(why));
         }
+        let broke = |error| UpstreamError::BrokeOff {
+            why: transport_error_text(error),
+        };
         Ok(PassthroughResponse {
             status: answer.status(),
             headers: answer.headers().clone(),
             body: PassthroughBody {
-                bytes: Box::pin(answer.bytes_stream()),
+                bytes: Box::pin(answer.bytes_stream().map_err(broke)),
                 idle: self.idle,
                 wait: Box::pin(tokio::time::sleep(self.idle)),
             },
         })
+    }
+
+    /// Whether it is the host of the provider whose profile this is, and not another one that speaks its format.
+    #[must_use]
+    pub fn is_own_host(&self, profile: &HttpProfile) -> bool {
+        self.base
+            .host_str()
+            .is_some_and(|host| profile.is_own_host(host))
     }
 
     /// Builds a request's address: the base's with the path behind it. Whatever could be read as another
@@ -207,13 +218,42 @@ impl fmt::Debug for PassthroughRequest {
     }
 }
 
-type ResponseByteStream = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
+type ResponseByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, UpstreamError>> + Send>>;
 
 /// The body of an answer, piece by piece as it comes. Behind an error nothing comes.
 pub struct PassthroughBody {
     bytes: ResponseByteStream,
     idle: Duration,
     wait: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl PassthroughBody {
+    /// Reads at most about so many bytes from the front, which stay in the body: who reads the body afterwards gets all of
+    /// it, as it came. Where the body breaks off, so does what follows.
+    pub async fn peek(&mut self, most: usize) -> Bytes {
+        let (mut read, mut length, mut broken) = (Vec::new(), 0, None);
+        while length < most {
+            match self.next().await {
+                Some(Ok(piece)) => {
+                    length += piece.len();
+                    read.push(piece);
+                }
+                Some(Err(error)) => {
+                    broken = Some(error);
+                    break;
+                }
+                None => break,
+            }
+        }
+        let front = read.concat().into();
+        let rest = std::mem::replace(&mut self.bytes, Box::pin(stream::empty()));
+        let read = stream::iter(read.into_iter().map(Ok));
+        self.bytes = match broken {
+            None => Box::pin(read.chain(rest)),
+            Some(error) => Box::pin(read.chain(stream::iter([Err(error)]))),
+        };
+        front
+    }
 }
 
 impl Stream for PassthroughBody {
@@ -235,10 +275,7 @@ impl Stream for PassthroughBody {
         // Every piece starts the silence anew; the sum is not limited, since a stream may run for hours.
         let until = Instant::now() + self.idle;
         self.wait.as_mut().reset(until);
-        let broke = |error| UpstreamError::BrokeOff {
-            why: transport_error_text(error),
-        };
-        Poll::Ready(piece.map(|piece| piece.map_err(broke)))
+        Poll::Ready(piece)
     }
 }
 

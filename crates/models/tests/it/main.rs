@@ -330,7 +330,13 @@ fn a_failure_s_words_decide_what_to_do() {
     ];
     for error in long {
         assert!(
-            matches!(error, ModelError::Refused { too_long: true, .. }),
+            matches!(
+                error,
+                ModelError::Refused {
+                    too_long: Some(_),
+                    ..
+                }
+            ),
             "{error}"
         );
     }

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use contexture_compile::{BudgetCount, Target};
 use contexture_engine::{
-    CallTiming, CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
-    SettingsSource,
+    CallTiming, CompileAttempt, CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded,
+    RegistryTools, SettingsSource,
 };
 use contexture_ir::{
     Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
@@ -16,7 +17,7 @@ use contexture_layers::builtin::Guardrails;
 use contexture_models::{ModelError, ModelRequest, Retryable};
 use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::ModelCall;
-use contexture_wire::lift;
+use contexture_wire::{TooLong, lift};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -44,6 +45,24 @@ impl StreamOutcome {
             Self::Cancelled(..) => Some("cancelled"),
             Self::Failed(error) => Some(error.kind()),
         }
+    }
+}
+
+/// What became of asking the model.
+enum AskOutcome {
+    Answered(ModelAnswer),
+    /// It refused the call as too long, before any part of an answer; the exchange is recorded.
+    TooLong {
+        error: ModelError,
+        refused: TooLong,
+    },
+}
+
+/// Returns what a failure says of the length of a call; `None` if it is about something else.
+const fn too_long(error: &ModelError) -> Option<TooLong> {
+    match error {
+        ModelError::Refused { too_long, .. } => *too_long,
+        _ => None,
     }
 }
 
@@ -83,12 +102,8 @@ impl ExchangeClock {
 pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<(), RunError> {
     run.advance_to_step(run.step.saturating_add(1));
     // After the step is counted: a compaction that this causes belongs to the new step.
-    let call = compile_call(run).await?;
-    run.notify_observer(|| RunEventKind::ModelStarted {
-        model: call.report.target.model.clone(),
-        tokens: call.report.totals.tokens,
-    });
-    let answer = ask_model(run, &call).await?;
+    let call = compile_call(run, &step_target(run), CompileAttempt::First).await?;
+    let (call, answer) = ask_within_window(run, call).await?;
     let (verdict, items, recorded) = apply_after_model(run, &call, &answer).await?;
     if recorded.on_sibling_branch {
         // Another writer appended while the model answered, so the answer is based on a history that is no longer
@@ -174,8 +189,36 @@ fn record_options_for(
     Ok(options)
 }
 
-/// Compiles the call, after compacting the history if that is due.
-async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
+/// Asks the model; if it refuses the call as too long before anything of an answer has come, once more with a tighter
+/// call. Returns the call that was answered.
+async fn ask_within_window(
+    run: &mut LiveRun,
+    call: CompiledCall,
+) -> Result<(CompiledCall, ModelAnswer), RunError> {
+    let (error, refused) = match ask_model(run, &call).await? {
+        AskOutcome::Answered(answer) => return Ok((call, answer)),
+        AskOutcome::TooLong { error, refused } => (error, refused),
+    };
+    let target = step_target(run);
+    let budget = run
+        .chat
+        .budget_after_refusal(&target, &call.report, refused);
+    let Some(budget) = budget.await else {
+        return Err(error.into());
+    };
+    let reason = error.to_string();
+    run.notify_observer(|| RunEventKind::Retrying { attempt: 1, reason });
+    let target = target.retry_budget(budget);
+    let call = compile_call(run, &target, CompileAttempt::AfterRefusal).await?;
+    match ask_model(run, &call).await? {
+        AskOutcome::Answered(answer) => Ok((call, answer)),
+        // Never a third time: what the upper bound does not mend, another compile would not either.
+        AskOutcome::TooLong { error, .. } => Err(error.into()),
+    }
+}
+
+/// The target of a step: the agent's, with sub-agents as tools.
+fn step_target(run: &LiveRun) -> Target {
     let mut tools: Vec<ToolDefinition> = Vec::new();
     for (name, agent) in &run.agent.agents {
         tools.push(sub_agent_tool(name, &agent.description));
@@ -185,6 +228,19 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
     if !tools.is_empty() {
         target = target.add_tools(tools);
     }
+    // A host of which nothing is known may cut what is too long without a word.
+    if !run.agent.model.refuses_overflow() {
+        target = target.count_by_default(BudgetCount::Upper);
+    }
+    target
+}
+
+/// Compiles the call, after compacting the history if that is due.
+async fn compile_call(
+    run: &LiveRun,
+    target: &Target,
+    attempt: CompileAttempt,
+) -> Result<CompiledCall, RunError> {
     let options = CompileOptions {
         layers: Some(&run.session),
         tools: Some(RegistryTools {
@@ -194,6 +250,7 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
         }),
         // An agent asks in its own way, whatever a request that the conversation was imported from asked.
         settings: SettingsSource::Target,
+        attempt,
         ..CompileOptions::default()
     };
     let mut prepare = run.agent.prepare_options.clone();
@@ -201,12 +258,16 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
     let key = node_id(run.id, "compaction", &run.step.to_le_bytes());
     prepare.compact.side_usage = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
     prepare.compact.key = Some(*key.as_bytes());
-    let prepared = run.chat.prepare_with(&target, &prepare, options);
+    let prepared = run.chat.prepare_with(target, &prepare, options);
     Ok(prepared.await?.call)
 }
 
 /// Asks the model and returns its answer. Transient failures are retried as the agent configures.
-async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<ModelAnswer, RunError> {
+async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<AskOutcome, RunError> {
+    run.notify_observer(|| RunEventKind::ModelStarted {
+        model: call.report.target.model.clone(),
+        tokens: call.report.totals.tokens,
+    });
     let mut attempt = 0;
     let mut clock = ExchangeClock {
         begun: Instant::now(),
@@ -230,7 +291,7 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<ModelAnswer
         match outcome {
             StreamOutcome::Complete(body) => {
                 let timing = clock.timing();
-                return Ok(ModelAnswer { body, timing });
+                return Ok(AskOutcome::Answered(ModelAnswer { body, timing }));
             }
             // The tokens received were paid for, and people may want to read them.
             StreamOutcome::Cancelled(body, cancelled) => {
@@ -248,7 +309,13 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<ModelAnswer
                     run.chat
                         .record_failed_call(call, Some(&error), timing)
                         .await;
-                    return Err(error.into());
+                    return match too_long(&error) {
+                        // Behind the first byte it is too late: somebody may have read it.
+                        Some(refused) if timing.first_byte_ms.is_none() => {
+                            Ok(AskOutcome::TooLong { error, refused })
+                        }
+                        _ => Err(error.into()),
+                    };
                 };
                 let reason = error.to_string();
                 run.notify_observer(|| RunEventKind::Retrying { attempt, reason });

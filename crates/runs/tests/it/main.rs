@@ -27,6 +27,7 @@ mod scripted_agent;
 mod side_by_side;
 mod spans;
 mod test_support;
+mod too_long;
 mod tool_calls;
 mod tool_names;
 mod usage;

@@ -65,7 +65,7 @@ async fn a_run_without_answer_has_a_row_with_its_attempts() {
     let refused = |reason: &str| ModelError::Refused {
         model: "m".into(),
         reason: reason.into(),
-        too_long: false,
+        too_long: None,
     };
     let busy = || ModelError::RateLimited {
         model: "m".into(),

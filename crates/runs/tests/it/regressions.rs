@@ -34,7 +34,7 @@ fn refusing() -> ModelError {
     ModelError::Refused {
         model: "m".into(),
         reason: "no".into(),
-        too_long: false,
+        too_long: None,
     }
 }
 

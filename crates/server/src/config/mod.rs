@@ -28,4 +28,4 @@ pub(crate) use origin::Authority;
 pub use origin::PageOrigin;
 pub use root::{Config, Overrides, RouteConfig};
 pub use server::{RetentionConfig, ServerConfig};
-pub use upstream::{UpstreamConfig, UpstreamFormat};
+pub use upstream::{UpstreamConfig, UpstreamFormat, UpstreamOverflow};

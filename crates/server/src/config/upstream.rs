@@ -34,6 +34,20 @@ pub struct UpstreamConfig {
     /// A field of the request's body that names the conversation: `prompt_cache_key`. Default: none; such fields
     /// only keep conversations apart.
     pub conversation_from: Option<String>,
+    /// What it does with a request that is longer than the model can hold. Default: `refuses` for a provider's own host,
+    /// `unknown` for others. Where it refuses, a policy fills the window by the likely count of tokens, and sends a request
+    /// that was refused as too long once more, shortened.
+    pub overflow: Option<UpstreamOverflow>,
+}
+
+/// What a host does with a request that is longer than the model can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UpstreamOverflow {
+    /// It answers with an error that says so.
+    Refuses,
+    /// Nothing is known: it may cut such a request without a word.
+    Unknown,
 }
 
 /// Whose protocol an upstream speaks: one of the words that the formats' specifications have for their hosts.

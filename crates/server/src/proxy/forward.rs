@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use contexture::Format;
 use contexture::engine::Secrets;
-use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream, UpstreamError};
+use contexture::models_http::PassthroughRequest;
 
 use crate::access::Principal;
 use crate::http::panics::catch_panic;
@@ -22,36 +22,27 @@ use crate::problem::{Code, Problem};
 use crate::proxy::auth::{OutgoingHead, authorize_request, check_no_key_leaves};
 use crate::proxy::capture::ingest::CaptureRequest;
 use crate::proxy::capture::task::capture;
-use crate::proxy::capture::tee::Tee;
 use crate::proxy::control_headers::ControlHeaders;
-use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::count_failed_open;
 use crate::proxy::headers;
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::request_body::RequestBody;
-use crate::proxy::respond::{CaptureHandle, build_response};
+use crate::proxy::respond::CaptureHandle;
 use crate::proxy::rewrite::injected_layers::has_user_memory;
 use crate::proxy::rewrite::redact::{redact_request, with_added_secrets};
-use crate::proxy::rewrite::{RewrittenRequest, rewrite_timeout};
+use crate::proxy::rewrite::rewrite_timeout;
 use crate::proxy::route::mistaken_path::{check_version, refuse_without_version};
 use crate::proxy::route::model_call::ModelEndpoint;
 use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
+use crate::proxy::send::send_and_respond;
 use crate::proxy::signature::RequestSignature;
 use crate::state::App;
 use crate::state::body_memory::estimate_work_bytes_of_length;
-use crate::state::call_log::{CallRecorder, SentBody};
+use crate::state::call_log::CallRecorder;
 use crate::state::spending::check_caller;
 use contexture_api::RequestDocument;
 use contexture_api::policy::{PolicyConfig, ToolsConfig};
-
-/// Statuses with which a provider rejects a request that it cannot read or that is too long. If it was a rewritten
-/// request, the client's own is sent instead.
-const RETRY_ORIGINAL_ON: [StatusCode; 3] = [
-    StatusCode::BAD_REQUEST,
-    StatusCode::PAYLOAD_TOO_LARGE,
-    StatusCode::UNPROCESSABLE_ENTITY,
-];
 
 /// The methods that are forwarded. Not `TRACE`, whose answer repeats the request with the configured key (RFC 9110, 9.3.8),
 /// and none that a host could understand in its own way.
@@ -401,6 +392,7 @@ impl CaptureContext<'_> {
             conversation_from: upstream.conversation_from.clone(),
             by_user: policy.as_ref().is_some_and(has_user_memory),
             skills,
+            refuses_overflow: upstream.refuses_overflow,
             is_awaited: policy.is_some()
                 || should_wait_for_store
                 || holds_last_piece
@@ -414,118 +406,19 @@ impl CaptureContext<'_> {
             None if has_spend_limit => Some(rewrite_timeout(&PolicyConfig::default())),
             policy => policy.as_ref().map(rewrite_timeout),
         };
-        let (answer_sender, rewrite) = capture(app, request, policy, outcome.clone(), call.clone());
+        let format = request.endpoint.format;
+        let shorten_timeout = policy.as_ref().map(rewrite_timeout);
+        let channels = capture(app, request, policy, outcome.clone(), call.clone());
         CaptureHandle {
             call: call.clone(),
             outcome,
-            answer_sender,
+            answer_sender: channels.answer,
             delivery,
-            rewriting: timeout.map(|timeout| (rewrite, timeout)),
+            rewriting: timeout.map(|timeout| (channels.rewrite, timeout)),
+            shortening: shorten_timeout.map(|timeout| (channels.shorter, timeout)),
+            format,
             should_wait_for_store,
             holds_last_piece,
         }
-    }
-}
-
-/// Sends a request and passes the answer back; the answer is captured if the request is.
-async fn send_and_respond(
-    host: &Upstream,
-    request: PassthroughRequest,
-    capture: Option<CaptureHandle>,
-    call: CallRecorder,
-) -> Result<Response, ProxyRefusal> {
-    let Some(mut capture) = capture else {
-        call.count_attempt();
-        let answer = host.send(request).await?;
-        call.set_answer_head(answer.status, SentBody::Own);
-        let length = headers::content_length(&answer.headers);
-        let tee = Tee::body_without_capture(answer.body, length, call);
-        return Ok(build_response(
-            answer.status,
-            &answer.headers,
-            Body::from_stream(tee),
-        ));
-    };
-    // The capture has clones of its own: the last of them stores the row.
-    drop(call);
-    let rewritten = match capture.wait_for_rewrite().await {
-        Ok(rewritten) => rewritten,
-        Err(refusal) => {
-            capture.end_without_answer().await;
-            return Err(refusal);
-        }
-    };
-    let Some(rewritten) = rewritten else {
-        capture.call.count_attempt();
-        // Moved, not copied: its memory is free again as soon as it is sent.
-        return match host.send(request).await {
-            Ok(answer) => Ok(capture.respond_with_capture(answer, None).await),
-            Err(error) => {
-                capture.end_without_answer().await;
-                Err(error.into())
-            }
-        };
-    };
-    let (answer, sent) = match send_with_fallback(host, &request, rewritten, &capture).await {
-        Ok(sent) => sent,
-        Err(error) => {
-            capture.end_without_answer().await;
-            return Err(error.into());
-        }
-    };
-    match sent {
-        // The request offers server tools, whose calls the client must not see: the capture task answers the client.
-        Some(sent) if sent.plan.is_some() && answer.status.is_success() => {
-            // Each round of the loop sets a body of its own, so the client's need not stay in memory until it ends.
-            let request = replace_body(&request, Bytes::new());
-            let host = host.clone();
-            capture
-                .respond_with_tool_loop(answer, sent, host, request)
-                .await
-        }
-        sent => Ok(capture.respond_with_capture(answer, sent).await),
-    }
-}
-
-/// Sends the rewritten request; if the provider rejects it, sends the client's own instead.
-async fn send_with_fallback(
-    host: &Upstream,
-    request: &PassthroughRequest,
-    rewritten: Box<RewrittenRequest>,
-    capture: &CaptureHandle,
-) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), UpstreamError> {
-    let (outcome, call) = (&capture.outcome, &capture.call);
-    // Before it is sent: a request that gets no answer was made of the same.
-    call.set_band(Some(&rewritten.band()));
-    call.count_attempt();
-    let answer = host
-        .send(replace_body(request, rewritten.body.clone()))
-        .await?;
-    // Other errors, such as an overload or a wrong key, would hit the client's own request just the
-    // same.
-    if !RETRY_ORIGINAL_ON.contains(&answer.status) {
-        outcome.update_outcome(|document| {
-            document.tokens_saved = Some(rewritten.saved);
-            document.predicted = Some(rewritten.predicted.into());
-        });
-        return Ok((answer, Some(rewritten)));
-    }
-    // Never worse than without the proxy: a request that the provider would have accepted is sent after all.
-    let why = format!("the provider answered {}", answer.status);
-    count_failed_open(outcome, &ProxyFailure::new("refused", why));
-    call.set_band(None);
-    call.count_attempt();
-    Ok((host.send(request.clone()).await?, None))
-}
-
-/// Returns the same request with another body, which is not compressed.
-fn replace_body(request: &PassthroughRequest, body: Bytes) -> PassthroughRequest {
-    let mut headers = request.headers.clone();
-    headers.remove(CONTENT_ENCODING);
-    PassthroughRequest {
-        method: request.method.clone(),
-        path: request.path.clone(),
-        headers,
-        body,
     }
 }

@@ -8,17 +8,24 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use contexture::Format;
 use contexture::engine::AnswerDelivery;
-use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
+use contexture::models_http::{
+    PassthroughRequest, PassthroughResponse, Upstream, decompress_to_end,
+};
+use contexture::wire::TooLong;
+use tokio::sync::oneshot;
 
 use crate::proxy::capture::hold::hold_last_piece;
-use crate::proxy::capture::task::{AnswerSender, AnswerStart, RewriteReceiver, RewriteReply};
+use crate::proxy::capture::task::{
+    AnswerSender, AnswerStart, RewriteReceiver, RewriteReply, ShorterRequest, ShorterSender,
+};
 use crate::proxy::capture::tee::Tee;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::{count_failed_open, count_released_early};
 use crate::proxy::headers::{self, forwarded_response_headers};
 use crate::proxy::refusal::ProxyRefusal;
-use crate::proxy::rewrite::RewrittenRequest;
+use crate::proxy::rewrite::{RefusedRequest, RewrittenRequest};
 use crate::proxy::server_tools::{ClientReply, ToolLoopStart, client_channel};
 use crate::state::call_log::{CallRecorder, RequestId, SentBody};
 use crate::state::request_outcomes::OutcomeRecorder;
@@ -26,6 +33,9 @@ use contexture_api::RequestDocument;
 
 /// Longest time that an error waits until its request is taken back.
 const MAX_ERROR_DELAY: Duration = Duration::from_secs(2);
+
+/// Longest error that is read for what it says of a request's length, in bytes.
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
 /// What the request handler holds of the capture task.
 pub(super) struct CaptureHandle {
@@ -37,6 +47,10 @@ pub(super) struct CaptureHandle {
     pub(super) delivery: AnswerDelivery,
     /// Where the rewritten request comes from, and how long to wait for it; `None` without a policy.
     pub(super) rewriting: Option<(RewriteReceiver, Duration)>,
+    /// Where a shorter request is asked for, and how long to wait for it; `None` without a policy.
+    pub(super) shortening: Option<(ShorterSender, Duration)>,
+    /// Format of the call.
+    pub(super) format: Format,
     /// Whether the answer's head waits until the request is stored.
     pub(super) should_wait_for_store: bool,
     /// Whether the answer's last piece does, because other servers use the store.
@@ -61,6 +75,37 @@ impl CaptureHandle {
                 Ok(None)
             }
         }
+    }
+
+    /// Returns a shorter request in the place of one that was refused as too long; `None` if there is none. The first time
+    /// only: a request is not shortened twice.
+    pub(super) async fn request_shorter(
+        &mut self,
+        refused: RefusedRequest,
+    ) -> Option<Box<RewrittenRequest>> {
+        let (sender, timeout) = self.shortening.take()?;
+        let (reply, shorter) = oneshot::channel();
+        sender.send(ShorterRequest { refused, reply }).ok()?;
+        match tokio::time::timeout(timeout, shorter).await {
+            // A dropped sender means that the request was not stored; why is recorded.
+            Ok(shorter) => shorter.ok()?,
+            Err(_) => {
+                let why = format!("it took longer than {} ms", timeout.as_millis());
+                count_failed_open(&self.outcome, &ProxyFailure::new("timeout", why));
+                None
+            }
+        }
+    }
+
+    /// Reads what the provider says of the length of a request that it rejected; `None` if it was rejected for another
+    /// reason. The answer stays as it came.
+    pub(super) async fn read_refusal(&self, answer: &mut PassthroughResponse) -> Option<TooLong> {
+        self.shortening.as_ref()?;
+        let bytes = answer.body.peek(MAX_REFUSAL_BYTES).await;
+        let text = decompress_to_end(&answer.headers, bytes, MAX_REFUSAL_BYTES).await;
+        let text = text.ok()?;
+        let text = String::from_utf8_lossy(&text);
+        self.format.spec().too_long(answer.status.as_u16(), &text)
     }
 
     /// Passes the answer on as it comes, with a copy of its bytes for the capture task.

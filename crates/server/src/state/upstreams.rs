@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use contexture::models_http::{ApiKey, ClientError, ClientOptions, Upstream};
 
-use crate::config::{Config, UpstreamConfig, UpstreamFormat};
+use crate::config::{Config, UpstreamConfig, UpstreamFormat, UpstreamOverflow};
 
 /// An error in the configuration of an upstream.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,8 @@ pub(crate) struct ConfiguredUpstream {
     pub(crate) key: Option<ApiKey>,
     /// Field of a request's body that names the conversation; `None`: no field does.
     pub(crate) conversation_from: Option<String>,
+    /// Whether it refuses what is too long, instead of cutting it without a word.
+    pub(crate) refuses_overflow: bool,
 }
 
 /// All upstreams, by name.
@@ -94,6 +96,7 @@ impl Upstreams {
                     key_file: None,
                     default: true,
                     conversation_from: None,
+                    overflow: None,
                 };
                 defaults.insert(format, name.to_owned());
                 named.insert(name.to_owned(), open_upstream(name, &own)?);
@@ -125,7 +128,13 @@ fn open_upstream(
         name: name.to_owned(),
         source,
     })?;
+    let profile = config.format.http_profile();
+    let is_own = profile.is_some_and(|profile| host.is_own_host(profile));
     Ok(ConfiguredUpstream {
+        refuses_overflow: match config.overflow {
+            Some(overflow) => overflow == UpstreamOverflow::Refuses,
+            None => is_own,
+        },
         name: name.to_owned(),
         format: config.format,
         host,

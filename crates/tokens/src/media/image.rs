@@ -141,8 +141,12 @@ fn tile_tokens(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -
         (side(width) * side(height)) as u64
     };
     let count = squares(boxed * short.min(1.0)).min(MOST);
-    // Some models scale small images up to the 768 pixels as well.
-    let high = squares(boxed * short).clamp(count, MOST);
+    // Some models scale small images up to the 768 pixels as well. Of one that is scaled down only the most that any image
+    // takes is certain: 3,008 by 2,000 pixels are six squares by the rule, and were billed as more than seven.
+    let high = match boxed * short < 1.0 {
+        true => MOST,
+        false => squares(boxed * short).clamp(count, MOST),
+    };
     TokenCount::estimate(low, of(count), of(high))
 }
 

@@ -21,6 +21,7 @@ pub(super) const OVERHEAD: Overhead = Overhead {
     tool: (0, 14),
     tools: (150, 804),
     tool_text: 80,
+    nested_tool_text: 100,
     reasoning: (0, 40),
     schema: (0, 200),
 };

@@ -212,6 +212,31 @@ impl FormatSpec for Anthropic {
         &OVERHEAD
     }
 
+    fn silent_members(&self) -> &'static [&'static str] {
+        &[
+            "cache_control",
+            "inference_geo",
+            "metadata",
+            "service_tier",
+            "speed",
+            "stream",
+            "top_k",
+        ]
+    }
+
+    fn uncounted_member(&self, member: &str, value: &str) -> Option<&'static str> {
+        match member {
+            "container" => Some("container: what the provider keeps in it"),
+            "mcp_servers" => Some("mcp_servers: the tools of servers that the provider asks"),
+            "context_management" => Some("context_management: what the provider clears or sums up"),
+            // Explained to the model in some forty tokens, and counted down to it.
+            "output_config" if value.contains("\"task_budget\"") => {
+                Some("output_config.task_budget: what the provider says of it to the model")
+            }
+            _ => None,
+        }
+    }
+
     fn cache_key(&self) -> &'static CacheKeyRules {
         &CACHE_KEY
     }

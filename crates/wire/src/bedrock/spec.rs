@@ -209,6 +209,15 @@ impl FormatSpec for Bedrock {
         &OVERHEAD
     }
 
+    fn silent_members(&self) -> &'static [&'static str] {
+        &[
+            "performanceConfig",
+            "requestMetadata",
+            "serviceTier",
+            "topK",
+        ]
+    }
+
     fn cache_key(&self) -> &'static CacheKeyRules {
         &CACHE_KEY
     }

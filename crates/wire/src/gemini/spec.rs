@@ -224,6 +224,29 @@ impl FormatSpec for Gemini {
         &OVERHEAD
     }
 
+    fn silent_members(&self) -> &'static [&'static str] {
+        &[
+            "candidateCount",
+            "enableAffectiveDialog",
+            "frequencyPenalty",
+            "labels",
+            "logprobs",
+            "mediaResolution",
+            "modelArmorConfig",
+            "presencePenalty",
+            "responseLogprobs",
+            "responseMimeType",
+            "responseModalities",
+            "safetySettings",
+            "seed",
+            "serviceTier",
+            "store",
+            "thinkingConfig",
+            "toolConfig",
+            "topK",
+        ]
+    }
+
     fn cache_key(&self) -> &'static CacheKeyRules {
         &CACHE_KEY
     }

@@ -29,6 +29,9 @@ pub struct Overhead {
     pub tools: TokenPair,
     /// Per cent of a tool's JSON that it takes at least: providers write tools more briefly.
     pub tool_text: u64,
+    /// Per cent of its JSON that a tool takes at most whose parameters have objects within objects: some providers write
+    /// out what a nested schema means.
+    pub nested_tool_text: u64,
     /// Tokens once, if the model is asked to think.
     pub reasoning: TokenPair,
     /// Tokens once, if the answer has a schema, beside its JSON.
@@ -46,6 +49,7 @@ impl Overhead {
         tool: (0, 14),
         tools: (0, 804),
         tool_text: 0,
+        nested_tool_text: 160,
         reasoning: (0, 40),
         schema: (0, 200),
     };
@@ -60,6 +64,7 @@ impl Overhead {
         tool: (0, 0),
         tools: (0, 0),
         tool_text: 100,
+        nested_tool_text: 100,
         reasoning: (0, 0),
         schema: (0, 0),
     };
@@ -93,6 +98,7 @@ mod tests {
                 );
             }
             assert!(widest.tool_text <= own.tool_text);
+            assert!(widest.nested_tool_text >= own.nested_tool_text);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use contexture::compile::BudgetCount;
 use contexture::compile::Scratch;
 use contexture::ir::{Cancel, FragmentRegistry, Raw, fragments_from_value};
 use contexture::{Catalogue, Format, render};
@@ -37,6 +38,7 @@ struct CompileLine {
     model: Option<String>,
     window: Option<u64>,
     reserve: Option<u64>,
+    count: Option<BudgetCount>,
     system: Option<Value>,
     renderer: Option<String>,
     #[serde(default)]
@@ -78,6 +80,7 @@ fn compile_document_line(
     asked.model = asked.model.or_else(|| settings.model.clone());
     asked.window = asked.window.or(settings.window);
     asked.reserve = asked.reserve.or(settings.reserve);
+    asked.count = asked.count.or(settings.count);
     asked.to = asked.to.or_else(|| defaults.to.map(|to| to.to_string()));
     let (policies, catalogue) = (BTreeMap::new(), Catalogue::builtin());
     let host = Host {
@@ -142,6 +145,7 @@ fn line_settings(line: &CompileLine, defaults: &LineDefaults) -> Outcome<Compile
     order.model = line.model.clone().or(order.model);
     order.window = line.window.or(order.window);
     order.reserve = line.reserve.or(order.reserve);
+    order.count = line.count.or(order.count);
     for (name, value) in &line.params {
         // A line's value replaces the option's; twice the same name would reach the request.
         order.params.retain(|(known, _)| known != name);

@@ -82,6 +82,7 @@ impl SourceArguments {
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
+            count: self.target.count,
             params: self.target.params.clone(),
             system: self.target.read_system_fragments()?,
             renderer: Arc::from(self.renderer.renderer(render::Grouping::Off)),

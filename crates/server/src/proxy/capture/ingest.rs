@@ -41,6 +41,8 @@ pub(crate) struct CaptureRequest {
     pub(crate) skills: Option<Skills>,
     /// Whether something waits for it to be stored: a rewrite, or the client's answer.
     pub(crate) is_awaited: bool,
+    /// Whether its host refuses what is too long.
+    pub(crate) refuses_overflow: bool,
     /// Memory for the work on it; without any it is not stored.
     pub(crate) memory: Result<MemoryLease, MemoryError>,
     /// Over when the answer is stored, or will not be.

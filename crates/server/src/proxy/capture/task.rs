@@ -17,7 +17,7 @@ use crate::proxy::capture::tee::CapturedBody;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::{count_failed_open, count_not_stored, count_wait};
 use crate::proxy::refusal::ProxyRefusal;
-use crate::proxy::rewrite::{self, PricedRequest, RewrittenRequest, ToolRound};
+use crate::proxy::rewrite::{self, PricedRequest, RefusedRequest, RewrittenRequest, ToolRound};
 use crate::proxy::server_tools::{ToolLoop, ToolLoopStart};
 use crate::state::App;
 use crate::state::call_log::CallRecorder;
@@ -63,6 +63,23 @@ pub(crate) type RewriteReply = Result<Option<Box<RewrittenRequest>>, ProxyRefusa
 /// Receives what to send.
 pub(crate) type RewriteReceiver = oneshot::Receiver<RewriteReply>;
 
+/// A request that was refused as too long, and where the shorter one goes that is sent in its place.
+#[derive(Debug)]
+pub(crate) struct ShorterRequest {
+    pub(crate) refused: RefusedRequest,
+    pub(crate) reply: oneshot::Sender<Option<Box<RewrittenRequest>>>,
+}
+
+/// Asks the task for a shorter request. Dropped, none is needed.
+pub(crate) type ShorterSender = oneshot::Sender<ShorterRequest>;
+
+/// What the request's side holds of its capture task.
+pub(crate) struct CaptureChannels {
+    pub(crate) answer: AnswerSender,
+    pub(crate) rewrite: RewriteReceiver,
+    pub(crate) shorter: ShorterSender,
+}
+
 /// Starts the capture task of a request: it stores the request now, and the answer once it has come. With a policy it first
 /// sends back the request to use instead.
 pub(crate) fn capture(
@@ -71,16 +88,17 @@ pub(crate) fn capture(
     policy: Option<PolicyConfig>,
     outcome: OutcomeRecorder,
     call: CallRecorder,
-) -> (AnswerSender, RewriteReceiver) {
+) -> CaptureChannels {
     let (answer_sender, answer_start) = oneshot::channel();
     let (rewrite_sender, rewrite) = oneshot::channel();
+    let (shorter_sender, shorter) = oneshot::channel();
     let task = CaptureTask {
         app: app.clone(),
         outcome: outcome.clone(),
         call,
     };
     // On a task of its own: the client may leave before everything is stored.
-    let work = tokio::spawn(task.run(request, policy, answer_start, rewrite_sender));
+    let work = tokio::spawn(task.run(request, policy, answer_start, (rewrite_sender, shorter)));
     // A second task watches the first: a panic in it is recorded like any other failure, and the server waits for both
     // when it shuts down.
     app.background_tasks().spawn(async move {
@@ -88,7 +106,11 @@ pub(crate) fn capture(
             count_not_stored(&outcome, &ProxyFailure::from_panic());
         }
     });
-    (answer_sender, rewrite)
+    CaptureChannels {
+        answer: answer_sender,
+        rewrite,
+        shorter: shorter_sender,
+    }
 }
 
 /// The background work for one captured request.
@@ -105,7 +127,10 @@ impl CaptureTask {
         request: CaptureRequest,
         policy: Option<PolicyConfig>,
         answer_start: oneshot::Receiver<AnswerStart>,
-        rewrite_sender: oneshot::Sender<RewriteReply>,
+        (rewrite_sender, shorter): (
+            oneshot::Sender<RewriteReply>,
+            oneshot::Receiver<ShorterRequest>,
+        ),
     ) {
         let Self { app, outcome, call } = &self;
         let (format, owner) = (request.endpoint.format, request.owner.clone());
@@ -117,7 +142,7 @@ impl CaptureTask {
             request,
             policy,
             (outcome, call),
-            rewrite_sender,
+            (rewrite_sender, shorter),
         ));
         let answer = self.capture_answer(format, owner, answer_start);
         // Both at once: the answer may begin before the request is stored, and must not be lost by then.
@@ -222,7 +247,10 @@ async fn ingest_request(
     request: CaptureRequest,
     policy: Option<PolicyConfig>,
     (outcome, call): (&OutcomeRecorder, &CallRecorder),
-    rewrite_sender: oneshot::Sender<RewriteReply>,
+    (rewrite_sender, shorter): (
+        oneshot::Sender<RewriteReply>,
+        oneshot::Receiver<ShorterRequest>,
+    ),
 ) -> Option<Box<CapturedRequest>> {
     if !request.is_awaited {
         let client_reads = request.exchange.wait_while_client_reads(READING_TIME);
@@ -236,6 +264,7 @@ async fn ingest_request(
         (false, true) => None,
     };
     let recorders = (outcome.clone(), call.clone());
+    let is_heavy = request.body.is_heavy();
     let app_of_work = app.clone();
     // Made when its turn comes: until then a request takes no more memory than its body.
     let work =
@@ -249,7 +278,45 @@ async fn ingest_request(
     let reply = captured.refusal.take().map_or(Ok(rewritten), Err);
     // A receiver that timed out has sent the request as it came.
     let _ = rewrite_sender.send(reply);
+    if captured.priced.is_some() {
+        // The answer of most requests begins at once, and no shorter one is asked for.
+        if let Ok(request) = shorter.await {
+            // Owned, as the pool's work may outlive this task.
+            let work = shorten_request(app.clone(), captured, request, outcome.clone());
+            let work = Box::pin(work);
+            captured = match is_heavy {
+                true => app.work_pool().run(&owner, |_| work).await,
+                false => work.await,
+            };
+        }
+    }
+    if let Some(priced) = captured.priced.as_mut() {
+        // What it would have been shortened by takes memory, and the answer has begun.
+        priced.own = None;
+    }
     Some(captured)
+}
+
+/// Makes and sends back the shorter request in the place of one that was refused as too long.
+async fn shorten_request(
+    app: App,
+    mut captured: Box<CapturedRequest>,
+    request: ShorterRequest,
+    outcome: OutcomeRecorder,
+) -> Box<CapturedRequest> {
+    let CapturedRequest { stored, priced, .. } = &mut *captured;
+    let Some(priced) = priced.as_mut() else {
+        return captured;
+    };
+    let ingested = &mut stored.ingested;
+    let shorter = priced.shorten(app.cost_accounts(), ingested, request.refused);
+    let shorter = shorter.await.unwrap_or_else(|failure| {
+        count_failed_open(&outcome, &failure);
+        None
+    });
+    // A receiver that is gone has left with its client.
+    let _ = request.reply.send(shorter);
+    captured
 }
 
 /// Stores a request, and prices and rewrites it if there is a policy; `None` if it was not stored.
@@ -283,6 +350,7 @@ async fn store_and_rewrite(
             format,
             &mut stored,
             parsed,
+            request.refuses_overflow,
         ));
         // Boxed: most requests have no policy, and while they wait for the store they take no memory for one.
         match rewriting.await {

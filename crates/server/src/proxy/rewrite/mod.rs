@@ -16,6 +16,6 @@ mod replace_history;
 mod select_tools;
 
 pub(super) use plan::{
-    PricedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms, rewrite_request,
-    rewrite_timeout,
+    PricedRequest, RefusedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms,
+    rewrite_request, rewrite_timeout,
 };

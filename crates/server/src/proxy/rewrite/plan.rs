@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    CacheUsage, CalibratedRange, CallBand, Clear, CompileError, Compiled, Contribution,
-    CountedRequest, HistoryPolicy, MarkerPolicy, Outline, Target, Window,
+    BudgetCount, CacheUsage, CalibratedRange, CallBand, Clear, CompileError, Compiled,
+    Contribution, CountedRequest, HistoryPolicy, MarkerPolicy, Outline, Report, RetryBudget,
+    Target, Window,
 };
-use contexture::engine::{Ingested, SettingsSource};
+use contexture::engine::{CompileAttempt, Ingested, SettingsSource};
 use contexture::ir::{Item, ToolDefinition, Transcript};
+use contexture::wire::TooLong;
 use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
 use contexture_api::policy::{CostCondition, PolicyConfig};
 
@@ -42,6 +44,24 @@ pub(crate) struct PricedRequest {
     pub(crate) predicted: CacheUsage,
     /// What to send in its place, if anything.
     pub(crate) rewritten: Option<Box<RewrittenRequest>>,
+    /// How it is shortened if the client's own is sent and refused as too long.
+    pub(crate) own: Option<Box<OwnRequest>>,
+}
+
+/// A client's own request that is sent, and how another is made in its place.
+#[derive(Debug)]
+pub(crate) struct OwnRequest {
+    plan: Box<RewritePlan>,
+    report: Report,
+}
+
+/// A request that the provider refused as too long.
+#[derive(Debug)]
+pub(crate) struct RefusedRequest {
+    /// What the provider says of its length.
+    pub(crate) refused: TooLong,
+    /// The request that was sent in the place of the client's, if one was.
+    pub(crate) sent: Option<Box<RewrittenRequest>>,
 }
 
 /// A request that is sent in the place of a client's.
@@ -54,7 +74,8 @@ pub(crate) struct RewrittenRequest {
     pub(crate) predicted: CacheUsage,
     /// Tokens saved against the client's; negative if it is longer.
     pub(crate) saved: i64,
-    /// How later rounds are made, where it offers server tools.
+    /// How later requests for its answer are made: rounds behind server tools, and a shorter one if it is refused as too
+    /// long.
     pub(crate) plan: Option<Box<RewritePlan>>,
 }
 
@@ -72,6 +93,10 @@ pub(crate) struct RewritePlan {
     cache_scope: String,
     /// Whether the client's request exceeds the window.
     is_over_window: bool,
+    /// Whether the host refuses what is too long.
+    refuses_overflow: bool,
+    /// What a request may take behind one that was refused as too long.
+    retry_budget: Option<RetryBudget>,
     server_tools: ServerTools,
 }
 
@@ -98,6 +123,12 @@ pub(crate) enum ToolRound {
 }
 
 impl RewrittenRequest {
+    /// Whether it offers tools that this server runs, whose calls the client must not see.
+    pub(crate) fn offers_server_tools(&self) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_some_and(|plan| !plan.server_tools.is_empty())
+    }
+
     /// Returns what the request is made of.
     pub(crate) fn band(&self) -> CallBand {
         CallBand::from_report(&self.call.report)
@@ -114,6 +145,48 @@ impl RewrittenRequest {
 }
 
 impl PricedRequest {
+    /// Makes a shorter request in the place of one that was refused as too long, by the upper bound of its count. What the refusal says
+    /// of the model's counts is stored first. `None` where it would be the same request again.
+    ///
+    /// # Errors
+    /// The compiler refuses, or the store fails.
+    pub(crate) async fn shorten(
+        &mut self,
+        accounts: &CostAccounts,
+        ingested: &mut Ingested,
+        request: RefusedRequest,
+    ) -> Result<Option<Box<RewrittenRequest>>, ProxyFailure> {
+        let sent = match request.sent {
+            Some(sent) => {
+                let RewrittenRequest { plan, call, .. } = *sent;
+                plan.map(|plan| (plan, call.report))
+            }
+            None => self.own.take().map(|own| (own.plan, own.report)),
+        };
+        let Some((mut plan, report)) = sent else {
+            return Ok(None);
+        };
+        let chat = ingested.chat.clone();
+        let target = plan.compile_target();
+        let budget = chat.budget_after_refusal(&target, &report, request.refused);
+        let Some(budget) = budget.await else {
+            return Ok(None);
+        };
+        plan.retry_budget = Some(budget);
+        plan.is_over_window = true;
+        let call = plan.compile_with_read_tool(ingested).await?;
+        let outline = plan.cache_outline(&call);
+        let shorter = RewrittenRequest {
+            saved: token_count(&self.original).saturating_sub(token_count(&outline)),
+            predicted: accounts.predict_usage(&self.account, &self.terms, &outline, self.at_ms),
+            ..plan.build_rewritten(&chat, call, outline)?
+        };
+        Ok(Some(Box::new(RewrittenRequest {
+            plan: Some(plan),
+            ..shorter
+        })))
+    }
+
     /// Books what was sent. Only the first round is booked as the client's too: without us there would be no others.
     pub(crate) fn record_call(
         &self,
@@ -149,6 +222,7 @@ pub(crate) async fn rewrite_request(
     format: Format,
     stored: &mut IngestedRequest,
     parsed: ParsedRequest,
+    refuses_overflow: bool,
 ) -> Result<Option<PricedRequest>, ProxyFailure> {
     if parsed.has_provider_history(format) {
         return Ok(None);
@@ -159,7 +233,10 @@ pub(crate) async fn rewrite_request(
         .map_err(|error| rewrite_failure(&error))?;
     let ingested = &mut stored.ingested;
     let chat = ingested.chat.clone();
-    let mut plan = RewritePlan::new(policy, format, parsed, &chat)?;
+    let mut plan = RewritePlan {
+        refuses_overflow,
+        ..RewritePlan::new(policy, format, parsed, &chat)?
+    };
     let target = plan.compile_target();
     let request = target
         .build_request(chat.engine().catalogue())
@@ -210,17 +287,28 @@ pub(crate) async fn rewrite_request(
         }),
     };
     let (predicted, at_ms) = (cost_check.predict_usage(&original), cost_check.at_ms);
-    // Only an answer that may call server tools needs the plan again, for its later rounds.
-    let plan = (!plan.server_tools.is_empty()).then(|| Box::new(plan));
-    let rewritten = rewritten.map(|rewritten| Box::new(RewrittenRequest { plan, ..rewritten }));
+    // The plan is needed again for the rounds behind server tools, and where the provider may refuse what is sent.
+    let may_be_refused = refuses_overflow && request.count == BudgetCount::Likely;
+    let counting = CountedRequest::from(&whole.report);
+    let is_needed = may_be_refused || !plan.server_tools.is_empty();
+    let plan = is_needed.then(|| Box::new(plan));
+    let (rewritten, own) = match (rewritten, plan) {
+        (Some(rewritten), plan) => (Some(Box::new(RewrittenRequest { plan, ..rewritten })), None),
+        (None, Some(plan)) if may_be_refused => {
+            let report = whole.report;
+            (None, Some(Box::new(OwnRequest { plan, report })))
+        }
+        (None, _) => (None, None),
+    };
     Ok(Some(PricedRequest {
         predicted,
         rewritten,
+        own,
         account,
         terms,
         at_ms,
         original,
-        counting: CountedRequest::from(&whole.report),
+        counting,
     }))
 }
 
@@ -259,6 +347,8 @@ impl RewritePlan {
             request: parsed,
             cache_scope: String::new(),
             is_over_window: false,
+            refuses_overflow: false,
+            retry_budget: None,
             server_tools: ServerTools::from_layers(chat),
         })
     }
@@ -442,6 +532,10 @@ impl RewritePlan {
             // This request's own: the stored ones may be of a retry with other instructions.
             instructions: Some(&self.request.transcript.instructions),
             settings: SettingsSource::Target,
+            attempt: match self.retry_budget {
+                Some(_) => CompileAttempt::AfterRefusal,
+                None => CompileAttempt::First,
+            },
             ..CompileOptions::default()
         };
         // A refusal is no error for the client: its own request is sent, or its answer ends with the
@@ -508,6 +602,13 @@ impl RewritePlan {
         let mut target = Target::new(self.format, self.model.as_str());
         if let Some(window) = policy.limit_tokens {
             target = target.window(window);
+        }
+        // A host of which nothing is known may cut what is too long without a word.
+        if !self.refuses_overflow {
+            target = target.count(BudgetCount::Upper);
+        }
+        if let Some(budget) = self.retry_budget {
+            target = target.retry_budget(budget);
         }
         target
             .tools(self.changes.client_tools.clone())

@@ -24,6 +24,7 @@ mod selecting;
 mod shown;
 mod slow;
 mod spending;
+mod too_long;
 mod two_servers;
 
 use contexture::Engine;

@@ -25,7 +25,7 @@ use crate::model::structure::Structure;
 use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
-    PROVIDER, TOOL_RULES, carries_text, proxy,
+    PROVIDER, SILENT_MEMBERS, TOOL_RULES, carries_text, proxy,
 };
 use crate::outline::visit_request;
 use crate::proxy::ProxyEdits;
@@ -225,6 +225,20 @@ impl FormatSpec for Chat {
 
     fn overhead(&self) -> &'static Overhead {
         &OVERHEAD
+    }
+
+    fn asks_to_cut(&self, member: &str, value: &str) -> bool {
+        // OpenRouter's, which takes out the middle of what is too long.
+        matches!(member, "transforms" | "plugins") && value.contains("middle-out")
+            || member == "plugins" && value.contains("context-compression")
+    }
+
+    fn silent_members(&self) -> &'static [&'static str] {
+        SILENT_MEMBERS
+    }
+
+    fn uncounted_member(&self, member: &str, _value: &str) -> Option<&'static str> {
+        (member == "web_search_options").then_some("web_search_options: what the provider finds")
     }
 
     fn cache_key(&self) -> &'static CacheKeyRules {

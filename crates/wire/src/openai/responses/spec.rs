@@ -23,7 +23,7 @@ use crate::model::structure::Structure;
 use crate::openai::shared::prompt_cache::{self, OVERHEAD};
 use crate::openai::shared::{
     CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, NO_AUTOMATIC_MARKERS,
-    PROVIDER, TOOL_RULES, carries_text, proxy,
+    PROVIDER, SILENT_MEMBERS, TOOL_RULES, carries_text, proxy,
 };
 use crate::outline::visit_request;
 use crate::proxy::ProxyEdits;
@@ -228,6 +228,35 @@ impl FormatSpec for Responses {
 
     fn overhead(&self) -> &'static Overhead {
         &OVERHEAD
+    }
+
+    fn asks_to_cut(&self, member: &str, value: &str) -> bool {
+        member == "truncation" && !matches!(value, "null" | "\"disabled\"")
+    }
+
+    fn silent_members(&self) -> &'static [&'static str] {
+        SILENT_MEMBERS
+    }
+
+    fn uncounted_member(&self, member: &str, value: &str) -> Option<&'static str> {
+        match member {
+            "previous_response_id" => {
+                Some("previous_response_id: the history that the provider keeps")
+            }
+            "conversation" => Some("conversation: the history that the provider keeps"),
+            // The reader's hint for an empty text.
+            "~instructions" => {
+                Some("instructions: empty, in whose place the provider may put a text of its own")
+            }
+            "prompt" => Some("prompt: the text that the provider keeps"),
+            "context_management" => Some("context_management: what the provider sums up"),
+            // Several lines of thought, each of which is billed as input again.
+            "reasoning.mode" => Some("reasoning.mode: what the provider adds for it"),
+            "reasoning" if value.contains("\"mode\"") => {
+                Some("reasoning.mode: what the provider adds for it")
+            }
+            _ => None,
+        }
     }
 
     fn cache_key(&self) -> &'static CacheKeyRules {

@@ -160,3 +160,38 @@ pub(in crate::openai) fn envelope_around(
         losses: losses.into_vec(),
     }
 }
+
+/// Members that are settings: nothing of them is text that the model reads.
+pub(in crate::openai) const SILENT_MEMBERS: &[&str] = &[
+    "background",
+    "context",
+    "frequency_penalty",
+    "include",
+    "logit_bias",
+    "logprobs",
+    "max_tool_calls",
+    "metadata",
+    "modalities",
+    "models",
+    "moderation",
+    "n",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "provider",
+    "reasoning_format",
+    "route",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "store",
+    "stream",
+    "stream_options",
+    "summary",
+    "top_logprobs",
+    "transforms",
+    "truncation",
+    "usage",
+    "user",
+];

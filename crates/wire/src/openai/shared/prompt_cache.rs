@@ -19,6 +19,7 @@ pub(in crate::openai) const OVERHEAD: Overhead = Overhead {
     tool: (0, 12),
     tools: (0, 240),
     tool_text: 40,
+    nested_tool_text: 100,
     reasoning: (0, 12),
     schema: (0, 60),
 };
