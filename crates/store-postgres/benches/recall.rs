@@ -70,6 +70,11 @@ fn main() {
             let store = PostgresStore::open(&address).await.unwrap();
             stores.push(("postgresql", Arc::new(store)));
         }
+        // `--sqlite` measures one store only.
+        let named = |name: &str| std::env::args().any(|argument| argument == format!("--{name}"));
+        if stores.iter().any(|(name, _)| named(name)) {
+            stores.retain(|(name, _)| named(name));
+        }
         measure_stores(&stores, &dialogues).await;
     });
 }

@@ -217,6 +217,7 @@ async fn what_is_beyond_the_limits_is_the_older() {
         SearchScope::Conversation(chat.id.clone()),
     ] {
         let mut request = SearchRequest::new("word", scope);
+        request.words = MatchMode::All;
         request.limit = 1000;
         let page = store
             .search_nodes(&chat.owner, request.clone())

@@ -213,12 +213,18 @@ impl WordStem {
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         let stem = stem_word(word)?.into_owned();
-        let has_stem = |base: &str| stem_word(base).as_deref() == Some(stem.as_str());
+        let last = stem.chars().next_back().map_or(0, char::len_utf8);
+        let shared = stem.len() - last;
+        let beginning = stem.as_bytes().get(..shared);
+        // By beginning first: stemming all bases would take longer than a whole search.
+        let has_stem = |base: &str| {
+            base.as_bytes().get(..shared) == beginning
+                && stem_word(base).as_deref() == Some(stem.as_str())
+        };
         let forms = IRREGULAR.iter().filter(|(_, base)| has_stem(base));
         let forms = forms.map(|(form, _)| *form).collect();
-        let last = stem.chars().next_back().map_or(0, char::len_utf8);
         Some(Self {
-            shared: stem.len() - last,
+            shared,
             forms,
             stem,
         })

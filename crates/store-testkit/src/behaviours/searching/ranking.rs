@@ -84,9 +84,20 @@ fn expected_scores(texts: &[WordsOfText], stems: &[String]) -> Vec<(u32, NodeId)
     let larger = |place: usize, distance: usize| {
         at(place.checked_sub(distance)).max(at(place.checked_add(distance)))
     };
+    // What stands before a text without any of the words is known if the text after it, or that before it, was found.
+    let newcomer = |place: usize| {
+        let (beside, near) = (at(Some(place + 1)), at(Some(place + 2)));
+        let before = at(place.checked_sub(1).filter(|_| beside > 0));
+        let first = at(place.checked_sub(2).filter(|_| before > 0));
+        match beside.max(near) {
+            0 => 0,
+            _ => 3 * beside.max(before) + 2 * near.max(first),
+        }
+    };
     let total = |place: usize| match own[place] {
         // A question finds what stands before a text that has its words.
-        0 if stems.len() < 3 || at(Some(place + 1)).max(at(Some(place + 2))) == 0 => 0,
+        0 if stems.len() < 3 => 0,
+        0 => newcomer(place),
         own if stems.len() < 2 => 4 * own,
         own => 4 * own + 3 * larger(place, 1) + 2 * larger(place, 2),
     };

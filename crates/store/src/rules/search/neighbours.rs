@@ -44,27 +44,44 @@ impl<K: Clone + Ord> ScoreTable<K> {
     where
         K: 'a,
     {
-        let each = examined.clone();
-        let own: BTreeMap<K, u32> = each
-            .map(|(place, score)| (place.key.clone(), score))
-            .collect();
-        let mut lent: BTreeMap<K, [u32; 2]> = BTreeMap::new();
-        let mut lend = |to: &K, distance: usize, score: u32| {
-            let best = lent.entry(to.clone()).or_default();
-            if let Some(best) = best.get_mut(distance) {
-                *best = (*best).max(score);
-            }
-        };
+        let mut table = Self::new();
+        let mut parents: BTreeMap<&K, &K> = BTreeMap::new();
+        for (place, score) in examined.clone() {
+            table.own.insert(place.key.clone(), score);
+            let [first, second] = &place.before;
+            parents.extend(first.as_ref().map(|first| (&place.key, first)));
+            parents.extend(first.as_ref().zip(second.as_ref()));
+        }
+        // To the nodes before, whether they were examined or not.
         for (place, score) in examined {
             for (distance, before) in place.before.iter().enumerate() {
-                let Some(before) = before else { continue };
-                lend(before, distance, score);
-                if let Some(score) = own.get(before) {
-                    lend(&place.key, distance, *score);
+                if let Some(before) = before {
+                    table.lend(before, distance, score);
                 }
             }
         }
-        Self { own, lent }
+        // To the nodes after: those that were examined, and those that one of them names.
+        let mut receivers: Vec<K> = table.lent.keys().cloned().collect();
+        receivers.extend(table.own.keys().cloned());
+        for key in receivers {
+            let mut before = parents.get(&key);
+            for distance in 0..2 {
+                let Some(parent) = before else { break };
+                if let Some(score) = table.own.get(*parent).copied() {
+                    table.lend(&key, distance, score);
+                }
+                before = parents.get(*parent);
+            }
+        }
+        table
+    }
+
+    /// Lends a node a score; `distance` 0 stands for the node beside it.
+    fn lend(&mut self, to: &K, distance: usize, score: u32) {
+        let best = self.lent.entry(to.clone()).or_default();
+        if let Some(best) = best.get_mut(distance) {
+            *best = (*best).max(score);
+        }
     }
 
     /// Returns the score of a node with what its neighbours lend it.

@@ -252,8 +252,11 @@ impl<K: Clone + Ord> Ranking<K> {
     pub fn examine_candidate(
         &mut self,
         candidate: &SearchCandidate<'_>,
-        place: NodePlace<K>,
+        mut place: NodePlace<K>,
     ) -> ControlFlow<()> {
+        if !self.uses_neighbours() {
+            place.before = [None, None];
+        }
         // Checked before the candidate is examined: a search that reaches the limit exactly is
         // still complete.
         if self.nodes >= self.node_limit() || self.bytes >= self.limits.bytes {
