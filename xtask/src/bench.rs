@@ -60,7 +60,7 @@ pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
 }
 
 /// Packages whose benchmarks also measure PostgreSQL.
-const WITH_POSTGRES: [&str; 1] = ["contexture"];
+const WITH_POSTGRES: [&str; 2] = ["contexture", "contexture-store-postgres"];
 
 /// Starts a server for a package that needs one, unless the environment names one.
 fn start_server_if_needed(package: &str) -> Result<Option<PostgresServer>> {

@@ -26,10 +26,11 @@ pub use documents::{
     LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NodeDocument, NodesDocument,
     NoteDocument, NoteDoneDocument, NotesDocument, OwnerDocument, OwnersDocument, PoliciesDocument,
     PolicyChoice, PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RecordDocument,
-    RecordedDocument, RenderedDocument, RepairDocument, RequestDocument, RuleDocument,
-    RulesDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SessionDocument,
-    SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
-    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    RecordedDocument, RenderedDocument, RepairDocument, ReplacedDocument, RequestDocument,
+    RuleDocument, RulesDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
+    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
+    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
+    WaitingCallDocument, WordHitsDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

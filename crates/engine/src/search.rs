@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use contexture_ir::Owner;
+use contexture_store::rules::typed_request;
 use contexture_store::{Event, EventTail, FollowOptions, SearchPage, SearchRequest, SearchScope};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -29,7 +30,7 @@ pub(crate) fn follow_events(
     events.map(|event| Ok(event?)).boxed()
 }
 
-/// The texts of an owner's conversations that have everything a query asks for, best first.
+/// Finds the texts of an owner's conversations that a request asks for, best first.
 pub(crate) async fn search_owner(
     engine: &Engine,
     owner: &Owner,
@@ -39,13 +40,13 @@ pub(crate) async fn search_owner(
     Ok(search.search_nodes(owner, request).await?)
 }
 
-/// Searches this conversation on all its branches and returns the best 20 texts that contain everything the
-/// query asks for. [`Engine::search`](crate::Engine::search) takes options.
+/// Searches this conversation on all its branches and returns the best 20 texts for what was typed
+/// ([`typed_request`]). [`Engine::search`](crate::Engine::search) takes options.
 pub(crate) async fn search_conversation(
     chat: &Conversation,
     query: &str,
 ) -> Result<SearchPage, EngineError> {
     let scope = SearchScope::Conversation(chat.id().clone());
-    let request = SearchRequest::new(query, scope);
+    let request = typed_request(query, scope);
     search_owner(chat.engine(), chat.owner(), request).await
 }

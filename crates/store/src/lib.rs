@@ -34,12 +34,13 @@ pub use contract::{
     MetadataValue, NewBranch, NewConversation, NewItem, Node, NodeKind, NodeQuery, NodeState,
     OnMoved, OwnerSize, PathEnd, PathIndex, PathMark, PathMatch, PathPage, PathQuery,
     PendingExchange, ProcessBeat, Processes, PutEntry, ReadChunks, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, ResponseInputs, ResponseRecord, ResponseStatus, Search,
-    SearchCoverage, SearchCursor, SearchLimits, SearchPage, SearchRequest, SearchScope, Snippet,
-    Span, StateChange, StateEntry, StateExpectation, StateKey, StateOp, StatePatch, StateRequest,
-    StateRoot, StateValues, Statistics, StorageAmount, StorageFault, Store, StreamClaim,
-    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
-    SumCalls, SweepCalls, SweptCalls, TitleChange, VerifyCursor, VerifyPage, verify_conversation,
+    Redacted, RefChange, RefChanged, Refs, ReplacingStatement, ResponseInputs, ResponseRecord,
+    ResponseStatus, Search, SearchCoverage, SearchCursor, SearchLimits, SearchPage, SearchRequest,
+    SearchScope, Snippet, Span, StateChange, StateEntry, StateExpectation, StateKey, StateOp,
+    StatePatch, StateRequest, StateRoot, StateValues, Statistics, StorageAmount, StorageFault,
+    Store, StreamClaim, StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened,
+    StreamRecord, Streams, SumCalls, SweepCalls, SweptCalls, TitleChange, VerifyCursor, VerifyPage,
+    verify_conversation,
 };
 pub use memory::MemoryStore;
 pub use permits::{FairPermits, PermitLimits, ReadLoad, ReadPermit};

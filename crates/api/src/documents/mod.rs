@@ -45,7 +45,9 @@ pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
-pub use search::{HitDocument, SearchDocument, SnippetDocument};
+pub use search::{
+    HitDocument, ReplacedDocument, SearchDocument, SnippetDocument, WordHitsDocument,
+};
 pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
 pub use settings::{
     ModelDocument, ModelsDocument, OwnerDocument, OwnersDocument, PoliciesDocument, PolicyDocument,

@@ -19,6 +19,18 @@ pub struct SearchDocument {
     /// Value of `after` for the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// How many items have each word, where no item has all of them; only of a search for all words that found nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<WordHitsDocument>,
+}
+
+/// A word or phrase of a search with the number of items that have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct WordHitsDocument {
+    /// Word or phrase as it was typed.
+    pub word: String,
+    /// Number of items; 1,000 stands for 1,000 or more.
+    pub hits: usize,
 }
 
 /// An item whose text matches the query.
@@ -39,6 +51,20 @@ pub struct HitDocument {
     pub created: String,
     /// Part of its text that shows the matches.
     pub snippet: SnippetDocument,
+    /// The newer statement of the same person about the same thing, if one of the best hits is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<ReplacedDocument>,
+}
+
+/// What replaced the statement of a hit.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ReplacedDocument {
+    /// Id of the conversation of the newer statement.
+    pub conversation: String,
+    /// Id of its node.
+    pub id: String,
+    /// Time of the newer statement (RFC 3339): until then the hit's statement was the newest.
+    pub until: String,
 }
 
 /// A part of a text as plain text, without any escaping.
@@ -58,6 +84,7 @@ impl From<&SearchPage> for SearchDocument {
             complete: page.coverage == SearchCoverage::Whole,
             // A cursor is bound to the owner and the list, so the handler adds it.
             next: None,
+            apart: Vec::new(),
         }
     }
 }
@@ -76,6 +103,11 @@ impl From<&Hit> for HitDocument {
                 text: hit.snippet.text.clone(),
                 matches: matches.map(|place| [place.start, place.end]).collect(),
             },
+            replaced: hit.replaced.as_ref().map(|newer| ReplacedDocument {
+                conversation: newer.conversation.to_string(),
+                id: newer.node.to_string(),
+                until: format_timestamp(newer.created_ms),
+            }),
         }
     }
 }

@@ -17,6 +17,7 @@ mod message_input;
 mod own_tools;
 mod record;
 mod request;
+mod search;
 mod tools;
 
 pub use check::check_call;
@@ -28,6 +29,7 @@ pub use message_input::{MessageRun, read_items, read_messages};
 pub use own_tools::{PathState, answer_own_call};
 pub use record::record_answer;
 pub use request::memory_layer;
+pub use search::{has_only_signs, search_typed};
 
 use contexture::EngineError;
 use contexture::compile::CompileError;

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use clap::Args;
 use contexture::Engine;
 use contexture::ir::BranchName;
-use contexture::store::rules::Query;
 use contexture::store::{
-    HiddenContent, Hit, PathEnd, SearchCoverage, SearchPage, SearchRequest, SearchScope, Snippet,
+    HiddenContent, Hit, MatchMode, PathEnd, SearchCoverage, SearchPage, SearchRequest, SearchScope,
+    Snippet,
 };
-use contexture_api::{ItemKind, SearchDocument};
+use contexture_api::operations::{has_only_signs, search_typed};
+use contexture_api::{ItemKind, SearchDocument, WordHitsDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::database::{self, WhenMissing};
@@ -29,18 +30,20 @@ const ID_DIGITS: usize = 8;
 /// Find what was said: messages, calls, outputs, summaries
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Every word must be there, in any order; case and accents do not count.
+Any word will do, best first; case, accents and endings do not count.
 
-  refund gloves        both words
-  \"refund the gloves\"  side by side; in a shell, '\"refund the gloves\"'
-  glov*                words that begin so
-  src/main.rs c++      pieces with signs in them: their words side by side
-  東京                 characters side by side, where a script has no spaces
+  who ordered gloves        a question: its words, and what stands beside them
+  \"refund the gloves\"       required, side by side; in a shell, '\"refund the gloves\"'
+  glov*                     words that begin so
+  gloves -hats              without this word; in a shell after --
+  gloves from:user          only from users; also assistant, call, output, instruction
+  gloves after:2026-05      from then on; before:2026-05-03: until then (UTC)
 
 Nothing else means anything: any text is a query.
 
 Examples:
-  contexture search refund gloves
+  contexture search when did the gloves arrive
+  contexture search refund gloves --all-words
   contexture search '\"order arrived\" W8*' --conversation support-42
   contexture search error --kind output -n 5 --json | jq -r '.hits[].snippet.text'
 
@@ -49,6 +52,9 @@ pub(crate) struct Arguments {
     /// What to look for
     #[arg(required = true)]
     query: Vec<String>,
+    /// All words must be there, as they are typed
+    #[arg(long)]
+    all_words: bool,
     /// In this conversation only
     #[arg(long, short, value_name = "CONVERSATION")]
     conversation: Option<String>,
@@ -77,6 +83,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let query = arguments.query.join(" ");
     let (engine, scope) = open_scope(arguments, globals).await?;
     let request = SearchRequest {
+        words: if arguments.all_words {
+            MatchMode::All
+        } else {
+            MatchMode::Any
+        },
         kinds: arguments
             .kinds
             .iter()
@@ -90,15 +101,17 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         limit: arguments.limit,
         ..SearchRequest::new(query.clone(), scope)
     };
-    let page = engine
-        .search(&database::resolve_owner(globals)?, request)
-        .await?;
+    let owner = database::resolve_owner(globals)?;
+    let (page, apart) = search_typed(&engine, &owner, request).await?;
     if globals.json {
-        write::print_json(&SearchDocument::from(&page))?;
+        write::print_json(&SearchDocument {
+            apart,
+            ..SearchDocument::from(&page)
+        })?;
     } else {
         write::print_styled(&format_hits(&page.hits))?;
         if !globals.quiet {
-            print_search_note(&page, &query);
+            print_search_note(&page, &query, &apart);
         }
     }
     Ok(Exit::Done)
@@ -136,11 +149,18 @@ fn conversation_scope(
     })
 }
 
-fn print_search_note(page: &SearchPage, query: &str) {
+fn print_search_note(page: &SearchPage, query: &str, apart: &[WordHitsDocument]) {
     let count = page.hits.len();
     // Else it would look as if such words had never been said.
-    if Query::parse(query).is_empty() {
+    if has_only_signs(query) {
         write::print_note("nothing to look for: the query has signs only, no word\n");
+    } else if count == 0 && !apart.is_empty() {
+        let apart = apart.iter().map(|one| format!("{} {}", one.word, one.hits));
+        let apart: Vec<String> = apart.collect();
+        write::print_note(&format!(
+            "nothing found with all words; apart: {}. Without --all-words any word will do\n",
+            apart.join(", ")
+        ));
     } else if count == 0 {
         write::print_note("nothing found\n");
     } else if page.next.is_some() {
@@ -180,7 +200,13 @@ fn format_hits(hits: &[Hit]) -> String {
             &[row],
             column_count(Stream::Output),
         ));
-        let snippet = format!("  {}\n", format_snippet(&hit.snippet));
+        let mut snippet = format!("  {}\n", format_snippet(&hit.snippet));
+        if let Some(newer) = &hit.replaced {
+            let id = newer.node.to_string();
+            let id = id.get(..ID_DIGITS).unwrap_or(&id);
+            let until = relative_time(newer.created_ms, now);
+            let _ = writeln!(snippet, "  so until {until}, replaced by {id}");
+        }
         out.push_str(&match columns {
             Some(columns) => wrap_words(&snippet, columns, 2, LongWords::Break),
             None => snippet,

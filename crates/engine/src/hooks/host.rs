@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
 use contexture_layers::{EmptyHost, HistoryHit, LayerError, LayerHost, LayerId};
-use contexture_store::{MatchMode, SearchRequest, SearchScope};
+use contexture_store::{SearchRequest, SearchScope};
 
 use crate::handle::{Conversation, Engine, SideCaller, SideUsageTracker};
 use crate::search::search_owner;
@@ -34,8 +34,6 @@ impl EngineHost {
 impl LayerHost for EngineHost {
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError> {
         let request = SearchRequest {
-            // Layers search with whole sentences: a hit need not have every word.
-            words: MatchMode::Any,
             limit,
             ..SearchRequest::new(query, SearchScope::Owner)
         };

@@ -1,8 +1,7 @@
 //! `search_conversations`.
 
 use contexture::ir::ConversationId;
-use contexture::store::rules::Query;
-use contexture::store::{Hit, PathEnd, SearchCoverage, SearchRequest, SearchScope};
+use contexture::store::{Hit, MatchMode, PathEnd, SearchCoverage, SearchRequest, SearchScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +11,7 @@ use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::{ToolContext, parse_branch_name};
 use crate::tool_error::ToolError;
 use contexture_api::format_timestamp;
+use contexture_api::operations::{has_only_signs, search_typed};
 
 /// Default and maximum number of hits on a page.
 const LIMIT: (usize, usize) = (10, 50);
@@ -21,8 +21,12 @@ pub(crate) struct SearchConversations;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
-    /// Words that must all occur; phrases in double quotes; a star for words that begin* so.
+    /// A question or words, of which any will do, best first. "In double quotes" is required; begin* for words that
+    /// begin so; -word to leave out; from:user, after:2026-05, before:2026-05-03.
     query: String,
+    /// Whether all words must occur, literally; default: any will do.
+    #[serde(default)]
+    all_words: bool,
     /// Id of the only conversation to search.
     conversation: Option<String>,
     /// Name of the only branch to search; needs `conversation`.
@@ -48,6 +52,16 @@ pub(crate) struct Answer {
     next_cursor: Option<String>,
     /// Whether everything was searched; if not, only the newest candidates were: ask more precisely.
     complete: bool,
+    /// How many items have each word, if all words were asked for and no item has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    apart: Vec<WordHits>,
+}
+
+/// A word and how many items have it.
+#[derive(Serialize, JsonSchema)]
+struct WordHits {
+    word: String,
+    hits: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -62,6 +76,12 @@ struct ConversationHit {
     at: String,
     /// Part of its text that shows the matches.
     text: String,
+    /// Time until which this was so, if a newer item says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// Id of that newer item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced_by: Option<String>,
 }
 
 impl Tool for SearchConversations {
@@ -76,13 +96,17 @@ impl Tool for SearchConversations {
 
     async fn call(context: ToolContext, arguments: Arguments) -> Result<Answer, ToolError> {
         // Signs alone would find nothing, and a model would take that for an answer.
-        if Query::parse(&arguments.query).is_empty() {
+        if has_only_signs(&arguments.query) {
             let message = "`query` has no word to look for";
             return Err(
                 ToolError::invalid_arguments(message).with_hint("give words that were said")
             );
         }
         let request = SearchRequest {
+            words: match arguments.all_words {
+                true => MatchMode::All,
+                false => MatchMode::Any,
+            },
             kinds: arguments
                 .kinds
                 .iter()
@@ -97,12 +121,19 @@ impl Tool for SearchConversations {
                 .transpose()?,
             ..SearchRequest::new(arguments.query.clone(), resolve_scope(&arguments)?)
         };
-        let page = context.engine.search(&context.owner, request).await?;
+        let (page, apart) = search_typed(&context.engine, &context.owner, request).await?;
         Ok(Answer {
             next_cursor: page.next.as_ref().map(cursor::encode_hit_cursor),
             // For very common words the store looks at the newest only.
             complete: page.coverage == SearchCoverage::Whole,
             hits: page.hits.into_iter().map(conversation_hit).collect(),
+            apart: apart
+                .into_iter()
+                .map(|one| WordHits {
+                    word: one.word,
+                    hits: one.hits,
+                })
+                .collect(),
         })
     }
 }
@@ -139,5 +170,10 @@ fn conversation_hit(hit: Hit) -> ConversationHit {
         kind: hit.kind.into(),
         at: format_timestamp(hit.created_ms),
         text: hit.snippet.text,
+        until: hit
+            .replaced
+            .as_ref()
+            .map(|newer| format_timestamp(newer.created_ms)),
+        replaced_by: hit.replaced.map(|newer| newer.node.to_string()),
     }
 }

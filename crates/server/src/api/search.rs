@@ -13,6 +13,7 @@ use crate::api::conventions::page;
 use crate::http::extractors::{Json, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::operations::search_typed;
 use contexture_api::{ItemKind, SearchDocument};
 
 const LIST: &str = "search";
@@ -27,7 +28,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SearchParams {
-    /// Words to find, "side by side" in double quotes, beginn* with a star. Any text is a query. `q` means the same.
+    /// A question or words: any of them, best first. "Side by side" in double quotes is required, beginn* with a
+    /// star, -without with a minus; `from:user`, `after:2026-05`, `before:2026-05-03`. Any text is a query. `q` means the same.
     #[serde(alias = "q")]
     query: String,
     /// Id of the only conversation to search. Default: all.
@@ -39,7 +41,9 @@ struct SearchParams {
     /// Kind of the items to search. Default: all kinds.
     #[param(inline)]
     kind: Option<ItemKind>,
-    /// Whether any word of the query is enough; rare ones count more. Default: all are needed.
+    /// Whether all words of the query are needed, literally. Default: any is enough, and rare ones count more.
+    all: Option<bool>,
+    /// The opposite of `all`, for clients of earlier versions.
     any: Option<bool>,
     /// Whether to search items that people may not see, too. Default: no.
     hidden: Option<bool>,
@@ -76,10 +80,10 @@ async fn search_items(
         None => None,
     };
     let request = SearchRequest {
-        words: if asked.any == Some(true) {
-            MatchMode::Any
-        } else {
+        words: if asked.all == Some(true) || asked.any == Some(false) {
             MatchMode::All
+        } else {
+            MatchMode::Any
         },
         kinds: asked.kind.into_iter().map(ItemKind::node_kind).collect(),
         hidden: if asked.hidden == Some(true) {
@@ -91,7 +95,7 @@ async fn search_items(
         after,
         ..SearchRequest::new(asked.query.as_str(), search_scope(&asked)?)
     };
-    let found = app.engine().search(&owner, request).await?;
+    let (found, apart) = search_typed(app.engine(), &owner, request).await?;
     let next = found.next.as_ref().map(|next| {
         let place = HitCursor {
             score: next.score,
@@ -103,6 +107,7 @@ async fn search_items(
     });
     Ok(Json(SearchDocument {
         next,
+        apart,
         ..SearchDocument::from(&found)
     }))
 }

@@ -94,6 +94,29 @@ impl SegmentLineage {
     }
 
     /// Returns the position before the segment; `None` if the path begins with it.
+    /// Returns the position `distance` before a position on this segment, if there is one.
+    pub(crate) fn position_before(
+        &self,
+        here: NodePosition,
+        distance: i32,
+    ) -> Option<NodePosition> {
+        let depth = here
+            .depth
+            .checked_sub(distance)
+            .filter(|depth| *depth > 0)?;
+        let segment = if depth >= self.first_depth {
+            here.segment
+        } else {
+            // Ancestors are given with their last depths on the path, nearest first: the last that reaches so far has it.
+            let reach = self
+                .ancestors
+                .iter()
+                .take_while(|before| before.depth >= depth);
+            reach.last()?.segment
+        };
+        Some(NodePosition { segment, depth })
+    }
+
     pub(crate) fn parent_position(&self) -> Option<NodePosition> {
         self.ancestors.first().copied()
     }

@@ -4,8 +4,12 @@
 //!
 //! Not here: filling the index.
 
+use std::collections::BTreeMap;
+
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{IndexCondition, Ranking, SearchCandidate};
+use contexture_store::rules::{
+    ConditionExtent, IndexCondition, NodePlace, Ranking, STEM_MARK, SearchCandidate,
+};
 use contexture_store::{HiddenContent, SearchLimits, SearchPage, SearchRequest, SearchScope};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
@@ -17,7 +21,7 @@ use crate::connection::transaction::Tx;
 use crate::refs;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_row::{self, columns};
-use crate::rows::path::{NodePosition, Stretch};
+use crate::rows::path::{NodePosition, SegmentLineage, Stretch};
 use crate::search::index::{
     MATCH_ALL_TERM, UnindexedConversation, conversation_term, find_unindexed, owner_term,
 };
@@ -77,16 +81,17 @@ const COUNT_OF_OWNER: &str = "SELECT (SELECT count(*) FROM (SELECT \
      AND l.owner = $3 AND ($4 IS NULL OR l.resource = $4) LIMIT $2) AS counted) \
      FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
 
-/// Reads the nodes at some positions; column 21 is the index of the position. `LIMIT 1` makes the
-/// planner look up each by its key instead of scanning the table.
+/// Reads the nodes at some positions; column 21 is the index of the position, 22 to 24 are the lineage of its segment.
+/// `LIMIT 1` makes the planner look up each by its key instead of scanning the table.
 const AT: &str = concat!(
     "SELECT ",
     columns!(),
-    ", at.place FROM unnest($1, $2, $3) \
+    ", at.place, s.first_depth, s.ancestors, s.upto FROM unnest($1, $2, $3) \
      WITH ORDINALITY AS at (conversation, segment, depth, place) \
      CROSS JOIN LATERAL (SELECT * FROM contexture.nodes \
      WHERE conversation = at.conversation AND segment = at.segment AND depth = at.depth \
      LIMIT 1) AS n \
+     LEFT JOIN contexture.segments s ON s.conversation = at.conversation AND s.segment = at.segment \
      ORDER BY at.place"
 );
 
@@ -95,6 +100,9 @@ enum SearchArea {
     Conversation(ConversationRow, Option<Vec<Stretch>>),
     Owner(Option<String>),
 }
+
+/// Key of a node: of its conversation, its segment and its depth.
+type NodeKey = ([u8; 16], i32, i32);
 
 /// A node that the index proposes.
 struct ProposedNode {
@@ -130,6 +138,7 @@ pub(crate) async fn search_nodes(
         // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
         let proposed = propose_nodes(tx, owner, &area, request, &ranking).await?;
         examine_nodes(tx, &proposed, &mut ranking).await?;
+        add_neighbours(tx, &proposed, &mut ranking).await?;
     }
     Ok(Ok(ranking.into_page()))
 }
@@ -158,7 +167,7 @@ async fn count_alternatives(
     tx: &Tx<'_>,
     owner: &Owner,
     area: &SearchArea,
-    ranking: &Ranking,
+    ranking: &Ranking<NodeKey>,
 ) -> Result<Vec<usize>, RowError> {
     let alternatives = ranking.terms_to_count();
     if alternatives.is_empty() {
@@ -214,7 +223,7 @@ async fn propose_nodes(
     owner: &Owner,
     area: &SearchArea,
     request: &SearchRequest,
-    ranking: &Ranking,
+    ranking: &Ranking<NodeKey>,
 ) -> Result<Vec<ProposedNode>, RowError> {
     match area {
         SearchArea::Conversation(conv, path) => {
@@ -241,7 +250,7 @@ async fn propose_nodes(
 }
 
 /// Parameters 1 to 6 of [`IN_CONVERSATION`] and [`OF_OWNER`].
-fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking) -> Vec<Param> {
+fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking<NodeKey>) -> Vec<Param> {
     // Filters are columns of the index rows, so nodes that they exclude do not count against the
     // limit of examined nodes.
     let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
@@ -277,8 +286,12 @@ fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<Propo
 fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> String {
     let conditions = |alternative: &Vec<IndexCondition<'_>>| {
         let conditions = alternative.iter().map(|condition| {
-            let prefix = if condition.prefix { ":*" } else { "" };
-            format!("'{}'{prefix}", condition.term)
+            let term = condition.term;
+            match condition.extent {
+                ConditionExtent::Whole => format!("'{term}'"),
+                ConditionExtent::Prefix => format!("'{term}':*"),
+                ConditionExtent::Stem => format!("('{term}' | '{STEM_MARK}{term}')"),
+            }
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" & "))
     };
@@ -299,37 +312,103 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
 async fn examine_nodes(
     tx: &Tx<'_>,
     proposed: &[ProposedNode],
-    ranking: &mut Ranking,
+    ranking: &mut Ranking<NodeKey>,
 ) -> Result<(), RowError> {
     // In batches, so that nodes beyond the ranking's byte limit are not read.
     for batch in proposed.chunks(BATCH) {
-        macro_rules! column {
-            (|$place:ident| $value:expr) => {
-                batch.iter().map(|$place| $value).collect::<Vec<_>>()
-            };
-        }
-        let at = params![
-            column!(|place| place.key),
-            column!(|place| place.position.segment),
-            column!(|place| place.position.depth),
-        ];
-        let mut rows = std::pin::pin!(tx.query_stream(AT, at).await?);
+        let keys: Vec<NodeKey> = batch.iter().map(ProposedNode::key).collect();
+        let mut rows = std::pin::pin!(tx.query_stream(AT, at_params(&keys)).await?);
         while let Some(row) = rows.try_next().await? {
-            let number = usize::try_from(get_column::<i64>(&row, 21)? - 1).ok();
-            let (Some(place), Some(node)) = (
-                number.and_then(|number| batch.get(number)),
+            let (Some(proposed), Some(node)) = (
+                batch.get(place_number(&row)?),
                 node_row::decode_undamaged(&row)?,
             ) else {
                 continue;
             };
-            if ranking.matches_filters(node.kind, node.audience, node.created_ms)
-                && ranking
-                    .examine_candidate(&SearchCandidate::from_node(&place.conversation, &node))
-                    .is_break()
-            {
+            if !ranking.matches_filters(node.kind, node.audience, node.created_ms) {
+                continue;
+            }
+            let place = match ranking.uses_neighbours() {
+                true => proposed.with_neighbours(&row)?,
+                false => proposed.alone(),
+            };
+            let candidate = SearchCandidate::from_node(&proposed.conversation, &node);
+            if ranking.examine_candidate(&candidate, place).is_break() {
                 return Ok(());
             }
         }
     }
     Ok(())
+}
+
+/// Reads the nodes that may be hits by what their neighbours lend them.
+async fn add_neighbours(
+    tx: &Tx<'_>,
+    proposed: &[ProposedNode],
+    ranking: &mut Ranking<NodeKey>,
+) -> Result<(), RowError> {
+    let wanted = ranking.neighbours_to_read();
+    // Neighbours are of conversations that have candidates.
+    let ids: BTreeMap<[u8; 16], &ConversationId> = proposed
+        .iter()
+        .map(|one| (one.key, &one.conversation))
+        .collect();
+    for batch in wanted.chunks(BATCH) {
+        let mut rows = std::pin::pin!(tx.query_stream(AT, at_params(batch)).await?);
+        while let Some(row) = rows.try_next().await? {
+            if let Some(key) = batch.get(place_number(&row)?)
+                && let Some(conversation) = ids.get(&key.0)
+                && let Some(node) = node_row::decode_undamaged(&row)?
+            {
+                ranking.add_neighbour(conversation, *key, &node);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Parameters of [`AT`].
+fn at_params(keys: &[NodeKey]) -> Vec<Param> {
+    params![
+        keys.iter().map(|key| key.0).collect::<Vec<_>>(),
+        keys.iter().map(|key| key.1).collect::<Vec<_>>(),
+        keys.iter().map(|key| key.2).collect::<Vec<_>>(),
+    ]
+}
+
+/// Returns the index of the position that a row of [`AT`] is of.
+fn place_number(row: &Row) -> Result<usize, RowError> {
+    let number = get_column::<i64>(row, 21)?;
+    Ok(usize::try_from(number - 1).unwrap_or(usize::MAX))
+}
+
+impl ProposedNode {
+    fn key(&self) -> NodeKey {
+        (self.key, self.position.segment, self.position.depth)
+    }
+
+    fn alone(&self) -> NodePlace<NodeKey> {
+        NodePlace {
+            key: self.key(),
+            before: [None, None],
+        }
+    }
+
+    /// Returns the place of the node with the nodes before it, by its row of [`AT`].
+    fn with_neighbours(&self, row: &Row) -> Result<NodePlace<NodeKey>, RowError> {
+        let lineage = match SegmentLineage::from_row(row, 22, self.position.segment) {
+            Ok(lineage) => lineage,
+            // A damaged segment costs the neighbours and not the search.
+            Err(RowError::Store(_)) => return Ok(self.alone()),
+            Err(fault) => return Err(fault),
+        };
+        let before = [1, 2].map(|distance| {
+            let before = lineage.position_before(self.position, distance)?;
+            Some((self.key, before.segment, before.depth))
+        });
+        Ok(NodePlace {
+            key: self.key(),
+            before,
+        })
+    }
 }

@@ -8,6 +8,7 @@
 
 mod children;
 mod conformance;
+mod dialogues;
 mod faults;
 mod histories;
 mod maintenance;
@@ -15,6 +16,7 @@ mod opening;
 mod own_server;
 mod processes;
 mod proxy;
+mod recall;
 mod removal;
 mod searching;
 mod server;

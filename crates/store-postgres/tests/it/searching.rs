@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use contexture_ir::{Owner, Role};
 use contexture_store::{
-    EraseScope, ListConversations, RedactRequest, Search as _, SearchCoverage, SearchRequest,
-    SearchScope, Store,
+    EraseScope, ListConversations, MatchMode, RedactRequest, Search as _, SearchCoverage,
+    SearchRequest, SearchScope, Store,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
@@ -30,6 +30,7 @@ async fn open_with(database: &Database, options: PostgresOptions) -> Arc<Postgre
 
 async fn found_in(store: &PostgresStore, owner: &Owner, scope: SearchScope, query: &str) -> usize {
     let mut request = SearchRequest::new(query, scope);
+    request.words = MatchMode::All;
     request.limit = 1000;
     let page = store.search_nodes(owner, request).await.unwrap();
     assert_eq!(page.coverage, SearchCoverage::Whole);
@@ -100,7 +101,7 @@ async fn forget(client: &Client) {
 }
 
 async fn behind(client: &Client) -> i64 {
-    let sql = "SELECT count(*) FROM contexture.listings WHERE terms_version <> 1";
+    let sql = "SELECT count(*) FROM contexture.listings WHERE terms_version <> 2";
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
@@ -150,8 +151,8 @@ async fn what_was_written_without_terms_is_found() {
     );
     client
         .batch_execute(
-            "UPDATE contexture.listings SET terms_version = 2; \
-             UPDATE contexture.terms SET rule = 2, terms = array_to_tsvector('{@any}')",
+            "UPDATE contexture.listings SET terms_version = 3; \
+             UPDATE contexture.terms SET rule = 3, terms = array_to_tsvector('{@any}')",
         )
         .await
         .unwrap();
@@ -216,6 +217,7 @@ async fn what_is_beyond_the_limits_is_the_older() {
         SearchScope::Conversation(chat.id.clone()),
     ] {
         let mut request = SearchRequest::new("word", scope);
+        request.words = MatchMode::All;
         request.limit = 1000;
         let page = store
             .search_nodes(&chat.owner, request.clone())

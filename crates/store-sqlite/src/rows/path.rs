@@ -3,6 +3,9 @@
 //! A path is found by walking segments, never nodes: from the end's segment to its parent, and so
 //! on. Parents have smaller numbers, so each walk ends.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use contexture_ir::NodeId;
 use contexture_store::rules::Counters;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -119,6 +122,41 @@ fn load_segment(conn: &Connection, conversation: u32, number: u32) -> Result<Seg
         return Err(broken());
     }
     Ok(row)
+}
+
+/// Finds the nodes before others on their paths, and remembers the segments that it reads.
+#[derive(Default)]
+pub(crate) struct PathWalker {
+    segments: BTreeMap<(u32, u32), Segment>,
+}
+
+impl PathWalker {
+    /// Returns the key of the node `distance` before a node on its path, if there is one.
+    pub(crate) fn find_key_before(
+        &mut self,
+        conn: &Connection,
+        conversation: u32,
+        node: NodePosition,
+        distance: u32,
+    ) -> Result<Option<i64>, RowError> {
+        let mut number = node.segment;
+        let Some(depth) = node.depth.checked_sub(distance).filter(|depth| *depth > 0) else {
+            return Ok(None);
+        };
+        // Each step leads to a smaller number, which loading a segment checks.
+        while number != 0 {
+            let segment = match self.segments.entry((conversation, number)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(load_segment(conn, conversation, number)?),
+            };
+            if depth >= segment.first_depth {
+                let seq = segment.first_seq + (depth - segment.first_depth);
+                return Ok(Some(packed_key(conversation, seq)));
+            }
+            number = segment.parent;
+        }
+        Ok(None)
+    }
 }
 
 /// Returns the stretches of the path to `end` that cover depths `from..=to`, in descending order.

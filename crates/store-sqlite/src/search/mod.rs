@@ -10,14 +10,17 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{IndexCondition, Ranking, SearchCandidate};
-use contexture_store::{Limits, SearchPage, SearchRequest};
+use contexture_store::rules::{
+    ConditionExtent, IndexCondition, NodePlace, Ranking, STEM_MARK, SearchCandidate,
+};
+use contexture_store::{Limits, Node, SearchPage, SearchRequest};
 use rusqlite::{Connection, params};
 
 use crate::error::{RowError, corrupt_error};
 use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_columns::NodeColumns;
 use crate::rows::node_row;
-use crate::rows::path::{Stretch, Tip, key_range, load_stretches, packed_key};
+use crate::rows::path::{PathWalker, Stretch, Tip, key_range, load_stretches, packed_key};
 
 mod fts_rowid;
 pub(crate) mod index;
@@ -300,9 +303,23 @@ pub(crate) fn search_nodes(
     let counts = counts.collect::<Result<Vec<_>, _>>()?;
     ranking.set_counts(&counts);
     let proposal = IndexProposal::from_alternatives(&ranking.index_alternatives());
+    let mut walker = PathWalker::default();
+    // Neighbours are of conversations that have candidates.
+    let mut found: BTreeMap<u32, ConversationId> = BTreeMap::new();
     area.for_each_match(conn, &proposal, |conversation, node| {
-        offer_node(conn, &mut ranking, conversation, node)
+        if let Ok(no) = u32::try_from(node >> 32) {
+            found.entry(no).or_insert_with(|| conversation.clone());
+        }
+        offer_node(conn, &mut ranking, &mut walker, conversation, node)
     })?;
+    for key in ranking.neighbours_to_read() {
+        let no = u32::try_from(key >> 32).ok();
+        if let Some(conversation) = no.and_then(|no| found.get(&no))
+            && let Some(node) = read_undamaged(conn, key)?
+        {
+            ranking.add_neighbour(conversation, key, &node);
+        }
+    }
     Ok(ranking.into_page())
 }
 
@@ -334,19 +351,43 @@ fn contains_row(path: &[Stretch], id: i64) -> bool {
 
 fn offer_node(
     conn: &Connection,
-    ranking: &mut Ranking,
+    ranking: &mut Ranking<i64>,
+    walker: &mut PathWalker,
     conversation: &ConversationId,
-    id: i64,
+    key: i64,
 ) -> Result<ControlFlow<()>, RowError> {
     let mut statement = conn.prepare_cached(&node_row::at_sql())?;
-    let mut rows = statement.query([id])?;
-    let node = rows.next()?.map(decode_undamaged).transpose()?.flatten();
+    let mut rows = statement.query([key])?;
+    let Some(row) = rows.next()? else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    let node = decode_undamaged(row)?;
     let node =
         node.filter(|node| ranking.matches_filters(node.kind, node.audience, node.created_ms));
-    Ok(match node {
-        Some(node) => ranking.examine_candidate(&SearchCandidate::from_node(conversation, &node)),
-        None => ControlFlow::Continue(()),
-    })
+    let Some(node) = node else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    let mut before = [None, None];
+    if ranking.uses_neighbours()
+        && let Some((columns, _)) = NodeColumns::from_row(row)?
+    {
+        let no = u32::try_from(key >> 32).unwrap_or(u32::MAX);
+        for (distance, before) in (1..).zip(&mut before) {
+            *before = match walker.find_key_before(conn, no, columns.position(), distance) {
+                // A damaged segment costs the neighbours and not the search.
+                Err(RowError::Store(_)) => None,
+                found => found?,
+            };
+        }
+    }
+    let candidate = SearchCandidate::from_node(conversation, &node);
+    Ok(ranking.examine_candidate(&candidate, NodePlace { key, before }))
+}
+
+fn read_undamaged(conn: &Connection, key: i64) -> Result<Option<Node>, RowError> {
+    let mut statement = conn.prepare_cached(&node_row::at_sql())?;
+    let mut rows = statement.query([key])?;
+    Ok(rows.next()?.map(decode_undamaged).transpose()?.flatten())
 }
 
 fn parse_conversation_id(id: String) -> Result<ConversationId, RowError> {
@@ -380,8 +421,12 @@ impl IndexProposal {
 fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
     let conditions = |alternative: &Vec<IndexCondition<'_>>| {
         let conditions = alternative.iter().map(|condition| {
-            let prefix = if condition.prefix { "*" } else { "" };
-            format!("\"{}\"{prefix}", condition.term)
+            let term = condition.term;
+            match condition.extent {
+                ConditionExtent::Whole => format!("\"{term}\""),
+                ConditionExtent::Prefix => format!("\"{term}\"*"),
+                ConditionExtent::Stem => format!("(\"{term}\" OR \"{STEM_MARK}{term}\")"),
+            }
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" AND "))
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use contexture_store::{
-    RedactRequest, Search as _, SearchCoverage, SearchRequest, SearchScope, Store,
+    MatchMode, RedactRequest, Search as _, SearchCoverage, SearchRequest, SearchScope, Store,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -22,6 +22,7 @@ fn open(path: &Path) -> Arc<SqliteStore> {
 
 async fn found(store: &SqliteStore, chat: &Chat, query: &str) -> usize {
     let mut request = SearchRequest::new(query, SearchScope::Owner);
+    request.words = MatchMode::All;
     request.limit = 1000;
     let page = store.search_nodes(&chat.owner, request).await.unwrap();
     assert_eq!(page.coverage, SearchCoverage::Whole);

@@ -274,6 +274,7 @@ static TABLE: &[Behaviour] = table! {
         any_text_is_a_query
         any_word_matches_when_requested
         rare_words_find_and_frequent_ones_rank
+        newer_statements_replace_older_ones
         snippets_are_plain_text_with_places
         what_was_said_is_found
         scopes_bound_where_it_looks

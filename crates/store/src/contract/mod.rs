@@ -44,10 +44,10 @@ pub use capability::{
     CallTokens, Calls, ChunkPage, CollectRequest, Collected, Compacted, ConversationCalls,
     ExchangeChange, ExchangeMark, FinishStream, HiddenContent, Hit, ListCalls, Maintenance,
     MatchMode, OwnerSize, PathIndex, PathMark, PathMatch, PathQuery, PendingExchange, ProcessBeat,
-    Processes, ReadChunks, Search, SearchCoverage, SearchCursor, SearchLimits, SearchPage,
-    SearchRequest, SearchScope, Snippet, Statistics, StorageAmount, StreamClaim, StreamCursor,
-    StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams, SumCalls,
-    SweepCalls, SweptCalls, VerifyCursor, VerifyPage, verify_conversation,
+    Processes, ReadChunks, ReplacingStatement, Search, SearchCoverage, SearchCursor, SearchLimits,
+    SearchPage, SearchRequest, SearchScope, Snippet, Statistics, StorageAmount, StreamClaim,
+    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
+    SumCalls, SweepCalls, SweptCalls, VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use conversation::{
     Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,

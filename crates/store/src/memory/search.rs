@@ -1,14 +1,14 @@
 //! Search in memory: there is no index, so every node in scope is examined.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use contexture_ir::Owner;
+use contexture_ir::{ConversationId, NodeId, Owner};
 
 use super::tree::{NodeTree, StoredNode};
 use super::{MemoryStore, Tables};
 use crate::contract::{Error, MatchMode, Search, SearchPage, SearchRequest, SearchScope};
-use crate::rules::{self, Ranking, SearchCandidate};
+use crate::rules::{self, NodePlace, Ranking, SearchCandidate};
 
 #[async_trait]
 impl Search for MemoryStore {
@@ -44,7 +44,7 @@ impl Search for MemoryStore {
             let counts: Vec<usize> = (0..ranking.terms_to_count().len()).map(count).collect();
             ranking.set_counts(&counts);
         }
-        for (number, (tree, stored)) in candidates.into_iter().enumerate() {
+        for (number, (tree, stored)) in candidates.iter().copied().enumerate() {
             let node = &stored.node;
             let admitted = ranking.matches_filters(node.kind, node.audience, node.created_ms);
             if !admitted || node.redacted_ms.is_some() {
@@ -60,13 +60,39 @@ impl Search for MemoryStore {
             };
             if proposed
                 && ranking
-                    .examine_candidate(&SearchCandidate::from_node(&tree.record.id, node))
+                    .examine_candidate(
+                        &SearchCandidate::from_node(&tree.record.id, node),
+                        place_of(tree, stored),
+                    )
                     .is_break()
             {
                 break;
             }
         }
+        let trees: BTreeMap<&ConversationId, &NodeTree> = candidates
+            .iter()
+            .map(|(tree, _)| (&tree.record.id, *tree))
+            .collect();
+        for key in ranking.neighbours_to_read() {
+            let tree = trees.get(&key.0).copied();
+            let stored = tree.and_then(|tree| tree.stored_node(tree.by_id.get(&key.1).copied()));
+            if let Some(stored) = stored {
+                let id = key.0.clone();
+                ranking.add_neighbour(&id, key, &stored.node);
+            }
+        }
         Ok(ranking.into_page())
+    }
+}
+
+/// Returns the place of a node, which is named by its conversation and its id.
+fn place_of(tree: &NodeTree, stored: &StoredNode) -> NodePlace<(ConversationId, NodeId)> {
+    let key = |stored: &StoredNode| (tree.record.id.clone(), stored.node.id);
+    let first = tree.stored_node(stored.parent);
+    let second = first.and_then(|first| tree.stored_node(first.parent));
+    NodePlace {
+        key: key(stored),
+        before: [first.map(key), second.map(key)],
     }
 }
 

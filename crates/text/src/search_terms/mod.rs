@@ -10,16 +10,22 @@
 //!   of a run alone, so that each character starts a term.
 //! * Emoji and signs are terms by themselves; other punctuation separates.
 //! * A term is cut after [`TERM_BYTES`], not counting a suffix `++` or `#`.
+//! * An index also gets the stem of each word that differs from it, behind [`STEM_MARK`]. Stems stand beside words: a
+//!   phrase or a beginning is looked for in the words alone.
 //!
 //! Not here: which text of an item is searched, and how a query is parsed.
 
 mod fold;
+mod question_words;
+mod stem;
 
 use fold::{FoldedClass, fold_char};
+pub use question_words::{content_of, is_function_word};
+pub use stem::{STEM_MARK, WordStem, stem_word};
 use unicode_normalization::char::compose;
 
 /// The version of the rule. An index built with another version has to be rebuilt.
-pub const TERMS_VERSION: u32 = 1;
+pub const TERMS_VERSION: u32 = 2;
 
 /// Maximum length of a term in bytes.
 pub const TERM_BYTES: usize = 64;
@@ -98,7 +104,7 @@ pub fn visit_terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)
     cutter.finish_term();
 }
 
-/// Returns the distinct terms of `text` for an index, sorted and separated by spaces.
+/// Returns the distinct terms of `text` for an index, with the stems of its words, sorted and separated by spaces.
 #[must_use]
 pub fn index_terms(text: &str) -> String {
     let mut all = String::new();
@@ -106,12 +112,32 @@ pub fn index_terms(text: &str) -> String {
     visit_terms(text, Purpose::Index, |term| {
         let start = all.len();
         all.push_str(term.text);
-        places.push(start..all.len());
+        places.push((start..all.len(), term.shape));
     });
-    let mut distinct: Vec<&str> = places.into_iter().filter_map(|at| all.get(at)).collect();
-    distinct.sort_unstable();
-    distinct.dedup();
-    distinct.join(" ")
+    let each = places.into_iter();
+    let mut distinct: Vec<(&str, TermShape)> = each
+        .filter_map(|(at, shape)| Some((all.get(at)?, shape)))
+        .collect();
+    distinct.sort_unstable_by_key(|(term, _)| *term);
+    distinct.dedup_by_key(|(term, _)| *term);
+    // After the words are distinct: stemming costs more than cutting.
+    let words = distinct
+        .iter()
+        .filter(|(_, shape)| *shape == TermShape::Word);
+    let mut stems: Vec<String> = words
+        .filter_map(|(word, _)| {
+            let stem = stem_word(word)?;
+            (stem != *word).then(|| format!("{STEM_MARK}{stem}"))
+        })
+        .collect();
+    stems.sort_unstable();
+    stems.dedup();
+    let stems = stems.iter().map(String::as_str);
+    // The mark sorts before letters and digits, so the whole list is sorted too.
+    let terms: Vec<&str> = stems
+        .chain(distinct.iter().map(|(term, _)| *term))
+        .collect();
+    terms.join(" ")
 }
 
 struct TermSplitter<'a, F> {
@@ -433,5 +459,16 @@ mod tests {
         let flood = format!("か{}", "\u{3099}\u{20dd}".repeat(10_000));
         assert!(index_terms(&flood).len() <= UNIT_BYTES);
         assert_eq!(index_terms("b a b"), "a b");
+    }
+
+    #[test]
+    fn stems_are_beside_the_words_that_differ() {
+        for (text, expected) in [
+            ("The gloves glove", "+glove glove gloves the"),
+            ("went to c++ v2", "+go c c++ to v2 went"),
+            ("東京 tests", "+test tests 京 東京"),
+        ] {
+            assert_eq!(index_terms(text), expected, "{text}");
+        }
     }
 }

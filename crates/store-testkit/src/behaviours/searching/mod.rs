@@ -6,9 +6,9 @@ use std::sync::Arc;
 use contexture_ir::{Audience, FunctionCall, FunctionCallOutput, Item, MessageId, Output, Role};
 use contexture_store::rules::{self, Query};
 use contexture_store::{
-    Activation, AppendRequest, EntityKind, Error, HiddenContent, Hit, NewConversation, NewItem,
-    NodeKind, PathEnd, RedactRequest, RefChange, Search, SearchCoverage, SearchCursor, SearchPage,
-    SearchRequest, SearchScope, Store,
+    Activation, AppendRequest, EntityKind, Error, HiddenContent, Hit, MatchMode, NewConversation,
+    NewItem, NodeKind, PathEnd, RedactRequest, RefChange, Search, SearchCoverage, SearchCursor,
+    SearchPage, SearchRequest, SearchScope, Store,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -18,7 +18,10 @@ use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, node};
 
 mod ranking;
 
-pub(super) use ranking::{any_word_matches_when_requested, rare_words_find_and_frequent_ones_rank};
+pub(super) use ranking::{
+    any_word_matches_when_requested, newer_statements_replace_older_ones,
+    rare_words_find_and_frequent_ones_rank,
+};
 
 type Tested = Arc<dyn Store>;
 
@@ -59,6 +62,7 @@ async fn find_with(chat: &Chat, request: SearchRequest) -> Result<SearchPage, Er
 /// Finds everything in the conversation, as one page.
 fn search_all(chat: &Chat, query: &str) -> SearchRequest {
     SearchRequest {
+        words: MatchMode::All,
         limit: 1000,
         ..SearchRequest::new(query, SearchScope::Conversation(chat.id.clone()))
     }
@@ -171,6 +175,7 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
     let hostile = hostile.map(|(n, text)| named_item(&format!("hostile {n}"), text));
     let hostile: Vec<NewItem> = hostile.collect();
     chat.append_to_tip("main", hostile.clone()).await.unwrap();
+    let stored = hostile.clone();
     let texts = corpus_texts()
         .into_iter()
         .map(|(name, text)| named_item(name, text));
@@ -194,6 +199,7 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
     }
     // Checks the test itself: comparing empty results would prove nothing.
     assert!(found > 100, "only {found} queries find anything");
+    ranking::expect_same_as_in_memory(&chat, stored, &queries).await;
 }
 
 pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
@@ -561,6 +567,7 @@ async fn expect_newest(chat: &Chat, scope: SearchScope, oldest: i64) {
         node: node("never"),
     };
     let whole = SearchRequest {
+        words: MatchMode::All,
         limit: 1000,
         ..SearchRequest::new("word", scope)
     };

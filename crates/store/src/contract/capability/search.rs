@@ -47,8 +47,10 @@ pub trait Search: Send + Sync {
 pub struct SearchRequest {
     /// Text to search for; any text is a valid query.
     pub query: String,
-    /// Whether a text must match all words of the query or any of them. Default: all.
+    /// Whether a text must match all words of the query or any of them. Default: any, best first.
     pub words: MatchMode,
+    /// Words and phrases that no hit has, as a query; empty for none.
+    pub without: String,
     /// Conversations or path to search in.
     pub scope: SearchScope,
     /// Only nodes of these kinds; empty for all kinds.
@@ -72,6 +74,7 @@ impl SearchRequest {
         Self {
             query: query.into(),
             words: MatchMode::default(),
+            without: String::new(),
             scope,
             kinds: Vec::new(),
             hidden: HiddenContent::default(),
@@ -86,16 +89,24 @@ impl SearchRequest {
 /// How much of a query a text must match. A phrase in double quotes counts as one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMode {
-    /// All words of the query.
-    #[default]
+    /// All words of the query, literally.
     All,
     /// Any word: the more of them a text has, and the rarer they are in the scope, the better.
+    ///
+    /// Words are compared by their stems; function words of English count only if there are no
+    /// others; what is in double quotes is required, and literal, as a beginning with a star is. Of
+    /// a longer query the first [`SearchLimits::any_words`] words are used.
+    ///
+    /// The nodes beside a node on its path, at distances one and two, add to its score. A query of
+    /// three words or more is a question: what was said before a text that has its words may then
+    /// be a hit without having one.
     ///
     /// The frequency of words is counted in the whole scope, whatever else the request leaves out.
     /// Only the rarest words select nodes, as many words as together occur in at most
     /// [`SearchLimits::any_nodes`] nodes; the others only add to the score of those nodes. If even
     /// the rarest word occurs in more nodes, the newest nodes that have any word are examined
     /// ([`SearchCoverage::Newest`]).
+    #[default]
     Any,
 }
 
@@ -172,6 +183,21 @@ pub struct Hit {
     pub snippet: Snippet,
     /// Creation time of the node in milliseconds since the Unix epoch, as given by the writer.
     pub created_ms: i64,
+    /// The statement that replaced what this one says, if one of the best hits did; with
+    /// [`MatchMode::Any`] only.
+    pub replaced: Option<ReplacingStatement>,
+}
+
+/// A newer statement of the same person about the same thing, such as an address or a meeting's
+/// time. What it replaced was so until then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacingStatement {
+    /// Id of the conversation of the newer statement.
+    pub conversation: ConversationId,
+    /// Id of its node.
+    pub node: NodeId,
+    /// Its creation time in milliseconds since the Unix epoch.
+    pub created_ms: i64,
 }
 
 /// Part of a text with the matches in it.
@@ -208,7 +234,8 @@ pub struct SearchLimits {
     pub nodes: usize,
     /// Largest total size of the items to examine, in bytes; see [`SearchCoverage::Newest`]. Default 32 MiB.
     pub bytes: usize,
-    /// Largest number of different words of a query with [`MatchMode::Any`]. Default 32.
+    /// Largest number of different words of a query that [`MatchMode::Any`] uses, the first ones.
+    /// Default 32.
     pub any_words: usize,
     /// Largest number of nodes to examine with [`MatchMode::Any`]. Default 1,000.
     pub any_nodes: usize,

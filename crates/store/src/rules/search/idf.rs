@@ -1,22 +1,26 @@
 //! Inverse document frequency: weights of the phrases of an any-word query, and which ones select
 //! nodes.
 //!
-//! The factor of a phrase is 1 + log₂(count of the most frequent phrase ÷ its own count). That is a
+//! The factor of a phrase is 2 + log₂(count of the most frequent phrase ÷ its own count). That is a
 //! difference of inverse document frequencies, so the number of texts is not needed. Whole-number
 //! arithmetic gives the same result on every machine.
 //!
 //! Not here: counting.
 
-/// Factor of the most frequent phrase.
+/// The unit of factors: with it a phrase counts as it is.
 pub(super) const ONE: u32 = 16;
+
+/// Factor of the most frequent phrase. With one instead of two, a single rare word of a question outweighs all the
+/// others together.
+const MOST_FREQUENT: u32 = 2 * ONE;
 
 /// Weight of a phrase of an any-word query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IdfWeight {
     /// Whether a text with this phrase is a hit.
     pub(super) selects_nodes: bool,
-    /// Factor of the phrase's score in [`ONE`]ths: [`ONE`] for the most frequent phrase, more for
-    /// rarer ones.
+    /// Factor of the phrase's score in [`ONE`]ths: [`MOST_FREQUENT`] for the most frequent phrase,
+    /// more for rarer ones.
     pub(super) factor: u32,
 }
 
@@ -43,7 +47,7 @@ pub(super) fn idf_weights(counts: &[usize], most: usize) -> Vec<IdfWeight> {
     let weight = |(count, selects_nodes): (&usize, bool)| IdfWeight {
         // If no phrase is rare enough, all of them select nodes.
         selects_nodes: *count > 0 && (selects_nodes || !any),
-        factor: ONE + scaled_log2(frequent).saturating_sub(scaled_log2(*count)),
+        factor: MOST_FREQUENT + scaled_log2(frequent).saturating_sub(scaled_log2(*count)),
     };
     counts.iter().zip(selects_nodes).map(weight).collect()
 }
@@ -73,12 +77,12 @@ mod tests {
     fn half_as_frequent_weighs_one_more() {
         for (counts, expected) in [
             (&[][..], ""),
-            (&[5], "16"),
-            (&[4, 4], "16 16"),
-            (&[1, 2, 4, 8], "64 48 32 16"),
-            (&[3, 2, 1], "16 24 40"),
-            (&[0, 2], "-32 16"),
-            (&[0], "-16"),
+            (&[5], "32"),
+            (&[4, 4], "32 32"),
+            (&[1, 2, 4, 8], "80 64 48 32"),
+            (&[3, 2, 1], "32 40 56"),
+            (&[0, 2], "-48 32"),
+            (&[0], "-32"),
         ] {
             assert_eq!(shown(counts, 100), expected, "{counts:?}");
         }
@@ -87,13 +91,13 @@ mod tests {
     #[test]
     fn the_rarest_are_looked_for_while_they_are_few() {
         for (counts, expected) in [
-            (&[60, 50, 1][..], "-16 21 110"),
-            (&[50, 50], "16 16"),
-            (&[51, 50], "-16 16"),
+            (&[60, 50, 1][..], "-32 37 126"),
+            (&[50, 50], "32 32"),
+            (&[51, 50], "-32 32"),
             // More than a hundred is not told apart.
-            (&[200, 1000], "16 16"),
-            (&[0, 200, 1000], "-121 16 16"),
-            (&[usize::MAX, 100], "-16 16"),
+            (&[200, 1000], "32 32"),
+            (&[0, 200, 1000], "-137 32 32"),
+            (&[usize::MAX, 100], "-32 32"),
         ] {
             assert_eq!(shown(counts, 100), expected, "{counts:?}");
         }

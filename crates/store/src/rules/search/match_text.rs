@@ -42,12 +42,26 @@ pub fn match_all(query: &Query, text: &str) -> Option<TextMatch> {
 }
 
 /// Matches any phrase of a query, with the given weights; returns `None` if the text has no phrase
-/// that selects nodes.
+/// that selects nodes, or lacks a required one.
 pub(super) fn match_any(query: &Query, weights: &[IdfWeight], text: &str) -> Option<TextMatch> {
     let seen = find_phrases(query, text);
     let mut both = seen.pieces.iter().zip(weights);
-    let has_any = both.any(|(places, weight)| weight.selects_nodes && !places.is_empty());
-    has_any.then(|| seen.into_text_match(|piece| weights.get(piece).map_or(0, |one| one.factor)))
+    let has_any = query.has_required()
+        || both.any(|(places, weight)| weight.selects_nodes && !places.is_empty());
+    let mut each = seen.pieces.iter().zip(&query.pieces);
+    let has_required = each.all(|(places, piece)| !piece.required || !places.is_empty());
+    (has_any && has_required)
+        .then(|| seen.into_text_match(|piece| weights.get(piece).map_or(0, |one| one.factor)))
+}
+
+/// Whether a text has any phrase of a query.
+pub(super) fn has_any_phrase(query: &Query, text: &str) -> bool {
+    // Most requests exclude nothing.
+    if query.is_empty() {
+        return false;
+    }
+    let seen = find_phrases(query, text);
+    seen.pieces.iter().any(|places| !places.is_empty())
 }
 
 /// Returns for which phrases an index would propose a text: those all of whose terms it has,
@@ -57,10 +71,7 @@ pub(crate) fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
     let mut missing: Vec<Vec<IndexCondition<'_>>> = query.phrase_conditions();
     visit_terms(text, Purpose::Index, |term| {
         for conditions in &mut missing {
-            conditions.retain(|wanted| match wanted.prefix {
-                true => !term.text.starts_with(wanted.term),
-                false => term.text != wanted.term,
-            });
+            conditions.retain(|wanted| !wanted.is_met_by_word(term.text));
         }
     });
     missing.iter().map(Vec::is_empty).collect()
@@ -141,6 +152,11 @@ impl QueryTerm {
             TermExtent::Beginning => term.text.starts_with(&self.text).then_some(term.end),
             TermExtent::FirstCharacter => {
                 term.text.starts_with(&self.text).then_some(term.first_end)
+            }
+            TermExtent::Stem => {
+                let stem = self.stem.as_ref();
+                let is_form = stem.is_some_and(|stem| stem.matches(term.text));
+                is_form.then_some(term.end)
             }
         }
     }

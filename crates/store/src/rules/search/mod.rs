@@ -5,28 +5,37 @@
 //!
 //! The steps of a search, each a file:
 //!
+//! 0. `typed` reads what a person typed: filters and exclusions.
 //! 1. `searchable_text` is the text of an item that counts, `contexture_text::search_terms` cuts it into index terms. Both
 //!    are versioned by [`TERMS_VERSION`]: a backend indexes again when the version changes.
 //! 2. `query` parses the request's text into phrases and gives [`IndexCondition`]s, a superset of
 //!    what matches, in the index's vocabulary.
 //! 3. `rank` takes the proposed nodes one by one as [`SearchCandidate`]s, newest first, asks
-//!    `match_text` whether and where they match, weighs rare terms by `idf`, and cuts the page.
+//!    `match_text` whether and where they match, weighs rare terms by `idf`, lets `neighbours` add to
+//!    each other's scores, and cuts the page.
 //! 4. `snippet` cuts the excerpt that a hit shows.
 //!
 //! What is not here: SQL, the index itself, and the order in which a backend proposes.
 
+mod dates;
 mod idf;
 mod match_text;
+mod neighbours;
 mod query;
 mod rank;
 mod searchable_text;
+mod slots;
 mod snippet;
+mod typed;
 
 pub use contexture_text::search_terms::{
-    Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, visit_terms,
+    Purpose, STEM_MARK, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, is_function_word,
+    stem_word, visit_terms,
 };
 pub(crate) use match_text::phrases_with_all_terms;
 pub use match_text::{TextMatch, match_all};
-pub use query::{IndexCondition, Query};
+pub use neighbours::NodePlace;
+pub use query::{ConditionExtent, IndexCondition, Query};
 pub use rank::{Ranking, SearchCandidate, check_search};
 pub use searchable_text::{MAX_SEARCHED_BYTES, searchable_text};
+pub use typed::typed_request;

@@ -1,15 +1,21 @@
 //! Parses the text of a query into phrases, and gives the conditions that an index can check.
 //!
-//! White space separates phrases; a text must contain all of them or any, as the request says.
-//! Within a phrase, and within double quotes, the terms must be adjacent. A `*` at the end of a
-//! phrase or after a closing quote makes the last word a prefix. There is no other syntax and so no
-//! syntax error.
+//! White space separates phrases. Within double quotes the terms must be adjacent, and a `*` at the
+//! end of a phrase or after a closing quote makes the last word a prefix. There is no other syntax
+//! and so no syntax error.
+//!
+//! A query is parsed in one of two ways. [`Query::parse`] is for texts that must have everything:
+//! each piece is a phrase of literal terms. [`Query::parse_question`] is for texts that answer a
+//! question: words are looked for by their stems, function words are left out, and what is in
+//! quotes is required.
 //!
 //! Not here: matching ([`match_text`](super::match_text)).
 
 use std::collections::BTreeSet;
 
-use contexture_text::search_terms::{Purpose, TermShape, visit_terms};
+use contexture_text::search_terms::{
+    Purpose, Term, TermShape, WordStem, content_of, is_function_word, visit_terms,
+};
 
 /// Largest number of conditions for an index; the rest of a long query is checked on the
 /// candidates.
@@ -33,14 +39,19 @@ pub struct Query {
 pub(super) struct QueryPhrase {
     /// Terms of the phrase; never empty, and the first has the offset 0.
     pub(super) terms: Vec<QueryTerm>,
+    /// Whether a text without this phrase is no hit, whatever else it has.
+    pub(super) required: bool,
 }
 
 /// A term of a phrase, with its offset from the first term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryTerm {
     pub(super) offset: u32,
+    /// The wanted term; of a stem without its mark.
     pub(super) text: String,
     pub(super) extent: TermExtent,
+    /// The words that have the stem, with [`TermExtent::Stem`] only.
+    pub(super) stem: Option<WordStem>,
 }
 
 /// How much of a term in the text the wanted term covers.
@@ -52,15 +63,42 @@ pub(super) enum TermExtent {
     Beginning,
     /// The first character of the term, in a script without spaces.
     FirstCharacter,
+    /// The stem of the term.
+    Stem,
 }
 
 /// Condition that an index can check: a term that a text must have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexCondition<'a> {
-    /// The wanted term, or the beginning of it.
+    /// The wanted term, the beginning of it, or a stem.
     pub term: &'a str,
-    /// Whether any term that begins with `term` satisfies the condition.
-    pub prefix: bool,
+    /// Which terms satisfy the condition.
+    pub extent: ConditionExtent,
+    /// The words that have the stem, with [`ConditionExtent::Stem`] only.
+    stem: Option<&'a WordStem>,
+}
+
+impl IndexCondition<'_> {
+    /// Whether a text with this word, not a stem, satisfies the condition.
+    pub(super) fn is_met_by_word(&self, word: &str) -> bool {
+        match self.extent {
+            ConditionExtent::Whole => word == self.term,
+            ConditionExtent::Prefix => word.starts_with(self.term),
+            ConditionExtent::Stem => self.stem.is_some_and(|stem| stem.matches(word)),
+        }
+    }
+}
+
+/// Which terms of an index satisfy a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConditionExtent {
+    /// The term itself.
+    Whole,
+    /// Any term that begins with it.
+    Prefix,
+    /// The term itself, or with [`STEM_MARK`](super::STEM_MARK) before it: an index has the stems
+    /// of those words that differ from theirs.
+    Stem,
 }
 
 impl Query {
@@ -74,6 +112,35 @@ impl Query {
             query.add_phrase(piece, prefix);
             rest = after;
         }
+        query
+    }
+
+    /// Parses a question, of which at most `most` phrases are used, the first ones; every text is a
+    /// valid one.
+    ///
+    /// * What is in double quotes is required, and literal. A star makes a literal beginning.
+    /// * Other words are looked for by their stems, except for function words, unless there are no
+    ///   others. Of `Anna's` the word is `Anna`.
+    /// * A piece of several words, such as `src/main.rs`, is looked for as a phrase and as its words.
+    /// * A run of a script without spaces is looked for by its pairs of characters.
+    #[must_use]
+    pub fn parse_question(text: &str, most: usize) -> Self {
+        let mut query = Self::default();
+        let mut function_words = Self::default();
+        let mut rest = text;
+        while let Some((piece, prefix, after)) = next_phrase(rest) {
+            let is_quoted = rest.trim_start().starts_with(is_quote);
+            if is_quoted || prefix {
+                query.add_literal_phrase(piece, prefix, is_quoted);
+            } else {
+                query.add_words(content_of(piece), &mut function_words);
+            }
+            rest = after;
+        }
+        if query.is_empty() {
+            query = function_words;
+        }
+        query.pieces.truncate(most);
         query
     }
 
@@ -99,21 +166,22 @@ impl Query {
     }
 
     fn add_phrase(&mut self, text: &str, prefix: bool) {
-        let mut piece = QueryPhrase::default();
+        self.add_literal_phrase(text, prefix, false);
+    }
+
+    fn add_literal_phrase(&mut self, text: &str, prefix: bool, required: bool) {
+        let mut piece = QueryPhrase {
+            terms: Vec::new(),
+            required,
+        };
         let mut first = None;
         let mut last = TermShape::Word;
         visit_terms(text, Purpose::Query, |term| {
             // Offsets are relative to the first term, since a phrase may begin anywhere in a text.
             let first = *first.get_or_insert(term.position);
             last = term.shape;
-            piece.terms.push(QueryTerm {
-                offset: term.position - first,
-                text: term.text.to_owned(),
-                extent: match term.shape {
-                    TermShape::Character => TermExtent::FirstCharacter,
-                    TermShape::Word | TermShape::Pair | TermShape::Symbol => TermExtent::Whole,
-                },
-            });
+            let offset = term.position - first;
+            piece.terms.push(QueryTerm::literal(&term, offset));
         });
         // Only a word can be a prefix: the prefix of a pair of characters is no term.
         if let Some(wanted) = piece.terms.last_mut()
@@ -122,9 +190,88 @@ impl Query {
         {
             wanted.extent = TermExtent::Beginning;
         }
+        self.push_new(piece);
+    }
+
+    /// Adds the words of a piece of a question, and their phrase if they are several.
+    fn add_words(&mut self, text: &str, function_words: &mut Self) {
+        let mut words: Vec<QueryTerm> = Vec::new();
+        let mut are_words = true;
+        visit_terms(text, Purpose::Query, |term| {
+            are_words &= term.shape == TermShape::Word;
+            let alone = QueryTerm::by_stem(&term);
+            let target = match is_function_word(term.text) {
+                true => &mut *function_words,
+                false => &mut *self,
+            };
+            target.push_new(QueryPhrase::of_term(alone));
+            words.push(QueryTerm::literal(&term, term.position));
+        });
+        // The pairs of a sentence without spaces are no phrase: no answer repeats the question.
+        if are_words && words.len() > 1 {
+            self.push_new(QueryPhrase {
+                terms: words,
+                required: false,
+            });
+        }
+    }
+
+    fn push_new(&mut self, piece: QueryPhrase) {
         // A repeated phrase would count twice in the score.
         if !piece.terms.is_empty() && !self.pieces.contains(&piece) {
             self.pieces.push(piece);
+        }
+    }
+
+    /// Whether some phrase must be in every hit.
+    pub(super) fn has_required(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.required)
+    }
+
+    /// Returns necessary conditions of the required phrases.
+    pub(super) fn required_conditions(&self) -> Vec<IndexCondition<'_>> {
+        collect_conditions(self.pieces.iter().filter(|piece| piece.required))
+    }
+
+    pub(super) fn phrase_count(&self) -> usize {
+        self.pieces.len()
+    }
+}
+
+impl QueryPhrase {
+    fn of_term(term: QueryTerm) -> Self {
+        Self {
+            terms: vec![term],
+            required: false,
+        }
+    }
+}
+
+impl QueryTerm {
+    fn literal(term: &Term<'_>, offset: u32) -> Self {
+        Self {
+            offset,
+            text: term.text.to_owned(),
+            extent: match term.shape {
+                TermShape::Character => TermExtent::FirstCharacter,
+                TermShape::Word | TermShape::Pair | TermShape::Symbol => TermExtent::Whole,
+            },
+            stem: None,
+        }
+    }
+
+    /// Returns a term alone, looked for by its stem if it has one.
+    fn by_stem(term: &Term<'_>) -> Self {
+        let literal = Self::literal(term, 0);
+        let is_word = term.shape == TermShape::Word;
+        match is_word.then(|| WordStem::of(term.text)).flatten() {
+            Some(stem) => Self {
+                text: stem.as_str().to_owned(),
+                extent: TermExtent::Stem,
+                stem: Some(stem),
+                ..literal
+            },
+            None => literal,
         }
     }
 }
@@ -142,11 +289,17 @@ fn collect_conditions<'a>(
         .filter(|wanted| !is_too_short(wanted))
         .map(|wanted| IndexCondition {
             term: &wanted.text,
-            prefix: wanted.extent != TermExtent::Whole,
+            extent: match wanted.extent {
+                TermExtent::Whole => ConditionExtent::Whole,
+                TermExtent::Beginning | TermExtent::FirstCharacter => ConditionExtent::Prefix,
+                TermExtent::Stem => ConditionExtent::Stem,
+            },
+            stem: wanted.stem.as_ref(),
         })
         .collect();
-    let (mut prefixes, mut conditions): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|condition| condition.prefix);
+    let (mut prefixes, mut conditions): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|condition| condition.extent == ConditionExtent::Prefix);
     prefixes.sort_by_key(|condition| std::cmp::Reverse(condition.term.chars().count()));
     // Leaving conditions out only proposes more; each candidate is matched against the whole query.
     conditions.truncate(INDEX_CONDITIONS - INDEX_PREFIXES);
@@ -186,20 +339,44 @@ mod tests {
     use super::*;
 
     /// Pieces in brackets, beginnings with `*`, first characters with `^`.
-    fn shown(text: &str) -> String {
+    fn shown(query: &Query) -> String {
         let show = |wanted: &QueryTerm| {
             let mark = match wanted.extent {
                 TermExtent::Whole => "",
                 TermExtent::Beginning => "*",
                 TermExtent::FirstCharacter => "^",
+                TermExtent::Stem => "~",
             };
             format!("{}{}{mark}", wanted.offset, wanted.text)
         };
         let piece = |piece: &QueryPhrase| {
             let terms: Vec<String> = piece.terms.iter().map(show).collect();
-            format!("[{}]", terms.join(" "))
+            let mark = if piece.required { "!" } else { "" };
+            format!("[{}]{mark}", terms.join(" "))
         };
-        Query::parse(text).pieces.iter().map(piece).collect()
+        query.pieces.iter().map(piece).collect()
+    }
+
+    #[test]
+    fn a_question_is_its_content_words() {
+        for (text, expected) in [
+            ("", ""),
+            (
+                "When does the staging password rotate?",
+                "[0stage~][0password~][0rotat~]",
+            ),
+            ("What did Anna's dogs eat", "[0anna~][0dog~][0eat~]"),
+            ("who is it", "[0who~][0is~][0it~]"),
+            ("gloves OR hats", "[0glove~][0hat~]"),
+            ("src/main.rs", "[0src~][0main~][0rs~][0src 1main 2rs]"),
+            ("\"went home\" gl* 42", "[0went 1home]![0gl*][042]"),
+            ("東京都の天気", "[0東京][0京都][0都の][0の天][0天気]"),
+            ("c++ 👍", "[0c++][0👍]"),
+        ] {
+            assert_eq!(shown(&Query::parse_question(text, 32)), expected, "{text}");
+        }
+        let long: String = (0..100).map(|n| format!("w{n} ")).collect();
+        assert_eq!(Query::parse_question(&long, 32).pieces.len(), 32);
     }
 
     #[test]
@@ -223,7 +400,7 @@ mod tests {
             ("v1東b", "[0v1 1東^ 2b]"),
             ("👍*", "[0👍]"),
         ] {
-            assert_eq!(shown(text), expected, "{text}");
+            assert_eq!(shown(&Query::parse(text)), expected, "{text}");
         }
     }
 
@@ -232,7 +409,9 @@ mod tests {
         let check = |text: &str, expected: &[(&str, bool)]| {
             let query = Query::parse(text);
             let asked = query.index_conditions().into_iter();
-            let asked: Vec<_> = asked.map(|one| (one.term, one.prefix)).collect();
+            let asked: Vec<_> = asked
+                .map(|one| (one.term, one.extent == ConditionExtent::Prefix))
+                .collect();
             assert_eq!(asked, expected, "{text}");
         };
         check(
@@ -261,8 +440,10 @@ mod tests {
         ] {
             let query = Query::parse(text);
             let asked = query.index_conditions().into_iter();
-            let asked =
-                asked.map(|one| format!("{}{}", one.term, if one.prefix { "*" } else { "" }));
+            let asked = asked.map(|one| match one.extent {
+                ConditionExtent::Prefix => format!("{}*", one.term),
+                ConditionExtent::Whole | ConditionExtent::Stem => one.term.to_owned(),
+            });
             assert_eq!(asked.collect::<Vec<_>>(), expected, "{text}");
         }
     }

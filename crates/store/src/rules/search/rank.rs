@@ -1,23 +1,33 @@
-//! Ranking: takes candidates one by one and keeps the best as a page of hits.
+//! Ranking: takes candidates one by one and makes a page of the best.
 //!
 //! A backend offers what its index found, newer nodes first ([`SearchCoverage::Newest`] defines the
-//! order). The ranking decides which are hits, which are the best, and when to stop.
+//! order). The ranking decides which are hits, which are the best, and when to stop. The steps of a
+//! backend, of which those with a star do nothing with [`MatchMode::All`]:
+//!
+//! 1. [`Ranking::terms_to_count`], then [`Ranking::set_counts`] *
+//! 2. [`Ranking::index_alternatives`], then [`Ranking::examine_candidate`] for each node proposed
+//! 3. [`Ranking::neighbours_to_read`], then [`Ranking::add_neighbour`] for each *
+//! 4. [`Ranking::into_page`]
 //!
 //! Not here: which conversations may be searched.
 
 use std::cmp::{Ordering, Reverse};
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
 
 use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
 
+use super::dates::find_date;
 use super::idf::{IdfWeight, idf_weights};
-use super::match_text::{TextMatch, match_all, match_any};
+use super::match_text::{has_any_phrase, match_all, match_any};
+use super::neighbours::{NodePlace, ScoreTable};
 use super::query::{IndexCondition, Query};
 use super::searchable_text::searchable_text;
+use super::slots::{SlotStatement, find_statements};
 use super::snippet::build_snippet;
 use crate::contract::{
-    Error, HiddenContent, Hit, MatchMode, Node, NodeKind, SearchCoverage, SearchCursor,
-    SearchLimits, SearchPage, SearchRequest,
+    Error, HiddenContent, Hit, MatchMode, Node, NodeKind, ReplacingStatement, SearchCoverage,
+    SearchCursor, SearchLimits, SearchPage, SearchRequest,
 };
 use crate::rules::check::check_limit;
 
@@ -28,11 +38,11 @@ pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<()
         limits.query_bytes,
         request.query.len(),
     )?;
-    if request.words == MatchMode::Any {
-        // The backend counts each phrase by a query of its own, so their number has its own limit.
-        let words = Query::parse(&request.query).phrase_conditions().len();
-        check_limit("search_any_words", limits.any_words, words)?;
-    }
+    check_limit(
+        "search_query_bytes",
+        limits.query_bytes,
+        request.without.len(),
+    )?;
     check_limit("search_hits", limits.hits, request.limit)
 }
 
@@ -47,6 +57,8 @@ pub struct SearchCandidate<'a> {
     pub message_id: Option<MessageId>,
     /// Kind of the node's item.
     pub kind: NodeKind,
+    /// Depth of the node.
+    pub depth: u64,
     /// Creation time of the node, in milliseconds since the Unix epoch.
     pub created_ms: i64,
     /// JSON of the node's item.
@@ -62,20 +74,34 @@ impl<'a> SearchCandidate<'a> {
             node: node.id,
             message_id: node.message_id.clone(),
             kind: node.kind,
+            depth: node.depth,
             created_ms: node.created_ms,
             json: &node.json,
         }
     }
 }
 
-/// A search in progress.
+/// Number of best hits among which statements are compared. A constant: pages of one search must agree.
+const COMPARED_STATEMENTS: usize = 100;
+
+/// Number of phrases from which on a query is a question, whose answer may have none of its words.
+const QUESTION: usize = 3;
+
+/// A search in progress. `K` is how the backend names a node, see [`NodePlace`].
 #[derive(Debug)]
-pub struct Ranking {
+pub struct Ranking<K> {
     request: SearchRequest,
     limits: SearchLimits,
     query: Query,
+    /// What no hit has.
+    without: Query,
+    /// The time that the question names, with [`MatchMode::Any`] only.
+    named_time: Option<Range<i64>>,
     /// Weights of the query's phrases, with [`MatchMode::Any`] only.
     weights: Vec<IdfWeight>,
+    /// Texts that are hits, with [`MatchMode::Any`] only: their scores depend on each other.
+    examined: Vec<ExaminedText<K>>,
+    scores: ScoreTable<K>,
     /// Hits so far, best first, at most one more than fits the page.
     hits: Vec<Hit>,
     nodes: usize,
@@ -83,13 +109,34 @@ pub struct Ranking {
     coverage: SearchCoverage,
 }
 
-impl Ranking {
+/// A hit whose final score is not known yet.
+#[derive(Debug)]
+struct ExaminedText<K> {
+    place: NodePlace<K>,
+    /// The hit with its own score and without its snippet.
+    hit: Hit,
+    depth: u64,
+    text: String,
+    places: Vec<Range<usize>>,
+}
+
+impl<K: Clone + Ord> Ranking<K> {
     /// Starts a ranking for a `request` that is within the limits.
     #[must_use]
     pub fn new(request: SearchRequest, limits: &SearchLimits) -> Self {
         Self {
-            query: Query::parse(&request.query),
+            query: match request.words {
+                MatchMode::All => Query::parse(&request.query),
+                MatchMode::Any => Query::parse_question(&request.query, limits.any_words),
+            },
+            without: Query::parse(&request.without),
+            named_time: match request.words {
+                MatchMode::All => None,
+                MatchMode::Any => find_date(&request.query),
+            },
             weights: Vec::new(),
+            examined: Vec::new(),
+            scores: ScoreTable::new(),
             limits: limits.clone(),
             request,
             hits: Vec::new(),
@@ -141,6 +188,8 @@ impl Ranking {
         }
         let mut alternatives = match self.request.words {
             MatchMode::All => vec![self.query.index_conditions()],
+            // Every hit has what is required, so nothing else needs to select nodes.
+            MatchMode::Any if self.query.has_required() => vec![self.query.required_conditions()],
             MatchMode::Any => {
                 let both = self
                     .query
@@ -192,8 +241,22 @@ impl Ranking {
             && before_ms.is_none_or(|before| created_ms < before)
     }
 
+    /// Whether the places of candidates must name the nodes before them.
+    #[must_use]
+    pub fn uses_neighbours(&self) -> bool {
+        // A single word is asked for itself, not for what surrounds it.
+        self.request.words == MatchMode::Any && self.query.phrase_count() > 1
+    }
+
     /// Examines a candidate; breaks once a limit is reached.
-    pub fn examine_candidate(&mut self, candidate: &SearchCandidate<'_>) -> ControlFlow<()> {
+    pub fn examine_candidate(
+        &mut self,
+        candidate: &SearchCandidate<'_>,
+        mut place: NodePlace<K>,
+    ) -> ControlFlow<()> {
+        if !self.uses_neighbours() {
+            place.before = [None, None];
+        }
         // Checked before the candidate is examined: a search that reaches the limit exactly is
         // still complete.
         if self.nodes >= self.node_limit() || self.bytes >= self.limits.bytes {
@@ -209,23 +272,87 @@ impl Ranking {
             MatchMode::All => match_all(&self.query, &text),
             MatchMode::Any => match_any(&self.query, &self.weights, &text),
         };
-        if let Some(found) = found {
-            self.insert_hit(candidate, &text, &found);
+        let Some(found) = found.filter(|_| !has_any_phrase(&self.without, &text)) else {
+            return ControlFlow::Continue(());
+        };
+        let mut score = found.score;
+        // A time that the question names counts as half of the words. Nothing is excluded: people say on Monday what
+        // they did on Sunday.
+        if self
+            .named_time
+            .as_ref()
+            .is_some_and(|time| time.contains(&candidate.created_ms))
+        {
+            score = score.saturating_add(score / 2);
+        }
+        let hit = hit_without_snippet(candidate, score);
+        match self.request.words {
+            MatchMode::All => self.insert_hit(hit, &text, &found.places),
+            MatchMode::Any => self.examined.push(ExaminedText {
+                place,
+                hit,
+                depth: candidate.depth,
+                text,
+                places: found.places,
+            }),
         }
         ControlFlow::Continue(())
     }
 
+    /// Returns the nodes that were not examined and may reach the page by what their neighbours lend
+    /// them: at most two for each node examined. To be called once, after all candidates.
+    pub fn neighbours_to_read(&mut self) -> Vec<K> {
+        let examined = self.examined.iter();
+        self.scores = ScoreTable::build(examined.map(|one| (&one.place, one.hit.score)));
+        let is_question = self.query.phrase_count() >= QUESTION && !self.query.has_required();
+        if !is_question {
+            return Vec::new();
+        }
+        // Only what could displace a hit of the page is read.
+        let mut scores: Vec<u32> = self
+            .examined
+            .iter()
+            .map(|one| self.scores.total(&one.place.key))
+            .collect();
+        let most = self
+            .request
+            .after
+            .as_ref()
+            .map_or(u32::MAX, |after| after.score);
+        scores.retain(|score| *score <= most);
+        scores.sort_unstable_by_key(|score| Reverse(*score));
+        let least = scores.get(self.request.limit).copied().unwrap_or(1);
+        let mut wanted = self.scores.newcomers(least.max(1));
+        wanted.retain(|key| self.scores.total(key) <= most);
+        wanted
+    }
+
+    /// Adds a node of [`Ranking::neighbours_to_read`], unless the request's filters exclude it or it
+    /// has no text.
+    pub fn add_neighbour(&mut self, conversation: &ConversationId, key: K, node: &Node) {
+        let passes = self.matches_filters(node.kind, node.audience, node.created_ms);
+        if !passes || node.redacted_ms.is_some() {
+            return;
+        }
+        let text = searchable_text(&node.json);
+        if text.trim().is_empty() || has_any_phrase(&self.without, &text) {
+            return;
+        }
+        let candidate = SearchCandidate::from_node(conversation, node);
+        self.examined.push(ExaminedText {
+            place: NodePlace {
+                key,
+                before: [None, None],
+            },
+            hit: hit_without_snippet(&candidate, 0),
+            depth: node.depth,
+            text,
+            places: Vec::new(),
+        });
+    }
+
     /// Inserts a hit if it belongs on the page.
-    fn insert_hit(&mut self, candidate: &SearchCandidate<'_>, text: &str, found: &TextMatch) {
-        let mut hit = Hit {
-            conversation: candidate.conversation.clone(),
-            node: candidate.node,
-            message_id: candidate.message_id.clone(),
-            kind: candidate.kind,
-            score: found.score,
-            snippet: Default::default(),
-            created_ms: candidate.created_ms,
-        };
+    fn insert_hit(&mut self, mut hit: Hit, text: &str, places: &[Range<usize>]) {
         // Each page is cut from a new ranking, so a cursor is a position and no state is kept
         // between pages.
         let place = hit_cursor(&hit);
@@ -241,14 +368,24 @@ impl Ranking {
             return;
         }
         // Only for hits that are kept: cutting a snippet costs more than ranking.
-        hit.snippet = build_snippet(text, &found.places);
+        hit.snippet = build_snippet(text, places);
         self.hits.insert(at, hit);
         self.hits.truncate(self.request.limit.saturating_add(1));
     }
 
     /// Returns the page with the best hits, and the cursor of the next page.
     #[must_use]
-    pub fn into_page(self) -> SearchPage {
+    pub fn into_page(mut self) -> SearchPage {
+        let mut examined = std::mem::take(&mut self.examined);
+        for one in &mut examined {
+            one.hit.score = self.scores.total(&one.place.key);
+        }
+        // Best first: statements are compared among the best, and snippets are cut for few.
+        examined.sort_by_cached_key(|one| ByRank(hit_cursor(&one.hit)));
+        mark_replaced(&mut examined);
+        for one in examined {
+            self.insert_hit(one.hit, &one.text, &one.places);
+        }
         let mut hits = self.hits;
         // The extra hit only tells that there is a next page.
         let more = hits.len() > self.request.limit;
@@ -261,12 +398,92 @@ impl Ranking {
     }
 }
 
+fn hit_without_snippet(candidate: &SearchCandidate<'_>, score: u32) -> Hit {
+    Hit {
+        conversation: candidate.conversation.clone(),
+        node: candidate.node,
+        message_id: candidate.message_id.clone(),
+        kind: candidate.kind,
+        score,
+        snippet: Default::default(),
+        created_ms: candidate.created_ms,
+        replaced: None,
+    }
+}
+
 fn hit_cursor(hit: &Hit) -> SearchCursor {
     SearchCursor {
         score: hit.score,
         created_ms: hit.created_ms,
         conversation: hit.conversation.clone(),
         node: hit.node,
+    }
+}
+
+/// Marks statements that a newer one of the same person replaced, and ranks the newer at least as high.
+fn mark_replaced<K>(examined: &mut [ExaminedText<K>]) {
+    let mut by_slot: BTreeMap<String, Vec<(usize, SlotStatement)>> = BTreeMap::new();
+    // Neighbours without a match depend on the page, so they are left out.
+    let found = examined
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| !one.places.is_empty());
+    for (number, one) in found.take(COMPARED_STATEMENTS) {
+        // Whose words something is, is a field of the item and never read from its text.
+        if one.hit.kind == NodeKind::User {
+            for (slot, statement) in find_statements(&one.text) {
+                by_slot.entry(slot).or_default().push((number, statement));
+            }
+        }
+    }
+    for mut statements in by_slot.into_values() {
+        // Of two at one time, the later on the path is the newer.
+        let age = |number: usize| {
+            examined
+                .get(number)
+                .map(|one| (one.hit.created_ms, one.depth))
+        };
+        statements.sort_by_key(|(number, _)| age(*number));
+        let mut score = 0;
+        for (place, (number, statement)) in statements.iter().enumerate() {
+            let newer = statements.iter().skip(place + 1);
+            let next = newer.clone().find(|(_, newer)| newer.replaces(statement));
+            let next = next.and_then(|(next, _)| examined.get(*next));
+            let next = next.map(|next| ReplacingStatement {
+                conversation: next.hit.conversation.clone(),
+                node: next.hit.node,
+                created_ms: next.hit.created_ms,
+            });
+            let Some(one) = examined.get_mut(*number) else {
+                continue;
+            };
+            if place > 0 {
+                one.hit.score = one.hit.score.max(score);
+            }
+            // What is not replaced lends no rank to what follows.
+            score = if next.is_some() {
+                one.hit.score.max(score)
+            } else {
+                0
+            };
+            one.hit.replaced = next;
+        }
+    }
+}
+
+/// The order of hits.
+#[derive(PartialEq, Eq)]
+struct ByRank(SearchCursor);
+
+impl PartialOrd for ByRank {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByRank {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_cursors(&self.0, &other.0)
     }
 }
 
