@@ -72,8 +72,9 @@ pub mod compaction {
     pub use contexture_condense::{
         CallEffect, CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry,
         Manifest, ManifestEntry, ManifestText, NEW_CONTEXT, NEW_CONTEXT_REPLY, NamedValues,
-        Statement, StatementKind, SummaryError, SummaryOptions, SummaryTask, TextBudget, ToolHints,
-        new_context_summary, new_context_tool, read_summary, summary_lines, summary_task,
+        SentenceKind, SummaryError, SummaryOptions, SummaryTask, TextBudget, ToolHints,
+        UserSentence, new_context_summary, new_context_tool, read_summary, summary_lines,
+        summary_task,
     };
 
     pub use contexture_wire::NativeCompaction;

@@ -29,7 +29,7 @@ pub use extract::{CallEffect, ToolHints};
 pub use link::{Link, LinkError};
 pub use manifest::{
     CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
-    ManifestEntry, ManifestText, NamedValues, Statement, StatementKind, TextBudget,
+    ManifestEntry, ManifestText, NamedValues, SentenceKind, TextBudget, UserSentence,
 };
 pub use new_context::{NEW_CONTEXT, NEW_CONTEXT_REPLY, new_context_summary, new_context_tool};
 pub use preview::{

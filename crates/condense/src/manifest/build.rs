@@ -22,7 +22,7 @@ use crate::extract::tool_effects::ToolEffects;
 use crate::link::Link;
 use crate::manifest::data::{
     CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
-    ManifestEntry, NamedValues, Statement, StatementKind,
+    ManifestEntry, NamedValues, SentenceKind, UserSentence,
 };
 
 /// Maximum length stored of a sentence of the user, in bytes.
@@ -118,7 +118,7 @@ struct ReportedError {
 
 struct ManifestBuilder<'a> {
     hints: &'a ToolHints,
-    said: Vec<Statement>,
+    said: Vec<UserSentence>,
     /// How often sentences that do not hold on occur, numbers apart.
     repeats: BTreeMap<String, usize>,
     files: IndexMap<String, FileEntry>,
@@ -241,11 +241,11 @@ impl<'a> ManifestBuilder<'a> {
         let (mut statements, mut others) = (0, 0);
         for sentence in passages.iter().flat_map(|passage| split_sentences(passage)) {
             let kind = match is_statement(sentence) {
-                true => StatementKind::Holds,
-                false => StatementKind::Passes,
+                true => SentenceKind::Holds,
+                false => SentenceKind::Passes,
             };
             let (taken, most) = match kind {
-                StatementKind::Holds => (&mut statements, STATEMENTS),
+                SentenceKind::Holds => (&mut statements, STATEMENTS),
                 _ => (&mut others, SENTENCES),
             };
             *taken += 1;
@@ -253,12 +253,12 @@ impl<'a> ManifestBuilder<'a> {
             if *taken > most || text.is_empty() {
                 continue;
             }
-            if kind == StatementKind::Passes {
+            if kind == SentenceKind::Passes {
                 *self.repeats.entry(without_numbers(&text)).or_default() += 1;
             }
             let times = 1;
             let entry = ManifestEntry { index, text, times };
-            self.said.push(Statement { kind, entry });
+            self.said.push(UserSentence { kind, entry });
         }
     }
 
@@ -558,15 +558,15 @@ impl<'a> ManifestBuilder<'a> {
 
 /// Makes one of sentences that are said again and again: the newest of them, with their number. What holds on is made one
 /// only where it is the same to the letter.
-fn fold_repeats(said: Vec<Statement>, repeats: &BTreeMap<String, usize>) -> Vec<Statement> {
-    let mut kept: IndexMap<String, Statement> = IndexMap::new();
+fn fold_repeats(said: Vec<UserSentence>, repeats: &BTreeMap<String, usize>) -> Vec<UserSentence> {
+    let mut kept: IndexMap<String, UserSentence> = IndexMap::new();
     for mut statement in said {
         let plain = without_numbers(&statement.entry.text);
-        let is_repeated = statement.kind == StatementKind::Passes
+        let is_repeated = statement.kind == SentenceKind::Passes
             && repeats.get(&plain).is_some_and(|times| *times >= REPEATED);
         let key = match is_repeated {
             true => {
-                statement.kind = StatementKind::Repeats;
+                statement.kind = SentenceKind::Repeats;
                 plain
             }
             false => statement.entry.text.clone(),
@@ -579,7 +579,7 @@ fn fold_repeats(said: Vec<Statement>, repeats: &BTreeMap<String, usize>) -> Vec<
             kept.insert(key, statement);
         }
     }
-    let mut kept: Vec<Statement> = kept.into_values().collect();
+    let mut kept: Vec<UserSentence> = kept.into_values().collect();
     kept.sort_by_key(|statement| statement.entry.index);
     kept
 }

@@ -30,7 +30,7 @@ pub struct Manifest {
     /// Number of items it replaces.
     pub items: usize,
     /// What the user said, sentence by sentence, each shortened.
-    pub said: Vec<Statement>,
+    pub said: Vec<UserSentence>,
     /// Sentences of the model that state a decision.
     pub decisions: Vec<ManifestEntry>,
     /// The calls that changed something, in their order; files that were changed are in `files`.
@@ -73,9 +73,9 @@ pub struct ManifestEntry {
 
 /// What the user said in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Statement {
+pub struct UserSentence {
     /// Whether it holds on, by the words it has.
-    pub kind: StatementKind,
+    pub kind: SentenceKind,
     /// The sentence, with its item.
     #[serde(flatten)]
     pub entry: ManifestEntry,
@@ -84,7 +84,7 @@ pub struct Statement {
 /// How a sentence of the user matters for what comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StatementKind {
+pub enum SentenceKind {
     /// A rule, a wish, a decision, a fact about the person.
     Holds,
     /// A question, a request, a report.

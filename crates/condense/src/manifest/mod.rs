@@ -21,6 +21,6 @@ mod sections;
 
 pub use data::{
     CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
-    ManifestEntry, NamedValues, Statement, StatementKind,
+    ManifestEntry, NamedValues, SentenceKind, UserSentence,
 };
 pub use render::{ManifestText, TextBudget};

@@ -10,7 +10,7 @@ use contexture_ir::quote_json;
 
 use crate::manifest::data::{
     CommandEntry, Deed, DeedOutcome, Fact, FileEntry, Manifest, ManifestEntry, NamedValues,
-    StatementKind,
+    SentenceKind,
 };
 use contexture_text::fact_words::{FactKind, classify_word};
 use contexture_text::one_line_title;
@@ -156,9 +156,9 @@ impl Candidates {
         for statement in &manifest.said {
             let (entry, kind) = (&statement.entry, statement.kind);
             let rank = match kind {
-                StatementKind::Holds => 0,
-                StatementKind::Passes => 1,
-                StatementKind::Repeats => 2,
+                SentenceKind::Holds => 0,
+                SentenceKind::Passes => 1,
+                SentenceKind::Repeats => 2,
             };
             all.add(
                 Section::Said,
