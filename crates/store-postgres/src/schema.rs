@@ -20,7 +20,7 @@ use crate::conversations::list_index::fill_title_terms;
 use crate::options::PostgresOptions;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 
 /// A migration from one format to the next.
 struct Migration {
@@ -68,6 +68,11 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
         sql: include_str!("../migrations/0009_calls.sql"),
         // An older version would delete conversations and owners without their calls.
         needs: 9,
+    },
+    Migration {
+        sql: include_str!("../migrations/0010_call_bodies.sql"),
+        // An older version would redact a message and leave it in them.
+        needs: 10,
     },
 ];
 
