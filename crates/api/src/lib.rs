@@ -15,23 +15,26 @@ mod time;
 
 pub use documents::{
     AnswerDocument, AnsweredBy, AnsweredCallDocument, BandPartDocument, BranchDocument,
-    BranchesDocument, CacheUseDocument, CallBandDocument, CallDocument, CallPredictionDocument,
-    CallTokensDocument, CallsDocument, CheckDocument, CheckedDocument, CheckpointDocument,
-    CheckpointsDocument, CompactionDocument, CompileDocument, CompiledDocument,
-    ConversationDocument, ConversationOverviewDocument, ConversationsDocument, ConvertedDocument,
-    CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
-    DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
-    FoundDocument, HandleDocument, HandledDocument, HitDocument, LedgerDayDocument, LedgerDocument,
-    LedgerEntryDocument, LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument,
-    LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NodeDocument, NodesDocument,
-    NoteDocument, NoteDoneDocument, NotesDocument, OwnerDocument, OwnersDocument, PoliciesDocument,
-    PolicyChoice, PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RecordDocument,
-    RecordedDocument, RenderedDocument, RepairDocument, ReplacedDocument, RequestDocument,
-    RuleDocument, RulesDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
-    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
-    WaitingCallDocument, WordHitsDocument,
+    BranchesDocument, CacheUseDocument, CallAnswerDocument, CallBandDocument, CallDocument,
+    CallPredictionDocument, CallReportDocument, CallRequestDocument, CallTokensDocument,
+    CallsDocument, CheckDocument, CheckedDocument, CheckpointDocument, CheckpointsDocument,
+    CompactionDocument, CompileDocument, CompiledDocument, ConversationDocument,
+    ConversationOverviewDocument, ConversationsDocument, ConvertedDocument, CountDocument,
+    CountsDocument, CoverDocument, CoversDocument, DeltaDocument, DiffDocument, DiffSideDocument,
+    DifferenceDocument, DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument,
+    ExpiryDocument, ExplainedDocument, ExplainedItemDocument, ExplainedTextDocument,
+    FirstDifferenceDocument, FoundDocument, HandleDocument, HandledDocument, HitDocument,
+    LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument, LineDocument,
+    LogDocument, LogEntryDocument, LossDocument, MessagesDocument, ModelDocument, ModelsDocument,
+    NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument, NotesDocument, OwnerDocument,
+    OwnersDocument, PoliciesDocument, PolicyChoice, PolicyDocument, PolicyRouteDocument,
+    PrefixBreakDocument, RecordDocument, RecordedDocument, RenderedDocument, RepairDocument,
+    ReplacedDocument, RequestDocument, RequestView, RuleDocument, RulesDocument, RunDocument,
+    RunsDocument, SavedDocument, SearchDocument, SegmentItemsDocument, SessionDocument,
+    SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
+    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    WhatIfDocument, WordHitsDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;
-pub use time::{format_timestamp, parse_time};
+pub use time::{format_timestamp, parse_length_of_time, parse_time};

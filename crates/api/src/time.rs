@@ -54,6 +54,20 @@ const DAY_LENGTH: usize = 10;
 
 const EXPECTED_TIME: &str = "expected a day such as 2026-11-20, a time such as 2026-11-20T12:00:00Z, or how long ago: 90s, 30m, 12h, 7d, 8w";
 
+/// Parses a length of time as people write it, such as `90s`, `12h` or `7d`, in milliseconds; at least one.
+///
+/// # Errors
+/// What was expected.
+///
+/// ```
+/// assert_eq!(contexture_api::parse_length_of_time("7d"), Ok(604_800_000));
+/// assert!(contexture_api::parse_length_of_time("a week").is_err());
+/// ```
+pub fn parse_length_of_time(text: &str) -> Result<i64, String> {
+    let expected = || "expected a length of time such as 90s, 30m, 12h, 7d or 8w".to_owned();
+    parse_age(text.trim()).ok_or_else(expected)
+}
+
 /// A length of time in milliseconds.
 fn parse_age(text: &str) -> Option<i64> {
     // Without a place there is no calendar: a day has 24 hours here.

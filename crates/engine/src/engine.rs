@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use contexture_catalogue::{Catalogue, Cost};
 use contexture_compile::Target;
-use contexture_ir::{ConversationId, Owner, RunId, Transcript};
+use contexture_ir::{CallId, ConversationId, Owner, RunId, Transcript};
 use contexture_layers::Layers;
 use contexture_models::Model;
 use contexture_offload::OffloadStore;
@@ -28,6 +28,7 @@ use crate::handle::{
 };
 use crate::import::{ImportOptions, Imported, import_session};
 use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
+use crate::past_call::{PastCall, find_past_call};
 use crate::presence::Presence;
 use crate::search::search_owner;
 
@@ -84,6 +85,7 @@ impl Engine {
             layers: Layers::new(),
             layer_model: None,
             handle_caches: None,
+            last_bodies: None,
             exchanges: Exchanges::default(),
             presence: Presence::default(),
         }
@@ -340,6 +342,81 @@ impl Engine {
     pub fn with_handle_cache(mut self, bytes: usize) -> Self {
         self.handle_caches = Some(Arc::new(HandleCaches::new(bytes)));
         self
+    }
+
+    /// The same engine, that keeps the bodies of requests as they came, for calls that are recorded with
+    /// [`AnswerOptions::body`](crate::AnswerOptions). A body is stored as a difference to the body before and to the items of its
+    /// conversation, without what [`Self::with_secrets`] knows. Default: none is kept, and a request is
+    /// made again of its items.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::{AnswerOptions, Engine, IngestRequest};
+    /// use contexture_ir::{CallId, Owner};
+    /// use contexture_store::CallRecord;
+    /// use contexture_wire::{Format, lift};
+    ///
+    /// let (engine, owner) = (Engine::in_memory().with_call_bodies(), Owner::new("ada")?);
+    /// let body = r#"{ "model": "gpt-4o", "messages": [{"content": "Hello", "role": "user"}] }"#;
+    /// let request = lift(Format::OpenAiChat, body)?.transcript;
+    /// let mut ingested = engine.ingest(&owner, IngestRequest::new(&request)).await?;
+    /// let id = CallId::from_time(1_700_000_000_000, [7; 10]);
+    /// # let answer = r#"{"id":"1","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}"#;
+    /// # let answer = lift(Format::OpenAiChat, answer)?.transcript;
+    /// let body = ingested.encode_body(id, body).await?;
+    /// let mut row = CallRecord::new(id, "openai");
+    /// row.details.format = "openai-chat".to_owned();
+    /// # row.body_hash = Some(contexture_ir::ContentHash::of(b""));
+    /// let options = AnswerOptions { exchange: Some(row), body, ..AnswerOptions::default() };
+    /// ingested.record_with(&answer, options).await?;
+    /// let call = engine.past_call(&owner, id).await?.expect("just recorded");
+    /// let came = call.request_as_it_came().await?.expect("its body was kept");
+    /// assert!(came.json.starts_with(r#"{ "model""#));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_call_bodies(mut self) -> Self {
+        self.last_bodies = Some(Arc::default());
+        self
+    }
+
+    /// Finds a call of an owner's record by its id; `None` if there is none, or the store keeps no record of calls.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// # use contexture_compile::Target;
+    /// # use contexture_ir::{Owner, user};
+    /// # use contexture_store::ListCalls;
+    ///
+    /// let engine = Engine::in_memory();
+    /// let chat = engine.conversation("c").owner("ada").open().await?;
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::anthropic("claude-sonnet-4-5")).await?;
+    /// # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":3}}"#;
+    /// chat.record(&call, response).await?;
+    /// let owner = Owner::new("ada")?;
+    /// let calls = engine.store().calls().expect("this store keeps a record");
+    /// let id = calls.list_calls(&owner, ListCalls::default()).await?.calls[0].id;
+    /// let past = engine.past_call(&owner, id).await?.expect("just listed");
+    /// let sent = past.request_as_sent().await?.expect("its inputs were kept");
+    /// assert!(sent.is_exact && sent.json == call.payload.to_json());
+    /// assert_eq!(past.answer().await?.expect("it was stored").nodes.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn past_call(
+        &self,
+        owner: &Owner,
+        id: CallId,
+    ) -> Result<Option<PastCall>, EngineError> {
+        find_past_call(self, owner, id).await
     }
 
     /// Watches this engine and its clones from now on: compiles, answers, compactions. Watchers never

@@ -6,7 +6,7 @@
 //!
 //! The modules, from the bottom up: `error`, `presence` (which processes share the store), `exchange` (requests under way), `path` (nodes read from a store), `state`
 //! (typed entries of state), `handle` (what engine and conversation hold), `refs`, `search` and `owner_events`, `append` (the one way into
-//! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`,
+//! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `call_bodies` (requests as they came), `past_call`, `compaction`, `record`, `import`, `ingest`,
 //! `tree`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
 //!
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
@@ -14,6 +14,7 @@
 mod append;
 mod builder;
 mod call;
+mod call_bodies;
 mod compaction;
 mod conversation;
 mod draft;
@@ -25,6 +26,7 @@ mod hooks;
 mod import;
 mod ingest;
 mod owner_events;
+mod past_call;
 mod path;
 mod presence;
 mod record;
@@ -40,6 +42,7 @@ pub use call::{
     CompileAttempt, CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed,
     SettingsSource, ToolFilter,
 };
+pub use call_bodies::{BODY_CHAIN_MS, EncodedBody};
 pub use compaction::{
     CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
     CompactorError, GivenSummary, ManifestOnly, ModelCompactor, NoticePolicy, PrepareOptions,
@@ -57,6 +60,7 @@ pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
 pub use owner_events::{FollowFrom, FollowOwner, OwnerEvent, OwnerTail};
+pub use past_call::{MissingPart, PastAnswer, PastCall, PastRequest, RequestSource};
 pub use path::parse_node_item;
 pub use presence::ProcessState;
 pub use record::{RecordOptions, Recorded};

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use contexture::EngineError;
 use contexture::catalogue::CatalogueError;
 use contexture::store::{EntityKind, Error as StoreError};
+use contexture_api::operations::OperationError;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::json;
 
@@ -72,6 +73,16 @@ impl ToolError {
         meta.0.insert(ERROR_META_KEY.to_owned(), said);
         result.meta = Some(meta);
         result
+    }
+}
+
+impl From<OperationError> for ToolError {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Engine(error) => error.into(),
+            // A member of a document is an argument of the tool.
+            error => Self::invalid_arguments(error.to_string()),
+        }
     }
 }
 

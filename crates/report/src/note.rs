@@ -221,11 +221,18 @@ fn cache_note(cache: &CacheReport) -> Option<String> {
         group_thousands(used.fresh)
     ));
     if let (Some(cost), Some(uncached)) = (cache.cost, cache.cost_uncached) {
-        words.push(format!(
-            "{} instead of {}",
-            rounded_dollars(cost),
-            rounded_dollars(uncached)
-        ));
+        let now = rounded_dollars(cost);
+        words.push(match cost.checked_sub(uncached) {
+            // A first request fills the cache for those that follow: that is no loss.
+            Some(0) if cache.first => now,
+            Some(filling) if cache.first => {
+                format!(
+                    "{now}, of which {} fill the cache",
+                    rounded_dollars(filling)
+                )
+            }
+            _ => format!("{now} instead of {}", rounded_dollars(uncached)),
+        });
     }
     if cache.first {
         words.push("first request".to_owned());

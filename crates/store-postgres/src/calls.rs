@@ -32,11 +32,12 @@ const NAMED: &str = "AND ($4 IS NULL OR upstream = $4) AND ($5 IS NULL OR model 
      AND ($8 IS NULL OR outcome = $8)";
 
 const INSERT: &str = "INSERT INTO contexture.calls (owner, call, open, outcome, conversation, \
-     upstream, model, key_name, policy, response_id, body_hash, details, band) \
+     upstream, model, key_name, policy, response_id, body_hash, details, band, body) \
      SELECT $1, n.call, true, n.outcome, n.conversation, n.upstream, n.model, n.key_name, \
-     n.policy, n.response_id, n.body_hash, n.details, n.band \
-     FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS n (call, outcome, \
-     conversation, upstream, model, key_name, policy, response_id, body_hash, details, band) \
+     n.policy, n.response_id, n.body_hash, n.details, n.band, n.body \
+     FROM unnest($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS n (call, outcome, \
+     conversation, upstream, model, key_name, policy, response_id, body_hash, details, band, \
+     body) \
      ON CONFLICT DO NOTHING";
 
 /// The query for calls of an owner, or of a conversation, by their ids.
@@ -121,14 +122,14 @@ fn insert_parameters(owner: &Owner, known: &[[u8; 16]], calls: &[CallRecord]) ->
         let key = call.conversation.as_ref();
         let key = key.map(|id| ConversationKey::of(owner, id).into_bytes());
         let key = key.filter(|key| known.contains(key));
-        Bytea::Own(key.map_or_else(Vec::new, |key| key.to_vec()))
+        key.map_or_else(Vec::new, |key| key.to_vec())
     };
     let ids: Vec<[u8; 16]> = calls.iter().map(|call| *call.id.as_bytes()).collect();
     let outcomes: Vec<i16> = calls
         .iter()
         .map(|call| call.outcome.code().into())
         .collect();
-    let conversations: Vec<Bytea> = calls.iter().map(conversation).collect();
+    let conversations: Vec<Vec<u8>> = calls.iter().map(conversation).collect();
     let responses: Vec<Option<ResponseId>> = calls.iter().map(|call| call.response).collect();
     let hashes: Vec<Option<ContentHash>> = calls.iter().map(|call| call.body_hash).collect();
     let details = calls
@@ -136,11 +137,20 @@ fn insert_parameters(owner: &Owner, known: &[[u8; 16]], calls: &[CallRecord]) ->
         .map(|call| rules::encode_details(&call.details));
     let details: Vec<Bytea> = details.map(Bytea::Own).collect();
     let bands: Vec<Option<Arc<[u8]>>> = calls.iter().map(|call| call.band.clone()).collect();
+    // One of no conversation would go with no deletion.
+    let bodies: Vec<Option<Arc<[u8]>>> = calls
+        .iter()
+        .zip(&conversations)
+        .map(|(call, conversation)| call.body.clone().filter(|_| !conversation.is_empty()))
+        .collect();
     params![
         owner.as_str(),
         ids,
         outcomes,
-        conversations,
+        conversations
+            .into_iter()
+            .map(Bytea::Own)
+            .collect::<Vec<_>>(),
         names(|names| &names.upstream),
         names(|names| &names.model),
         names(|names| &names.key),
@@ -148,7 +158,8 @@ fn insert_parameters(owner: &Owner, known: &[[u8; 16]], calls: &[CallRecord]) ->
         responses,
         hashes,
         details,
-        bands
+        bands,
+        bodies
     ]
 }
 
@@ -201,6 +212,31 @@ pub(crate) async fn load_call(
     row.map(|row| decode_call(&row)).transpose()
 }
 
+/// Reads the body of a call. One whose conversation is being deleted has none any more.
+pub(crate) async fn load_body(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: CallId,
+) -> Result<Option<Arc<[u8]>>, RowError> {
+    let sql = "SELECT k.body FROM contexture.calls k \
+         JOIN contexture.conversations c ON c.conversation = k.conversation \
+         WHERE k.owner = $1 AND k.call = $2 AND c.id IS NOT NULL";
+    let row = tx
+        .query_row(sql, params![owner.as_str(), *id.as_bytes()])
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let body: Option<&[u8]> = get_column(&row, 0)?;
+    Ok(body.map(Into::into))
+}
+
+/// Removes the bodies of a conversation's calls.
+pub(crate) fn remove_bodies(tx: &mut Tx<'_>, key: [u8; 16]) {
+    tx.execute_on_commit(
+        "UPDATE contexture.calls SET body = NULL WHERE conversation = $1 AND body IS NOT NULL",
+        params![key],
+    );
+}
+
 fn decode_call(row: &Row) -> Result<CallRecord, RowError> {
     let conversation: Option<&str> = get_column(row, 6)?;
     let conversation = conversation.map(ConversationId::new).transpose();
@@ -219,6 +255,7 @@ fn decode_call(row: &Row) -> Result<CallRecord, RowError> {
         body_hash: body_hash.map(ContentHash::from_bytes),
         details: rules::decode_details(get_column(row, 10)?).map_err(corrupt_error)?,
         band: band.filter(|_| !is_hidden).map(Into::into),
+        body: None,
     })
 }
 
@@ -486,13 +523,23 @@ pub(crate) async fn sweep_calls(
             params![owner.as_str(), *before.as_bytes(), STEP_ROWS],
         )
         .await?;
+    let before = CallId::first_at(sweep.remove_bodies_before_ms);
+    let removed_bodies = tx
+        .execute(
+            "UPDATE contexture.calls SET body = NULL WHERE owner = $1 AND call IN \
+             (SELECT call FROM contexture.calls WHERE owner = $1 AND call < $2 \
+             AND body IS NOT NULL ORDER BY call LIMIT $3)",
+            params![owner.as_str(), *before.as_bytes(), STEP_ROWS],
+        )
+        .await?;
     let rolled_up = roll_up_calls(tx, owner, CallId::first_at(sweep.roll_up_before_ms)).await?;
     let most = STEP_ROWS.unsigned_abs();
     Ok(SweptCalls {
         rolled_up,
         removed,
+        removed_bodies,
         // What was put into sums now is removed by the next step, if it is old enough.
-        more: rolled_up > 0 || removed == most,
+        more: rolled_up > 0 || removed == most || removed_bodies == most,
     })
 }
 
@@ -568,7 +615,7 @@ pub(crate) async fn forget_conversation(
     let changed = tx
         .execute(
             "UPDATE contexture.calls SET conversation = '', response_id = NULL, \
-             body_hash = NULL, band = NULL WHERE owner = $1 AND call IN \
+             body_hash = NULL, band = NULL, body = NULL WHERE owner = $1 AND call IN \
              (SELECT call FROM contexture.calls WHERE conversation = $2 AND conversation <> '' \
              ORDER BY call LIMIT $3)",
             params![owner.as_str(), key, STEP_ROWS],

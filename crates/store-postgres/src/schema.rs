@@ -20,7 +20,7 @@ use crate::conversations::list_index::fill_title_terms;
 use crate::options::PostgresOptions;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// A migration from one format to the next.
 struct Migration {
@@ -73,6 +73,11 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
         sql: include_str!("../migrations/0010_stems.sql"),
         // An older version would make the terms of all texts anew, without stems.
         needs: 10,
+    },
+    Migration {
+        sql: include_str!("../migrations/0011_call_bodies.sql"),
+        // An older version would redact a message and leave it in them.
+        needs: 11,
     },
 ];
 

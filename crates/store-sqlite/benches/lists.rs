@@ -116,6 +116,7 @@ async fn record_calls(store: &Arc<dyn Store>, count: usize) {
     let sweep = SweepCalls {
         roll_up_before_ms: 2 * CALL_HOUR_MS,
         remove_before_ms: 0,
+        remove_bodies_before_ms: 0,
     };
     while calls.sweep_calls(&owner, sweep).await.unwrap().more {}
 }

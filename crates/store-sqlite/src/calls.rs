@@ -3,7 +3,7 @@
 //! Not here: the calls of the contract (`store`), what a call adds to a sum (`contexture_store::rules`).
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use contexture_ir::{CallId, ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::rules::{self, CallKey, CallTotals, SUM_COLUMNS};
@@ -87,7 +87,7 @@ pub(crate) fn insert_call(
 ) -> Result<(), RowError> {
     let names = &call.names;
     conn.prepare_cached(
-        "INSERT OR IGNORE INTO calls VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO calls VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         owner.as_str(),
@@ -102,6 +102,8 @@ pub(crate) fn insert_call(
         call.body_hash.as_ref().map(ContentHash::as_bytes),
         rules::encode_details(&call.details),
         call.band.as_deref(),
+        // One of no conversation would go with no deletion.
+        call.body.as_deref().filter(|_| conversation_no != 0),
     ])?;
     Ok(())
 }
@@ -146,6 +148,32 @@ pub(crate) fn load_call(
     rows.next()?.map(decode_call).transpose()
 }
 
+/// Reads the body of a call. One whose conversation is being deleted has none any more.
+pub(crate) fn load_body(
+    conn: &Connection,
+    owner: &Owner,
+    id: CallId,
+) -> Result<Option<Arc<[u8]>>, RowError> {
+    let mut statement = conn.prepare_cached(
+        "SELECT k.body FROM calls k JOIN conversations c ON c.no = k.conversation_no \
+         WHERE k.owner = ?1 AND k.id = ?2 AND c.id IS NOT NULL",
+    )?;
+    let body: Option<Option<Vec<u8>>> = statement
+        .query_row(params![owner.as_str(), id.as_bytes()], |row| row.get(0))
+        .optional()?;
+    Ok(body.flatten().map(Into::into))
+}
+
+/// Removes the bodies of a conversation's calls.
+pub(crate) fn remove_bodies(conn: &Connection, conversation_no: u32) -> Result<(), RowError> {
+    conn.prepare_cached(
+        "UPDATE calls INDEXED BY bodies_by_conversation SET body = NULL \
+         WHERE conversation_no = ? AND body IS NOT NULL",
+    )?
+    .execute([conversation_no])?;
+    Ok(())
+}
+
 fn decode_call(row: &Row<'_>) -> Result<CallRecord, RowError> {
     let conversation: Option<String> = row.get(6)?;
     let conversation = conversation.map(ConversationId::new).transpose();
@@ -169,6 +197,7 @@ fn decode_call(row: &Row<'_>) -> Result<CallRecord, RowError> {
             .map(ContentHash::from_bytes),
         details: rules::decode_details(&details).map_err(corrupt_error)?,
         band: band.filter(|_| !is_hidden).map(Into::into),
+        body: None,
     })
 }
 
@@ -440,12 +469,27 @@ pub(crate) fn sweep_calls(
         )?
         .execute(params![owner.as_str(), before.as_bytes(), STEP_ROWS])?;
     let removed = removed as u64;
+    let removed_bodies = remove_old_bodies(conn, owner, sweep.remove_bodies_before_ms)?;
     let most = u64::from(STEP_ROWS);
     Ok(SweptCalls {
         rolled_up,
         removed,
-        more: rolled_up == most || removed == most,
+        removed_bodies,
+        more: [rolled_up, removed, removed_bodies].contains(&most),
     })
+}
+
+/// Removes some bodies of calls that began before a time; returns how many.
+fn remove_old_bodies(conn: &Connection, owner: &Owner, before_ms: i64) -> Result<u64, RowError> {
+    let before = CallId::first_at(before_ms);
+    let removed = conn
+        .prepare_cached(
+            "UPDATE calls SET body = NULL WHERE owner = ?1 AND id IN (SELECT id FROM calls \
+             INDEXED BY calls_with_body WHERE owner = ?1 AND id < ?2 AND body IS NOT NULL \
+             ORDER BY id LIMIT ?3)",
+        )?
+        .execute(params![owner.as_str(), before.as_bytes(), STEP_ROWS])?;
+    Ok(removed as u64)
 }
 
 /// Puts some calls before an id into sums; returns how many.
@@ -513,8 +557,8 @@ pub(crate) fn forget_conversation(
     let most = u32::try_from(most).unwrap_or(STEP_ROWS).min(STEP_ROWS);
     let changed = conn
         .prepare_cached(
-            "UPDATE calls SET conversation_no = 0, response_id = NULL, body_hash = NULL, band = NULL \
-             WHERE owner = ?1 AND id IN (SELECT id FROM calls \
+            "UPDATE calls SET conversation_no = 0, response_id = NULL, body_hash = NULL, band = NULL, \
+             body = NULL WHERE owner = ?1 AND id IN (SELECT id FROM calls \
              WHERE conversation_no = ?2 AND conversation_no <> 0 ORDER BY id LIMIT ?3)",
         )?
         .execute(params![owner.as_str(), no, most])?;

@@ -68,6 +68,8 @@ pub enum Method {
     RecordCalls,
     /// `Calls::load_call`, of a store that has it.
     LoadCall,
+    /// `Calls::load_call_body`, of a store that has it.
+    LoadCallBody,
     /// `Calls::list_calls`, of a store that has it.
     ListCalls,
     /// `Calls::sum_calls`, of a store that has it.
@@ -110,7 +112,7 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of their variants.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::CheckConnection,
         Self::CreateConversation,
         Self::LoadConversation,
@@ -143,6 +145,7 @@ impl Method {
         Self::FindExchanges,
         Self::RecordCalls,
         Self::LoadCall,
+        Self::LoadCallBody,
         Self::ListCalls,
         Self::SumCalls,
         Self::SumConversations,
@@ -200,6 +203,7 @@ impl Method {
             Self::FindExchanges => "find_exchanges",
             Self::RecordCalls => "record_calls",
             Self::LoadCall => "load_call",
+            Self::LoadCallBody => "load_call_body",
             Self::ListCalls => "list_calls",
             Self::SumCalls => "sum_calls",
             Self::SumConversations => "sum_conversations",
@@ -278,6 +282,7 @@ impl Method {
             self,
             Self::RecordCalls
                 | Self::LoadCall
+                | Self::LoadCallBody
                 | Self::ListCalls
                 | Self::SumCalls
                 | Self::SumConversations

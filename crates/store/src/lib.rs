@@ -49,10 +49,10 @@ pub use portable::{
     ImportedConversation, ImportedValues,
 };
 pub use queries::{
-    BranchDiff, CallsFinding, Divergence, ExpiredConversation, ExpiryReason, Graph, GraphNode,
-    RetentionPlan, RetentionRule, VerifiedCalls, compute_redaction_closure, delete_expired,
-    diff_branches, erase_all, find_divergence, list_all, load_graph, plan_retention, sweep_calls,
-    verify_calls,
+    BranchDiff, CallRetention, CallsFinding, Divergence, ExpiredConversation, ExpiryReason, Graph,
+    GraphNode, RetentionPlan, RetentionRule, VerifiedCalls, compute_redaction_closure,
+    delete_expired, diff_branches, erase_all, find_divergence, list_all, load_graph,
+    plan_retention, sweep_calls, verify_calls,
 };
 pub use tail::{
     ChunkBatching, ChunkWriter, EventTail, FollowOptions, StreamTail, TailEvent, TailOptions,

@@ -10,7 +10,8 @@ use contexture::store::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::CacheUseDocument;
+use crate::documents::ledger::CacheUseDocument;
+use crate::documents::past_call::{CallAnswerDocument, CallReportDocument, CallRequestDocument};
 use crate::time::format_timestamp;
 
 /// An exchange with a provider.
@@ -70,6 +71,18 @@ pub struct CallDocument {
     /// include it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub band: Option<CallBandDocument>,
+    /// Request as it was sent to the provider. This and the next three are absent where they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<CallRequestDocument>,
+    /// Request as its client sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub came: Option<CallRequestDocument>,
+    /// Report on the request that was sent, where it was compiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<CallReportDocument>,
+    /// Answer as it is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<CallAnswerDocument>,
 }
 
 /// What the request of a call was made of.
@@ -244,7 +257,7 @@ fn known_duration(call: &CallRecord) -> Option<u64> {
     Some(call.details.duration_ms).filter(|duration| *duration > 0)
 }
 
-fn dollars(pico: u128) -> String {
+pub(crate) fn dollars(pico: u128) -> String {
     let shown = Money::from_pico_dollars(pico).to_string();
     shown.trim_start_matches('$').to_owned()
 }
@@ -287,6 +300,10 @@ impl From<&CallRecord> for CallDocument {
             damaged: details.is_damaged,
             own: details.is_own,
             band: None,
+            sent: None,
+            came: None,
+            report: None,
+            answer: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::documents::past_call::DifferenceDocument;
 use crate::documents::text::LossDocument;
 use crate::policy::{GuardrailsConfig, PolicyConfig};
 use crate::schema::{
@@ -142,6 +143,87 @@ pub struct CompiledDocument {
     pub own_tools: Vec<String>,
 }
 
+/// The report on a compile, in three forms.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExplainedDocument {
+    /// Report on the request, by the schema docs/schema/report.schema.json.
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
+    pub report: Raw,
+    /// Same report as a table of text.
+    pub table: String,
+    /// Same report as an HTML page with a picture of the window.
+    pub html: String,
+    /// Texts that the report is about; absent where they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<ExplainedTextDocument>,
+}
+
+/// The texts of what a request contains and leaves out.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExplainedTextDocument {
+    /// Texts of the system prompt as it is sent, in order.
+    pub system: Vec<String>,
+    /// Which items the segments of the report are about. A segment that is about none has no entry.
+    pub segments: Vec<SegmentItemsDocument>,
+    /// Items of the path, oldest first, those included that are not sent.
+    pub items: Vec<ExplainedItemDocument>,
+}
+
+/// The items that a segment is about.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct SegmentItemsDocument {
+    /// Index of the segment in the report's `segments`.
+    pub segment: usize,
+    /// Index of the first item that it holds, stands for, or leaves out.
+    pub first: usize,
+    /// Index of the last one.
+    pub last: usize,
+}
+
+/// An item of the path, and what became of it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExplainedItemDocument {
+    /// Index of the item on the path, from 0.
+    pub index: usize,
+    /// Id of its node.
+    pub node: String,
+    /// Kind of the item, such as `message` or `function_call_output`.
+    pub kind: String,
+    /// Text of the item as it is stored; of a call its name and arguments.
+    pub text: String,
+    /// Text as it is sent in its place; `null` if nothing is.
+    pub sent: Option<String>,
+    /// What became of it, such as `cleared` or `trimmed`; `null` if it is sent as it is.
+    pub verdict: Option<&'static str>,
+    /// The rule that decided, in a few words; `null` if it is sent as it is.
+    pub rule: Option<String>,
+    /// Tokens of the item as it is; `null` if it is sent as it is.
+    pub tokens: Option<u64>,
+    /// Tokens of what is sent in its place; `null` if it is sent as it is.
+    pub sent_tokens: Option<u64>,
+}
+
+/// A call as it would be. Nothing was stored.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = WhatIf)]
+pub struct WhatIfDocument {
+    /// Request as it would be sent.
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
+    pub payload: Raw,
+    /// Report on it; its schema is docs/schema/report.schema.json.
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
+    pub report: Raw,
+    /// What its input would cost in dollars, a decimal; `null` without prices.
+    pub dollars: Option<String>,
+    /// What each call after it would cost for the same input, as long as the provider's cache holds it, in dollars; `null` without
+    /// prices.
+    pub next_dollars: Option<String>,
+    /// Id of the last call of the branch, with which it is compared; `null` if there is none that can be shown.
+    pub against: Option<String>,
+    /// What it would find in the cache that the last call has filled; `null` without one, or if that was of another format.
+    pub difference: Option<DifferenceDocument>,
+}
+
 /// An answer of a model, and the call that it is the answer to.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -215,9 +297,14 @@ pub enum AnsweredBy {
 #[serde(deny_unknown_fields)]
 #[schema(as = HandleRequest)]
 pub struct HandleDocument {
-    /// Id of the compiled call whose answer has them, by which notes, skills and rules for tools are known. Default: nothing but
-    /// reading what was left out.
+    /// Id of the compiled call whose answer has them, by which notes, skills and rules for tools are known. Default: the newest call
+    /// that was compiled in the last hour.
     pub call: Option<String>,
+    /// Policy whose notes and rules for tools hold, in the place of the call's.
+    #[schema(inline)]
+    pub policy: Option<PolicyChoice>,
+    /// Names of the skills that the model was shown, in the place of the call's.
+    pub skills: Option<Vec<String>>,
 }
 
 /// Calls at the end of a branch, answered as far as they are the server's.

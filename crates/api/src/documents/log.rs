@@ -1,14 +1,18 @@
 //! A conversation's tree, message by message.
 
+use std::collections::BTreeSet;
+
 use contexture::EngineError;
 use contexture::engine::CoverEntry;
 use contexture::engine::tree::{ConversationTree, EntrySummary, TreeEntries, TreeEntry, TreeRow};
-use contexture::ir::ConversationId;
+use contexture::ir::{ConversationId, ResponseId};
+use contexture::store::{CallRecord, CallSum};
 use contexture::tokens::{Encoding, TokenCounter, counter_for};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::branch::BranchDocument;
+use crate::documents::calls::UsageSumDocument;
 use crate::documents::compaction::CoverDocument;
 use crate::schema::TreeRoleSchema;
 use crate::time::format_timestamp;
@@ -63,6 +67,12 @@ pub struct LogEntryDocument {
     pub active: bool,
     /// Whether something of the message is pinned on the active branch.
     pub pinned: bool,
+    /// What the calls that gave it used and cost. Absent where that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSumDocument>,
+    /// The answers that it consists of.
+    #[serde(skip)]
+    responses: BTreeSet<ResponseId>,
 }
 
 impl LogDocument {
@@ -94,6 +104,21 @@ impl LogDocument {
             log.add_row(row, entries, counter)?;
         }
         Ok(log)
+    }
+
+    /// Adds to each message what the calls that gave it used and cost, of these calls.
+    pub fn add_usage(&mut self, calls: &[CallRecord]) {
+        for entry in &mut self.entries {
+            let is_own = |call: &&CallRecord| {
+                let response = call.response.as_ref();
+                response.is_some_and(|response| entry.responses.contains(response))
+            };
+            let mut sum = CallSum::default();
+            for call in calls.iter().filter(is_own) {
+                sum.add_sum(&CallSum::of_call(call.outcome, &call.details));
+            }
+            entry.usage = Some((&sum).into());
+        }
     }
 
     fn add_row(
@@ -152,6 +177,12 @@ impl LogEntryDocument {
             checkpoints: entry.checkpoints.clone(),
             active: entry.active,
             pinned: entry.pinned,
+            usage: None,
+            responses: entry
+                .nodes
+                .iter()
+                .filter_map(|node| node.response)
+                .collect(),
         }))
     }
 }

@@ -12,6 +12,7 @@ mod ledger;
 mod log;
 mod node;
 mod note;
+mod past_call;
 mod request;
 mod rule;
 mod run;
@@ -22,6 +23,7 @@ mod skill;
 mod text;
 
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
+pub(crate) use calls::dollars;
 pub use calls::{
     BandPartDocument, CallBandDocument, CallDocument, CallPredictionDocument, CallTokensDocument,
     CallsDocument, PrefixBreakDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
@@ -29,8 +31,9 @@ pub use calls::{
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use compile::{
     AnsweredBy, AnsweredCallDocument, CheckDocument, CheckedDocument, CompileDocument,
-    CompiledDocument, HandleDocument, HandledDocument, PolicyChoice, RecordDocument,
-    RecordedDocument, ToolCallDocument,
+    CompiledDocument, ExplainedDocument, ExplainedItemDocument, ExplainedTextDocument,
+    HandleDocument, HandledDocument, PolicyChoice, RecordDocument, RecordedDocument,
+    SegmentItemsDocument, ToolCallDocument, WhatIfDocument,
 };
 pub use conversation::{ConversationDocument, ConversationOverviewDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
@@ -42,6 +45,10 @@ pub use ledger::{
 pub use log::{LogDocument, LogEntryDocument};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
+pub use past_call::{
+    CallAnswerDocument, CallReportDocument, CallRequestDocument, DiffDocument, DiffSideDocument,
+    DifferenceDocument, FirstDifferenceDocument, RequestView,
+};
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};

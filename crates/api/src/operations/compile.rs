@@ -1,7 +1,9 @@
 //! A call for a stored conversation.
 
-use contexture::engine::ToolFilter;
-use contexture::ir::{Cancel, Raw};
+use contexture::compile::PathItem;
+use contexture::engine::{ToolFilter, parse_node_item};
+use contexture::ir::{Cancel, Item, Raw, Transcript};
+use contexture::store::{PathEnd, ReadRequest as PathRequest};
 use contexture::{CompileOptions, CompiledCall, Conversation, EngineError};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +58,11 @@ pub async fn compile_conversation(
         None => chat.last_model().await?,
     };
     let request = ReadRequest::read(asked, host, catalogue, last_model)?;
-    let target = request.with_read_tool(request.target()?);
+    let history = match request.selects_tools() {
+        true => load_items(chat).await?,
+        false => Vec::new(),
+    };
+    let target = request.with_read_tool(request.target(history.iter())?);
     let renderer = request.renderer()?;
     chat.set_renderer(renderer.clone());
     let note = CallNote {
@@ -67,10 +73,14 @@ pub async fn compile_conversation(
     let spec = target.model_spec(catalogue).map_err(EngineError::from)?;
     let contributions = request.contributions(&spec.capabilities, &renderer)?;
     let policy_tools = note.policy.as_ref().map(|policy| &policy.tools);
-    let may_be_offered = |name: &str| policy_tools.is_none_or(|tools| tools.allows(name));
+    let filter_tools = |request: &mut Transcript, path: &[PathItem]| {
+        if let Some(tools) = policy_tools {
+            tools.retain_offered(request, path.iter().map(|one| &*one.item));
+        }
+    };
     let options = CompileOptions {
         contributions: &contributions,
-        stored_tools: Some(ToolFilter(&may_be_offered)),
+        stored_tools: Some(ToolFilter(&filter_tools)),
         cancel: Some(cancel),
         ..CompileOptions::default()
     };
@@ -110,6 +120,17 @@ pub async fn keep_compiled(
         plan: None,
         own_tools,
     })
+}
+
+/// Loads the items of the branch.
+async fn load_items(chat: &Conversation) -> Result<Vec<Item>, EngineError> {
+    let request = PathRequest::whole_path(PathEnd::Branch(chat.branch()));
+    let store = chat.engine().store();
+    let path = store.read_path(chat.owner(), chat.id(), request).await?;
+    path.nodes
+        .iter()
+        .map(|node| parse_node_item(node))
+        .collect()
 }
 
 /// Sets the layers that were noted with a call.

@@ -32,7 +32,7 @@ pub fn compile_document(
         add_run(&mut history, run);
     }
     let request = ReadRequest::read(asked, host, catalogue, None)?;
-    let target = request.target()?;
+    let target = request.target(history.items.iter())?;
     let renderer = request.renderer()?;
     let spec = target.model_spec(catalogue).map_err(EngineError::from)?;
     let mut compiler = Compiler::new(catalogue).with_cancel(cancel);

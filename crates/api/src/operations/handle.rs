@@ -10,7 +10,7 @@ use contexture::store::{PathEnd, ReadRequest};
 use crate::documents::{AnsweredCallDocument, HandleDocument, HandledDocument};
 use crate::operations::compile::{CallNote, set_noted_layers};
 use crate::operations::own_tools::{PathState, answer_own_call, is_own_tool};
-use crate::operations::record::{call_document, load_note};
+use crate::operations::record::{call_document, load_newest_note, load_note};
 use crate::operations::{Host, OperationError};
 
 /// How many items at the end of a branch are searched for calls without outputs.
@@ -26,7 +26,7 @@ pub async fn handle_calls(
     asked: &HandleDocument,
     host: &Host<'_>,
 ) -> Result<HandledDocument, OperationError> {
-    let note = load_note(chat, asked.call.as_deref()).await?;
+    let note = find_note(chat, asked, host).await?;
     set_noted_layers(chat, &note, host).await?;
     let (head, open) = open_calls(chat).await?;
     let (mut answered, mut waiting, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
@@ -56,6 +56,26 @@ pub async fn handle_calls(
         answered,
         waiting,
     })
+}
+
+/// Returns by what the calls are handled: what the document says, else what the call was compiled with that it names, else what the
+/// newest was.
+async fn find_note(
+    chat: &Conversation,
+    asked: &HandleDocument,
+    host: &Host<'_>,
+) -> Result<CallNote, OperationError> {
+    let mut note = match &asked.call {
+        Some(call) => load_note(chat, Some(call)).await?,
+        None => load_newest_note(chat).await?,
+    };
+    if let Some(policy) = host.find_policy(asked.policy.as_ref())? {
+        note.policy = Some(policy);
+    }
+    if let Some(skills) = &asked.skills {
+        note.skills.clone_from(skills);
+    }
+    Ok(note)
 }
 
 /// Answers one call; `None` if that is the caller's.

@@ -4,17 +4,20 @@
 //! The loop of an agent, for a stored conversation: [`compile_conversation`] gives a request and the id of the call,
 //! [`record_answer`] takes the provider's answer, [`handle_calls`] answers the calls that are ours, [`check_call`] says whether
 //! a call is allowed. [`compile_document`] does the same for a history that its caller keeps: document and plan in, request and
-//! plan out.
+//! plan out. [`explain_conversation`] and [`compile_what_if`] say what a call would be; [`describe_call`] and [`diff_requests`] what
+//! past ones were.
 //!
 //! Not here: how a document travels, and as what an error is answered.
 
 mod check;
 mod compile;
 mod compile_document;
+mod explain;
 mod handle;
 mod host;
 mod message_input;
 mod own_tools;
+mod past_call;
 mod record;
 mod request;
 mod search;
@@ -23,10 +26,12 @@ mod tools;
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
+pub use explain::{ExplainDetail, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
 pub use message_input::{MessageRun, read_items, read_messages};
 pub use own_tools::{PathState, answer_own_call};
+pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
 pub use record::record_answer;
 pub use request::memory_layer;
 pub use search::{has_only_signs, search_typed};

@@ -67,6 +67,12 @@ pub(crate) async fn load_note(
     Ok(kept.map_or_else(CallNote::default, |kept| read_note(&kept.note)))
 }
 
+/// Loads what was noted with the newest compiled call of the conversation; nothing, if none is kept.
+pub(crate) async fn load_newest_note(chat: &Conversation) -> Result<CallNote, OperationError> {
+    let kept = chat.newest_kept_call().await?;
+    Ok(kept.map_or_else(CallNote::default, |kept| read_note(&kept.note)))
+}
+
 fn read_note(note: &Raw) -> CallNote {
     serde_json::from_str(note.get()).unwrap_or_default()
 }

@@ -7,14 +7,14 @@ use contexture::compile::{
     Band, Budget, Content, Contribution, HistoryPolicy, Placement, READ_TOOL, Target, Window,
     read_tool,
 };
-use contexture::ir::parse_fragments;
+use contexture::ir::{Item, parse_fragments};
 use contexture::layers::builtin::Memory;
 use contexture::layers::{Layers, LayersError, OfferedTo, StateScope};
 use contexture::render::{self, Grouping, Renderer};
 use contexture::{EngineError, Format};
 
 use crate::documents::CompileDocument;
-use crate::operations::tools::{read_tool_settings, retain_allowed_tools};
+use crate::operations::tools::{read_tool_settings, retain_offered_tools};
 use crate::operations::{Host, OperationError};
 use crate::policy::{
     MemoryConfig, MemoryPlacement, MemoryScope, PolicyConfig, PreviewConfig, StateConfig,
@@ -74,11 +74,20 @@ impl<'a> ReadRequest<'a> {
         })
     }
 
-    /// Returns the target of the call.
+    /// Returns whether the history decides which of the document's tools are offered.
+    pub(crate) fn selects_tools(&self) -> bool {
+        let selects = |policy: &PolicyConfig| policy.tools.select.is_some();
+        self.asked.tools.is_some() && self.policy.as_ref().is_some_and(selects)
+    }
+
+    /// Returns the target of the call for a history, which is looked at where the policy [selects](Self::selects_tools) tools by it.
     ///
     /// # Errors
     /// Tools that cannot be read.
-    pub(crate) fn target(&self) -> Result<Target, OperationError> {
+    pub(crate) fn target<'i>(
+        &self,
+        history: impl Iterator<Item = &'i Item> + Clone,
+    ) -> Result<Target, OperationError> {
         let asked = self.asked;
         let limit = self.policy.as_ref().and_then(|policy| policy.limit_tokens);
         let mut target = Target::new(self.format, &self.model).history(self.history_policy());
@@ -97,7 +106,7 @@ impl<'a> ReadRequest<'a> {
         let (tools, choice) = (asked.tools.as_deref(), asked.tool_choice.as_ref());
         if let Some(mut settings) = read_tool_settings(self.format, tools, choice)? {
             if let Some(policy) = &self.policy {
-                retain_allowed_tools(&mut settings, policy)?;
+                retain_offered_tools(&mut settings, policy, history)?;
             }
             target = target.request_settings(&settings);
         }

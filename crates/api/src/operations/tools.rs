@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use contexture::ir::{Raw, ToolChoice, ToolDefinition, Transcript};
+use contexture::ir::{Item, Raw, ToolChoice, ToolDefinition, Transcript};
 use contexture::tools::SchemaValidator;
 use contexture::wire::forget_tool_shapes;
 use contexture::{Format, lift};
@@ -38,19 +38,16 @@ pub(crate) fn read_tool_settings(
     Ok(Some(settings))
 }
 
-/// Takes out the tools that a policy forbids.
+/// Takes out the tools that a policy forbids, and those that it does not select for this history.
 ///
 /// # Errors
-/// The choice is of one of them.
-pub(crate) fn retain_allowed_tools(
+/// The choice is of one that is forbidden.
+pub(crate) fn retain_offered_tools<'a>(
     settings: &mut Transcript,
     policy: &PolicyConfig,
+    history: impl Iterator<Item = &'a Item> + Clone,
 ) -> Result<(), OperationError> {
-    let before = settings.tools.len();
-    settings
-        .tools
-        .retain(|tool| policy.tools.allows(tool.name()));
-    match settings.tools.len() < before {
+    match policy.tools.retain_offered(settings, history) {
         true => check_choice(settings, "is a tool that the policy does not allow"),
         false => Ok(()),
     }

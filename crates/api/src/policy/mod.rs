@@ -13,6 +13,7 @@ mod memory;
 mod preview;
 mod redact;
 mod said;
+mod select_tools;
 mod toggle;
 mod tools;
 
@@ -23,5 +24,6 @@ pub use memory::{MemoryConfig, MemoryPlacement, MemoryScope};
 pub use preview::{PreviewConfig, ToolPreviewConfig};
 pub use redact::{RedactConfig, SecretKind};
 pub use said::{GuardrailsConfig, PolicyWordsError, StateConfig};
+pub use select_tools::select_tools;
 pub use toggle::Toggle;
 pub use tools::ToolsConfig;

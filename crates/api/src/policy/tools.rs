@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use contexture::ir::{Item, Transcript};
 use contexture::tools::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::policy::select_tools::select_tools;
 
 /// Which tools may be offered, by name, in any case; in a name `*` stands for any characters and `?` for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema)]
@@ -46,6 +49,22 @@ impl ToolsConfig {
             forms.any(|form| names.iter().any(|name| form.matches_name(name.as_ref())))
         };
         self.allow.iter().chain(&self.also_allow).all(has) && !has(&self.deny)
+    }
+
+    /// Takes the tools out of a request that may not be offered to a model with this history: the forbidden ones, then, where so many
+    /// are selected, those that fit worst. Returns whether a tool was forbidden.
+    pub fn retain_offered<'a>(
+        &self,
+        request: &mut Transcript,
+        history: impl Iterator<Item = &'a Item> + Clone,
+    ) -> bool {
+        let before = request.tools.len();
+        request.tools.retain(|tool| self.allows(tool.name()));
+        let is_one_forbidden = request.tools.len() < before;
+        if let Some(most) = self.select {
+            request.tools = select_tools(most, request, history);
+        }
+        is_one_forbidden
     }
 
     /// Returns what is left where another's word holds as well. How many are selected is still its own word.

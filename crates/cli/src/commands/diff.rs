@@ -6,9 +6,11 @@ use contexture::catalogue::Money;
 use contexture::catalogue::{Catalogue, ModelSpec};
 use contexture::compile::{CacheDiff, DiffTarget, Difference, cache_diff};
 use contexture::tokens::{Encoding, counter_for};
+use contexture_api::operations::parse_call_id;
 use owo_colors::OwoColorize as _;
 use serde_json::Value;
 
+use crate::database::{self, WhenMissing};
 use crate::input::InputSource;
 use crate::options::default_model;
 use crate::options::globals::Globals;
@@ -30,14 +32,15 @@ Examples:
   contexture diff last.json next.json
   contexture compile session.json --to anthropic | contexture diff last.json - --from anthropic
   contexture diff last.json next.json --model gpt-5.6 --tolerate 500 --json
+  contexture diff req_019aa2f0b1c27d3e8f40516273849506 req_019aa2f0c2d38e4f9051627384950617
 
 Exit codes: 0 if the second begins with everything of the first that is cached, or loses at
 most the tokens to be tolerated; 1 if the prefix breaks. Marks (cache_control) are not
 compared. If the first carries marks, what stands behind its last one may change.")]
 pub(crate) struct Arguments {
-    /// The earlier request, in JSON; `-`: standard input
+    /// The earlier request, in JSON; `-`: standard input; the id of a call: as it was sent
     first: String,
-    /// The later request, in JSON; `-`: standard input
+    /// The later request, in the same way
     second: String,
     /// The format of both; default: detected
     #[arg(long, visible_alias = "to", value_parser = wire_format())]
@@ -62,8 +65,9 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
     let [first, second] = &sources;
-    let (old, new) = (first.read_text()?, second.read_text()?);
-    let format = match arguments.from {
+    let (old, _) = read_request(first, globals)?;
+    let (new, written_in) = read_request(second, globals)?;
+    let format = match arguments.from.or(written_in) {
         Some(format) => format,
         None => session::document_format(&new, &arguments.second)?,
     };
@@ -89,6 +93,38 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         Exit::Done
     } else {
         Exit::Findings
+    })
+}
+
+/// Reads a request: of a file, of standard input, or of a call of the record as it was sent, with its format.
+fn read_request(source: &InputSource, globals: &Globals) -> Outcome<(String, Option<Format>)> {
+    let InputSource::File(path) = source else {
+        return Ok((source.read_text()?, None));
+    };
+    // Files go first: a file may be called like a call.
+    let name = path.to_str().filter(|name| name.starts_with("req_"));
+    let id = name.filter(|_| !path.exists()).and_then(parse_call_id);
+    let Some(id) = id else {
+        return Ok((source.read_text()?, None));
+    };
+    crate::runtime::block_on(async {
+        let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+        let owner = database::resolve_owner(globals)?;
+        let refused = |why: &dyn std::fmt::Display| {
+            Failure::new(
+                Exit::Refused,
+                "missing_part",
+                format!("call req_{id}: {why}"),
+            )
+        };
+        let Some(call) = engine.past_call(&owner, id).await? else {
+            return Err(refused(&"it is not in the record"));
+        };
+        let sent = call.request_as_sent().await?.map_err(|why| refused(&why))?;
+        if !sent.is_exact && !globals.quiet {
+            write::print_warning(&format!("req_{id} is not byte for byte what was sent"));
+        }
+        Ok((sent.json, Some(sent.format)))
     })
 }
 

@@ -166,7 +166,7 @@ impl CompileSettings {
         let mut target = self
             .resolve_target(transcript.model.as_deref(), written_in)?
             // It is the same request, made to fit.
-            .request_settings(&self.with_allowed_tools(transcript))
+            .request_settings(&self.with_offered_tools(transcript))
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
             .history(self.policy.history_policy().into_one_call());
         // A snapshot or a route that the request names is part of what it asks for.
@@ -194,20 +194,21 @@ impl CompileSettings {
         Ok(compiler.compile(&transcript.items, &target)?)
     }
 
-    /// The request without the tools that the policy forbids, and without a choice of one of them, which providers refuse.
-    fn with_allowed_tools<'t>(&self, request: &'t Transcript) -> Cow<'t, Transcript> {
+    /// The request without the tools that the policy forbids or does not select, and without a choice of a forbidden one, which
+    /// providers refuse.
+    fn with_offered_tools<'t>(&self, request: &'t Transcript) -> Cow<'t, Transcript> {
         let tools = &self.policy.tools;
-        if tools.allows_all() {
+        if tools.allows_all() && tools.select.is_none() {
             return Cow::Borrowed(request);
         }
-        let mut allowed = request.clone();
-        allowed.tools.retain(|tool| tools.allows(tool.name()));
-        if let Some(ToolChoice::Function { name }) = &allowed.options.tool_choice
+        let mut offered = request.clone();
+        tools.retain_offered(&mut offered, request.items.iter());
+        if let Some(ToolChoice::Function { name }) = &offered.options.tool_choice
             && !tools.allows(name)
         {
-            allowed.options.tool_choice = None;
+            offered.options.tool_choice = None;
         }
-        Cow::Owned(allowed)
+        Cow::Owned(offered)
     }
 }
 

@@ -102,7 +102,6 @@ fn read_policy(path: &Path) -> Outcome<PolicyConfig> {
         ("memory", policy.memory.as_option().is_some()),
         ("skills", !policy.skills.is_empty()),
         ("redact", policy.redact.as_option().is_some()),
-        ("tools.select", policy.tools.select.is_some()),
     ];
     match for_servers.iter().find(|(_, is_set)| *is_set) {
         Some((member, _)) => Err(bad(format!("`{member}` is for a server's policies"))

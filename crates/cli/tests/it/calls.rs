@@ -163,3 +163,50 @@ async fn calls_are_filtered_and_summed_up() {
     let none = place.run("calls --model unknown");
     assert!(none.err.contains("no calls"), "{}", none.err);
 }
+
+#[test]
+fn a_call_is_written_as_it_was_sent_and_answered() {
+    let place = Place::new();
+    place.write("said.txt", "What shall I pack?\n");
+    place.write("answers.jsonl", "\"Rice crackers.\"\n\"An apple.\"\n");
+    for _ in 0..2 {
+        place.ok("run said.txt --script answers.jsonl -c trip --to openai-chat --model gpt-4o");
+    }
+    let listed = place.json("calls --json");
+    let id = |at: usize| listed["calls"][at]["id"].as_str().unwrap().to_owned();
+    let (last, first) = (id(0), id(1));
+    let sent = place.run(&format!("calls {last} --as-sent"));
+    assert_eq!((sent.code, sent.err.as_str()), (0, ""), "it is exact");
+    let request: serde_json::Value = serde_json::from_str(&sent.out).unwrap();
+    assert_eq!(
+        request["messages"].as_array().unwrap().len(),
+        3,
+        "{request}"
+    );
+    let report = place.run(&format!("calls {last} --report"));
+    assert!(report.out.contains("\"segments\""), "{}", report.err);
+    let answer = place.json(&format!("calls {first} --answer"));
+    assert_eq!(
+        answer["items"][0]["item"]["content"][0]["text"],
+        "Rice crackers."
+    );
+    let data = place.json(&format!("calls {last} --as-sent --json"));
+    assert_eq!(
+        (&data["sent"]["exact"], &data["sent"]["request"]),
+        (&true.into(), &request)
+    );
+    // No client sent it.
+    let came = place.run(&format!("calls {last} --as-came"));
+    assert_eq!(came.code, 5, "{}", came.err);
+    assert!(came.err.contains("no request came"), "{}", came.err);
+    let alone = place.run("calls --as-sent");
+    assert_eq!(alone.code, 2, "{}", alone.err);
+    // The second begins with the first.
+    let same = place.run(&format!("diff {first} {last}"));
+    assert_eq!(same.code, 0, "{} {}", same.out, same.err);
+    assert!(same.out.contains("holds"), "{}", same.out);
+    let unknown = place.run(&format!(
+        "diff {first} req_00000000000070008000000000000000"
+    ));
+    assert!(unknown.err.contains("not in the record"), "{}", unknown.err);
+}

@@ -291,6 +291,13 @@ fn a_policy_from_a_file_holds_and_options_go_before_it() {
     assert!(text.contains("door") && !text.contains("said 3"), "{text}");
     assert!(!text.contains("shell_run"), "{text}");
     assert_eq!(held["tools"][0]["function"]["name"], "read");
+    place.write("select.toml", "[tools]\nselect = 1\n");
+    let chosen = json!({"model": "gpt-4o", "messages": [{"role": "user", "content": "read it"}],
+        "tools": [tool("shell_run"), tool("read")]});
+    place.write("chosen.json", chosen.to_string());
+    let chosen = place.json("compile chosen.json --to openai-chat --policy select.toml");
+    assert_eq!(chosen["tools"].as_array().unwrap().len(), 1, "{chosen}");
+    assert_eq!(chosen["tools"][0]["function"]["name"], "read");
     let three = place.json("compile chat.json --to openai-chat --policy policy.toml --turns 3");
     let text = three.to_string();
     assert!(

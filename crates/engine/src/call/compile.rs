@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use contexture_compile::{
     Advice, Band, CalibratedRange, CompileError, CompileRequest, Compiled, Compiler, Content,
-    Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
+    Contribution, PathItem, Payload, Plan, Refusal, Report, Rewriting, Target,
 };
 use contexture_ir::{
     BranchName, CallId, ContentHash, NodeId, ToolChoice, ToolDefinition, Transcript,
@@ -122,7 +122,7 @@ pub(crate) async fn compile_call(
         .head
         .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
     let state = load_state(chat, at, "").await?;
-    let (target, mut client_tools) = inherit_settings(target, &state, &options)?;
+    let (target, mut client_tools) = inherit_settings(target, &state, &path.items, &options)?;
     let mut request = target.build_request(chat.engine().catalogue())?;
     // A target with tools is of a program that runs its own.
     if !request.tools.is_empty() {
@@ -175,6 +175,7 @@ pub(crate) async fn compile_call(
 fn inherit_settings<'t>(
     target: Cow<'t, Target>,
     state: &NodeState,
+    path: &[PathItem],
     options: &CompileOptions<'_>,
 ) -> Result<(Cow<'t, Target>, Vec<ToolDefinition>), EngineError> {
     let stored = match options.settings {
@@ -184,6 +185,9 @@ fn inherit_settings<'t>(
     let Some(mut settings) = stored else {
         return Ok((target, Vec::new()));
     };
+    if let Some(ToolFilter(filter)) = options.stored_tools {
+        filter(&mut settings, path);
+    }
     let mut tools = std::mem::take(&mut settings.tools);
     // A program that brings a registry runs those tools, and could not run a client's.
     if options.tools.is_some() {
@@ -191,8 +195,7 @@ fn inherit_settings<'t>(
         settings.options.tool_choice = None;
         settings.options.parallel_tool_calls = None;
     }
-    if let Some(ToolFilter(may_be_offered)) = options.stored_tools {
-        tools.retain(|tool| may_be_offered(tool.name()));
+    if options.stored_tools.is_some() {
         // Providers refuse a choice of what is not offered.
         let is_left = |name: &str| tools.iter().any(|tool| tool.name() == name);
         if let Some(ToolChoice::Function { name }) = &settings.options.tool_choice

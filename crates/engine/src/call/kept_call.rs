@@ -7,7 +7,9 @@
 //! Not here: storing the answer (`record`).
 
 use contexture_ir::{ContentHash, NodeId, Raw};
-use contexture_store::{Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, PutEntry};
+use contexture_store::{
+    Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+};
 use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +106,19 @@ pub(crate) async fn load_kept_call(
         }
     }
     Ok(None)
+}
+
+/// Loads the kept call of the conversation that was compiled last; `None` if none is kept.
+pub(crate) async fn load_newest_kept_call(
+    chat: &Conversation,
+) -> Result<Option<KeptCall>, EngineError> {
+    let list = ListEntries::in_scope(scope(chat), PREFIX);
+    let page = chat.store().list_entries(chat.owner(), list).await?;
+    let oldest_ms = chat.engine().now_ms().saturating_sub(KEPT_MS);
+    // Slots are used anew when there is no room: an old one may be of another loop.
+    let entries = page.entries.iter().map(|(_, entry)| entry);
+    let recent = entries.filter(|entry| entry.at_ms >= oldest_ms);
+    Ok(recent.max_by_key(|entry| entry.at_ms).and_then(decode))
 }
 
 /// Returns the slot that a call may take, and what is there now; `None` if the call is kept already.

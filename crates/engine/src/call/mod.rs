@@ -40,7 +40,7 @@ pub use compile::CompiledCall;
 pub(crate) use compile::{compile_call, compile_external};
 pub(crate) use contributions::contributions_at;
 pub use kept_call::KeptCall;
-pub(crate) use kept_call::{keep_call, load_kept_call};
+pub(crate) use kept_call::{keep_call, load_kept_call, load_newest_kept_call};
 pub use options::{CompileAttempt, CompileOptions, RegistryTools, SettingsSource, ToolFilter};
 pub use replay::Replayed;
 pub(crate) use replay::{find_last_model, list_response_ids, replay_call};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use contexture_catalogue::ModelSpec;
-use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
-use contexture_ir::Message;
+use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools, PathItem};
+use contexture_ir::{Message, Transcript};
 use contexture_tools::{Choice, LoadedToolkits, OfferRequest, Registry, ToolSupport};
 
 use crate::hooks::LayerSession;
@@ -45,9 +45,10 @@ pub struct CompileOptions<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// Says of a tool by its name whether it may be offered.
+/// Takes tools out of a stored request, which has its tools and options and no history, by what the items of the path say. A choice of a
+/// tool that it takes out is forgotten.
 #[derive(Clone, Copy)]
-pub struct ToolFilter<'a>(pub &'a (dyn Fn(&str) -> bool + Send + Sync));
+pub struct ToolFilter<'a>(pub &'a (dyn Fn(&mut Transcript, &[PathItem]) + Send + Sync));
 
 impl fmt::Debug for ToolFilter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

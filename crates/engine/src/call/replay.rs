@@ -4,7 +4,7 @@
 //! rest was stored with the answer. Nothing else goes into a payload: no clock, no catalogue, no fragments that a handle
 //! has now.
 
-use contexture_compile::{COMPILER, Payload, Scratch, compile, load_call};
+use contexture_compile::{COMPILER, Payload, Report, Scratch, compile, load_call};
 use contexture_ir::{ContentHash, NodeId, ResponseId};
 use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
 
@@ -24,6 +24,8 @@ pub struct Replayed {
     pub base: Option<NodeId>,
     /// The payload as it is compiled now.
     pub payload: Payload,
+    /// What that payload contains and leaves out.
+    pub report: Report,
     /// The hash of the payload that was sent.
     pub sent_hash: ContentHash,
     /// The hash of the payload as it is compiled now.
@@ -104,11 +106,11 @@ pub(crate) async fn replay_call(
         passes: Vec::new(),
     };
     // With empty scratch memory and no passes: nothing of this process may reach the bytes.
-    let payload = compile(
+    let compiled = compile(
         &inputs.compile_input(&tree_inputs, &[], None),
         &mut Scratch::new(),
-    )?
-    .payload;
+    )?;
+    let (payload, report) = (compiled.payload, compiled.report);
     let rebuilt = payload.content_hash();
     let differs_at = record.payload.as_ref().filter(|_| rebuilt != sent);
     Ok(Replayed {
@@ -119,6 +121,7 @@ pub(crate) async fn replay_call(
         compiler: record.compiler,
         differs_at: differs_at.map(|sent| first_difference(sent, &payload)),
         payload,
+        report,
     })
 }
 

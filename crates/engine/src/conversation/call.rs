@@ -12,7 +12,7 @@ use contexture_wire::TooLong;
 use crate::call::{
     CompileOptions, CompiledCall, KeptCall, Replayed, SentCall, budget_after_refusal, compile_call,
     compile_external, find_last_model, keep_call, learn_from_usage, list_response_ids,
-    load_calibrated_range, load_kept_call, replay_call,
+    load_calibrated_range, load_kept_call, load_newest_kept_call, replay_call,
 };
 use crate::error::EngineError;
 use crate::handle::{CallTiming, Conversation, TargetChoice};
@@ -342,6 +342,14 @@ impl Conversation {
     /// The store's.
     pub async fn kept_call(&self, id: &str) -> Result<Option<KeptCall>, EngineError> {
         load_kept_call(self, id).await
+    }
+
+    /// Returns the call that was [kept](Self::keep_call) last, within the last hour; `None` if there is none.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn newest_kept_call(&self) -> Result<Option<KeptCall>, EngineError> {
+        load_newest_kept_call(self).await
     }
 
     /// Stores a model's answer to a call that was [kept](Self::keep_call), as [`Self::record`] does. The same answer again

@@ -11,6 +11,7 @@ use super::circuit_breaker::CircuitBreakers;
 use super::environment::{Clock, IdSource};
 use super::events::Watchers;
 use super::handle_cache::{HandleCache, HandleCaches};
+use super::last_bodies::LastBodies;
 use super::output_copies::OutputCopies;
 use super::secrets::Secrets;
 use super::side_calls::LayerModel;
@@ -36,6 +37,7 @@ pub struct Engine {
     pub(crate) layers: Layers,
     pub(crate) layer_model: Option<Arc<LayerModel>>,
     pub(crate) handle_caches: Option<Arc<HandleCaches>>,
+    pub(crate) last_bodies: Option<Arc<LastBodies>>,
     pub(crate) exchanges: Exchanges,
     pub(crate) presence: Presence,
 }
@@ -96,6 +98,11 @@ impl Engine {
 
     pub(crate) const fn should_calibrate(&self) -> bool {
         self.calibrates
+    }
+
+    /// What the next bodies are compared with; `None` where bodies are not kept.
+    pub(crate) fn last_bodies(&self) -> Option<&LastBodies> {
+        self.last_bodies.as_deref()
     }
 
     pub(crate) const fn layers(&self) -> &Layers {

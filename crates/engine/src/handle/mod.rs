@@ -11,7 +11,7 @@
 //! * `events`: watchers of a running engine; `spans`: tracing;
 //! * `call_rows`: rows of the record of calls, and costs;
 //! * `targets`: targets by name; `side_calls`: model calls for layers and summaries; `circuit_breaker`: when they rest;
-//! * `handle_cache`: what handles share to save work.
+//! * `handle_cache`: what handles share to save work; `last_bodies`: what the next body is compared with.
 //!
 //! Not here: the public methods (`engine`, `conversation`).
 
@@ -24,6 +24,7 @@ mod events;
 mod fragments;
 mod handle_cache;
 mod info;
+mod last_bodies;
 mod output_copies;
 mod overview;
 mod read_path;
@@ -51,6 +52,7 @@ pub(crate) use info::{
     delete_conversation, list_conversations, load_conversation_info, load_info, load_resource,
     set_metadata, set_title,
 };
+pub(crate) use last_bodies::{LastBody, LastBodyKey};
 pub use output_copies::CopyReport;
 pub(crate) use output_copies::OutputCopies;
 pub use overview::ConversationOverview;

@@ -2,8 +2,8 @@
 
 use contexture_catalogue::Cost;
 use contexture_ir::{
-    Audience, CHAIN_VERSION, FunctionCallOutput, HistoryHasher, Item, MessageId, NodeId, Origin,
-    ResponseId, Transcript,
+    Audience, CHAIN_VERSION, CallId, FunctionCallOutput, HistoryHasher, Item, MessageId, NodeId,
+    Origin, ResponseId, Transcript,
 };
 use contexture_layers::ObservedItems;
 use contexture_store::{
@@ -17,6 +17,7 @@ use super::passthrough::RelayedCall;
 use super::types::Ingested;
 use crate::append::{new_item, state_node};
 use crate::call::{CompiledCall, SentCall, response_record, response_status};
+use crate::call_bodies::{EncodedBody, encode_body, unless_redacted};
 use crate::error::EngineError;
 use crate::handle::{Conversation, answer_cost};
 use crate::hooks::append_with_retries;
@@ -44,6 +45,8 @@ pub struct AnswerOptions<'a> {
     pub entries: Vec<(KeyScope, PutEntry)>,
     /// What is recorded of the exchange, in the same transaction. Its conversation and its response are set.
     pub exchange: Option<CallRecord>,
+    /// The request's body, to be kept with the exchange; see [`Ingested::encode_body`].
+    pub body: Option<EncodedBody>,
 }
 
 /// An answer to be stored.
@@ -115,6 +118,19 @@ impl Ingested {
         Ok(recorded)
     }
 
+    /// Encodes the body of this request, to be kept with its answer as the one of this call; `None` if bodies are not kept, or
+    /// this one is too large or has something that was redacted.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn encode_body(
+        &self,
+        call: CallId,
+        body: &str,
+    ) -> Result<Option<EncodedBody>, EngineError> {
+        encode_body(&self.chat, self.head, call, body).await
+    }
+
     /// The id that an answer with these calls of ours is stored under.
     #[must_use]
     pub fn response_id(&self, answer: &Transcript, own: &[InterceptedCall]) -> ResponseId {
@@ -131,6 +147,7 @@ impl Ingested {
             intercepted: own,
             entries,
             exchange,
+            body,
         } = options;
         let ingested_answer = IngestedAnswer { answer, own };
         let chat = &self.chat;
@@ -176,6 +193,9 @@ impl Ingested {
         request.on_moved = OnMoved::Sibling;
         request.entries = entries;
         request.call = exchange.map(|exchange| Box::new(stored_exchange(chat, id, exchange)));
+        if let (Some(call), Some(body)) = (&mut request.call, body) {
+            call.body = unless_redacted(chat, body).await?;
+        }
         request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
         // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
         let call = &call.map(|call| SentCall::from_call(chat.engine(), call));

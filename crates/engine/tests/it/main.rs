@@ -26,6 +26,7 @@ mod ingest;
 mod layers;
 mod native;
 mod offload;
+mod past_calls;
 mod path_cache;
 mod pins;
 mod recalling;

@@ -190,7 +190,10 @@ async fn tools_of_the_request_may_be_forbidden() {
     assert_eq!(tool_names(&payload), ["look", "shell"]);
     assert_eq!(payload["tool_choice"], body["tool_choice"]);
     let options = CompileOptions {
-        stored_tools: Some(ToolFilter(&|name| name != "shell")),
+        stored_tools: Some(ToolFilter(&|request, path| {
+            assert_eq!(path.len(), 1, "it may look at the history");
+            request.tools.retain(|tool| tool.name() != "shell");
+        })),
         ..CompileOptions::default()
     };
     let payload = compile(&chat, &target, options).await;

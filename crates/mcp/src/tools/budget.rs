@@ -1,11 +1,16 @@
 //! `check_budget`: how much of a model's window a conversation takes, as its next call would be compiled.
 
+use std::collections::BTreeMap;
+
+use contexture::CompiledCall;
 use contexture::compile::Segment;
-use contexture::{CompileOptions, CompiledCall};
+use contexture_api::operations::{CompilePurpose, Host, compile_conversation};
+use contexture_api::{CompileDocument, PolicyChoice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::target::ModelTarget;
+use super::target::parse_provider_format;
 use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
@@ -29,6 +34,8 @@ pub(crate) struct Arguments {
     window: Option<u64>,
     /// Tokens kept free for the answer; default: the usual reserve.
     reserve: Option<u64>,
+    /// Policy as the HTTP API takes it, to see what it would cut, such as {"clear": {"keep_recent": 3}}; default: none.
+    policy: Option<Value>,
     /// Name of the branch to use instead of the active one.
     branch: Option<String>,
 }
@@ -98,22 +105,35 @@ impl Tool for CheckBudget {
         let chat = context
             .open_conversation(&arguments.conversation, branch)
             .await?;
-        let meant = ModelTarget {
-            model: arguments.model.as_deref(),
-            format: arguments.format.as_deref(),
+        // The member of the document has another name, which an error should not tell.
+        let format = arguments.format.as_deref();
+        let format = format.map(parse_provider_format).transpose()?;
+        let asked = CompileDocument {
+            model: arguments.model,
+            to: format.map(|format| format.to_string()),
             window: arguments.window,
             reserve: arguments.reserve,
+            policy: arguments.policy.map(parse_policy).transpose()?,
+            ..CompileDocument::default()
         };
-        let target = meant.resolve_target(&context, &chat).await?;
         // Nothing is stored: it is the same compile as that of the next call. It is the longest
         // work here, so it looks whether the caller is still waiting.
-        let options = CompileOptions {
-            cancel: Some(&context.cancel),
-            ..CompileOptions::default()
+        let (policies, purpose) = (BTreeMap::new(), CompilePurpose::Explanation);
+        let host = Host {
+            policies: &policies,
+            skills: &[],
         };
-        let call = chat.compile_with(&target, options).await?;
+        let compiled = compile_conversation(&chat, &asked, &host, purpose, &context.cancel).await?;
+        let call = compiled.call;
         Ok(summarize_budget(&call))
     }
+}
+
+fn parse_policy(policy: Value) -> Result<PolicyChoice, ToolError> {
+    serde_json::from_value(policy).map_err(|error| {
+        ToolError::invalid_arguments(format!("`policy`: {error}"))
+            .with_hint("a policy is an object, as in `[policies.…]` of a server's configuration")
+    })
 }
 
 fn summarize_budget(call: &CompiledCall) -> Answer {

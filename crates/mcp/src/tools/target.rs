@@ -50,7 +50,8 @@ impl ModelTarget<'_> {
     }
 }
 
-fn parse_provider_format(name: &str) -> Result<Format, ToolError> {
+/// Parses the name of a provider's format.
+pub(super) fn parse_provider_format(name: &str) -> Result<Format, ToolError> {
     let mut known = Format::PROVIDERS.into_iter();
     known.find(|format| format.as_str() == name).ok_or_else(|| {
         let names = Format::PROVIDERS.map(Format::as_str).join(", ");

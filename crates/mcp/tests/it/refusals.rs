@@ -76,7 +76,7 @@ async fn wrong_arguments_are_told_to_the_model() {
         (
             "check_budget",
             json!({ "conversation": SMALL }),
-            "no answer of the conversation names one",
+            "no answer among the last items of this branch names one",
         ),
         (
             "check_budget",

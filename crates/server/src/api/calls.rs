@@ -16,14 +16,17 @@ use utoipa_axum::routes;
 
 use crate::access::Principal;
 use crate::api::conventions::conversation_path::conversation_id;
-use crate::api::conventions::error_responses::ReadRefusals;
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::page;
 use crate::config::AccessScope;
 use crate::http::extractors::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
 use crate::state::call_log::RequestId;
-use contexture_api::{CallDocument, CallsDocument, UsageDocument, parse_time};
+use contexture_api::operations::{self, CallPart};
+use contexture_api::{
+    CallDocument, CallsDocument, DiffDocument, DifferenceDocument, UsageDocument, parse_time,
+};
 
 /// The name of the list, for cursors.
 const LIST: &str = "calls";
@@ -32,6 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_calls))
         .routes(routes!(show_call))
+        .routes(routes!(diff_requests))
         .routes(routes!(show_usage))
 }
 
@@ -246,23 +250,67 @@ async fn list_calls(
     }))
 }
 
+/// The parts of a call that are wanted.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ShownCallParams {
+    /// What to show beside the figures, with commas between: `sent` (the request as the provider got it), `came` (as its client sent
+    /// it), `report`, `answer`. Default: nothing.
+    include: Option<String>,
+}
+
+fn parse_parts(words: Option<&str>) -> Result<Vec<CallPart>, Problem> {
+    let parse = |word: &str| {
+        CallPart::from_word(word.trim()).ok_or_else(|| {
+            let words = CallPart::ALL.map(CallPart::as_str).join(", ");
+            let detail = format!("`include` has {word:?}, expected some of {words}, with commas");
+            Problem::new(Code::BadQuery, detail)
+        })
+    };
+    let words = words.into_iter().flat_map(|words| words.split(','));
+    words.map(parse).collect()
+}
+
 /// Returns a call by its id, which is that of the request: the value of `x-contexture-request`. What its request was made of is
-/// shown as it was stored then.
+/// shown as it was stored then; requests, report and answer are made again of what the conversation has, and say whether they
+/// are exact.
 #[utoipa::path(
     get, path = "/calls/{call}", tag = "requests",
-    params(("call" = String, Path, description = "The call's id")),
+    params(("call" = String, Path, description = "The call's id"), ShownCallParams),
     responses((status = 200, description = "The call", body = CallDocument), ReadRefusals)
 )]
 async fn show_call(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
+    Query(asked): Query<ShownCallParams>,
 ) -> Result<Json<CallDocument>, Problem> {
     let none = || Problem::new(Code::NotFound, format!("call {id:?} not found"));
+    let parts = parse_parts(asked.include.as_deref())?;
+    call_record(&app)?;
     let RequestId(call) = id.parse().map_err(|()| none())?;
-    let found = call_record(&app)?.load_call(&owner, call).await;
-    let found = found.map_err(EngineError::from)?.ok_or_else(none)?;
-    Ok(Json(CallDocument::with_band(&found)))
+    let found = operations::describe_call(app.engine(), &owner, call, &parts).await?;
+    found.map(Json).ok_or_else(none)
+}
+
+/// Compares two requests as the provider's prompt cache does: those of two calls, or any two. Shows the first place where they differ,
+/// and what it costs.
+#[utoipa::path(
+    post, path = "/diff", tag = "requests",
+    request_body(content = DiffDocument, example = json!({
+        "first": {"request": {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Hello"}]}},
+        "second": {"request": {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Hello!"}]}},
+    })),
+    responses((status = 200, description = "Where they differ", body = DifferenceDocument), WriteRefusals)
+)]
+async fn diff_requests(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Json(asked): Json<DiffDocument>,
+) -> Result<Json<DifferenceDocument>, Problem> {
+    let found = operations::diff_requests(app.engine(), &owner, &asked).await?;
+    Ok(Json(found))
 }
 
 /// Returns what calls used and cost, in groups. A sum by owners needs the scope `admin`.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use contexture::compile::{Report, Scratch, Target, Width, render_html, render_table};
+use contexture::compile::{Scratch, Target};
 use contexture::ir::{Cancel, Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
 use contexture::{Conversation, EngineError, Format};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -19,11 +19,11 @@ use crate::api::stateless::{parse_format, parse_render_format};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Problem, member_problem};
 use crate::state::App;
-use contexture_api::operations::{self, CompilePurpose};
+use contexture_api::operations::{self, CompilePurpose, ExplainDetail};
 use contexture_api::schema::{FragmentSchema, RenderFormatSchema, UiMessageSchema};
 use contexture_api::{
-    CheckDocument, CheckedDocument, CompileDocument, CompiledDocument, HandleDocument,
-    HandledDocument, RecordDocument, RecordedDocument,
+    CheckDocument, CheckedDocument, CompileDocument, CompiledDocument, ExplainedDocument,
+    HandleDocument, HandledDocument, RecordDocument, RecordedDocument, WhatIfDocument,
 };
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -35,6 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(handle_calls))
         .routes(routes!(check_call))
         .routes(routes!(explain_compile))
+        .routes(routes!(compile_what_if))
 }
 
 /// Options for resolving a branch.
@@ -195,42 +196,72 @@ async fn check_call(
     Ok(Json(checked))
 }
 
-/// The report on a compile, in three forms.
-#[derive(Serialize, ToSchema)]
-struct ExplainedDocument {
-    /// Report on the request, by the schema docs/schema/report.schema.json.
-    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
-    report: Raw,
-    /// Same report as a table of text.
-    table: String,
-    /// Same report as an HTML page with a picture of the window.
-    html: String,
+/// What an explanation has beside the report.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ExplainParams {
+    /// `text`: the texts of what is sent and left out, with the ids of their nodes. Default: the report alone.
+    #[param(inline)]
+    include: Option<ExplainInclude>,
+    /// Name of the branch. Default: the active one.
+    branch: Option<String>,
+}
+
+/// What an explanation has beside the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ExplainInclude {
+    /// Texts and ids of nodes.
+    Text,
 }
 
 /// Explains what a compile sends and what it leaves out, without the request itself.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/explain", tag = "compile",
     request_body(content = CompileDocument, example = json!({"to": "openai-chat", "model": "gpt-5.4", "turns": 20})),
-    params(("conversation" = String, Path, description = "Its id"), BranchParams),
+    params(("conversation" = String, Path, description = "Its id"), ExplainParams),
     responses((status = 200, description = "The report in three forms", body = ExplainedDocument), WriteRefusals)
 )]
 async fn explain_compile(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(on): Query<BranchParams>,
+    Query(on): Query<ExplainParams>,
     Extension(cancel): Extension<Cancel>,
     Json(asked): Json<CompileDocument>,
 ) -> Result<Json<ExplainedDocument>, Problem> {
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let (host, purpose) = (app.host(), CompilePurpose::Explanation);
-    let compiled = operations::compile_conversation(&chat, &asked, &host, purpose, &cancel).await?;
-    let report: Report = compiled.call.report;
-    Ok(Json(ExplainedDocument {
-        table: render_table(&report, Width(120)),
-        html: render_html(&report, &id),
-        report: Raw::from_value(&report).map_err(EngineError::from)?,
-    }))
+    let detail = match on.include {
+        None => ExplainDetail::Report,
+        Some(ExplainInclude::Text) => ExplainDetail::Text,
+    };
+    let host = app.host();
+    let explained = operations::explain_conversation(&chat, &asked, &host, detail, &cancel).await?;
+    Ok(Json(explained))
+}
+
+/// Compiles a call as it would be with another model, window or policy, and compares it with the last call of the branch. Nothing is
+/// stored: what a policy would compact is cut instead.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/what-if", tag = "compile",
+    request_body(content = CompileDocument, example = json!({
+        "model": "gpt-5.4", "window": 100000, "policy": {"clear": {"keep_recent": 3}, "preview": 5000},
+    })),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
+    responses((status = 200, description = "The call as it would be", body = WhatIfDocument), WriteRefusals)
+)]
+async fn compile_what_if(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    Extension(cancel): Extension<Cancel>,
+    Json(asked): Json<CompileDocument>,
+) -> Result<Json<WhatIfDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let told = operations::compile_what_if(&chat, &asked, &app.host(), &cancel).await?;
+    Ok(Json(told))
 }
 
 /// Returns a target of this format and model. What is not said follows from the newest answer of the branch.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use contexture::Owner;
 use contexture::catalogue::Money;
+use contexture_api::parse_length_of_time;
 use schemars::JsonSchema;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -38,6 +39,12 @@ pub struct ServerConfig {
     pub skills: Vec<PathBuf>,
     /// Days for which the record keeps each call with a provider; the sums of older ones stay. Default: 90.
     pub call_days: NonZeroU32,
+    /// How long the bodies of proxied requests are kept as they came, such as "7d": each as a difference to its conversation, so that
+    /// `GET /api/v1/calls/{call}` shows it byte for byte. At most as long as the call. Default: none is kept, and a request is shown
+    /// as it is made again of its items.
+    #[serde(deserialize_with = "deserialize_length_of_time")]
+    #[schemars(with = "Option<String>")]
+    pub bodies: Option<LengthOfTime>,
     /// How much one request, connection or owner may take.
     pub limits: LimitsConfig,
 }
@@ -51,9 +58,32 @@ impl Default for ServerConfig {
             origins: Vec::new(),
             skills: Vec::new(),
             call_days: const { NonZeroU32::new(90).unwrap() },
+            bodies: None,
             limits: LimitsConfig::default(),
         }
     }
+}
+
+/// A length of time, at least a millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LengthOfTime(i64);
+
+impl LengthOfTime {
+    /// Returns it in milliseconds.
+    #[must_use]
+    pub const fn milliseconds(self) -> i64 {
+        self.0
+    }
+}
+
+fn deserialize_length_of_time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<LengthOfTime>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let parsed = parse_length_of_time(&text);
+    parsed
+        .map(|ms| Some(LengthOfTime(ms)))
+        .map_err(|expected| D::Error::custom(format!("{text:?}: {expected}")))
 }
 
 /// Which conversations of an owner the server deletes by itself, when it starts and every hour. Without a section it deletes

@@ -91,7 +91,42 @@ fn shape_fault<T: DeserializeOwned>(member: &str, value: &RawValue) -> Option<St
     let text = text
         .rsplit_once(" at line ")
         .map_or(text.as_str(), |(text, _)| text);
-    Some(text.to_owned())
+    Some(in_words_of_json(text))
+}
+
+/// Returns a parser's message in the words of JSON and of queries, which have no types of this program.
+pub(crate) fn in_words_of_json(message: &str) -> String {
+    const WORDS: [(&str, &str); 10] = [
+        ("expected usize", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("a sequence", "a list"),
+        ("a map", "an object"),
+        ("invalid digit found in string", "expected a whole number"),
+        (
+            "number too large to fit in target type",
+            "the number is too large",
+        ),
+        (
+            "provided string was not `true` or `false`",
+            "expected true or false",
+        ),
+    ];
+    let message = message.split("expected struct ").enumerate();
+    // The name of a type says nothing to a caller.
+    let message = message.map(|(at, part)| match at {
+        0 => part.to_owned(),
+        _ => {
+            let rest = part.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+            format!("expected an object{rest}")
+        }
+    });
+    let message: String = message.collect();
+    WORDS.into_iter().fold(message, |message, (theirs, ours)| {
+        message.replace(theirs, ours)
+    })
 }
 
 #[cfg(test)]
@@ -128,6 +163,26 @@ mod tests {
     }
 
     #[test]
+    fn no_type_of_this_program_is_named() {
+        for (theirs, ours) in [
+            (
+                "invalid type: integer `3`, expected struct ClearConfig",
+                "invalid type: integer `3`, expected an object",
+            ),
+            (
+                "limit: invalid digit found in string",
+                "limit: expected a whole number",
+            ),
+            (
+                "invalid type: map, expected a sequence",
+                "invalid type: map, expected a list",
+            ),
+        ] {
+            assert_eq!(in_words_of_json(theirs), ours);
+        }
+    }
+
+    #[test]
     fn all_faults_are_found_each_once() {
         let unknown = "is unknown; known are `name`, `count`, `inner`";
         check(r#"{"name": "a", "count": 1}"#, &[]);
@@ -137,7 +192,10 @@ mod tests {
             r#"{"count": "one", "nam": "a", "inner": {"text": 1}}"#,
             &[
                 ("name", "is missing"),
-                ("count", "invalid type: string \"one\", expected u64"),
+                (
+                    "count",
+                    "invalid type: string \"one\", expected a whole number",
+                ),
                 ("inner", "invalid type: integer `1`, expected a string"),
                 ("nam", unknown),
             ],

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::access::Principal;
 use crate::config::AccessScope;
-use crate::http::body_faults::body_problem;
+use crate::http::body_faults::{body_problem, in_words_of_json};
 use crate::problem::{Code, Problem};
 
 /// A caller with the scope `read`, and whose conversations it sees.
@@ -81,9 +81,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let found = axum::extract::Query::from_request_parts(parts, state).await;
-        found
-            .map(|query| Self(query.0))
-            .map_err(|error| Problem::new(Code::BadQuery, error.body_text()))
+        found.map(|query| Self(query.0)).map_err(|error| {
+            let text = error.body_text();
+            let text = text
+                .split_once("query string: ")
+                .map_or(&*text, |(_, text)| text);
+            Problem::new(Code::BadQuery, in_words_of_json(text))
+        })
     }
 }
 

@@ -1,15 +1,17 @@
 //! Retention: conversations that an owner's rule in the configuration gives up are deleted when the server starts, and every
 //! hour.
 //!
-//! The record of calls is summed up by the hour, and single calls are removed after the days that the configuration says.
+//! The record of calls is summed up by the hour, and single calls are removed after the days that the configuration says; so are
+//! bodies, if any are kept.
 //!
 //! Not here: what a rule gives up (`contexture_store::plan_retention`), and how calls are summed up
 //! (`contexture_store::sweep_calls`).
 
 use std::time::Duration;
 
+use contexture::engine::BODY_CHAIN_MS;
 use contexture::store::{
-    Error as StoreError, RetentionRule, delete_expired, plan_retention, sweep_calls,
+    CallRetention, Error as StoreError, RetentionRule, delete_expired, plan_retention, sweep_calls,
 };
 
 use crate::config::RetentionConfig;
@@ -38,10 +40,17 @@ pub(super) async fn run_retention_loop(app: App) {
 
 /// Sums up the record of calls, and removes old ones, again and again.
 pub(super) async fn run_call_sweep_loop(app: App) {
-    let keep_ms = i64::from(app.config().server.call_days.get()) * DAY_MS;
+    let server = &app.config().server;
+    let retention = CallRetention {
+        calls_ms: i64::from(server.call_days.get()) * DAY_MS,
+        // The last body of a chain is whole as long as the first is there.
+        bodies_ms: server.bodies.map_or(0, |bodies| {
+            bodies.milliseconds().saturating_add(BODY_CHAIN_MS)
+        }),
+    };
     loop {
         if let Some(calls) = app.engine().store().calls() {
-            match sweep_calls(calls, app.engine().now_ms(), keep_ms).await {
+            match sweep_calls(calls, app.engine().now_ms(), retention).await {
                 Ok(swept) => tracing::debug!(?swept, "the record of calls is summed up"),
                 // Sums are read from single calls until then.
                 Err(error) => tracing::warn!(%error, "the record of calls is not summed up"),

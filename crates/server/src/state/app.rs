@@ -80,6 +80,10 @@ impl App {
             0 => engine,
             bytes => engine.with_handle_cache(bytes),
         };
+        let engine = match config.server.bodies {
+            Some(_) => engine.with_call_bodies(),
+            None => engine,
+        };
         let engine = match config.models.is_empty() {
             true => engine,
             false => {

@@ -16,6 +16,7 @@ use axum::http::StatusCode;
 use contexture::Owner;
 use contexture::catalogue::Cost;
 use contexture::compile::{CacheUsage, CallBand};
+use contexture::engine::EncodedBody;
 use contexture::ir::{CallId, ContentHash, ConversationId, FinishReason, Transcript};
 use contexture::store::rules::{MAX_CALL_FIGURE, call_figure, call_money, call_name, call_tokens};
 use contexture::store::{
@@ -170,6 +171,8 @@ struct CallDraft {
     started: Instant,
     /// The row as far as it is known; `None` once it is stored.
     row: Mutex<Option<CallRecord>>,
+    /// The body to keep with it, until it is stored with an answer.
+    body: Mutex<Option<EncodedBody>>,
 }
 
 impl Drop for CallDraft {
@@ -197,6 +200,7 @@ impl CallRecorder {
             id,
             started: Instant::now(),
             row: Mutex::new(Some(row)),
+            body: Mutex::default(),
         }))
     }
 
@@ -250,13 +254,24 @@ impl CallRecorder {
         }
     }
 
-    /// Notes the conversation, and the body as it came.
+    /// Notes the conversation, and the body as it came, decompressed.
     pub(crate) fn set_request(&self, conversation: &ConversationId, body: &[u8]) {
         let hash = BlobId::of(&self.0.owner, body);
         self.update(|row| {
             row.conversation = Some(conversation.clone());
             row.body_hash = Some(ContentHash::from_bytes(*hash.as_bytes()));
         });
+    }
+
+    /// Notes the body that is to be kept with the answer.
+    pub(crate) fn set_body(&self, body: Option<EncodedBody>) {
+        *self.0.body.lock().unwrap_or_else(PoisonError::into_inner) = body;
+    }
+
+    /// Takes the body that is to be kept with the answer.
+    pub(crate) fn take_body(&self) -> Option<EncodedBody> {
+        let mut body = self.0.body.lock().unwrap_or_else(PoisonError::into_inner);
+        body.take()
     }
 
     /// Notes that the request belongs to no conversation any more, because no model answered.

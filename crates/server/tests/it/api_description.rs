@@ -10,10 +10,10 @@ use crate::running::waiting;
 use crate::test_support::{Answer, Stand};
 
 /// The verbs that operation ids begin with.
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 27] = [
     "activate", "append", "change", "check", "compile", "compress", "convert", "count", "create",
-    "decide", "delete", "describe", "explain", "export", "handle", "import", "list", "read",
-    "record", "render", "resolve", "restore", "rewind", "search", "set", "show",
+    "decide", "delete", "describe", "diff", "explain", "export", "handle", "import", "list",
+    "read", "record", "render", "resolve", "restore", "rewind", "search", "set", "show",
 ];
 
 /// An operation of the API, with where it is.

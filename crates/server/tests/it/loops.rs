@@ -164,9 +164,17 @@ async fn a_loop_without_a_store_keeps_its_prefix() {
 #[tokio::test]
 async fn own_calls_are_handled_and_others_wait() {
     let stand = Stand::new().await;
-    let path = talk(&stand, "a", &["Remember that I like tea, and read row 1."]).await;
     let mut policy = policy();
     policy["memory"] = json!({"of": "owner", "tools": true});
+    // By the id of the call; by nothing, which means the newest call; by the policy itself.
+    for (id, by) in [("a", "call"), ("b", "newest"), ("c", "policy")] {
+        handle_own_calls(&stand, id, &policy, by).await;
+    }
+}
+
+/// Lets a model call a tool of ours, one of the caller's and a forbidden one, and handles them.
+async fn handle_own_calls(stand: &Stand, id: &str, policy: &Value, by: &str) {
+    let path = talk(stand, id, &["Remember that I like tea, and read row 1."]).await;
     let asked = json!({"model": "gpt-4o", "to": "openai-chat", "policy": policy, "tools": tools()});
     let compiled = stand.post(&format!("{path}/compile"), &asked).await.ok();
     let own = compiled["own_tools"].as_array().unwrap();
@@ -186,13 +194,9 @@ async fn own_calls_are_handled_and_others_wait() {
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
     let record = json!({"call": compiled["call"], "response": answer});
     let recorded = stand.post(&format!("{path}/record"), &record).await.ok();
-    let by: Vec<_> = recorded["calls"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|call| &call["by"])
-        .collect();
-    assert_eq!(by, ["server", "caller", "server"]);
+    let calls = recorded["calls"].as_array().unwrap().iter();
+    let whose: Vec<_> = calls.map(|call| &call["by"]).collect();
+    assert_eq!(whose, ["server", "caller", "server"]);
     // Once more, as after a lost answer: stored once.
     let again = stand.post(&format!("{path}/record"), &record).await.ok();
     assert_eq!(
@@ -200,7 +204,11 @@ async fn own_calls_are_handled_and_others_wait() {
         (&json!(true), &recorded["head"])
     );
 
-    let handle = json!({"call": compiled["call"]});
+    let handle = match by {
+        "call" => json!({"call": compiled["call"]}),
+        "policy" => json!({"call": "00000000000000000000000000000000", "policy": policy}),
+        _ => json!({}),
+    };
     let handled = stand.post(&format!("{path}/handle"), &handle).await.ok();
     let answered = handled["answered"].as_array().unwrap();
     let of = |id: &str| answered.iter().find(|call| call["call_id"] == id).unwrap();
@@ -223,6 +231,54 @@ async fn own_calls_are_handled_and_others_wait() {
         (&done["answered"], &done["waiting"]),
         (&json!([]), &json!([]))
     );
+}
+
+/// The names of the functions that a compiled call offers.
+fn offered(compiled: &Value) -> Vec<String> {
+    let tools = compiled["payload"]["tools"].as_array().unwrap().iter();
+    let names = tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    names.collect()
+}
+
+#[tokio::test]
+async fn a_policy_selects_tools_by_what_the_user_says() {
+    let stand = Stand::new().await;
+    let tool = |name: &str, about: &str| json!({"type": "function", "function": {"name": name, "description": about, "parameters": {"type": "object"}}});
+    let tools = json!([
+        tool("send_mail", "Sends an e-mail"),
+        tool("weather", "Weather forecast for a city"),
+        tool("shell", "Runs a command"),
+        tool("book_train", "Books a seat in a train"),
+    ]);
+    let policy = json!({"tools": {"select": 1}});
+    let asked = json!({"model": "gpt-4o", "to": "openai-chat", "policy": policy, "tools": tools});
+    let said = "What is the weather forecast?";
+    // A stored conversation, with tools in the document.
+    let path = talk(&stand, "stored", &[said]).await;
+    let compiled = stand.post(&format!("{path}/compile"), &asked).await.ok();
+    assert_eq!(offered(&compiled), ["weather"]);
+    // The choice stays, whatever else is said.
+    let more = json!({"messages": [{"role": "user", "content": "Book a seat in a train"}]});
+    stand.post(&format!("{path}/messages"), &more).await.ok();
+    let compiled = stand.post(&format!("{path}/compile"), &asked).await.ok();
+    assert_eq!(offered(&compiled), ["weather"]);
+    // A history of the caller's.
+    let mut own = asked.clone();
+    own["messages"] = json!([{"role": "user", "content": said}]);
+    let compiled = stand.post("/api/v1/compile", &own).await.ok();
+    assert_eq!(offered(&compiled), ["weather"]);
+    // The tools that an imported request came with, of which one was called and one is forced.
+    let call =
+        json!({"id": "1", "type": "function", "function": {"name": "shell", "arguments": "{}"}});
+    let request = json!({"model": "gpt-4o", "tools": tools,
+        "tool_choice": {"type": "function", "function": {"name": "send_mail"}},
+        "messages": [{"role": "user", "content": said}, {"role": "assistant", "tool_calls": [call]}]});
+    let imported = stand.post("/api/v1/sessions", &request).await.ok();
+    let id = imported["imported"][0]["conversation"].as_str().unwrap();
+    let asked = json!({"to": "openai-chat", "policy": policy});
+    let path = format!("/api/v1/conversations/{id}/compile");
+    let compiled = stand.post(&path, &asked).await.ok();
+    assert_eq!(offered(&compiled), ["send_mail", "weather", "shell"]);
 }
 
 #[tokio::test]

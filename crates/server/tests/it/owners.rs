@@ -218,6 +218,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             json!({"to": "anthropic", "model": "claude-sonnet-5"}),
         ),
         (
+            "post",
+            "/api/v1/conversations/{conversation}/what-if",
+            Nothing,
+            json!({"to": "anthropic", "model": "claude-sonnet-5"}),
+        ),
+        (
             "get",
             "/api/v1/conversations/{conversation}/compactions",
             Nothing,
@@ -269,6 +275,13 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ("get", "/api/v1/requests/{request}", Nothing, none()),
         ("get", "/api/v1/calls/{call}", Nothing, none()),
         ("get", "/api/v1/calls", Own, none()),
+        // Calls of another's are not there: `proxy::past`.
+        (
+            "post",
+            "/api/v1/diff",
+            Open,
+            json!({"format": "openai-chat", "first": {"request": {"model": "m", "messages": []}}, "second": {"request": {"model": "m", "messages": []}}}),
+        ),
         ("get", "/api/v1/usage", Own, none()),
         ("get", "/api/v1/ledger", Own, none()),
         ("get", "/api/v1/runs", Own, none()),

@@ -10,6 +10,7 @@ use contexture_store::{EntityKind, Error, EventKind, RedactRequest, Redacted};
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
 
+use crate::calls;
 use crate::connection::error::RowError;
 use crate::connection::params::{Bytea, get_bytes, get_column, params};
 use crate::connection::transaction::Tx;
@@ -50,6 +51,8 @@ pub(crate) async fn redact_content(
     }
     // If nothing changed, the update time stays too.
     if done != Redacted::default() {
+        // Nothing tells which of them have the text.
+        calls::remove_bodies(tx, ConversationKey::of(owner, id).into_bytes());
         conv.save(tx);
     }
     Ok(done)

@@ -1,5 +1,7 @@
 //! [`Calls`] on PostgreSQL.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use contexture_ir::{CallId, ConversationId, Owner};
 use contexture_store::{
@@ -25,6 +27,12 @@ impl Calls for PostgresStore {
     async fn load_call(&self, owner: &Owner, id: CallId) -> Result<Option<CallRecord>, Error> {
         self.server
             .run_transaction(Access::Read, |tx| Box::pin(calls::load_call(tx, owner, id)))
+            .await
+    }
+
+    async fn load_call_body(&self, owner: &Owner, id: CallId) -> Result<Option<Arc<[u8]>>, Error> {
+        self.server
+            .run_transaction(Access::Read, |tx| Box::pin(calls::load_body(tx, owner, id)))
             .await
     }
 

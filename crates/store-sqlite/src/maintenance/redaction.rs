@@ -4,6 +4,7 @@ use contexture_ir::{ContentHash, NodeId, tombstone_json};
 use contexture_store::{BlobId, EntityKind, Error, EventKind, RedactRequest, Redacted};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::calls;
 use crate::error::RowError;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_columns::{self, NodeColumns};
@@ -44,6 +45,8 @@ pub(crate) fn redact_content(
         event::record_event(conn, conv, request.at_ms, &kind)?;
     }
     if done != Redacted::default() {
+        // Nothing tells which of them have the text.
+        calls::remove_bodies(conn, conv.no)?;
         conv.save(conn)?;
     }
     Ok(done)

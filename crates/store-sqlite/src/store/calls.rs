@@ -33,6 +33,14 @@ impl Calls for SqliteStore {
         .await
     }
 
+    async fn load_call_body(&self, owner: &Owner, id: CallId) -> Result<Option<Arc<[u8]>>, Error> {
+        let of = owner.clone();
+        self.read_transaction(ReadKind::Point, Some(owner), move |conn| {
+            calls::load_body(conn, &of, id)
+        })
+        .await
+    }
+
     async fn list_calls(&self, owner: &Owner, list: ListCalls) -> Result<CallPage, Error> {
         let of = owner.clone();
         self.read_transaction(ReadKind::Scan, Some(owner), move |conn| {

@@ -61,6 +61,7 @@ async fn sweeps_until_it_is_killed() {
         let sweep = SweepCalls {
             roll_up_before_ms: HOURS * CALL_HOUR_MS,
             remove_before_ms: 0,
+            remove_bodies_before_ms: 0,
         };
         calls.sweep_calls(&owner, sweep).await.unwrap();
     }

@@ -251,6 +251,8 @@ static TABLE: &[Behaviour] = table! {
         a_late_call_names_no_deleted_conversation
         erasing_an_owner_takes_its_calls
         owners_are_isolated
+        bodies_are_read_alone_and_removed_in_time
+        bodies_go_with_what_is_redacted_or_deleted
         limits_of_calls_have_names;
     Base erasing:
         a_resource_goes_and_the_rest_stays

@@ -1,6 +1,7 @@
 //! Capabilities that not every store has, failing on purpose like the rest.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture_ir::{CallId, ConversationId, Owner, PathHash, ProcessId, StreamId};
@@ -276,6 +277,11 @@ impl Calls for Faulty {
     ) -> Result<Vec<Owner>, Error> {
         let call = self.inner_calls()?.list_call_owners(after, limit);
         self.call_with_fault(Method::ListCallOwners, call).await
+    }
+
+    async fn load_call_body(&self, owner: &Owner, id: CallId) -> Result<Option<Arc<[u8]>>, Error> {
+        let call = self.inner_calls()?.load_call_body(owner, id);
+        self.call_with_fault(Method::LoadCallBody, call).await
     }
 
     async fn sweep_calls(&self, owner: &Owner, sweep: SweepCalls) -> Result<SweptCalls, Error> {

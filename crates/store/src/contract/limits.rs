@@ -42,6 +42,8 @@ pub struct Limits {
     pub call_batch: usize,
     /// Bytes of the band of a call. Default 1 KiB.
     pub call_band_bytes: usize,
+    /// Bytes of the body of a call, as it is stored. Default 4 MiB.
+    pub call_body_bytes: usize,
     /// Groups of one sum of calls. Default 10,000.
     pub call_groups: usize,
     /// Limits on the cost of one search.
@@ -69,6 +71,7 @@ impl Default for Limits {
             path_hashes: 65_536,
             call_batch: 1024,
             call_band_bytes: 1 << 10,
+            call_body_bytes: 4 << 20,
             call_groups: 10_000,
             search: SearchLimits::default(),
             streams: StreamLimits::default(),

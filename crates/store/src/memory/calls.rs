@@ -1,7 +1,9 @@
 //! The record of calls in memory: roll-ups and rows, as the other stores have them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture_ir::{CallId, ConversationId, Owner};
@@ -24,18 +26,37 @@ pub(super) struct CallTable(BTreeMap<Owner, OwnerCalls>);
 struct OwnerCalls {
     /// Each call, and whether it is in no roll-up yet.
     rows: BTreeMap<CallId, (CallRecord, bool)>,
+    /// The bodies of calls, where they were stored.
+    bodies: BTreeMap<CallId, Arc<[u8]>>,
     roll_ups: BTreeMap<CallKey<Option<ConversationId>>, CallSum>,
 }
 
 impl CallTable {
     /// Stores a call, unless its id is taken.
-    pub(super) fn record_call(&mut self, owner: &Owner, call: CallRecord) {
+    pub(super) fn record_call(&mut self, owner: &Owner, mut call: CallRecord) {
         let own = self.0.entry(owner.clone()).or_default();
-        own.rows.entry(call.id).or_insert((call, true));
+        let body = call.body.take().filter(|_| call.conversation.is_some());
+        if let Entry::Vacant(row) = own.rows.entry(call.id) {
+            own.bodies.extend(body.map(|body| (call.id, body)));
+            row.insert((call, true));
+        }
+    }
+
+    /// Removes the bodies of a conversation's calls.
+    pub(super) fn remove_bodies(&mut self, owner: &Owner, id: &ConversationId) {
+        let Some(own) = self.0.get_mut(owner) else {
+            return;
+        };
+        let rows = &own.rows;
+        own.bodies.retain(|call, _| {
+            let row = rows.get(call);
+            row.is_some_and(|(call, _)| call.conversation.as_ref() != Some(id))
+        });
     }
 
     /// Takes a conversation's name, and what is about its content, from its calls.
     pub(super) fn forget_conversation(&mut self, owner: &Owner, id: &ConversationId) {
+        self.remove_bodies(owner, id);
         let Some(own) = self.0.get_mut(owner) else {
             return;
         };
@@ -148,10 +169,18 @@ impl OwnerCalls {
         let before = CallId::first_at(sweep.remove_before_ms);
         let old = self.rows.range(..before).filter(|(_, row)| !row.1);
         let old: Vec<CallId> = old.take(STEP_CALLS).map(|(id, _)| *id).collect();
-        old.iter().for_each(|id| drop(self.rows.remove(id)));
+        for id in &old {
+            self.rows.remove(id);
+            self.bodies.remove(id);
+        }
         swept.removed = old.len() as u64;
+        let before = CallId::first_at(sweep.remove_bodies_before_ms);
+        let old = self.bodies.range(..before).take(STEP_CALLS);
+        let old: Vec<CallId> = old.map(|(id, _)| *id).collect();
+        old.iter().for_each(|id| drop(self.bodies.remove(id)));
+        swept.removed_bodies = old.len() as u64;
         let most = STEP_CALLS as u64;
-        swept.more = swept.rolled_up == most || swept.removed == most;
+        swept.more = [swept.rolled_up, swept.removed, swept.removed_bodies].contains(&most);
         swept
     }
 }
@@ -190,6 +219,12 @@ impl Calls for MemoryStore {
         let tables = self.lock_tables();
         let own = tables.calls.0.get(owner);
         Ok(own.and_then(|own| Some(own.rows.get(&id)?.0.clone())))
+    }
+
+    async fn load_call_body(&self, owner: &Owner, id: CallId) -> Result<Option<Arc<[u8]>>, Error> {
+        let tables = self.lock_tables();
+        let own = tables.calls.0.get(owner);
+        Ok(own.and_then(|own| own.bodies.get(&id).cloned()))
     }
 
     async fn list_calls(&self, owner: &Owner, list: ListCalls) -> Result<CallPage, Error> {

@@ -381,7 +381,12 @@ impl Store for MemoryStore {
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
-        self.with_tree(owner, id, |tree| tree.redact_content(&request))
+        let done = self.with_tree(owner, id, |tree| tree.redact_content(&request))?;
+        if done != Redacted::default() {
+            // Nothing tells which of them have the text.
+            self.lock_tables().calls.remove_bodies(owner, id);
+        }
+        Ok(done)
     }
 
     async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {

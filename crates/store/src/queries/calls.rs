@@ -12,19 +12,29 @@ const OWNERS: usize = 100;
 /// Calls of one page.
 const CALLS: usize = 500;
 
-/// Puts the calls of all owners that began before the current hour into roll-ups, and removes those that began more than
-/// `keep_ms` ago. Returns what was done. May be dropped and called again, since each step commits on its own.
+/// How long the calls of all owners are kept, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallRetention {
+    /// How long a call is kept; its sums stay for ever.
+    pub calls_ms: i64,
+    /// How long the body of a call is kept, where it was stored. 0: bodies are removed.
+    pub bodies_ms: i64,
+}
+
+/// Puts the calls of all owners that began before the current hour into roll-ups, and removes calls and bodies that are older than
+/// they are kept. Returns what was done. May be dropped and called again, since each step commits on its own.
 ///
 /// # Errors
 /// Any error of the store.
 pub async fn sweep_calls(
     calls: &dyn Calls,
     now_ms: i64,
-    keep_ms: i64,
+    retention: CallRetention,
 ) -> Result<SweptCalls, Error> {
     let sweep = SweepCalls {
         roll_up_before_ms: now_ms - now_ms.rem_euclid(CALL_HOUR_MS),
-        remove_before_ms: now_ms.saturating_sub(keep_ms),
+        remove_before_ms: now_ms.saturating_sub(retention.calls_ms),
+        remove_bodies_before_ms: now_ms.saturating_sub(retention.bodies_ms),
     };
     let mut total = SweptCalls::default();
     let mut after = None;
@@ -35,6 +45,7 @@ pub async fn sweep_calls(
                 let step = calls.sweep_calls(owner, sweep).await?;
                 total.rolled_up += step.rolled_up;
                 total.removed += step.removed;
+                total.removed_bodies += step.removed_bodies;
                 if !step.more {
                     break;
                 }

@@ -26,7 +26,7 @@ mod redaction_closure;
 mod retention;
 
 pub use branch_diff::{BranchDiff, diff_branches};
-pub use calls::{CallsFinding, VerifiedCalls, sweep_calls, verify_calls};
+pub use calls::{CallRetention, CallsFinding, VerifiedCalls, sweep_calls, verify_calls};
 pub use divergence::{Divergence, find_divergence};
 pub use graph::{Graph, GraphNode, load_graph};
 pub use list_all::list_all;

@@ -242,7 +242,7 @@ pub fn call_tokens(usage: &Usage) -> CallTokens {
 /// Checks that calls are within the limits.
 ///
 /// # Errors
-/// [`Error::Limit`], [`Error::Invalid`] for an empty band.
+/// [`Error::Limit`], [`Error::Invalid`] for an empty band or body.
 pub fn check_calls(calls: &[CallRecord], limits: &Limits) -> Result<(), Error> {
     check_limit("call_batch", limits.call_batch, calls.len())?;
     calls.iter().try_for_each(|call| check_call(call, limits))
@@ -271,6 +271,12 @@ pub(super) fn check_call(call: &CallRecord, limits: &Limits) -> Result<(), Error
         check_limit("call_band_bytes", limits.call_band_bytes, band.len())?;
         if band.is_empty() {
             return Err(Error::invalid_argument("call", "a band of no bytes"));
+        }
+    }
+    if let Some(body) = &call.body {
+        check_limit("call_body_bytes", limits.call_body_bytes, body.len())?;
+        if body.is_empty() {
+            return Err(Error::invalid_argument("call", "a body of no bytes"));
         }
     }
     let tokens = details.tokens.unwrap_or_default();

@@ -125,10 +125,10 @@ impl Registry {
             .filter(|latched| latched.choice == *request.choice);
         let held = same.map_or(&[][..], |latched| &latched.slots);
         let limits = request.choice.criteria.iter().filter_map(|criterion| {
-            let Criterion::Task { limit, .. } = criterion else {
+            let Criterion::Task { text, limit } = criterion else {
                 return None;
             };
-            Some(*limit)
+            Some(self.index().task_limit(text, *limit))
         });
         let mut most = limits.max().unwrap_or(0).min(self.index().len());
         loop {
@@ -216,10 +216,9 @@ impl<'a> OfferBuilder<'a> {
                 return None;
             };
             let index = registry.index();
-            let best = index
-                .best_units(text, (*limit).min(most))
-                .into_iter()
-                .map(|(_, unit)| unit);
+            let limit = index.task_limit(text, *limit).min(most);
+            let best = index.best_units(text, limit).into_iter();
+            let best = best.map(|(_, unit)| unit);
             // What was kept before stays, even if tools registered since would rank above it: dropping a tool
             // that the model has used breaks its plan.
             let held = held.iter().filter_map(|slot| match slot {

@@ -101,8 +101,17 @@ fn a_task_keeps_the_best() {
         &["get_weather"],
         others,
     );
-    // Nothing matches: the number of tools is still the one asked for.
-    check(&Choice::by_task("hm", 1), &["get_weather"], others);
+    // Nothing matches, so nothing says which to leave out.
+    for text in ["hm", "", "Lies die Datei"] {
+        let all = [
+            "get_weather",
+            "read_file",
+            "send_mail",
+            "think",
+            "write_file",
+        ];
+        check(&Choice::by_task(text, 1), &all, &[]);
+    }
     let none = offer(&mixed(), &Choice::by_task("weather", 0), None);
     assert!(none.tools.is_empty());
 }
@@ -169,9 +178,12 @@ proptest! {
         limit in 0usize..6,
     ) {
         let mut registry = registry(before.iter().map(|name| tool(name, name)));
+        let ranked = registry.index().rank_units(&task, 1);
+        let is_matched = ranked.first().is_some_and(|best| best.score > 0.0);
         let choice = Choice::by_task(task, limit);
         let first = offer(&registry, &choice, None);
-        prop_assert_eq!(first.tools.len(), limit.min(before.len()));
+        let expected = if is_matched || limit == 0 { limit.min(before.len()) } else { before.len() };
+        prop_assert_eq!(first.tools.len(), expected);
         for name in after.difference(&before) {
             registry.register(tool(name, name)).unwrap();
         }

@@ -10,6 +10,7 @@ use contexture::store::{
     CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallRecord, CallSum, Calls,
     ListCalls, SumCalls,
 };
+use contexture_api::operations::CallPart;
 use contexture_api::{CallDocument, CallsDocument, UsageDocument, format_timestamp, parse_time};
 
 use crate::database::{self, WhenMissing};
@@ -67,13 +68,16 @@ struct Filter {
 /// Each exchange with a provider is one call, whether a server passed it on or a run made it; failures and calls of no model are
 /// included. Calls are kept for 90 days, if the
 /// server's configuration does not say otherwise; `contexture usage` sums up all there ever were. With an id it shows one call,
-/// and what its request was made of, as it was stored when the call was made.
+/// and what its request was made of, as it was stored when the call was made; with one of the options below the request, the report or
+/// the answer instead, in JSON. A request is made again of what the conversation has: standard error says if it is not what was sent, byte
+/// for byte.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   contexture calls
   contexture calls --conversation support-42
   contexture calls req_019aa2f0b1c27d3e8f40516273849506
+  contexture calls req_019aa2f0b1c27d3e8f40516273849506 --as-sent > sent.json
   contexture calls --outcome refused --since 24h
   contexture calls -n 1000 --json | jq '.calls[].dollars'")]
 pub(crate) struct Arguments {
@@ -81,10 +85,38 @@ pub(crate) struct Arguments {
     #[arg(value_name = "CALL", value_parser = parse_call_id, conflicts_with_all = FILTERS)]
     call: Option<CallId>,
     #[command(flatten)]
+    part: PartArguments,
+    #[command(flatten)]
     filter: Filter,
     /// At most so many
     #[arg(long, short = 'n', value_name = "NUMBER", default_value = "50")]
     limit: usize,
+}
+
+/// Which part of a call is written, in the place of its figures.
+#[derive(Debug, Args)]
+#[group(id = "part", multiple = false, requires = "call")]
+struct PartArguments {
+    /// Write the request as the provider got it
+    #[arg(long)]
+    as_sent: bool,
+    /// Write the request as its client sent it; byte for byte if the server keeps `bodies`
+    #[arg(long)]
+    as_came: bool,
+    /// Write the report on the request, if it was compiled
+    #[arg(long)]
+    report: bool,
+    /// Write the answer's items
+    #[arg(long)]
+    answer: bool,
+}
+
+impl PartArguments {
+    fn part(&self) -> Option<CallPart> {
+        let flags = [self.as_sent, self.as_came, self.report, self.answer];
+        let mut parts = CallPart::ALL.into_iter().zip(flags);
+        parts.find_map(|(part, is_wanted)| is_wanted.then_some(part))
+    }
 }
 
 /// Sum up what calls to providers used and cost
@@ -181,7 +213,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
     let owner = database::resolve_owner(globals)?;
     if let Some(id) = arguments.call {
-        return show_call::show_call(require_calls(&engine)?, &owner, id, globals).await;
+        require_calls(&engine)?;
+        return match arguments.part.part() {
+            Some(part) => show_call::write_part(&engine, &owner, id, part, globals).await,
+            None => show_call::show_call(&engine, &owner, id, globals).await,
+        };
     }
     let (found, more) = list_up_to_limit(require_calls(&engine)?, &owner, arguments).await?;
     if globals.json {

@@ -1,8 +1,10 @@
 //! One call: its figures, and what its request was made of.
 
+use contexture::Engine;
 use contexture::compile::{BandError, BandPart, CallBand, SegmentRule, SegmentVerdict};
 use contexture::ir::{CallId, Owner};
-use contexture::store::{CallOutcome, CallRecord, Calls};
+use contexture::store::{CallOutcome, CallRecord};
+use contexture_api::operations::{CallPart, describe_call};
 use contexture_api::{CallDocument, format_timestamp};
 
 use crate::commands::calls::show_money;
@@ -19,24 +21,20 @@ use crate::output::write;
 /// # Errors
 /// There is none of this id, or the database cannot be read.
 pub(super) async fn show_call(
-    calls: &dyn Calls,
+    engine: &Engine,
     owner: &Owner,
     id: CallId,
     globals: &Globals,
 ) -> Outcome {
-    let found = calls.load_call(owner, id).await;
-    let found = found.map_err(contexture::EngineError::from)?;
-    let Some(call) = found else {
-        let message =
-            format!("call req_{id} not found; `contexture calls` lists those that are kept");
-        return Err(Failure::new(Exit::Refused, "not_found", message));
-    };
+    let found = engine.past_call(owner, id).await?;
+    let call = found.ok_or_else(|| unknown_call(id))?;
+    let call = call.record();
     if globals.json {
-        write::print_json(&CallDocument::with_band(&call))?;
+        write::print_json(&CallDocument::with_band(call))?;
         return Ok(Exit::Done);
     }
     let columns = column_count(Stream::Output);
-    let mut out = call_facts(&call, columns);
+    let mut out = call_facts(call, columns);
     match call.band.as_deref().map(CallBand::from_bytes) {
         Some(Ok(band)) => out.push_str(&band_table(&band, columns)),
         Some(Err(error @ BandError::UnknownVersion { .. })) => {
@@ -45,9 +43,66 @@ pub(super) async fn show_call(
             ));
         }
         Some(Err(error)) => out.push_str(&format!("\n{error}\n")),
-        None => out.push_str(describe_without_band(&call)),
+        None => out.push_str(describe_without_band(call)),
     }
     write::print_styled(&out)?;
+    Ok(Exit::Done)
+}
+
+fn unknown_call(id: CallId) -> Failure {
+    let message = format!("call req_{id} not found; `contexture calls` lists those that are kept");
+    Failure::new(Exit::Refused, "not_found", message)
+}
+
+/// Writes a part of one call as JSON: alone, or with `--json` as the API gives it, within the call.
+///
+/// # Errors
+/// There is no such call, it has no such part, or the database cannot be read.
+pub(super) async fn write_part(
+    engine: &Engine,
+    owner: &Owner,
+    id: CallId,
+    part: CallPart,
+    globals: &Globals,
+) -> Outcome {
+    let found = describe_call(engine, owner, id, &[part]).await?;
+    let call = found.ok_or_else(|| unknown_call(id))?;
+    if globals.json {
+        write::print_json(&call)?;
+        return Ok(Exit::Done);
+    }
+    // Of the parts only the one is there that was asked for.
+    let request = call.sent.or(call.came);
+    let request = request.map(|shown| (shown.request, shown.exact, shown.missing));
+    let report = call.report;
+    let report = report.map(|shown| (shown.report, shown.exact, shown.missing));
+    let (text, exact, missing) = match (request.or(report), call.answer) {
+        (Some(shown), _) => shown,
+        (None, Some(answer)) => match answer.missing {
+            Some(missing) => (None, None, Some(missing)),
+            None => {
+                write::print_json(&answer)?;
+                return Ok(Exit::Done);
+            }
+        },
+        (None, None) => (None, None, None),
+    };
+    let Some(text) = text else {
+        let why = missing.unwrap_or_else(|| "it has none".to_owned());
+        let message = format!("call req_{id}: {why}");
+        return Err(Failure::new(Exit::Refused, "missing_part", message));
+    };
+    write::print_text(text.get())?;
+    if exact == Some(false) && !globals.quiet {
+        write::print_warning(match part {
+            CallPart::Came => {
+                "made again of the conversation's items: the client's own bytes were not kept (`bodies` of the server's configuration keeps them)"
+            }
+            _ => {
+                "not byte for byte what was sent: another version of contexture compiled it, or something was redacted"
+            }
+        });
+    }
     Ok(Exit::Done)
 }
 

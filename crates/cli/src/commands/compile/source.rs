@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::compile::PathItem;
 use contexture::engine::ToolFilter;
+use contexture::ir::Transcript;
 use contexture::{CompileOptions, Format, render};
 
 use crate::commands::compile::compile_output::CompileOutput;
@@ -187,10 +188,13 @@ impl SourceArguments {
             chat.set_renderer(Arc::clone(&order.renderer));
             let last = default_model::load_last_model_for(&chat, order.to).await?;
             let target = order.resolve_target(last.as_deref(), Some(order.to))?;
-            let may_be_offered = |name: &str| order.policy.tools.allows(name);
+            let filter_tools = |request: &mut Transcript, path: &[PathItem]| {
+                let items = path.iter().map(|one| &*one.item);
+                order.policy.tools.retain_offered(request, items);
+            };
             let options = CompileOptions {
                 contributions: &order.contributions(&target)?,
-                stored_tools: Some(ToolFilter(&may_be_offered)),
+                stored_tools: Some(ToolFilter(&filter_tools)),
                 ..CompileOptions::default()
             };
             // Compactions are stored, and the call shows them.

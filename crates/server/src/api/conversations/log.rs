@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use contexture::engine::tree::{TreeEntries, layout_rows, load_tree, page_of_entries as page_of};
+use contexture::store::{CallFilter, CallRecord, ListCalls};
+use contexture::{Conversation, EngineError};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,6 +17,8 @@ use crate::problem::{Code, Problem};
 use crate::state::App;
 use contexture_api::LogDocument;
 
+/// Calls of a conversation that are looked through for those of its messages.
+const CALLS: usize = 500;
 const LIST: &str = "log";
 const PAGE: usize = 50;
 
@@ -34,6 +38,8 @@ struct LogParams {
     limit: Option<usize>,
     /// Whether to list also what only changes state (pins, runs, options), an entry each. Default: false.
     state: Option<bool>,
+    /// Whether to add to each message what its calls used and cost, of the conversation's newest 500 calls. Default: false.
+    usage: Option<bool>,
 }
 
 /// A conversation's tree: messages of all branches, newest first, children before parents. Each page reads the whole tree.
@@ -70,7 +76,27 @@ async fn show_log(
         Problem::new(Code::BadCursor, detail)
     })?;
     let mut document = LogDocument::new(chat.id(), &tree, &entries, &shown, &covers)?;
+    if listing.usage == Some(true) {
+        document.add_usage(&newest_calls(&app, &chat).await?);
+    }
     let last = document.entries.last().filter(|_| document.hidden > 0);
     document.next = last.map(|last| page::encode_cursor(&owner, &list, &last.id));
     Ok(Json(document))
+}
+
+/// Returns the newest calls of a conversation; none, if the database keeps no record of calls.
+async fn newest_calls(app: &App, chat: &Conversation) -> Result<Vec<CallRecord>, Problem> {
+    let Some(calls) = app.engine().store().calls() else {
+        return Ok(Vec::new());
+    };
+    let list = ListCalls {
+        filter: CallFilter {
+            conversation: Some(chat.id().clone()),
+            ..CallFilter::default()
+        },
+        limit: Some(CALLS),
+        ..ListCalls::default()
+    };
+    let found = calls.list_calls(chat.owner(), list).await;
+    Ok(found.map_err(EngineError::from)?.calls)
 }

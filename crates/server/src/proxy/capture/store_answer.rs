@@ -50,6 +50,7 @@ pub(crate) async fn store_answer(
         call: answer.sent.map(|sent| &sent.call),
         intercepted: server_calls,
         exchange: call.current_row(),
+        body: call.take_body(),
         ..AnswerOptions::default()
     };
     let recorded = ingested.record_with(transcript, options).await;

@@ -335,7 +335,7 @@ async fn store_and_rewrite(
     };
     count_wait(&outcome, &stored.ingested);
     call.set_model(stored.model.as_deref());
-    call.set_request(stored.ingested.chat.id(), request.body.bytes());
+    note_body(&request, &stored, &call).await;
     let mut priced = None;
     let spent =
         check_conversation(&app, &request.owner, stored.ingested.chat.id(), call.id()).await;
@@ -367,6 +367,20 @@ async fn store_and_rewrite(
         priced,
         refusal,
     }))
+}
+
+/// Notes the body of a request for its row, and encodes it where bodies are kept.
+async fn note_body(request: &CaptureRequest, stored: &IngestedRequest, call: &CallRecorder) {
+    // It was read before: to be stored.
+    let came = request.body.read_text().await.unwrap_or_default();
+    call.set_request(stored.ingested.chat.id(), came.as_bytes());
+    let without_secrets = request.redacted.as_deref().map(str::from_utf8);
+    let kept = without_secrets.map_or(came, Result::unwrap_or_default);
+    match stored.ingested.encode_body(call.id().0, kept).await {
+        Ok(body) => call.set_body(body),
+        // It is shown as it can be made again of its items.
+        Err(error) => tracing::warn!(%error, "the body of a request is not kept"),
+    }
 }
 
 /// Stores the answer of a request that was forwarded, and records what it used.

@@ -3,8 +3,8 @@
 //! `redact` and the filter of tools (`ProxyEdits` of the format) enforce restrictions and fail closed: what they cannot read is
 //! refused. All else is
 //! optimisation and fails open, with the client's own request: `plan` compiles the conversation at what the client sent,
-//! with selected tools (`select_tools`) and injected layers, `cost_check` decides whether that is worth sending, and
-//! `replace_history` puts it into the client's text.
+//! with selected tools (`contexture_api::policy`) and injected layers, `cost_check` decides whether that is worth sending, and
+//! `replace_history` (`contexture::wire::proxy`) puts it into the client's text.
 //!
 //! Not here: which policy applies (`route::policy`), what is compiled (`contexture-compile`).
 
@@ -12,8 +12,6 @@ pub(super) mod cost_check;
 pub(super) mod injected_layers;
 mod plan;
 pub(super) mod redact;
-mod replace_history;
-mod select_tools;
 
 pub(super) use plan::{
     PricedRequest, RefusedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms,

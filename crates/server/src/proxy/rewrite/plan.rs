@@ -14,15 +14,14 @@ use contexture::compile::{
 use contexture::engine::{CompileAttempt, Ingested, SettingsSource};
 use contexture::ir::{Item, ToolDefinition, Transcript};
 use contexture::wire::TooLong;
+use contexture::wire::proxy::replace_history;
 use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
-use contexture_api::policy::{CostCondition, PolicyConfig};
+use contexture_api::policy::{CostCondition, PolicyConfig, select_tools};
 
 use crate::proxy::capture::ingest::{IngestedRequest, ParsedRequest};
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::rewrite::cost_check::CostCheck;
 use crate::proxy::rewrite::injected_layers::{has_layer_content, inject_layers};
-use crate::proxy::rewrite::replace_history::replace_history;
-use crate::proxy::rewrite::select_tools::select_tools;
 use crate::proxy::server_tools::{OfferPermission, ServerTool, ServerTools};
 use crate::state::cost_accounts::{BookedCall, CostAccount, CostAccounts, PriceTerms};
 
@@ -248,7 +247,10 @@ pub(crate) async fn rewrite_request(
     plan.is_over_window = whole.report.totals.tokens > space;
     // After the client's own request is compiled: that one must keep all tools it came with.
     if let Some(most) = plan.policy.tools.select {
-        plan.changes.client_tools = select_tools(most, &plan.request.transcript);
+        plan.changes.client_tools = {
+            let request = &plan.request.transcript;
+            select_tools(most, request, request.items.iter())
+        };
     }
     let call = plan.compile_with_read_tool(ingested).await?;
     if call.calibrated_range() != range {

@@ -17,6 +17,7 @@ mod never_worse;
 mod own;
 mod own_talk;
 mod passing;
+mod past;
 mod paths;
 mod policies;
 mod redacting;

@@ -6,7 +6,7 @@
 //! exactly one of the two, whatever step was interrupted. Rows are removed after some time, roll-ups stay.
 //!
 //! A call outlives its conversation: when that is deleted, the call names none any more, and loses the id of its response,
-//! the hash of its body and its band. All calls of an owner go when the owner is erased. No export has them.
+//! its body, the body's hash and its band. All calls of an owner go when the owner is erased. No export has them.
 //!
 //! Not here: prices, and when the maintenance runs ([`sweep_calls`](crate::sweep_calls) is its loop).
 
@@ -110,6 +110,10 @@ pub struct CallRecord {
     /// [`Limits::call_band_bytes`](crate::Limits::call_band_bytes), never empty. `None` for a request that was forwarded
     /// as it came.
     pub band: Option<Arc<[u8]>>,
+    /// The request's body as it came, as a difference to what is stored, in a form that the store does not read: at most
+    /// [`Limits::call_body_bytes`](crate::Limits::call_body_bytes), never empty. It is written with the call and read by
+    /// [`Calls::load_call_body`] alone: a call that was read has `None`.
+    pub body: Option<Arc<[u8]>>,
 }
 
 impl CallRecord {
@@ -128,6 +132,7 @@ impl CallRecord {
             body_hash: None,
             details: CallDetails::default(),
             band: None,
+            body: None,
         }
     }
 }
@@ -449,6 +454,8 @@ pub struct SweepCalls {
     pub roll_up_before_ms: i64,
     /// Calls that began before this time and are in a roll-up are removed, in milliseconds since the Unix epoch.
     pub remove_before_ms: i64,
+    /// Bodies of calls that began before this time are removed, in milliseconds since the Unix epoch.
+    pub remove_bodies_before_ms: i64,
 }
 
 /// What one step of the maintenance of calls did.
@@ -458,6 +465,8 @@ pub struct SweptCalls {
     pub rolled_up: u64,
     /// Number of calls that were removed.
     pub removed: u64,
+    /// Number of bodies that were removed from calls that stay.
+    pub removed_bodies: u64,
     /// Whether another step is needed.
     pub more: bool,
 }
@@ -469,11 +478,17 @@ pub trait Calls: Send + Sync {
     /// that is not there any more is left out.
     ///
     /// # Errors
-    /// [`Error::Limit`] `call_batch`, `call_band_bytes`, `call_name_bytes` or `call_figure`.
+    /// [`Error::Limit`] `call_batch`, `call_band_bytes`, `call_body_bytes`, `call_name_bytes` or `call_figure`.
     async fn record_calls(&self, owner: &Owner, calls: Vec<CallRecord>) -> Result<(), Error>;
 
     /// Reads a call; `None` if the owner has none of this id, or it was removed since.
     async fn load_call(&self, owner: &Owner, id: CallId) -> Result<Option<CallRecord>, Error>;
+
+    /// Reads the body that was stored with a call; `None` if none was, or it was removed since.
+    ///
+    /// A body is removed when its time is over ([`SweepCalls::remove_bodies_before_ms`]), with its conversation, and when
+    /// anything of its conversation is redacted.
+    async fn load_call_body(&self, owner: &Owner, id: CallId) -> Result<Option<Arc<[u8]>>, Error>;
 
     /// Lists calls by the time at which they began. Those that were removed are missing.
     ///

@@ -1,18 +1,15 @@
 //! Replaces the history of a client's request by a compiled one. All else of it stays as written.
 
-use contexture::Format;
-use contexture::ir::{Error, Fields, quote_json};
-use contexture::wire::automatic_marker_member;
+use contexture_ir::{Error, Fields, quote_json};
+
+use crate::Format;
+use crate::markers::automatic_marker_member;
 
 /// Returns `original` with the instructions, tools and history of `compiled`.
 ///
 /// # Errors
 /// One of them is no JSON object.
-pub(crate) fn replace_history(
-    format: Format,
-    original: &str,
-    compiled: &str,
-) -> Result<String, Error> {
+pub fn replace_history(format: Format, original: &str, compiled: &str) -> Result<String, Error> {
     let (original, compiled) = (Fields::parse(original)?, Fields::parse(compiled)?);
     let spec = format.spec();
     // Each is a list of spellings, the compiler's own first.

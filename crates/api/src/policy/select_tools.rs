@@ -4,19 +4,24 @@
 //! So the choice follows from the history alone, on every server alike. It fails open: tools that cannot be ranked are all
 //! offered.
 //!
-//! Not here: ranking (`contexture-tools`), tools that may not be offered (`filter_tools`).
+//! Not here: ranking (`contexture-tools`), tools that may not be offered (`tools`).
 
 use std::collections::BTreeSet;
 
 use contexture::ir::{Item, Role, ToolChoice, ToolDefinition, Transcript};
 use contexture::tools::{IndexedUnit, Registry, Tool, ToolError};
 
-/// Returns the tools of a request: of its functions the `most` that match best, those that were called, and the one that is
-/// forced.
-pub(crate) fn select_tools(most: usize, transcript: &Transcript) -> Vec<ToolDefinition> {
-    let mut tools = transcript.tools.clone();
+/// Returns the tools of a request with this history: of its functions the `most` that match best, those that were called, and the one
+/// that is forced.
+#[must_use]
+pub fn select_tools<'a>(
+    most: usize,
+    request: &Transcript,
+    history: impl Iterator<Item = &'a Item> + Clone,
+) -> Vec<ToolDefinition> {
+    let mut tools = request.tools.clone();
     let functions = tools.iter().filter(|tool| is_function(tool));
-    let forced = match &transcript.options.tool_choice {
+    let forced = match &request.options.tool_choice {
         // A choice in a provider's own format may name tools that cannot be read here.
         Some(ToolChoice::Other { .. }) => return tools,
         Some(ToolChoice::Function { name }) => Some(name.as_str()),
@@ -26,18 +31,14 @@ pub(crate) fn select_tools(most: usize, transcript: &Transcript) -> Vec<ToolDefi
     if functions.count() <= most {
         return tools;
     }
-    let best = rank_functions(most, transcript).unwrap_or_else(|error| {
+    let best = rank_functions(most, request, history.clone()).unwrap_or_else(|error| {
         tracing::warn!(%error, "all tools are offered, for they cannot be ranked");
         None
     });
     let Some(best) = best else {
         return tools;
     };
-    let called: BTreeSet<&str> = transcript
-        .items
-        .iter()
-        .filter_map(called_function)
-        .collect();
+    let called: BTreeSet<&str> = history.filter_map(called_function).collect();
     tools.retain(|tool| {
         let name = tool.name();
         // A called tool stays: providers refuse a history with calls of an undefined one.
@@ -47,12 +48,13 @@ pub(crate) fn select_tools(most: usize, transcript: &Transcript) -> Vec<ToolDefi
 }
 
 /// Returns the functions that best match what the user says; `None` if nothing matches any.
-fn rank_functions(
+fn rank_functions<'a>(
     most: usize,
-    transcript: &Transcript,
+    request: &Transcript,
+    history: impl Iterator<Item = &'a Item>,
 ) -> Result<Option<BTreeSet<String>>, ToolError> {
     let mut registry = Registry::new();
-    for tool in transcript.tools.iter().filter(|tool| is_function(tool)) {
+    for tool in request.tools.iter().filter(|tool| is_function(tool)) {
         registry.register(Tool::new(tool.clone()))?;
     }
     let ranked = |text: &str| {
@@ -65,11 +67,11 @@ fn rank_functions(
         });
         fits.then(|| names.collect())
     };
-    let users = transcript.items.iter().filter(|item| match item {
+    let mut users = history.filter(|item| match item {
         Item::Message(message) => message.role == Role::User,
         _ => false,
     });
-    Ok(users.map(Item::text).find_map(|text| ranked(&text)))
+    Ok(users.find_map(|item| ranked(&item.text())))
 }
 
 const fn is_function(tool: &ToolDefinition) -> bool {
@@ -97,7 +99,8 @@ mod tests {
         let fields = more.as_object().unwrap().clone();
         request.as_object_mut().unwrap().extend(fields);
         let lifted = lift(Format::OpenAiChat, &request.to_string()).unwrap();
-        let selected = select_tools(2, &lifted.transcript);
+        let request = &lifted.transcript;
+        let selected = select_tools(2, request, request.items.iter());
         let names: Vec<&str> = selected.iter().map(ToolDefinition::name).collect();
         assert_eq!(names, expected);
     }
