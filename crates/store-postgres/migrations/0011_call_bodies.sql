@@ -1,4 +1,4 @@
--- Format 10: the bodies of calls, where they are kept.
+-- Format 11: the bodies of calls, where they are kept.
 
 -- A difference to what is stored, which the store does not read.
 ALTER TABLE contexture.calls ADD COLUMN body bytea;
