@@ -29,6 +29,7 @@ fn compiled(path: &[PathItem], request: &CompileRequest, plan: &Plan) -> Compile
     let input = CompileInput {
         path,
         covers: &[],
+        dropped_rules: &[],
         passes: &[],
         contributions: &[],
         plan,
