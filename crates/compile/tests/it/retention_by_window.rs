@@ -121,9 +121,8 @@ fn add(score: &mut Score, items: &[Item], shown: &[Item]) {
         }
         let named = |line: &&str| line.contains(name) && line.contains(&key(arguments));
         score[1].1 += 1;
-        score[1].0 += usize::from(
-            visible.contains(&(name, arguments)) || manifests.iter().any(|line| named(&line)),
-        );
+        score[1].0 +=
+            usize::from(visible.contains(&(name, arguments)) || manifests.iter().any(named));
     }
     let whole: Vec<String> = items.iter().map(Item::text).collect();
     let (wanted, found) = (facts(&whole.join("\n")), facts(&text));

@@ -97,7 +97,7 @@ pub(crate) fn is_statement(sentence: &str) -> bool {
         let mut found = lower.match_indices(*words);
         found.any(|(at, word)| begins_word(at) && ends_word(at + word.len()))
     };
-    PERSON.iter().any(|word| lower.contains(word)) || FIRST_PERSON.iter().any(|words| says(&words))
+    PERSON.iter().any(|word| lower.contains(word)) || FIRST_PERSON.iter().any(says)
 }
 
 /// Returns the sentences of a model that state a decision, in order.

@@ -256,7 +256,11 @@ impl Candidates {
             let mine = files.iter().filter(|file| file_group(file) == rank);
             for file in mine {
                 // What was done last to it decides; how often is told of changes only.
-                let times = [file.written, file.removed, 1][rank];
+                let times = match rank {
+                    0 => file.written,
+                    1 => file.removed,
+                    _ => 1,
+                };
                 let times = if times > 1 {
                     format!(" ×{times}")
                 } else {

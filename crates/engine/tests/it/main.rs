@@ -3,8 +3,9 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::indexing_slicing,
-    reason = "a failed unwrap is the failed test"
+    reason = "a failed unwrap is the failed test, and what was measured is shown"
 )]
 
 mod built_in;
