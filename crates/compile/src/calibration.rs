@@ -186,7 +186,7 @@ impl Calibration {
     /// # use contexture_ir::{Message, Role};
     /// use contexture_wire::TooLong;
     ///
-    /// let target = Target::anthropic("claude-sonnet-4-5");
+    /// let target = Target::anthropic("claude-sonnet-4-5").count(BudgetCount::Likely);
     /// let items = [Message::text(Role::User, "What is the weather like? ".repeat(500)).into()];
     /// let compiler = Compiler::new(Catalogue::builtin());
     /// let report = compiler.compile(&items, &target)?.report;

@@ -34,7 +34,7 @@ pub struct CompileDocument {
     /// Tokens of the window that are kept free for the answer.
     pub reserve: Option<u64>,
     /// Count that the budget goes by: `likely` fills the window, and the provider may refuse the request as too long; `upper`
-    /// fits in any case. Default: `likely` where the model's provider refuses what is too long, else `upper`.
+    /// fits in any case. Default: `upper`.
     #[schema(value_type = Option<String>)]
     pub count: Option<BudgetCount>,
     /// What may be shown of the history, and what is said beside it: the name of a policy of the server, or a policy. Default:

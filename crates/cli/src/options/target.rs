@@ -25,7 +25,7 @@ pub(crate) struct TargetArguments {
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub(crate) reserve: Option<u64>,
     /// The count that the budget goes by: `likely` fills the window, at the risk that the provider refuses
-    /// the request as too long; `upper` always fits; default: `likely` where the provider refuses
+    /// the request as too long; `upper` always fits and is the default
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub(crate) count: Option<BudgetCount>,
     /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged

@@ -25,6 +25,7 @@ pub struct Target {
     window: Option<u64>,
     reserve: Option<u64>,
     count: Option<BudgetCount>,
+    is_likely_where_refused: bool,
     tool_limit: Option<usize>,
     options: RequestOptions,
     fields: Extra,
@@ -55,6 +56,7 @@ impl Target {
             window: None,
             reserve: None,
             count: None,
+            is_likely_where_refused: false,
             tool_limit: None,
             options: RequestOptions::default(),
             fields: Extra::new(),
@@ -196,18 +198,14 @@ impl Target {
         self
     }
 
-    /// The count that the budget goes by. Default: the likely one where the model's provider refuses what is too long,
-    /// else the upper bound.
-    ///
-    /// Say [`BudgetCount::Upper`] where a refusal cannot be answered by another compile, and for a host of which it is
-    /// not known whether it refuses.
+    /// The count that the budget goes by. Default: the upper bound, which fits whatever the provider counts.
     ///
     /// ```
     /// use contexture_compile::BudgetCount;
     /// # use contexture_catalogue::Catalogue;
     /// # use contexture_compile::Target;
-    /// let target = Target::anthropic("claude-sonnet-4-5").count(BudgetCount::Upper);
-    /// assert_eq!(target.build_request(Catalogue::builtin())?.count, BudgetCount::Upper);
+    /// let target = Target::anthropic("claude-sonnet-4-5").count(BudgetCount::Likely);
+    /// assert_eq!(target.build_request(Catalogue::builtin())?.count, BudgetCount::Likely);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -216,21 +214,25 @@ impl Target {
         self
     }
 
-    /// The count that the budget goes by where none is stated: for callers that know more of the host than the catalogue.
+    /// Goes by the likely count where the catalogue says that the model's provider refuses what is too long, and the request
+    /// does not ask to be cut; a stated count wins. For callers that send the request to the provider's own host and answer
+    /// a refusal with another compile, as runs and the proxy do.
     ///
     /// ```
     /// use contexture_compile::BudgetCount::{Likely, Upper};
     /// # use contexture_catalogue::Catalogue;
     /// # use contexture_compile::Target;
-    /// let stated = Target::anthropic("claude-sonnet-4-5").count(Likely).count_by_default(Upper);
-    /// assert_eq!(stated.build_request(Catalogue::builtin())?.count, Likely);
+    /// let catalogue = Catalogue::builtin();
+    /// let count = |target: Target| target.likely_where_refused().build_request(catalogue).map(|request| request.count);
+    /// assert_eq!(count(Target::anthropic("claude-sonnet-4-5"))?, Likely);
+    /// assert_eq!(count(Target::anthropic("claude-sonnet-4-5").count(Upper))?, Upper);
+    /// // Of other hosts nothing is known: some drop a part of the request without a word.
+    /// assert_eq!(count(Target::openai_chat("our-model").window(32_768))?, Upper);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub const fn count_by_default(mut self, count: BudgetCount) -> Self {
-        if self.count.is_none() {
-            self.count = Some(count);
-        }
+    pub const fn likely_where_refused(mut self) -> Self {
+        self.is_likely_where_refused = true;
         self
     }
 
@@ -660,7 +662,9 @@ impl Target {
         let fields = fields.iter().map(|(name, value)| (name, value.get()));
         let params = self.params.iter();
         let mut members = fields.chain(params.map(|(name, value)| (name.as_str(), value.get())));
-        let refuses = spec.overflow == Overflow::Refuses && self.adapter.is_none();
+        let refuses = self.is_likely_where_refused
+            && spec.overflow == Overflow::Refuses
+            && self.adapter.is_none();
         match refuses && !members.any(|(name, value)| format.asks_to_cut(name, value)) {
             true => BudgetCount::Likely,
             false => BudgetCount::Upper,

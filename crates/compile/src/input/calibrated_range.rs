@@ -16,19 +16,6 @@ const LIKELY: u16 = 6_000;
 const ABOVE_LIKELY: f64 = 7.0;
 
 /// The count that a budget goes by.
-///
-/// ```
-/// use contexture_catalogue::Catalogue;
-/// use contexture_compile::{BudgetCount, Target};
-///
-/// // Anthropic refuses what is too long, so little is at stake.
-/// let claude = Target::anthropic("claude-sonnet-4-5").build_request(Catalogue::builtin())?;
-/// assert_eq!(claude.count, BudgetCount::Likely);
-/// // Of other hosts nothing is known: some drop a part of the request without a word.
-/// let own = Target::openai_chat("our-model").window(32_768).build_request(Catalogue::builtin())?;
-/// assert_eq!(own.count, BudgetCount::Upper);
-/// # Ok::<(), contexture_catalogue::CatalogueError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

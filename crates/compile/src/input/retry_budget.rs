@@ -14,7 +14,7 @@ use crate::input::request::CompileRequest;
 /// use contexture_compile::{BudgetCount, RetryBudget, Target, TokenBounds};
 /// use contexture_wire::TooLong;
 ///
-/// let target = Target::anthropic("claude-sonnet-4-5");
+/// let target = Target::anthropic("claude-sonnet-4-5").count(BudgetCount::Likely);
 /// let request = target.build_request(Catalogue::builtin())?;
 /// let refused = TooLong { tokens: Some(201_000), limit: Some(200_000) };
 /// let sent = TokenBounds::between(180_000, 210_000);

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use contexture_catalogue::{CacheKind, Catalogue, Meter};
 use contexture_compile::{
-    BudgetCount, CacheMarker, CacheRules, CacheSimulator, CacheState, CacheUsage, Clear,
-    ClearPolicy, CompileInput, CompileRequest, Compiled, MarkerPolicy, Outline, PathItem, Plan,
-    PreviewPolicy, Rates, Rewriting, Scratch, Target, TracedCall, compile, read_tool,
-    simulate_calls, simulate_windowed_calls,
+    CacheMarker, CacheRules, CacheSimulator, CacheState, CacheUsage, Clear, ClearPolicy,
+    CompileInput, CompileRequest, Compiled, MarkerPolicy, Outline, PathItem, Plan, PreviewPolicy,
+    Rates, Rewriting, Scratch, Target, TracedCall, compile, read_tool, simulate_calls,
+    simulate_windowed_calls,
 };
 use contexture_ir::{Item, Part, Reasoning, TextPart};
 use contexture_wire::{CacheTtl, Format};
@@ -230,9 +230,7 @@ struct Sent {
 }
 
 fn request(format: Format, model: &str, limit: Option<u64>) -> CompileRequest {
-    // By the upper bound, with which the limits of these tests were found: by the likely count one session of all rows (Gemini,
-    // a window of 6,000, four epochs) loses 1.57 re-writes.
-    let mut target = Target::new(format, model).count(BudgetCount::Upper);
+    let mut target = Target::new(format, model);
     if let Some(limit) = limit {
         target = target.window(limit + 500).reserve(500);
     }

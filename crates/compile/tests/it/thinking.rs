@@ -556,8 +556,7 @@ fn an_edit_takes_the_thinking_behind_it_and_no_other() {
     assert_eq!(signatures(&first).len(), 14 - behind.len());
     let rows = first.report.segments.iter();
     let row = rows.clone().find(|row| row.source == "thinking").unwrap();
-    // As budgeted: by the likely count.
-    assert!(row.omitted_tokens > 15 * behind.len() as u64, "{row:?}");
+    assert!(row.omitted_tokens > 25 * behind.len() as u64, "{row:?}");
     assert_eq!(row.label, format!("{} thoughts", behind.len()));
     let frontier = first.plan.thinking_from.unwrap();
     assert_eq!((frontier.edit, frontier.index), (edit, path.len()));

@@ -78,7 +78,7 @@ impl Conversation {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// use contexture_compile::Target;
+    /// use contexture_compile::{BudgetCount, Target};
     /// use contexture_engine::{CompileAttempt, CompileOptions};
     /// use contexture_wire::Format;
     /// # use contexture_engine::Engine;
@@ -89,7 +89,7 @@ impl Conversation {
     ///     chat.save([user(format!("{round}: {}", "and so on ".repeat(20))), assistant("Go on.")]).await?;
     /// }
     /// chat.save([user("Where was I?")]).await?;
-    /// let target = Target::anthropic("claude-sonnet-4-5").window(2_000);
+    /// let target = Target::anthropic("claude-sonnet-4-5").window(2_000).count(BudgetCount::Likely);
     /// let call = chat.compile(&target).await?;
     /// // The provider counts more than was likely.
     /// let body = r#"{"error": {"message": "prompt is too long: 1781 tokens > 1750 maximum"}}"#;

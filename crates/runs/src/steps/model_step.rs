@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use contexture_compile::{BudgetCount, Target};
+use contexture_compile::Target;
 use contexture_engine::{
     CallTiming, CompileAttempt, CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded,
     RegistryTools, SettingsSource,
@@ -229,8 +229,8 @@ fn step_target(run: &LiveRun) -> Target {
         target = target.add_tools(tools);
     }
     // A host of which nothing is known may cut what is too long without a word.
-    if !run.agent.model.refuses_overflow() {
-        target = target.count_by_default(BudgetCount::Upper);
+    if run.agent.model.refuses_overflow() {
+        target = target.likely_where_refused();
     }
     target
 }

@@ -606,8 +606,8 @@ impl RewritePlan {
             target = target.window(window);
         }
         // A host of which nothing is known may cut what is too long without a word.
-        if !self.refuses_overflow {
-            target = target.count(BudgetCount::Upper);
+        if self.refuses_overflow {
+            target = target.likely_where_refused();
         }
         if let Some(budget) = self.retry_budget {
             target = target.retry_budget(budget);
