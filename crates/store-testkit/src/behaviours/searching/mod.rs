@@ -199,7 +199,10 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
     }
     // Checks the test itself: comparing empty results would prove nothing.
     assert!(found > 100, "only {found} queries find anything");
-    ranking::expect_same_as_in_memory(&chat, stored, &queries).await;
+    // In memory each search reads all texts, so a run compares a part.
+    let compared = if soak { queries.len() } else { 100 };
+    ranking::expect_same_as_in_memory(&chat, stored, queries.get(..compared).unwrap_or(&queries))
+        .await;
 }
 
 pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {

@@ -306,38 +306,52 @@ pub(in crate::behaviours) async fn newer_statements_replace_older_ones(store: Te
         ),
         ("when is the standup", vec![(3, None), (1, Some(3))]),
     ] {
-        for scope in scopes_of_main(&chat) {
-            let request = SearchRequest {
-                scope,
-                ..any_of(&chat, query)
-            };
-            let hits = find_with(&chat, request).await.unwrap().hits;
-            let number = |wanted: NodeId| said.iter().position(|text| node(text) == wanted);
-            let mut got: Vec<_> = hits
-                .iter()
-                .map(|hit| {
-                    (
-                        number(hit.node).unwrap(),
-                        hit.replaced.as_ref().and_then(|one| number(one.node)),
-                    )
-                })
-                .collect();
-            assert_eq!(got.first(), expected.first(), "{query}");
-            got.sort_unstable();
-            let mut expected = expected.clone();
-            expected.sort_unstable();
-            assert_eq!(got, expected, "{query}");
-        }
+        expect_statements(&chat, &said, query, &expected).await;
     }
-    // At an earlier node, what was said later is not known.
+    expect_state_at(&chat, said[2]).await;
+}
+
+/// At an earlier node, what was said later is not known.
+async fn expect_state_at(chat: &Chat, newest: &str) {
     let scope = SearchScope::Path {
         conversation: chat.id.clone(),
-        at: contexture_store::PathEnd::Node(node(said[2])),
+        at: contexture_store::PathEnd::Node(node(newest)),
     };
     let request = SearchRequest {
         scope,
-        ..any_of(&chat, "what is my address")
+        ..any_of(chat, "what is my address")
     };
-    let hits = find_with(&chat, request).await.unwrap().hits;
-    assert_eq!((hits[0].node, &hits[0].replaced), (node(said[2]), &None));
+    let hits = find_with(chat, request).await.unwrap().hits;
+    assert_eq!((hits[0].node, &hits[0].replaced), (node(newest), &None));
+}
+
+/// Checks which statement is first, and what replaced each of the others.
+async fn expect_statements(
+    chat: &Chat,
+    said: &[&str],
+    query: &str,
+    expected: &[(usize, Option<usize>)],
+) {
+    for scope in scopes_of_main(chat) {
+        let request = SearchRequest {
+            scope,
+            ..any_of(chat, query)
+        };
+        let hits = find_with(chat, request).await.unwrap().hits;
+        let number = |wanted: NodeId| said.iter().position(|text| node(text) == wanted);
+        let mut got: Vec<_> = hits
+            .iter()
+            .map(|hit| {
+                (
+                    number(hit.node).unwrap(),
+                    hit.replaced.as_ref().and_then(|one| number(one.node)),
+                )
+            })
+            .collect();
+        assert_eq!(got.first(), expected.first(), "{query}");
+        got.sort_unstable();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(got, expected, "{query}");
+    }
 }
