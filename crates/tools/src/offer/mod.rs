@@ -216,10 +216,17 @@ impl<'a> OfferBuilder<'a> {
                 return None;
             };
             let index = registry.index();
-            let best = index
-                .best_units(text, (*limit).min(most))
-                .into_iter()
-                .map(|(_, unit)| unit);
+            let mut best = index.best_units(text, (*limit).min(most));
+            // Only where the target's own limit leaves no choice is more left out than the task says.
+            let mut also = Vec::new();
+            if *limit > 0 && most >= (*limit).min(index.len()) {
+                if best.first().is_some_and(|(score, _)| *score <= 0.0) {
+                    // No word of the task says which tools it needs: guessing by name would take away the one it does.
+                    best = index.best_units(text, usize::MAX);
+                }
+                also = untagged_units(registry);
+            }
+            let best = best.into_iter().map(|(_, unit)| unit).chain(also);
             // What was kept before stays, even if tools registered since would rank above it: dropping a tool
             // that the model has used breaks its plan.
             let held = held.iter().filter_map(|slot| match slot {
@@ -425,6 +432,21 @@ impl<'a> OfferBuilder<'a> {
             OfferSlot::Search => support.search.search_tool().into_iter().collect(),
         }
     }
+}
+
+/// The numbers of the flat functions without tags, where others have some: such a tool is for no purpose in particular, so it is
+/// kept whatever the task. Where nobody uses tags, a tool without any says nothing.
+fn untagged_units(registry: &Registry) -> Vec<usize> {
+    if registry.tools().all(|tool| tool.tags.is_empty()) {
+        return Vec::new();
+    }
+    let flat = registry
+        .tool_entries()
+        .filter(|entry| entry.id.group.is_none() && entry.tool.as_function().is_some());
+    let untagged = flat
+        .enumerate()
+        .filter(|(_, entry)| entry.tool.tags.is_empty());
+    untagged.map(|(unit, _)| unit).collect()
 }
 
 /// Returns one flag for each of `count` units: whether it is among `units`.

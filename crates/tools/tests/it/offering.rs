@@ -93,16 +93,23 @@ fn a_task_keeps_the_best() {
     let others: &[(&str, &[ExclusionReason])] = &[
         ("read_file", &[ExclusionReason::Task]),
         ("send_mail", &[ExclusionReason::Task]),
-        ("think", &[ExclusionReason::Task]),
         ("write_file", &[ExclusionReason::Task]),
     ];
+    // A tool without tags is for no purpose in particular: it stays beside the best.
     check(
         &Choice::by_task("what's the weather like?", 1),
-        &["get_weather"],
+        &["get_weather", "think"],
         others,
     );
-    // Nothing matches: the number of tools is still the one asked for.
-    check(&Choice::by_task("hm", 1), &["get_weather"], others);
+    // Nothing matches: a guess by name would take away the one that is needed.
+    let all = [
+        "get_weather",
+        "read_file",
+        "send_mail",
+        "think",
+        "write_file",
+    ];
+    check(&Choice::by_task("hm", 1), &all, &[]);
     let none = offer(&mixed(), &Choice::by_task("weather", 0), None);
     assert!(none.tools.is_empty());
 }
@@ -125,7 +132,7 @@ fn new_tools_come_last_and_nothing_moves() {
     let mut registry = mixed();
     let choice = Choice::by_task("weather forecast", 2);
     let first = offer(&registry, &choice, None);
-    assert_eq!(names(&first.tools), ["get_weather", "read_file"]);
+    assert_eq!(names(&first.tools), ["get_weather", "read_file", "think"]);
     // Two tools that fit better push the second out of the two best, but not out of the offer.
     registry
         .register(tool("a_forecast", "Weather forecast"))
@@ -136,7 +143,13 @@ fn new_tools_come_last_and_nothing_moves() {
     let second = offer(&registry, &choice, Some(&first.selection));
     assert_eq!(
         names(&second.tools),
-        ["get_weather", "read_file", "a_forecast", "b_forecast"]
+        [
+            "get_weather",
+            "read_file",
+            "think",
+            "a_forecast",
+            "b_forecast"
+        ]
     );
     let third = offer(&registry, &choice, Some(&second.selection));
     assert_eq!(
@@ -148,14 +161,14 @@ fn new_tools_come_last_and_nothing_moves() {
     let anew = offer(&registry, &wider, Some(&second.selection));
     assert_eq!(
         names(&anew.tools),
-        ["get_weather", "a_forecast", "b_forecast"]
+        ["get_weather", "think", "a_forecast", "b_forecast"]
     );
     // A tool that is gone cannot be offered.
     registry.unregister(&ToolId::flat("get_weather"));
     let gone = offer(&registry, &choice, Some(&second.selection));
     assert_eq!(
         names(&gone.tools),
-        ["read_file", "a_forecast", "b_forecast"]
+        ["read_file", "think", "a_forecast", "b_forecast"]
     );
 }
 
@@ -171,7 +184,9 @@ proptest! {
         let mut registry = registry(before.iter().map(|name| tool(name, name)));
         let choice = Choice::by_task(task, limit);
         let first = offer(&registry, &choice, None);
-        prop_assert_eq!(first.tools.len(), limit.min(before.len()));
+        // All of them where no tool shares a word with the task.
+        let all_or_best = [limit.min(before.len()), before.len()];
+        prop_assert!(all_or_best.contains(&first.tools.len()));
         for name in after.difference(&before) {
             registry.register(tool(name, name)).unwrap();
         }
