@@ -19,7 +19,7 @@ pub struct RuleId(String);
 impl RuleId {
     /// The name of a sentence of an item.
     #[must_use]
-    pub fn of_sentence(item: &PathItem, sentence: &str) -> Self {
+    pub(crate) fn of_sentence(item: &PathItem, sentence: &str) -> Self {
         let keyed = [item.hash.as_bytes().as_slice(), sentence.as_bytes()].concat();
         let hash = ContentHash::of(&keyed).to_string();
         let sentence = hash.get(..8).unwrap_or(&hash);

@@ -147,8 +147,7 @@ pub(crate) fn assemble_request(
         ..
     } = *call;
     let (request, history) = (input.request, &prepared.history);
-    let mut slots = arrange_slots(input.contributions, history.ends_with_user());
-    insert_rules(call.rule_choice, &mut slots);
+    let mut slots = arrange_with_rules(call, history.ends_with_user());
     let mut full = slots
         .iter()
         .map(|slot| place_contribution(slot, unit_count(&slot.contribution.content), lowerer, memo))
@@ -239,12 +238,14 @@ pub(crate) fn assemble_request(
     })))
 }
 
-/// Puts the rules between what stands before the history and the history.
-fn insert_rules<'r>(choice: &'r RuleChoice, slots: &mut Vec<PayloadSlot<'r>>) {
-    if let Some(contribution) = &choice.contribution {
+/// The contributions in their order, with the rules between what stands before the history and the history.
+fn arrange_with_rules<'c>(call: &AssemblyInput<'c>, ends_with_user: bool) -> Vec<PayloadSlot<'c>> {
+    let mut slots = arrange_slots(call.input.contributions, ends_with_user);
+    if let Some(contribution) = &call.rule_choice.contribution {
         let at = slots.partition_point(|slot| slot.band <= Band::Anchor);
         slots.insert(at, PayloadSlot::in_own_band(contribution));
     }
+    slots
 }
 
 /// How many blocks the rules take, behind the others that stand before the history.

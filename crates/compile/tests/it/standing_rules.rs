@@ -176,6 +176,11 @@ fn a_drop_and_a_restore_open_epochs_at_once() {
     let path = PathItem::from_items(history(20));
     let first = compile_path(&path, &Plan::default(), &[], &small());
     assert_eq!(times_in_view(&first, RULE), 1);
+    let plan = serde_json::to_string(&first.plan).unwrap();
+    assert!(
+        plan.contains(r#""rules""#) && !plan.contains("stairs"),
+        "names, no words: {plan}"
+    );
     let dropped = [list_standing_rules(&path, &[])[0].id.clone()];
     let without = compile_path(&path, &first.plan, &dropped, &small());
     assert_eq!(times_in_view(&without, RULE), 0);

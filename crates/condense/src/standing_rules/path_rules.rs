@@ -20,7 +20,7 @@ pub struct StandingRules<'s> {
 pub struct RuleOnPath<'s> {
     /// Index on the path of the message that says it.
     pub index: usize,
-    /// The sentence.
+    /// The sentence as it was written.
     pub text: &'s str,
     /// How expressly it is stated.
     pub strength: RuleStrength,

@@ -58,7 +58,7 @@ impl Statement {
 
     /// Whether it takes rules back.
     #[must_use]
-    pub const fn takes_back(&self) -> bool {
+    pub(crate) const fn takes_back(&self) -> bool {
         matches!(
             self.kind,
             StatementKind::TakesBack | StatementKind::Replaces(_)

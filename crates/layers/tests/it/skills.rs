@@ -210,7 +210,7 @@ async fn skill_listing_is_escaped_and_placed_in_system_band() {
 }
 
 #[tokio::test]
-async fn load_gives_tool_output_and_activate_adds_anchor_band() {
+async fn load_gives_tool_output_and_activate_adds_instructions() {
     let mut stage = stage([skill("a", ""), skill("b", "")]).await;
     let offered: Vec<String> = stage
         .layers
@@ -230,7 +230,9 @@ async fn load_gives_tool_output_and_activate_adds_anchor_band() {
         .await
         .unwrap();
     let said = stage.gather().await.contributions;
-    assert_eq!((&*said[1].source, said[1].band), ("skills/b", Band::Anchor));
+    assert_eq!((&*said[1].source, said[1].band), ("skills/b", Band::System));
+    // Behind the host's instructions, before memory.
+    assert!((11..200).contains(&said[1].order) && !said[1].is_required());
     assert!(
         text(&said[1]).contains("Do b &amp; &lt;more>.")
             || text(&said[1]).contains("Do b &amp; &lt;more&gt;.")

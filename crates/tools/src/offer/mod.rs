@@ -124,13 +124,14 @@ impl Registry {
             // nothing about this one.
             .filter(|latched| latched.choice == *request.choice);
         let held = same.map_or(&[][..], |latched| &latched.slots);
-        let limits = request.choice.criteria.iter().filter_map(|criterion| {
-            let Criterion::Task { text, limit } = criterion else {
-                return None;
-            };
-            Some(self.index().task_limit(text, *limit))
-        });
-        let mut most = limits.max().unwrap_or(0).min(self.index().len());
+        let criteria = &request.choice.criteria;
+        let has_task = criteria
+            .iter()
+            .any(|criterion| matches!(criterion, Criterion::Task { .. }));
+        let mut most = match has_task {
+            true => self.index().len(),
+            false => 0,
+        };
         loop {
             let offer = self.offer_by_rank(request, held, most);
             let surplus = offer
@@ -216,9 +217,7 @@ impl<'a> OfferBuilder<'a> {
                 return None;
             };
             let index = registry.index();
-            let limit = index.task_limit(text, *limit).min(most);
-            let best = index.best_units(text, limit).into_iter();
-            let best = best.map(|(_, unit)| unit);
+            let units = task_units(registry, text, *limit).into_iter().take(most);
             // What was kept before stays, even if tools registered since would rank above it: dropping a tool
             // that the model has used breaks its plan.
             let held = held.iter().filter_map(|slot| match slot {
@@ -228,7 +227,7 @@ impl<'a> OfferBuilder<'a> {
                 }
                 OfferSlot::Loader | OfferSlot::Toolkit(_) | OfferSlot::Search => None,
             });
-            Some(mark_units(index.len(), best.chain(held)))
+            Some(mark_units(index.len(), units.chain(held)))
         });
         Self {
             tasks: tasks.collect(),
@@ -424,6 +423,41 @@ impl<'a> OfferBuilder<'a> {
             OfferSlot::Search => support.search.search_tool().into_iter().collect(),
         }
     }
+}
+
+/// The numbers of the units that a task keeps, the best first: so many by their words and the untagged ones, or all if it
+/// shares no word with any. Guessing by name would take away the one that it needs.
+fn task_units(registry: &Registry, text: &str, limit: usize) -> Vec<usize> {
+    if limit == 0 {
+        return Vec::new();
+    }
+    let index = registry.index();
+    let ranked = index.best_units(text, usize::MAX);
+    let is_matched = ranked.first().is_some_and(|(score, _)| *score > 0.0);
+    let ranked = ranked.into_iter().map(|(_, unit)| unit);
+    if !is_matched {
+        return ranked.collect();
+    }
+    let mut units: Vec<usize> = ranked.take(limit).collect();
+    let chosen = mark_units(index.len(), units.iter().copied());
+    let untagged = untagged_units(registry).into_iter();
+    units.extend(untagged.filter(|unit| chosen.get(*unit) == Some(&false)));
+    units
+}
+
+/// The numbers of the flat functions without tags, where others have some: such a tool is for no purpose in particular, so it is
+/// kept whatever the task. Where nobody uses tags, a tool without any says nothing.
+fn untagged_units(registry: &Registry) -> Vec<usize> {
+    if registry.tools().all(|tool| tool.tags.is_empty()) {
+        return Vec::new();
+    }
+    let flat = registry
+        .tool_entries()
+        .filter(|entry| entry.id.group.is_none() && entry.tool.as_function().is_some());
+    let untagged = flat
+        .enumerate()
+        .filter(|(_, entry)| entry.tool.tags.is_empty());
+    untagged.map(|(unit, _)| unit).collect()
 }
 
 /// Returns one flag for each of `count` units: whether it is among `units`.

@@ -22,8 +22,8 @@ pub enum Criterion {
         /// What is to be done: usually what the user said.
         text: String,
         /// How many tools are kept; a namespace counts as one. Fewer only if there are fewer: tools that share no word
-        /// with the text fill up by name, so that the number of tools does not depend on luck. If none shares a word, the text
-        /// says nothing about them, and all are kept.
+        /// with the text fill up by name, so that the number of tools does not depend on luck. Where no tool shares a word, all are
+        /// kept. Tools without tags are kept beside them where other tools have tags.
         limit: usize,
     },
 }

@@ -144,19 +144,6 @@ impl Index {
         best.into_iter().filter_map(ranked).collect()
     }
 
-    /// How many units a task keeps: so many, or all if it shares no word with any of them. A text in another language than the tools'
-    /// must not leave those with the first names in the alphabet.
-    pub(crate) fn task_limit(&self, task: &str, limit: usize) -> usize {
-        let is_matched = self
-            .best_units(task, 1)
-            .first()
-            .is_some_and(|best| best.0 > 0.0);
-        match limit > 0 && !is_matched {
-            true => self.units.len(),
-            false => limit,
-        }
-    }
-
     /// Scores and numbers of the best units, best first. Units are numbered flat functions first, in the registry's
     /// order, then namespaces.
     pub(crate) fn best_units(&self, task: &str, limit: usize) -> Vec<(f64, usize)> {

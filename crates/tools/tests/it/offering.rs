@@ -93,12 +93,12 @@ fn a_task_keeps_the_best() {
     let others: &[(&str, &[ExclusionReason])] = &[
         ("read_file", &[ExclusionReason::Task]),
         ("send_mail", &[ExclusionReason::Task]),
-        ("think", &[ExclusionReason::Task]),
         ("write_file", &[ExclusionReason::Task]),
     ];
+    // A tool without tags is for no purpose in particular: it stays beside the best.
     check(
         &Choice::by_task("what's the weather like?", 1),
-        &["get_weather"],
+        &["get_weather", "think"],
         others,
     );
     // Nothing matches, so nothing says which to leave out.
@@ -134,7 +134,7 @@ fn new_tools_come_last_and_nothing_moves() {
     let mut registry = mixed();
     let choice = Choice::by_task("weather forecast", 2);
     let first = offer(&registry, &choice, None);
-    assert_eq!(names(&first.tools), ["get_weather", "read_file"]);
+    assert_eq!(names(&first.tools), ["get_weather", "read_file", "think"]);
     // Two tools that fit better push the second out of the two best, but not out of the offer.
     registry
         .register(tool("a_forecast", "Weather forecast"))
@@ -145,7 +145,13 @@ fn new_tools_come_last_and_nothing_moves() {
     let second = offer(&registry, &choice, Some(&first.selection));
     assert_eq!(
         names(&second.tools),
-        ["get_weather", "read_file", "a_forecast", "b_forecast"]
+        [
+            "get_weather",
+            "read_file",
+            "think",
+            "a_forecast",
+            "b_forecast"
+        ]
     );
     let third = offer(&registry, &choice, Some(&second.selection));
     assert_eq!(
@@ -157,14 +163,14 @@ fn new_tools_come_last_and_nothing_moves() {
     let anew = offer(&registry, &wider, Some(&second.selection));
     assert_eq!(
         names(&anew.tools),
-        ["get_weather", "a_forecast", "b_forecast"]
+        ["get_weather", "think", "a_forecast", "b_forecast"]
     );
     // A tool that is gone cannot be offered.
     registry.unregister(&ToolId::flat("get_weather"));
     let gone = offer(&registry, &choice, Some(&second.selection));
     assert_eq!(
         names(&gone.tools),
-        ["read_file", "a_forecast", "b_forecast"]
+        ["read_file", "think", "a_forecast", "b_forecast"]
     );
 }
 

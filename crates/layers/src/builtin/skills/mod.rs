@@ -80,6 +80,9 @@ pub struct Skills {
     is_approving: bool,
 }
 
+/// Where the instructions of active skills stand in the system prompt: behind the host's own (10), before memory (200).
+const ACTIVE_ORDER: i32 = 150;
+
 /// State of [`Skills`]: the active skills, in the order of activation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillsState {
@@ -106,7 +109,7 @@ pub struct ActiveSkill {
 pub enum ActivatedBy {
     /// The model, by its tool: the instructions are that tool's output.
     Model,
-    /// A program: the instructions stand before the history.
+    /// A program: the instructions stand in the system prompt, before memory.
     Program,
 }
 
@@ -308,8 +311,11 @@ impl Layer for Skills {
             let entries = [("name", skill.name.clone()), ("instructions", text)];
             said.push(Contribution {
                 source: format!("{}/{}", self.id, skill.name),
-                band: Band::Anchor,
-                budget: Budget::default(),
+                // Between the system prompt and memory: what is remembered is read in the light of the task at hand.
+                band: Band::System,
+                order: ACTIVE_ORDER,
+                // With a maximum it may be left out; a request is not refused for a long skill.
+                budget: Budget::at_most(u64::MAX),
                 ..call.contribution_from_fragments([Fragment::new("active_skill", object(entries))])
             });
         }
