@@ -1,8 +1,10 @@
-//! The public methods of [`Engine`]: construction, options, conversations, targets, sessions of other programs.
+//! The public methods of [`Engine`]: construction, options, conversations, sessions of other programs; in `targets` those about
+//! targets.
 //!
 //! Each calls the free function of the module that owns the rule. The fields and the getters are in `handle`.
 
-use std::borrow::Cow;
+mod targets;
+
 use std::sync::Arc;
 
 use contexture_catalogue::{Catalogue, Cost};
@@ -22,9 +24,8 @@ use crate::error::EngineError;
 use crate::exchange::{Exchange, Exchanges};
 use crate::handle::{
     Clock, ConversationOverview, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies,
-    RandomIds, RecordLevel, Secrets, SystemClock, TargetChoice, answer_cost, delete_conversation,
-    list_conversations, load_conversation_info, load_overviews, register_targets, resolve_target,
-    unregister_targets,
+    RandomIds, RecordLevel, Secrets, SystemClock, answer_cost, delete_conversation,
+    list_conversations, load_conversation_info, load_overviews,
 };
 use crate::import::{ImportOptions, Imported, import_session};
 use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
@@ -720,102 +721,10 @@ impl Engine {
         rebuild_path_index(self, owner, id).await
     }
 
-    /// The same engine with a target by this name, in the place of an earlier one. The first is the
-    /// default until [`Self::with_default_target`] names another.
+    /// The texts of an owner's conversations that answer a query, best first.
     ///
-    /// ```
-    /// use contexture_compile::Target;
-    /// use contexture_engine::{Engine, TargetChoice};
-    ///
-    /// let engine = Engine::in_memory()
-    ///     .with_target("careful", Target::anthropic("claude-sonnet-4-5"))
-    ///     .with_target("fast", Target::openai_chat("gpt-4o-mini"));
-    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
-    /// assert_eq!(engine.resolve_target(TargetChoice::Default)?.model(), "claude-sonnet-4-5");
-    /// # Ok::<(), contexture_engine::EngineError>(())
-    /// ```
-    #[must_use]
-    pub fn with_target(self, name: impl Into<String>, target: Target) -> Self {
-        self.targets().set_target(name.into(), target);
-        self
-    }
-
-    /// The same engine with the target of this name as the default.
-    ///
-    /// ```
-    /// # use contexture_compile::Target;
-    /// # use contexture_engine::{Engine, TargetChoice};
-    /// let engine = Engine::in_memory()
-    ///     .with_target("careful", Target::anthropic("claude-sonnet-4-5"))
-    ///     .with_target("fast", Target::openai_chat("gpt-4o-mini"))
-    ///     .with_default_target("fast");
-    /// assert_eq!(engine.resolve_target(TargetChoice::Default)?.model(), "gpt-4o-mini");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn with_default_target(self, name: impl Into<String>) -> Self {
-        self.targets().set_default(name.into());
-        self
-    }
-
-    /// Registers targets that come and go together, a plug-in's say, for this engine and its clones; they
-    /// take the place of others of their names.
-    ///
-    /// ```
-    /// # use contexture_compile::Target;
-    /// # use contexture_engine::Engine;
-    /// let engine = Engine::in_memory();
-    /// engine.register_targets("plug-in", [("fast".to_owned(), Target::openai_chat("gpt-4o-mini"))]);
-    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn register_targets(
-        &self,
-        source: &str,
-        targets: impl IntoIterator<Item = (String, Target)>,
-    ) {
-        register_targets(self, source, targets)
-    }
-
-    /// Takes back what came from a source, and gives the names. Those that were there before do not come
-    /// back.
-    ///
-    /// ```
-    /// # use contexture_compile::Target;
-    /// # use contexture_engine::Engine;
-    /// let engine = Engine::in_memory();
-    /// engine.register_targets("plug-in", [("fast".to_owned(), Target::openai_chat("gpt-4o-mini"))]);
-    /// assert_eq!(engine.unregister_targets("plug-in"), ["fast"]);
-    /// assert!(engine.resolve_target("fast").is_err());
-    /// ```
-    pub fn unregister_targets(&self, source: &str) -> Vec<String> {
-        unregister_targets(self, source)
-    }
-
-    /// The target of a call: its own, or that of a name, or the default.
-    ///
-    /// ```
-    /// # use contexture_compile::Target;
-    /// # use contexture_engine::Engine;
-    /// let engine = Engine::in_memory().with_target("fast", Target::openai_chat("gpt-4o-mini"));
-    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
-    /// let error = engine.resolve_target("slow").unwrap_err();
-    /// assert!(error.to_string().contains("fast"), "the error lists the names there are");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`EngineError::NoTarget`], with the names there are.
-    pub fn resolve_target<'a>(
-        &self,
-        choice: impl Into<TargetChoice<'a>>,
-    ) -> Result<Cow<'a, Target>, EngineError> {
-        resolve_target(self, choice.into())
-    }
-
-    /// The texts of an owner's conversations that have everything a query asks for, best first.
-    ///
-    /// Words as they are, "side by side" in double quotes, beginn* with a star; any text is a query.
+    /// Any word will do, unless the request demands all; "side by side" in double quotes is demanded, beginn* with a star is any
+    /// word that begins so. Any text is a query.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

@@ -15,7 +15,7 @@ use contexture_store::{
     BlobId, CallRecord, EntityKind, Error as StoreError, Node, NodeQuery, PathEnd, ReadRequest,
     ResponseRecord,
 };
-use contexture_wire::proxy::replace_history;
+use contexture_wire::replace_history;
 use contexture_wire::{Dialect, DocumentKind, Format, lower};
 
 use crate::append::is_state_node;

@@ -30,10 +30,12 @@ mod openai;
 mod outline;
 pub mod proxy;
 mod repair;
+mod replace_history;
 mod silence;
 mod spec;
 mod stream;
 mod surrogates;
+mod too_long;
 mod tool_names;
 mod truncation;
 mod turns;
@@ -73,18 +75,19 @@ pub use model::repair_rules::{
 };
 pub use model::structure::Structure;
 pub use model::text_fallback::thinking_as_text;
-pub use model::too_long::TooLong;
 pub use native_compaction::NativeCompaction;
 pub use outline::find_member;
 pub use repair::{
     Issue, IssueKind, Repaired, RepairedItem, RepairedTools, forget_tool_shapes,
     remove_empty_tools, remove_thinking, repair, repair_tools,
 };
+pub use replace_history::replace_history;
 pub use spec::{
     CacheMarkers, FormatHosts, FormatSpec, HeadPart, Identity, OptionMembers, ProxyError,
     RequestMembers,
 };
 pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
+pub use too_long::TooLong;
 pub use tool_names::ToolNameMap;
 pub use turns::{
     MESSAGE_END, continued_message, ends_step, join_messages, put_host_last, role_runs, side,

@@ -29,9 +29,9 @@ use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{CacheKeyRules, OutlineVisitor};
 use crate::model::repair_rules::{ItemRepair, RepairRules, Thinking, ToolRules};
 use crate::model::structure::Structure;
-use crate::model::too_long::TooLong;
 use crate::proxy::ProxyEdits;
 use crate::stream::{StreamFailure, StreamParser};
+use crate::too_long::TooLong;
 
 /// Everything that differs between wire formats. One implementation per format folder.
 pub trait FormatSpec: Sync {

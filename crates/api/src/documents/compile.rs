@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::documents::past_call::DifferenceDocument;
+use crate::documents::calls::DifferenceDocument;
 use crate::documents::text::LossDocument;
 use crate::policy::{GuardrailsConfig, PolicyConfig};
 use crate::schema::{

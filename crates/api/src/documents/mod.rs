@@ -8,11 +8,9 @@ mod conversation;
 mod delta;
 mod event;
 mod excerpt;
-mod ledger;
 mod log;
 mod node;
 mod note;
-mod past_call;
 mod request;
 mod rule;
 mod run;
@@ -25,8 +23,11 @@ mod text;
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
 pub(crate) use calls::dollars;
 pub use calls::{
-    BandPartDocument, CallBandDocument, CallDocument, CallPredictionDocument, CallTokensDocument,
-    CallsDocument, PrefixBreakDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
+    BandPartDocument, CacheUseDocument, CallAnswerDocument, CallBandDocument, CallDocument,
+    CallPredictionDocument, CallReportDocument, CallRequestDocument, CallTokensDocument,
+    CallsDocument, DiffDocument, DiffSideDocument, DifferenceDocument, FirstDifferenceDocument,
+    LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument, PrefixBreakDocument,
+    RequestView, UsageDocument, UsageGroupDocument, UsageSumDocument,
 };
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use compile::{
@@ -39,16 +40,9 @@ pub use conversation::{ConversationDocument, ConversationOverviewDocument, Conve
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
-pub use ledger::{
-    CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
-};
 pub use log::{LogDocument, LogEntryDocument};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
-pub use past_call::{
-    CallAnswerDocument, CallReportDocument, CallRequestDocument, DiffDocument, DiffSideDocument,
-    DifferenceDocument, FirstDifferenceDocument, RequestView,
-};
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};

@@ -11,7 +11,7 @@ use contexture::engine::parse_node_item;
 use contexture::ir::{Cancel, Item, NodeId, Raw};
 use contexture::store::{CallFilter, ListCalls, Node, PathEnd, ReadRequest};
 use contexture::tokens::counter_for;
-use contexture::wire::proxy::replace_history;
+use contexture::wire::replace_history;
 use contexture::{CompiledCall, Conversation, EngineError, Format, lift};
 
 use crate::documents::{
@@ -24,7 +24,7 @@ use crate::operations::{CompilePurpose, Host, OperationError, compile_conversati
 /// What an explanation has beside the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplainDetail {
-    /// Nothing.
+    /// Nothing but the report.
     Report,
     /// The texts of what is sent and left out, with the ids of their nodes.
     Text,

@@ -23,7 +23,7 @@ pub enum CallPart {
     Came,
     /// The report on the request, where it was compiled.
     Report,
-    /// The answer.
+    /// What the provider answered.
     Answer,
 }
 
@@ -64,6 +64,7 @@ pub async fn describe_call(
     };
     let mut document = CallDocument::with_band(call.record());
     let is_asked = |part: CallPart| parts.contains(&part);
+    // Both come from one replay, which is the dear part of this.
     if is_asked(CallPart::Sent) || is_asked(CallPart::Report) {
         let sent = call.request_as_sent().await?;
         if is_asked(CallPart::Sent) {
@@ -105,6 +106,7 @@ pub async fn diff_requests(
     let second = find_side(engine, owner, "second", &asked.second).await?;
     let format = match &asked.format {
         Some(name) => parse_provider_format("format", name)?,
+        // A text says nothing of its format, and is compared with a call mostly: the call's record decides.
         None => match second.format.or(first.format) {
             Some(format) => format,
             None => detect_request(&second.json)?,

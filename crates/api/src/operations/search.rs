@@ -26,6 +26,7 @@ pub async fn search_typed(
     request: SearchRequest,
 ) -> Result<(SearchPage, Vec<WordHitsDocument>), EngineError> {
     let typed = typed_request(&request.query, request.scope.clone());
+    // What was typed goes before what the program asks for: it is what the person sees.
     let mut kinds = request.kinds;
     kinds.extend(typed.kinds);
     let request = SearchRequest {
@@ -39,6 +40,7 @@ pub async fn search_typed(
     let page = engine.search(owner, request.clone()).await?;
     let is_first_page = request.after.is_none() && request.limit > 0;
     let mut apart = Vec::new();
+    // Only an empty first page leaves the reader without a next step.
     if request.words == MatchMode::All && page.hits.is_empty() && is_first_page {
         apart = count_words_apart(engine, owner, &request).await?;
     }
@@ -64,6 +66,7 @@ async fn count_words_apart(
         return Ok(counts);
     }
     for word in words {
+        // With the filters of the whole request: a word that occurs elsewhere only would mislead.
         let alone = SearchRequest {
             query: word.to_owned(),
             limit: HITS_APART,

@@ -46,7 +46,7 @@ impl BudgetCount {
         clippy::trivially_copy_pass_by_ref,
         reason = "serde passes a reference"
     )]
-    pub const fn is_upper(&self) -> bool {
+    pub(crate) const fn is_upper(&self) -> bool {
         matches!(self, Self::Upper)
     }
 }

@@ -5,7 +5,7 @@
 use contexture_ir::{Cancel, ContentHash, concat_hashes};
 use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
-use contexture_wire::{Issue, Loss, RepairRules, ToolNameMap};
+use contexture_wire::{Issue, Loss, ToolNameMap};
 
 use crate::blocks::{
     LoweredBlock, Lowerer, Memo, VerifyInput, is_sound, repair_row, verify_payload,
@@ -224,8 +224,7 @@ pub(crate) fn assemble_request(
     ensure_something_said(&outcome, &report, &bridges)?;
     let owners = [owners_before, vec![None; sent.len()], owners_after].concat();
     let blocks = [before, sent.clone(), after].concat();
-    let rules = lowerer.repair_rules();
-    verify_outcome(call, &outcome, rules, &report, &blocks, &owners)?;
+    verify_outcome(call, &outcome, &report, &blocks, &owners)?;
     Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
         payload,
         advice: Advice {
@@ -341,7 +340,6 @@ fn ensure_something_said(
 fn verify_outcome(
     call: &AssemblyInput<'_>,
     outcome: &CompileOutcome<'_>,
-    rules: RepairRules,
     report: &Report,
     blocks: &[&LoweredBlock],
     owners: &[Option<&str>],
@@ -349,7 +347,7 @@ fn verify_outcome(
     let required = &outcome.trim_point.kept;
     verify_payload(&VerifyInput {
         request: outcome.input.request,
-        rules,
+        rules: call.lowerer.repair_rules(),
         limit: outcome.limit,
         tokens: report.totals.tokens,
         envelope: outcome.envelope,

@@ -154,14 +154,7 @@ impl Ingested {
         let info = answer.response.clone().unwrap_or_default();
         let key = self.answer_key(ingested_answer);
         let id = ResponseId::from_bytes(*key.as_bytes());
-        if let Some(exchange) = &self.trail.exchange {
-            // Whoever looks for an answer of another name need not wait for this one.
-            let name = self
-                .trail
-                .keys
-                .response_key(info.id.as_deref().unwrap_or_default());
-            exchange.update_state(|exchange| exchange.answer = Some(name));
-        }
+        self.name_answer(info.id.as_deref().unwrap_or_default());
         // The key is derived from what is answered and the words of the answer: the same answer again has it too.
         let message = response_message_id(chat, self.head, key).await?;
         let mut items = answer_nodes(chat, ingested_answer, key)?;
@@ -240,6 +233,14 @@ impl Ingested {
             report_recorded(chat, call.as_ref(), &recorded).await;
         }
         Ok(recorded)
+    }
+
+    /// Tells the exchange which answer it gets: whoever looks for an answer of another name need not wait for this one.
+    fn name_answer(&self, id: &str) {
+        if let Some(exchange) = &self.trail.exchange {
+            let name = self.trail.keys.response_key(id);
+            exchange.update_state(|exchange| exchange.answer = Some(name));
+        }
     }
 
     /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from

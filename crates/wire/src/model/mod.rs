@@ -16,7 +16,6 @@
 //!   ([`repair_rules`]): what a format demands of a history, as data;
 //! * **overhead** ([`overhead`]), **cache key rules** and **outline shape** ([`prompt_cache`]): what a
 //!   provider bills and caches, as data;
-//! * **too long** ([`too_long`]): what a refusal says of a request that its model cannot hold;
 //! * **evidence** ([`evidence`]): what in a document speaks for a format.
 //!
 //! JSON is written member by member ([`json`], [`json_builder`]) and never through a generic value:
@@ -47,4 +46,3 @@ pub(crate) mod prompt_cache;
 pub(crate) mod repair_rules;
 pub(crate) mod structure;
 pub(crate) mod text_fallback;
-pub(crate) mod too_long;

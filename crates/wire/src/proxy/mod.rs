@@ -6,7 +6,6 @@
 
 pub(crate) mod filter_tools;
 pub(crate) mod json_edit;
-mod replace_history;
 pub(crate) mod rounds;
 
 use std::fmt;
@@ -15,7 +14,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use filter_tools::{ToolFilterError, ToolRule};
-pub use replace_history::replace_history;
 
 /// Reports whether the name of a call is one of a tool that the proxy answers itself.
 pub type IsServerTool<'a> = &'a dyn Fn(&Value) -> bool;

@@ -4,7 +4,7 @@
 //! refused. All else is
 //! optimisation and fails open, with the client's own request: `plan` compiles the conversation at what the client sent,
 //! with selected tools (`contexture_api::policy`) and injected layers, `cost_check` decides whether that is worth sending, and
-//! `replace_history` (`contexture::wire::proxy`) puts it into the client's text.
+//! `replace_history` (`contexture::wire`) puts it into the client's text.
 //!
 //! Not here: which policy applies (`route::policy`), what is compiled (`contexture-compile`).
 

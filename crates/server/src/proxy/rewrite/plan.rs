@@ -14,7 +14,7 @@ use contexture::compile::{
 use contexture::engine::{CompileAttempt, Ingested, SettingsSource};
 use contexture::ir::{Item, ToolDefinition, Transcript};
 use contexture::wire::TooLong;
-use contexture::wire::proxy::replace_history;
+use contexture::wire::replace_history;
 use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
 use contexture_api::policy::{CostCondition, PolicyConfig, select_tools};
 

@@ -1,5 +1,7 @@
 //! The record of calls: rows, their sums before and after they are rolled up, and what is left of them.
 
+mod bodies;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,12 +9,16 @@ use contexture_ir::{CallId, ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::{
     AppendRequest, CALL_HOUR_MS, CacheTokens, CallDetails, CallFilter, CallGroup, CallGrouping,
     CallNames, CallOrder, CallOutcome, CallPrediction, CallRecord, CallRetention, CallSum,
-    CallTokens, Calls, EraseScope, Error, ListCalls, NewConversation, RedactRequest, Store,
-    SumCalls, SweepCalls, erase_all, sweep_calls, verify_calls,
+    CallTokens, Calls, EraseScope, Error, ListCalls, NewConversation, Store, SumCalls, SweepCalls,
+    erase_all, sweep_calls, verify_calls,
+};
+
+pub(super) use bodies::{
+    bodies_are_read_alone_and_removed_in_time, bodies_go_with_what_is_redacted_or_deleted,
 };
 
 use super::limits::expect_limit;
-use crate::chat::{Chat, NOW, item, node};
+use crate::chat::{Chat, NOW, item};
 use crate::faulty::until_done;
 
 type Tested = Arc<dyn Store>;
@@ -645,80 +651,6 @@ pub(super) async fn erasing_an_owner_takes_its_calls(store: Tested) {
     let sum = calls.sum_calls(&owner, SumCalls::default()).await.unwrap();
     assert!(sum.is_empty());
     assert!(calls.list_call_owners(None, 10).await.unwrap().is_empty());
-}
-
-/// Calls with bodies: one of each conversation in turn, one of none.
-fn with_bodies(own: &[ConversationId]) -> Vec<CallRecord> {
-    let call = |number: u64| CallRecord {
-        body: Some(Arc::from(number.to_be_bytes())),
-        ..numbered_call(number, own)
-    };
-    (0..6).map(call).collect()
-}
-
-/// Checks which calls have a body.
-async fn expect_bodies(calls: &dyn Calls, owner: &Owner, expected: &[u64], when: &str) {
-    for number in 0..6 {
-        let found = calls.load_call_body(owner, call_id(number)).await.unwrap();
-        let body = expected.contains(&number).then(|| number.to_be_bytes());
-        let body = body.as_ref().map(<[u8; 8]>::as_slice);
-        assert_eq!(found.as_deref(), body, "{when}: call {number}");
-    }
-}
-
-pub(super) async fn bodies_are_read_alone_and_removed_in_time(store: Tested) {
-    let chat = Chat::start(store).await;
-    let Some(calls) = chat.store.calls() else {
-        return;
-    };
-    let all = with_bodies(std::slice::from_ref(&chat.id));
-    calls.record_calls(&chat.owner, all.clone()).await.unwrap();
-    // A body belongs to what a conversation holds: without one it is nobody's, and goes with no deletion.
-    expect_bodies(calls, &chat.owner, &[0, 2, 4], "stored").await;
-    let found = calls.load_call(&chat.owner, call_id(0)).await.unwrap();
-    let bare = CallRecord {
-        body: None,
-        ..all[0].clone()
-    };
-    assert_eq!(found, Some(bare), "a look-up leaves the body out");
-    let rows = list_all_calls(calls, &chat.owner, CallFilter::default()).await;
-    assert!(rows.iter().all(|call| call.body.is_none()));
-    let stranger = Owner::new("bob").unwrap();
-    expect_bodies(calls, &stranger, &[], "a stranger").await;
-    let sweep = SweepCalls {
-        roll_up_before_ms: START,
-        remove_before_ms: START,
-        remove_bodies_before_ms: START + 2 * APART,
-    };
-    let swept = calls.sweep_calls(&chat.owner, sweep).await.unwrap();
-    assert_eq!((swept.removed_bodies, swept.removed), (1, 0), "{swept:?}");
-    expect_bodies(calls, &chat.owner, &[2, 4], "swept").await;
-    // A repeated call brings no body back.
-    calls.record_calls(&chat.owner, all).await.unwrap();
-    expect_bodies(calls, &chat.owner, &[2, 4], "repeated").await;
-}
-
-pub(super) async fn bodies_go_with_what_is_redacted_or_deleted(store: Tested) {
-    let one = Chat::start_as(Arc::clone(&store), "ada", "one").await;
-    let two = Chat::start_as(store, "ada", "two").await;
-    let Some(calls) = one.store.calls() else {
-        return;
-    };
-    let all = with_bodies(&[one.id.clone(), two.id.clone()]);
-    calls.record_calls(&one.owner, all).await.unwrap();
-    expect_bodies(calls, &one.owner, &[0, 1, 3, 4], "stored").await;
-    one.append_messages("main", &["a", "b"]).await;
-    let redact = RedactRequest {
-        nodes: vec![node("a")],
-        at_ms: NOW,
-        ..RedactRequest::default()
-    };
-    let redacted = one.store.redact_content(&one.owner, &one.id, redact).await;
-    assert_eq!(redacted.unwrap().nodes, 1);
-    expect_bodies(calls, &one.owner, &[1, 4], "redacted").await;
-    let deleted = two.store.delete_conversation(&two.owner, &two.id);
-    deleted.await.unwrap();
-    expect_bodies(calls, &one.owner, &[], "deleted").await;
 }
 
 pub(super) async fn limits_of_calls_have_names(store: Tested) {

@@ -1,5 +1,8 @@
 //! The record of calls: exchanges with providers, and their sums.
 
+mod ledger;
+mod past_call;
+
 use contexture::Owner;
 use contexture::catalogue::Money;
 use contexture::compile::{BandPart, CallBand, SegmentRule, SegmentVerdict};
@@ -10,9 +13,15 @@ use contexture::store::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::ledger::CacheUseDocument;
-use crate::documents::past_call::{CallAnswerDocument, CallReportDocument, CallRequestDocument};
 use crate::time::format_timestamp;
+
+pub use ledger::{
+    CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
+};
+pub use past_call::{
+    CallAnswerDocument, CallReportDocument, CallRequestDocument, DiffDocument, DiffSideDocument,
+    DifferenceDocument, FirstDifferenceDocument, RequestView,
+};
 
 /// An exchange with a provider.
 #[derive(Clone, Debug, Serialize, ToSchema)]

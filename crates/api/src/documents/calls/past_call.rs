@@ -227,8 +227,7 @@ impl CallAnswerDocument {
 
 impl DifferenceDocument {
     /// Creates the document of a difference.
-    #[must_use]
-    pub fn new(found: &CacheDiff, exact: bool) -> Self {
+    pub(crate) fn new(found: &CacheDiff, exact: bool) -> Self {
         Self {
             holds: found.holds,
             tokens: found.tokens,
