@@ -70,11 +70,11 @@ pub use stored_call::{AdapterLookup, COMPILER, StoredCallError, load_call, store
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.
 pub mod compaction {
     pub use contexture_condense::{
-        CallEffect, CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry,
-        Manifest, ManifestEntry, ManifestText, NEW_CONTEXT, NEW_CONTEXT_REPLY, NamedValues,
-        SentenceKind, SummaryError, SummaryOptions, SummaryTask, TextBudget, ToolHints,
-        UserSentence, new_context_summary, new_context_tool, read_summary, summary_lines,
-        summary_task,
+        CallEffect, ChangeOutcome, ChangingCall, CommandEntry, CoveredItem, Fact, FileEntry,
+        LinkEntry, Manifest, ManifestEntry, ManifestText, NEW_CONTEXT, NEW_CONTEXT_REPLY,
+        NamedValues, SentenceKind, SummaryError, SummaryOptions, SummaryTask, TextBudget,
+        ToolHints, UserSentence, new_context_summary, new_context_tool, read_summary,
+        summary_lines, summary_task,
     };
 
     pub use contexture_wire::NativeCompaction;

@@ -28,7 +28,7 @@ pub use extract::own_words::own_words;
 pub use extract::{CallEffect, ToolHints};
 pub use link::{Link, LinkError};
 pub use manifest::{
-    CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
+    ChangeOutcome, ChangingCall, CommandEntry, CoveredItem, Fact, FileEntry, LinkEntry, Manifest,
     ManifestEntry, ManifestText, NamedValues, SentenceKind, TextBudget, UserSentence,
 };
 pub use new_context::{NEW_CONTEXT, NEW_CONTEXT_REPLY, new_context_summary, new_context_tool};

@@ -38,7 +38,7 @@ const CHANGING: [&str; 7] = [
 type Score = [(usize, usize); 6];
 
 #[test]
-fn people_and_deeds_stay_in_reach_in_every_window() {
+fn people_and_changes_stay_in_reach_in_every_window() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let conversations = conversations();
     let chosen = if soak { conversations.len() } else { 2 };

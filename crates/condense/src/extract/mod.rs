@@ -2,7 +2,7 @@
 //!
 //! * `json_facts` reads the values of JSON with their names, and passes other text to `contexture_text::fact_words`.
 //! * `tool_effects` reads from a call which files it touches, which command it runs and which tasks it sets.
-//! * `deeds` tells whether a call changed something, by which arguments it is known, and what became of it.
+//! * `changes` tells whether a call changed something, by which arguments it is known, and what became of it.
 //! * `shell` does the same for the words of a shell command.
 //! * `errors` finds lines that report errors, and exit codes.
 //! * `decisions` splits texts into sentences, and finds those that state something that holds on.
@@ -18,12 +18,12 @@
 //! Not here: which facts a manifest shows, and in which order (`manifest`); the lines of a preview (`preview`), which looks
 //! for errors with rules of its own as it reads outputs of many megabytes.
 
+pub(crate) mod changes;
 pub(crate) mod decisions;
-pub(crate) mod deeds;
 pub(crate) mod errors;
 pub(crate) mod json_facts;
 pub(crate) mod own_words;
 pub(crate) mod shell;
 pub(crate) mod tool_effects;
 
-pub use deeds::{CallEffect, ToolHints};
+pub use changes::{CallEffect, ToolHints};

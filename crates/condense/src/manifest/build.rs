@@ -12,8 +12,10 @@ use indexmap::IndexMap;
 use contexture_text::fact_words::{FactKind, classify_word, extract_facts, normalize_value};
 use contexture_text::{one_line, shorten_line};
 
+use crate::extract::changes::{
+    Outcome, ToolHints, is_change, key_arguments, outcome_of, returned_ids,
+};
 use crate::extract::decisions::{decision_sentences, is_statement, split_sentences};
-use crate::extract::deeds::{Outcome, ToolHints, is_deed, key_arguments, outcome_of, returned_ids};
 use crate::extract::errors;
 use crate::extract::json_facts::{self, ValuesByName};
 use crate::extract::own_words::own_words;
@@ -21,7 +23,7 @@ use crate::extract::shell::FileAccess;
 use crate::extract::tool_effects::ToolEffects;
 use crate::link::Link;
 use crate::manifest::data::{
-    CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
+    ChangeOutcome, ChangingCall, CommandEntry, CoveredItem, Fact, FileEntry, LinkEntry, Manifest,
     ManifestEntry, NamedValues, SentenceKind, UserSentence,
 };
 
@@ -118,7 +120,7 @@ struct ReportedError {
 
 struct ManifestBuilder<'a> {
     hints: &'a ToolHints,
-    said: Vec<UserSentence>,
+    user_sentences: Vec<UserSentence>,
     /// How often sentences that do not hold on occur, numbers apart.
     repeats: BTreeMap<String, usize>,
     files: IndexMap<String, FileEntry>,
@@ -128,7 +130,7 @@ struct ManifestBuilder<'a> {
     errors_by_call: BTreeMap<String, Vec<String>>,
     tasks: Vec<ManifestEntry>,
     decisions: IndexMap<String, (usize, usize)>,
-    deeds: IndexMap<String, Deed>,
+    changes: IndexMap<String, ChangingCall>,
     named: ValuesByName,
     identifiers: IndexMap<String, usize>,
     numbers: ValuesByName,
@@ -146,7 +148,7 @@ struct OpenCall<'a> {
     command: Option<String>,
     /// By which arguments it is known.
     arguments: String,
-    is_deed: bool,
+    is_change: bool,
 }
 
 impl OpenCall<'_> {
@@ -159,8 +161,8 @@ impl OpenCall<'_> {
         format!("{}({})", self.call.name, self.arguments)
     }
 
-    fn deed(&self, outcome: DeedOutcome) -> Deed {
-        Deed {
+    fn change(&self, outcome: ChangeOutcome) -> ChangingCall {
+        ChangingCall {
             index: self.index,
             tool: one_line(&self.call.name),
             arguments: self.arguments.clone(),
@@ -183,7 +185,7 @@ impl<'a> ManifestBuilder<'a> {
     fn new(hints: &'a ToolHints) -> Self {
         Self {
             hints,
-            said: Vec::new(),
+            user_sentences: Vec::new(),
             repeats: BTreeMap::new(),
             files: IndexMap::new(),
             commands: IndexMap::new(),
@@ -191,7 +193,7 @@ impl<'a> ManifestBuilder<'a> {
             errors_by_call: BTreeMap::new(),
             tasks: Vec::new(),
             decisions: IndexMap::new(),
-            deeds: IndexMap::new(),
+            changes: IndexMap::new(),
             named: ValuesByName::new(),
             identifiers: IndexMap::new(),
             numbers: ValuesByName::new(),
@@ -258,7 +260,7 @@ impl<'a> ManifestBuilder<'a> {
             }
             let times = 1;
             let entry = ManifestEntry { index, text, times };
-            self.said.push(UserSentence { kind, entry });
+            self.user_sentences.push(UserSentence { kind, entry });
         }
     }
 
@@ -273,11 +275,11 @@ impl<'a> ManifestBuilder<'a> {
             index,
             call,
             arguments: key_arguments(call, &effects),
-            is_deed: is_deed(call, &effects, self.hints),
+            is_change: is_change(call, &effects, self.hints),
             command,
         };
-        // What a command changed is a deed.
-        if let Some(command) = open.command.as_ref().filter(|_| !open.is_deed) {
+        // What a command changed is a change.
+        if let Some(command) = open.command.as_ref().filter(|_| !open.is_change) {
             self.add_command(index, command);
         }
         if let Some(tasks) = &effects.tasks {
@@ -349,8 +351,8 @@ impl<'a> ManifestBuilder<'a> {
         if failed && !any {
             self.add_error(index, &text, key.as_deref());
         }
-        if let Some(call) = call.as_ref().filter(|call| call.is_deed) {
-            self.add_deed(call, output, &text);
+        if let Some(call) = call.as_ref().filter(|call| call.is_change) {
+            self.add_change(call, output, &text);
         }
         match &call {
             Some(call) => self.add_structured_text(&text, call),
@@ -359,40 +361,40 @@ impl<'a> ManifestBuilder<'a> {
         self.add_link(covered, &text, call.map(|call| call.call.name.clone()));
     }
 
-    fn add_deed(&mut self, call: &OpenCall<'_>, output: &FunctionCallOutput, text: &str) {
-        let mut deed = call.deed(DeedOutcome::Ok);
+    fn add_change(&mut self, call: &OpenCall<'_>, output: &FunctionCallOutput, text: &str) {
+        let mut change = call.change(ChangeOutcome::Ok);
         match outcome_of(output, text, call.command.is_some()) {
             Outcome::Succeeded if call.command.is_none() => {
-                deed.returned = returned_ids(call.call, text);
+                change.returned = returned_ids(call.call, text);
             }
             // What a command prints is not what it made.
             Outcome::Succeeded => {}
             Outcome::Failed(reason) => {
-                deed.outcome = DeedOutcome::Failed;
-                deed.reason = Some(reason);
+                change.outcome = ChangeOutcome::Failed;
+                change.reason = Some(reason);
             }
         }
-        self.count_deed(deed);
+        self.count_change(change);
     }
 
-    /// Adds a deed, or counts it if the same was done before with the same result.
-    fn count_deed(&mut self, deed: Deed) {
-        let Deed {
+    /// Adds a change, or counts it if the same was done before with the same result.
+    fn count_change(&mut self, change: ChangingCall) {
+        let ChangingCall {
             tool,
             arguments,
             returned,
             outcome,
             reason,
             ..
-        } = &deed;
+        } = &change;
         let key = format!("{tool}\n{arguments}\n{returned:?}\n{outcome:?}\n{reason:?}");
-        match self.deeds.get_mut(&key) {
+        match self.changes.get_mut(&key) {
             Some(known) => {
                 known.times += 1;
-                known.index = deed.index;
+                known.index = change.index;
             }
             None => {
-                self.deeds.insert(key, deed);
+                self.changes.insert(key, change);
             }
         }
     }
@@ -462,12 +464,12 @@ impl<'a> ManifestBuilder<'a> {
             owner: &owner,
         };
         let mut named = std::mem::take(&mut self.named);
-        let before: Option<ValuesByName> = call.is_deed.then(ValuesByName::new);
+        let before: Option<ValuesByName> = call.is_change.then(ValuesByName::new);
         let read = match before {
             None => json_facts::collect_json_facts(text, index, &mut named, &mut |text| {
                 self.add_text(text, &source);
             }),
-            // The line of the deed tells what was done; of the rest only what can be asked for is kept.
+            // The line of the change tells what was done; of the rest only what can be asked for is kept.
             Some(mut facts) => {
                 let read = json_facts::collect_json_facts(text, index, &mut facts, &mut |_| {});
                 keep_identifiers(facts, &mut named);
@@ -504,8 +506,8 @@ impl<'a> ManifestBuilder<'a> {
 
     fn build_manifest(mut self, items: usize) -> Manifest {
         for call in std::mem::take(&mut self.open_calls).into_values() {
-            if call.is_deed {
-                self.count_deed(call.deed(DeedOutcome::Unanswered));
+            if call.is_change {
+                self.count_change(call.change(ChangeOutcome::Unanswered));
             } else {
                 self.tasks.push(ManifestEntry {
                     index: call.index,
@@ -538,9 +540,9 @@ impl<'a> ManifestBuilder<'a> {
             .filter(|(_, error)| !error.is_solved);
         Manifest {
             items,
-            said: fold_repeats(self.said, &self.repeats),
+            user_sentences: fold_repeats(self.user_sentences, &self.repeats),
             decisions: into_entries(self.decisions.into_iter()),
-            deeds: self.deeds.into_values().collect(),
+            changes: self.changes.into_values().collect(),
             open: self.tasks,
             errors: into_entries(errors.map(|(text, error)| (text, (error.index, error.times)))),
             files: files.into_values().collect(),
@@ -661,7 +663,7 @@ mod tests {
     }
 
     /// Checks what became of the commands, which change something as far as their words show.
-    fn check(items: &[Item], expected: &[(&str, DeedOutcome)]) {
+    fn check(items: &[Item], expected: &[(&str, ChangeOutcome)]) {
         let covered = |(index, item)| CoveredItem {
             index,
             item,
@@ -670,9 +672,9 @@ mod tests {
         };
         let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
         let manifest = Manifest::from_items(&covered);
-        let found = manifest.deeds.iter();
+        let found = manifest.changes.iter();
         let found: Vec<_> = found
-            .map(|deed| (deed.arguments.as_str(), deed.outcome))
+            .map(|change| (change.arguments.as_str(), change.outcome))
             .collect();
         assert_eq!(found, expected);
         assert!(manifest.open.is_empty() && manifest.commands.is_empty());
@@ -684,8 +686,8 @@ mod tests {
         check(
             &[&calls[..], &[output(true), output(false)]].concat(),
             &[
-                ("make", DeedOutcome::Failed),
-                ("make test", DeedOutcome::Ok),
+                ("make", ChangeOutcome::Failed),
+                ("make test", ChangeOutcome::Ok),
             ],
         );
     }
@@ -696,8 +698,8 @@ mod tests {
         check(
             &items,
             &[
-                ("make", DeedOutcome::Failed),
-                ("make test", DeedOutcome::Ok),
+                ("make", ChangeOutcome::Failed),
+                ("make test", ChangeOutcome::Ok),
             ],
         );
         // A retried call: the output belongs to the last attempt.
@@ -705,8 +707,8 @@ mod tests {
         check(
             &items,
             &[
-                ("make test", DeedOutcome::Failed),
-                ("make", DeedOutcome::Unanswered),
+                ("make test", ChangeOutcome::Failed),
+                ("make", ChangeOutcome::Unanswered),
             ],
         );
     }
@@ -753,7 +755,7 @@ mod tests {
             hash: None,
             origin: None,
         });
-        let said = Manifest::from_items(&covered.collect::<Vec<_>>()).said;
+        let said = Manifest::from_items(&covered.collect::<Vec<_>>()).user_sentences;
         let said: Vec<_> = said
             .iter()
             .map(|one| (one.entry.text.as_str(), one.entry.times))

@@ -21,7 +21,7 @@ pub struct CoveredItem<'a> {
 
 /// Contents of a span of items.
 ///
-/// Built by rules alone: the same items give the same manifest. The lists of files and of deeds are complete as far as the
+/// Built by rules alone: the same items give the same manifest. The lists of files and of changes are complete as far as the
 /// rules know the tools; everything else is as complete as the rules allow. Its JSON is stable; unknown fields are
 /// ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,18 +30,18 @@ pub struct Manifest {
     /// Number of items it replaces.
     pub items: usize,
     /// What the user said, sentence by sentence, each shortened.
-    pub said: Vec<UserSentence>,
+    pub user_sentences: Vec<UserSentence>,
     /// Sentences of the model that state a decision.
     pub decisions: Vec<ManifestEntry>,
     /// The calls that changed something, in their order; files that were changed are in `files`.
-    pub deeds: Vec<Deed>,
+    pub changes: Vec<ChangingCall>,
     /// Tasks that are not done, and calls without an output.
     pub open: Vec<ManifestEntry>,
     /// Lines that report errors, and outputs that are marked as errors, unless the same call succeeded later.
     pub errors: Vec<ManifestEntry>,
     /// The files that tools touched, in the order of their first use.
     pub files: Vec<FileEntry>,
-    /// The commands that only read; the others are deeds.
+    /// The commands that only read; the others are changes.
     pub commands: Vec<CommandEntry>,
     /// Values of arguments and outputs, with the names they had there.
     pub named: Vec<NamedValues>,
@@ -95,7 +95,7 @@ pub enum SentenceKind {
 
 /// A call that changed something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
+pub struct ChangingCall {
     /// The index of the call on the path; of the last one, if it was made more than once.
     pub index: usize,
     /// Name of the tool.
@@ -105,7 +105,7 @@ pub struct Deed {
     /// Ids that its output names and its arguments do not.
     pub returned: Vec<String>,
     /// What became of it.
-    pub outcome: DeedOutcome,
+    pub outcome: ChangeOutcome,
     /// The first line of what was reported, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -116,7 +116,7 @@ pub struct Deed {
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DeedOutcome {
+pub enum ChangeOutcome {
     /// Its output reports no failure.
     Ok,
     /// Its output reports a failure.

@@ -9,7 +9,7 @@
 //! * `render` chooses the entries that fit the budget, list by list, and writes them in a fixed order.
 //!
 //! The user's words and the calls that changed something come first and have a share of the budget that nothing else can
-//! take. A value is written once, with its name or its owner, and not at all if another line contains it. Of deeds and
+//! take. A value is written once, with its name or its owner, and not at all if another line contains it. Of changes and
 //! files that have no room a line tells how many there are; the last line counts what else was left out.
 //!
 //! Not here: choosing the span, and summaries written by a model (`summary`).
@@ -20,7 +20,7 @@ mod render;
 mod sections;
 
 pub use data::{
-    CommandEntry, CoveredItem, Deed, DeedOutcome, Fact, FileEntry, LinkEntry, Manifest,
+    ChangeOutcome, ChangingCall, CommandEntry, CoveredItem, Fact, FileEntry, LinkEntry, Manifest,
     ManifestEntry, NamedValues, SentenceKind, UserSentence,
 };
 pub use render::{ManifestText, TextBudget};

@@ -1,7 +1,7 @@
 //! A manifest as text of bounded size.
 //!
-//! All deeds are named if they fit into 55 % of the budget, in fewer words if need be. Then the lists of [`SHARES`] take what they are promised, and all
-//! lists share the rest in the order of the text. Every entry is one line or one word of a line, so none can pass for a heading. Deeds without a line of their own are counted
+//! All changes are named if they fit into 55 % of the budget, in fewer words if need be. Then the lists of [`SHARES`] take what they are promised, and all
+//! lists share the rest in the order of the text. Every entry is one line or one word of a line, so none can pass for a heading. Changes without a line of their own are counted
 //! by tool and outcome, files that have no room are counted, and the last line says how many other entries are left out.
 //!
 //! The text keeps to its budget whatever the items hold. Only a budget that is too small for the title and the counts
@@ -34,7 +34,7 @@ pub enum TextBudget<'a> {
 pub struct ManifestText {
     /// The text, without a line feed at the end.
     pub text: String,
-    /// Number of entries that were left out, deeds and files that are counted among them.
+    /// Number of entries that were left out, changes and files that are counted among them.
     pub omitted: usize,
 }
 
@@ -70,9 +70,9 @@ impl fmt::Display for Manifest {
 
 /// Maximum number of selections; after that, counts only.
 const ATTEMPTS: usize = 4;
-/// So many tools have a line of their own for the deeds that have none; the other tools share one.
+/// So many tools have a line of their own for the changes that have none; the other tools share one.
 const TOOLS: usize = 12;
-/// What deeds may take if all of them are named then, in per cent.
+/// What changes may take if all of them are named then, in per cent.
 const ALL_DEEDS: u64 = 55;
 /// So many entries in a row may be too long before a list is given up.
 const TOO_LONG: usize = 24;
@@ -114,8 +114,8 @@ impl<'a> ManifestSelection<'a> {
         let frame = format!("{}\n{}\n", choice.title_line(), choice.omission_line(999));
         choice.remaining = choice.remaining.saturating_sub(choice.text_cost(&frame));
         let all = choice.remaining;
-        choice.select_all_deeds(percent(all, ALL_DEEDS));
-        // Taken off before anything is chosen: deeds and files are counted in any case.
+        choice.select_all_changes(percent(all, ALL_DEEDS));
+        // Taken off before anything is chosen: changes and files are counted in any case.
         let mut promised = choice.counts_cost();
         choice.remaining = choice.remaining.saturating_sub(promised);
         for (sections, share) in SHARES {
@@ -127,8 +127,8 @@ impl<'a> ManifestSelection<'a> {
             }
             choice.remaining = rest - (before - choice.remaining);
         }
-        // Deeds first: then it is known whether any of them are counted only.
-        choice.select_section(Section::Deeds);
+        // Changes first: then it is known whether any of them are counted only.
+        choice.select_section(Section::Changes);
         let still = choice.counts_cost();
         choice.remaining = choice
             .remaining
@@ -141,13 +141,13 @@ impl<'a> ManifestSelection<'a> {
         choice
     }
 
-    /// Selects all deeds if they take at most so much, in fewer words if need be: then none of them has to be counted.
-    fn select_all_deeds(&mut self, most: u64) {
-        let all = self.candidates.open_entries(Section::Deeds);
-        let mut cost = self.deeds_cost();
+    /// Selects all changes if they take at most so much, in fewer words if need be: then none of them has to be counted.
+    fn select_all_changes(&mut self, most: u64) {
+        let all = self.candidates.open_entries(Section::Changes);
+        let mut cost = self.changes_cost();
         if cost > most {
-            self.candidates.shorten(Section::Deeds);
-            cost = self.deeds_cost();
+            self.candidates.shorten(Section::Changes);
+            cost = self.changes_cost();
         }
         if cost > most {
             return;
@@ -158,15 +158,15 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// What all deeds cost with their heading.
-    fn deeds_cost(&self) -> u64 {
-        let deeds = self.entries_of(Section::Deeds);
-        let cost: u64 = deeds
+    /// What all changes cost with their heading.
+    fn changes_cost(&self) -> u64 {
+        let changes = self.entries_of(Section::Changes);
+        let cost: u64 = changes
             .map(|one| self.text_cost(&format!(" {}\n", one.text)))
             .sum();
         match cost {
             0 => 0,
-            cost => cost + self.text_cost(&format!("{}:\n", Section::Deeds.heading())),
+            cost => cost + self.text_cost(&format!("{}:\n", Section::Changes.heading())),
         }
     }
 
@@ -200,12 +200,14 @@ impl<'a> ManifestSelection<'a> {
         }
     }
 
-    /// The lines that count the deeds without a line of their own.
+    /// The lines that count the changes without a line of their own.
     fn deed_counts(&self) -> Vec<String> {
         let mut counts: BTreeMap<&str, DeedCount> = BTreeMap::new();
-        let deeds = self.entries_of(Section::Deeds).zip(&self.manifest.deeds);
-        for (_, deed) in deeds.filter(|(entry, _)| !entry.is_selected) {
-            counts.entry(&deed.tool).or_default().add(deed);
+        let changes = self
+            .entries_of(Section::Changes)
+            .zip(&self.manifest.changes);
+        for (_, change) in changes.filter(|(entry, _)| !entry.is_selected) {
+            counts.entry(&change.tool).or_default().add(change);
         }
         let mut counts: Vec<(&str, DeedCount)> = counts.into_iter().collect();
         // Those that failed, and those that were made most often, have lines of their own.
@@ -234,11 +236,11 @@ impl<'a> ManifestSelection<'a> {
         more_files_line(&self.manifest.files, named.count())
     }
 
-    /// What the counts of deeds and files cost, with their headings.
+    /// What the counts of changes and files cost, with their headings.
     fn counts_cost(&self) -> u64 {
         let mut cost = 0;
         for (section, lines) in [
-            (Section::Deeds, self.deed_counts()),
+            (Section::Changes, self.deed_counts()),
             (Section::Files, self.file_count().into_iter().collect()),
         ] {
             if !lines.is_empty() && !self.written_headings.contains(&(section, None)) {
@@ -339,7 +341,7 @@ impl<'a> ManifestSelection<'a> {
         let taken = self.entries_of(section).filter(|one| one.is_selected);
         let taken: Vec<&EntryCandidate> = taken.filter(listed).collect();
         let counts = match section {
-            Section::Deeds => self.deed_counts(),
+            Section::Changes => self.deed_counts(),
             Section::Files => self.file_count().into_iter().collect(),
             _ => Vec::new(),
         };
@@ -351,7 +353,7 @@ impl<'a> ManifestSelection<'a> {
             EntryLayout::Words => lines.push(format!("{heading} {}", join_entries(&taken))),
             EntryLayout::Lines => {
                 lines.push(heading);
-                // Older deeds come before those that have lines of their own.
+                // Older changes come before those that have lines of their own.
                 lines.extend(counts.iter().map(|line| format!(" {line}")));
                 lines.extend(taken.iter().map(|one| format!(" {}", one.text)));
             }
@@ -507,7 +509,7 @@ URLs: https://a.example/r/1";
     }
 
     #[test]
-    fn deeds_without_room_are_counted_by_tool_and_outcome() {
+    fn changes_without_room_are_counted_by_tool_and_outcome() {
         let mut items = Vec::new();
         for at in 0..400 {
             let tool = if at % 4 == 0 {
@@ -521,7 +523,7 @@ URLs: https://a.example/r/1";
             items.push(FunctionCallOutput::new("c", Output::Text(text.to_owned())).into());
         }
         let manifest = manifest(&items);
-        assert_eq!(manifest.deeds.len(), 400);
+        assert_eq!(manifest.changes.len(), 400);
         let text = manifest.render(TextBudget::Bytes(900)).text;
         let counted = |line: &str| -> Option<usize> {
             let (_, rest) = line.split_once(" ×")?;

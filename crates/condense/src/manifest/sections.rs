@@ -9,8 +9,8 @@ use std::ops::Range;
 use contexture_ir::quote_json;
 
 use crate::manifest::data::{
-    CommandEntry, Deed, DeedOutcome, Fact, FileEntry, Manifest, ManifestEntry, NamedValues,
-    SentenceKind,
+    ChangeOutcome, ChangingCall, CommandEntry, Fact, FileEntry, Manifest, ManifestEntry,
+    NamedValues, SentenceKind,
 };
 use contexture_text::fact_words::{FactKind, classify_word};
 use contexture_text::one_line_title;
@@ -20,7 +20,7 @@ use contexture_text::one_line_title;
 pub(crate) enum Section {
     Said,
     Decisions,
-    Deeds,
+    Changes,
     Open,
     Errors,
     Files,
@@ -34,12 +34,12 @@ pub(crate) enum Section {
     Notes,
 }
 
-/// The lists in the order in which they are written, and in which they share what nobody was promised; deeds come before
+/// The lists in the order in which they are written, and in which they share what nobody was promised; changes come before
 /// the rest of the words there.
 pub(crate) const SECTIONS: [Section; 14] = [
     Section::Said,
     Section::Decisions,
-    Section::Deeds,
+    Section::Changes,
     Section::Open,
     Section::Errors,
     Section::Files,
@@ -56,7 +56,7 @@ pub(crate) const SECTIONS: [Section; 14] = [
 /// What lists may take of the budget before any other takes more than its own, in per cent.
 pub(crate) const SHARES: [(&[Section], u64); 5] = [
     (&[Section::Said, Section::Decisions], 40),
-    (&[Section::Deeds], 25),
+    (&[Section::Changes], 25),
     (&[Section::Open, Section::Errors], 10),
     (&[Section::Files], 10),
     (
@@ -70,7 +70,7 @@ pub(crate) const SHARES: [(&[Section], u64); 5] = [
     ),
 ];
 
-/// Maximum length of the argument in the short form of a deed, in characters.
+/// Maximum length of the argument in the short form of a change, in characters.
 const SHORT_ARGUMENT: usize = 48;
 
 /// One output gives so many entries before the next one gives any more.
@@ -92,7 +92,7 @@ impl Section {
         match self {
             Self::Said => "The user said",
             Self::Decisions => "The assistant decided",
-            Self::Deeds => "Calls that changed something",
+            Self::Changes => "Calls that changed something",
             Self::Open => "Open",
             Self::Errors => "Errors",
             Self::Files => "Files",
@@ -153,7 +153,7 @@ pub(crate) struct Candidates {
 impl Candidates {
     pub(crate) fn from_manifest(manifest: &Manifest) -> Self {
         let mut all = Self::default();
-        for statement in &manifest.said {
+        for statement in &manifest.user_sentences {
             let (entry, kind) = (&statement.entry, statement.kind);
             let rank = match kind {
                 SentenceKind::Holds => 0,
@@ -168,7 +168,7 @@ impl Candidates {
             );
         }
         all.add_lines(Section::Decisions, &manifest.decisions);
-        all.add_deeds(&manifest.deeds);
+        all.add_changes(&manifest.changes);
         all.add_lines(Section::Open, &manifest.open);
         all.add_lines(Section::Errors, &manifest.errors);
         all.add_files(&manifest.files);
@@ -228,23 +228,23 @@ impl Candidates {
         }
     }
 
-    /// The newest deed comes first, then those that failed, then the others.
-    fn add_deeds(&mut self, deeds: &[Deed]) {
-        let newest = deeds.iter().map(|deed| deed.index).max();
-        for deed in deeds {
-            let rank = match deed.outcome {
-                _ if Some(deed.index) == newest => 0,
-                DeedOutcome::Failed | DeedOutcome::Unanswered => 1,
-                DeedOutcome::Ok => 2,
+    /// The newest change comes first, then those that failed, then the others.
+    fn add_changes(&mut self, changes: &[ChangingCall]) {
+        let newest = changes.iter().map(|change| change.index).max();
+        for change in changes {
+            let rank = match change.outcome {
+                _ if Some(change.index) == newest => 0,
+                ChangeOutcome::Failed | ChangeOutcome::Unanswered => 1,
+                ChangeOutcome::Ok => 2,
             };
             self.add(
-                Section::Deeds,
+                Section::Changes,
                 0,
-                deed_line(deed),
-                (rank, 0, Reverse(deed.index)),
+                change_line(change),
+                (rank, 0, Reverse(change.index)),
             );
             if let Some(entry) = self.entries.last_mut() {
-                entry.short = Some(short_deed_line(deed));
+                entry.short = Some(short_change_line(change));
             }
         }
     }
@@ -380,39 +380,39 @@ fn entry_line(entry: &ManifestEntry) -> String {
     }
 }
 
-fn deed_line(deed: &Deed) -> String {
-    deed_line_with(deed, &deed.arguments, deed.reason.as_deref())
+fn change_line(change: &ChangingCall) -> String {
+    change_line_with(change, &change.arguments, change.reason.as_deref())
 }
 
-/// A deed by its most telling argument alone.
-fn short_deed_line(deed: &Deed) -> String {
+/// A change by its most telling argument alone.
+fn short_change_line(change: &ChangingCall) -> String {
     // A command is its own argument; of others an identifier stands without its name.
-    let mut arguments = deed.arguments.split(", ");
+    let mut arguments = change.arguments.split(", ");
     let telling = arguments.clone().find(|one| !one.contains('='));
     let argument = telling.or_else(|| arguments.next()).unwrap_or_default();
     let argument = one_line_title(argument, SHORT_ARGUMENT);
-    let reason = deed.reason.as_deref();
+    let reason = change.reason.as_deref();
     let reason = reason.map(|reason| one_line_title(reason, SHORT_ARGUMENT));
-    deed_line_with(deed, &argument, reason.as_deref())
+    change_line_with(change, &argument, reason.as_deref())
 }
 
-fn deed_line_with(deed: &Deed, arguments: &str, reason: Option<&str>) -> String {
-    let returned = deed.returned.join(" ");
-    let outcome = match (deed.outcome, reason) {
-        (DeedOutcome::Ok, _) if returned.is_empty() => "ok".to_owned(),
-        (DeedOutcome::Ok, _) => format!("{returned} ok"),
-        (DeedOutcome::Failed, Some(reason)) => format!("failed: {reason}"),
-        (DeedOutcome::Failed, None) => "failed".to_owned(),
-        (DeedOutcome::Unanswered, _) => "no output".to_owned(),
+fn change_line_with(change: &ChangingCall, arguments: &str, reason: Option<&str>) -> String {
+    let returned = change.returned.join(" ");
+    let outcome = match (change.outcome, reason) {
+        (ChangeOutcome::Ok, _) if returned.is_empty() => "ok".to_owned(),
+        (ChangeOutcome::Ok, _) => format!("{returned} ok"),
+        (ChangeOutcome::Failed, Some(reason)) => format!("failed: {reason}"),
+        (ChangeOutcome::Failed, None) => "failed".to_owned(),
+        (ChangeOutcome::Unanswered, _) => "no output".to_owned(),
     };
-    let times = match deed.times {
+    let times = match change.times {
         0 | 1 => String::new(),
         times => format!(" (×{times})"),
     };
-    format!("{}({arguments}) → {outcome}{times}", deed.tool)
+    format!("{}({arguments}) → {outcome}{times}", change.tool)
 }
 
-/// How many deeds have no line of their own, by outcome.
+/// How many changes have no line of their own, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DeedCount {
     pub(crate) failed: usize,
@@ -421,12 +421,12 @@ pub(crate) struct DeedCount {
 }
 
 impl DeedCount {
-    pub(crate) fn add(&mut self, deed: &Deed) {
-        self.all += deed.times;
-        match deed.outcome {
-            DeedOutcome::Ok => {}
-            DeedOutcome::Failed => self.failed += deed.times,
-            DeedOutcome::Unanswered => self.unanswered += deed.times,
+    pub(crate) fn add(&mut self, change: &ChangingCall) {
+        self.all += change.times;
+        match change.outcome {
+            ChangeOutcome::Ok => {}
+            ChangeOutcome::Failed => self.failed += change.times,
+            ChangeOutcome::Unanswered => self.unanswered += change.times,
         }
     }
 

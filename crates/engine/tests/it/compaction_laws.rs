@@ -361,7 +361,7 @@ async fn redacted_messages_leave_no_trace_in_what_stands_for_them() {
     let payload = chat.compile(&target).await.unwrap().payload.to_json();
     let has_trace = |text: &str| text.to_lowercase().contains("secret");
     assert!(!has_trace(&payload), "{payload}");
-    // The compaction is made anew at the next call, and names the rest of the deeds again.
+    // The compaction is made anew at the next call, and names the rest of the changes again.
     let prepared = chat
         .prepare(&target, &PrepareOptions::default())
         .await

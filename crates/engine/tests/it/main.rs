@@ -31,7 +31,7 @@ mod past_calls;
 mod path_cache;
 mod pins;
 mod recalling;
-mod recorded_deeds;
+mod recorded_changes;
 mod regressions;
 mod replay;
 mod request_settings;

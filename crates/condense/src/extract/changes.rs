@@ -2,10 +2,10 @@
 //! succeeded.
 //!
 //! Whether a call changed something is decided by what the host says of its tool, else by the tool's annotations, else by
-//! the verb of its name. A tool whose name tells neither is taken to change something: a deed that is named needlessly
+//! the verb of its name. A tool whose name tells neither is taken to change something: a change that is named needlessly
 //! costs a line, one that is forgotten may be done twice.
 //!
-//! Not here: how many deeds a manifest names (`manifest`).
+//! Not here: how many changes a manifest names (`manifest`).
 
 use std::collections::BTreeMap;
 
@@ -218,7 +218,7 @@ const LOOKED_AT: usize = 256;
 const DEPTH: usize = 3;
 
 /// Whether a call changed something that no list of its own tells: changed files have one, and tasks.
-pub(crate) fn is_deed(call: &FunctionCall, effects: &ToolEffects, hints: &ToolHints) -> bool {
+pub(crate) fn is_change(call: &FunctionCall, effects: &ToolEffects, hints: &ToolHints) -> bool {
     match hints.effect_of(&call.name) {
         Some(CallEffect::Reads) => return false,
         Some(CallEffect::Changes) => return !edits_files(call, effects),
@@ -519,7 +519,7 @@ mod tests {
 
     fn is_change(name: &str, arguments: &str, hints: &ToolHints) -> bool {
         let call = call(name, arguments);
-        is_deed(&call, &ToolEffects::of_call(&call), hints)
+        is_change(&call, &ToolEffects::of_call(&call), hints)
     }
 
     #[test]
