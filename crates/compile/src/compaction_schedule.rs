@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn no_item_is_summarised_more_often_than_the_law_allows() {
         assert_eq!(run(4, 2), (2, 3));
-        assert_eq!(run(375, 24), (11, 3));
+        // Three side by side hold 364 compactions with 11 summaries of an item, and 455 with 12.
+        assert_eq!(run(375, 24), (12, 3));
         for items in [2, 3, 8, 100] {
             for compactions in [1, 2, 10, 100, 1_000, 20_000] {
                 let (_, most) = run(compactions, items);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// What lists name at once, and the tools that it means. Every tool is in a group.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("search", &["list_conversations", "search_conversations"]),
     (
         "read",
@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("budget", &["check_budget", "compact_conversation"]),
+    ("rules", &["drop_rule", "list_rules", "restore_rule"]),
 ];
 
 /// A choice of tools.
@@ -43,7 +44,7 @@ pub struct UnknownTools {
 }
 
 impl ToolSelection {
-    /// Reads words: groups (`search`, `read`, `memory`, `branches`, `budget`) and names of tools, in any mixture.
+    /// Reads words: groups (`search`, `read`, `memory`, `branches`, `budget`, `rules`) and names of tools, in any mixture.
     ///
     /// # Errors
     /// [`UnknownTools`] for a word that is neither.
@@ -100,7 +101,7 @@ mod tests {
         let unknown = ToolSelection::from_words(["sarch"]).unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no tools \"sarch\": expected search, read, memory, branches, budget, or names of tools"
+            "no tools \"sarch\": expected search, read, memory, branches, budget, rules, or names of tools"
         );
     }
 }

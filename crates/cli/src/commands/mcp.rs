@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Offer only tools that read
     #[arg(long)]
     read_only: bool,
-    /// Offer only these tools: search, read, memory, branches, budget, or single ones by their names
+    /// Offer only these tools: search, read, memory, branches, budget, rules, or single ones by their names
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     tools: Vec<String>,
 }

@@ -13,7 +13,7 @@ fn place() -> Place {
 #[test]
 fn hits_are_shown_with_their_place() {
     let place = place();
-    let text = place.ok("search Order arrived");
+    let text = place.ok("search --all-words Order arrived");
     let lines: Vec<&str> = text.lines().collect();
     let words: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!((words[0], words[2]), ("support-42", "user"), "{text}");

@@ -91,7 +91,7 @@ async fn the_newest_version_needs_no_beginning() {
     let client = ().serve_with_lifecycle(ours, mode).await.unwrap();
     let version = client.peer_info().unwrap().protocol_version.clone();
     assert_eq!(version, ProtocolVersion::V_2026_07_28);
-    assert_eq!(client.list_all_tools().await.unwrap().len(), 15);
+    assert_eq!(client.list_all_tools().await.unwrap().len(), 18);
     let read = rmcp::model::ReadResourceRequestParams::new("context://vfs/..");
     // What is not there is an invalid parameter in this version.
     let error = client.read_resource(read).await.unwrap_err();

@@ -50,6 +50,7 @@ async fn who_may_only_read_is_offered_what_reads() {
         "check_budget",
         "list_branches",
         "list_conversations",
+        "list_rules",
         "read_conversation",
         "read_link",
         "read_memory",

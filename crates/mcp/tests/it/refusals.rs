@@ -176,7 +176,7 @@ async fn another_owners_conversation_is_not_there() {
         assert_eq!(theirs.replace(STRANGE, "nobodys"), nobodys, "{}", tool.name);
         looked += 1;
     }
-    assert_eq!(looked, 14);
+    assert_eq!(looked, 17);
     let found = client
         .ask("search_conversations", json!({ "query": "eve" }))
         .await;
