@@ -31,6 +31,7 @@ mod reading;
 mod replaying;
 mod reporting;
 mod resources;
+mod rules;
 mod sample;
 mod searching;
 mod serving;

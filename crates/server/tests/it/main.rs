@@ -30,6 +30,7 @@ mod notes;
 mod owners;
 mod proxy;
 mod published;
+mod rules;
 mod running;
 mod searching;
 mod settings;

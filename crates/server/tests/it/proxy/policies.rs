@@ -87,6 +87,33 @@ async fn small_window_forty_turns_fit_and_keep_stable_prefix() {
 }
 
 #[tokio::test]
+async fn what_a_person_asks_to_hold_stands_in_every_request() {
+    const RULE: &str = "Never push to main without asking me.";
+    let small = "limit_tokens = 2000\n";
+    for (policy, holds) in [
+        (small.to_owned(), true),
+        (format!("{small}compact = \"manifest\"\n"), true),
+        ("window = { turns = 2 }\npays = \"fits\"\n".to_owned(), true),
+        (format!("{small}rules = false\n"), false),
+    ] {
+        let proxied = with(&policy).await;
+        let mut history = Vec::new();
+        for turn in 0..40 {
+            history.push(match turn {
+                2 => says(RULE),
+                _ => long(turn),
+            });
+            let answer = proxied.ask(CHAT, &chat(&history)).await;
+            history.push(said(&answer));
+        }
+        let sent = sent(&proxied);
+        let without = sent.iter().skip(2).filter(|body| !body.contains(RULE));
+        // Without the pass it is gone once its message is out of view.
+        assert_eq!(without.count() == 0, holds, "{policy}");
+    }
+}
+
+#[tokio::test]
 async fn what_need_not_change_goes_as_it_came() {
     for policy in [
         "",
