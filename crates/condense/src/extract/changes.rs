@@ -517,7 +517,7 @@ mod tests {
         FunctionCall::new("c", name, arguments)
     }
 
-    fn is_change(name: &str, arguments: &str, hints: &ToolHints) -> bool {
+    fn is_named_change(name: &str, arguments: &str, hints: &ToolHints) -> bool {
         let call = call(name, arguments);
         is_change(&call, &ToolEffects::of_call(&call), hints)
     }
@@ -540,26 +540,26 @@ mod tests {
             ("", true),
         ] {
             assert_eq!(
-                is_change(name, "{}", &ToolHints::default()),
+                is_named_change(name, "{}", &ToolHints::default()),
                 expected,
                 "{name}"
             );
         }
         // What only changes files it names is in the list of files, a task list in that of tasks.
         let none = ToolHints::default();
-        assert!(!is_change("Write", r#"{"file_path":"a.rs"}"#, &none));
-        assert!(is_change(
+        assert!(!is_named_change("Write", r#"{"file_path":"a.rs"}"#, &none));
+        assert!(is_named_change(
             "upload_file",
             r#"{"file":"a.rs","bucket":"b"}"#,
             &none
         ));
-        assert!(!is_change("TodoWrite", r#"{"todos":[]}"#, &none));
-        assert!(!is_change(
+        assert!(!is_named_change("TodoWrite", r#"{"todos":[]}"#, &none));
+        assert!(!is_named_change(
             "Bash",
             r#"{"command":"cat a.rs | grep x"}"#,
             &none
         ));
-        assert!(is_change("Bash", r#"{"command":"git push"}"#, &none));
+        assert!(is_named_change("Bash", r#"{"command":"git push"}"#, &none));
     }
 
     #[test]
@@ -581,11 +581,11 @@ mod tests {
             ),
             annotated("book", r#"{"title":"Book"}"#),
         ]);
-        assert!(!is_change("sync", "{}", &hints));
-        assert!(is_change("get_quote", "{}", &hints));
-        assert!(is_change("book", "{}", &hints));
+        assert!(!is_named_change("sync", "{}", &hints));
+        assert!(is_named_change("get_quote", "{}", &hints));
+        assert!(is_named_change("book", "{}", &hints));
         let host = ToolHints::default().with_effect("book", CallEffect::Reads);
-        assert!(!is_change("book", "{}", &hints.overridden_by(&host)));
+        assert!(!is_named_change("book", "{}", &hints.overridden_by(&host)));
     }
 
     #[test]

@@ -218,6 +218,24 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             json!({"to": "anthropic", "model": "claude-sonnet-5"}),
         ),
         (
+            "get",
+            "/api/v1/conversations/{conversation}/rules",
+            Nothing,
+            none(),
+        ),
+        (
+            "delete",
+            "/api/v1/conversations/{conversation}/rules/{rule}",
+            Nothing,
+            none(),
+        ),
+        (
+            "put",
+            "/api/v1/conversations/{conversation}/rules/{rule}",
+            Nothing,
+            none(),
+        ),
+        (
             "post",
             "/api/v1/conversations/{conversation}/what-if",
             Nothing,
@@ -336,6 +354,7 @@ impl Names {
             .replace("{item}", &self.item)
             .replace("{branch}", "main")
             .replace("{checkpoint}", "before")
+            .replace("{rule}", "01.02")
             .replace("{note}", "language")
             .replace("{request}", &format!("req_{}", self.item))
             .replace("{run}", "run-1")
