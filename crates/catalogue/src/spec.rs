@@ -132,10 +132,6 @@ impl Overflow {
     /// Whether nothing is known.
     // By reference, as serde asks for it.
     #[must_use]
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown)
     }

@@ -60,7 +60,7 @@ fn main() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let sqlite = SqliteStore::open(&directory.path().join("recall.db")).unwrap();
+        let sqlite = SqliteStore::open(directory.path().join("recall.db")).unwrap();
         let mut stores: Vec<(&str, Arc<dyn Store>)> = vec![
             ("memory", Arc::new(MemoryStore::default())),
             ("sqlite", Arc::new(sqlite)),

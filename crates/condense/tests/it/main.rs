@@ -1,6 +1,6 @@
 //! Standing rules: found in what people write, and in nothing else.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::indexing_slicing, reason = "tests")]
 
 mod planted_sessions;
 mod recorded_messages;

@@ -133,7 +133,7 @@ fn session_start(text: &str) -> i64 {
 
 const PEOPLE: [&str; 6] = ["Mira", "Tobias", "Salma", "Henrik", "Wanda", "Ruben"];
 /// Base and past forms.
-const DEEDS: [(&str, &str); 12] = [
+const ACTIONS: [(&str, &str); 12] = [
     ("buy", "bought"),
     ("paint", "painted"),
     ("repair", "repaired"),
@@ -230,8 +230,8 @@ fn generate_dialogue(number: usize) -> Dialogue {
         questions: Vec::new(),
         name,
     };
-    let mut facts: Vec<(usize, usize)> = (0..DEEDS.len())
-        .flat_map(|deed| (0..THINGS.len()).map(move |thing| (deed, thing)))
+    let mut facts: Vec<(usize, usize)> = (0..ACTIONS.len())
+        .flat_map(|action| (0..THINGS.len()).map(move |thing| (action, thing)))
         .collect();
     for session in 1..=25 {
         let mut said: Vec<(usize, String)> = Vec::new();
@@ -239,8 +239,8 @@ fn generate_dialogue(number: usize) -> Dialogue {
             for _ in 0..5 {
                 said.push((said.len() % 2, CHAT[random.below(CHAT.len())].to_owned()));
             }
-            let (deed, thing) = facts.swap_remove(random.below(facts.len()));
-            let (base, past) = DEEDS[deed];
+            let (action, thing) = facts.swap_remove(random.below(facts.len()));
+            let (base, past) = ACTIONS[action];
             let (thing, reason) = (THINGS[thing], REASONS[random.below(REASONS.len())]);
             let who = said.len() % 2;
             let evidence = if (session + fact) % 3 == 0 {

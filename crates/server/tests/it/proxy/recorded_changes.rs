@@ -61,7 +61,8 @@ fn told(body: &str) -> BTreeMap<&'static str, (usize, usize)> {
     told
 }
 
-async fn check(count: usize, may_count: bool) {
+/// Checks each request of so many sessions; returns what was seen in a line.
+async fn check(count: usize, may_count: bool) -> String {
     let session = joined(count);
     let course = Course::new((Format::OpenAiChat, "gpt-4.1"), MIDDLE, 20_000, POLICY).await;
     let bill = course.run(&session).await;
@@ -88,22 +89,22 @@ async fn check(count: usize, may_count: bool) {
         }
     }
     let all: usize = CHANGING.iter().filter_map(|tool| done.get(tool)).sum();
-    println!(
+    format!(
         "{count} sessions, {} calls, {all} changed something; at most {counted} of a tool are counted only",
         bill.calls
-    );
+    )
 }
 
 #[tokio::test]
 async fn twenty_sessions_name_what_was_done_in_every_request() {
-    check(20, false).await;
+    println!("{}", check(20, false).await);
 }
 
 #[tokio::test]
 async fn full_all_sessions_name_or_count_what_was_done() {
-    if std::env::var_os("CONTEXTURE_SOAK").is_some() {
-        check(200, true).await;
-    } else {
-        check(40, true).await;
-    }
+    let count = match std::env::var_os("CONTEXTURE_SOAK") {
+        Some(_) => 200,
+        None => 40,
+    };
+    println!("{}", check(count, true).await);
 }

@@ -81,7 +81,7 @@ fn parse_day(text: &str) -> Option<i64> {
 fn parse_month(text: &str) -> Option<i64> {
     let name = text.to_ascii_lowercase();
     let is_month = |month: &&str| **month == name || (name.len() == 3 && month.starts_with(&name));
-    let at = MONTHS.iter().position(|month| is_month(&month))?;
+    let at = MONTHS.iter().position(is_month)?;
     i64::try_from(at + 1).ok()
 }
 
