@@ -162,6 +162,7 @@ fn hint_for_error(error: &EngineError) -> Option<&'static str> {
         EngineError::NoLink { .. } => {
             "read_conversation gives the links of a conversation; name the branch if it is not on the active one"
         }
+        EngineError::UnknownRule { .. } => "list_rules gives the ids of rules",
         EngineError::Catalogue(_) => "name a model as its provider does",
         EngineError::Refused(_) => {
             "compact_conversation makes room; a larger `window` or smaller `reserve` may do too"

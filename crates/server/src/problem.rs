@@ -303,7 +303,7 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let status = match error {
             EngineError::Store(error) => return error.into(),
-            EngineError::NoLink { .. } => StatusCode::NOT_FOUND,
+            EngineError::NoLink { .. } | EngineError::UnknownRule { .. } => StatusCode::NOT_FOUND,
             EngineError::Evicted { .. } => StatusCode::GONE,
             EngineError::ConversationExists { .. } => StatusCode::CONFLICT,
             EngineError::CannotSearch => StatusCode::NOT_IMPLEMENTED,

@@ -320,7 +320,9 @@ impl From<EngineError> for Failure {
                 )
             }
             EngineError::Refused(refusal) => refusal.into(),
-            EngineError::NoLink { .. } | EngineError::Evicted { .. } => {
+            EngineError::NoLink { .. }
+            | EngineError::Evicted { .. }
+            | EngineError::UnknownRule { .. } => {
                 Self::new(Exit::NotFound, error.kind(), error_chain(&error))
             }
             EngineError::Unreplayable {

@@ -12,7 +12,7 @@ const TARGETS: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gem
 fn the_readme_shows_the_first_report() {
     let file = example("marshmallow-1867.traj");
     let run = Place::new().run(&format!(
-        "compile {} --to anthropic --window 8600 --preview 2000 --compact",
+        "compile {} --to anthropic --window 8700 --preview 2000 --compact",
         file.display()
     ));
     assert_eq!(run.code, 0, "{}", run.err);
