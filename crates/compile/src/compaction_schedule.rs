@@ -11,10 +11,12 @@
 /// How much of the window all manifests in effect may take, in per cent.
 pub const MANIFEST_PERCENT: u8 = 15;
 
-/// From so many compactions in effect on, the next one takes some of them in …
+/// From so many compactions in effect on, the next one takes some of them in, on a short path …
 const STANDING: usize = 3;
 /// … and from so many on in any case.
 const MOST_STANDING: usize = 8;
+/// A compaction covers at least so many items, as a rule: fewer are not worth one.
+const ITEMS_OF_ONE: u64 = 4;
 /// After a compaction there is room for so many steps like those before.
 const STEPS: u64 = 10;
 
@@ -29,9 +31,10 @@ pub struct StandingCompaction {
 
 /// How many of the last compactions in effect the next one takes in, on a path of so many items.
 ///
-/// At most three stand side by side. A fourth takes in as many of the last ones as keeps the generation lowest, so that
-/// of k compactions no item is in more than about the cube root of 6k. Where even that would be more than log₂(items), it
-/// stands beside them. `limit` is what all of them may take in tokens: beyond that they become one, if the law allows it.
+/// At most three stand side by side on a path of 500 items, and one more each time it gets some ten times as long: with w
+/// of them and at most d summaries of an item there is room for (d + w)! / (d! · w!) compactions. One more takes in as many of
+/// the last ones as keeps the generation lowest. Where even that would be more than log₂(items), it stands beside them, up to
+/// eight. `limit` is what all of them may take in tokens: beyond that they become one, if the law allows it.
 ///
 /// ```
 /// use contexture_compile::compaction::{StandingCompaction, absorbed_count};
@@ -55,7 +58,7 @@ pub fn absorbed_count(standing: &[StandingCompaction], items: usize, limit: u64)
     let chosen = if taken >= limit {
         // The longest row that may be summarised once more.
         firsts().find(|first| generation(*first) <= allowed)
-    } else if standing.len() < STANDING {
+    } else if standing.len() < standing_width(items) {
         None
     } else {
         // Of equal generations the longest row: it is the first one.
@@ -63,6 +66,20 @@ pub fn absorbed_count(standing: &[StandingCompaction], items: usize, limit: u64)
         best.filter(|first| generation(*first) <= allowed || standing.len() >= MOST_STANDING)
     };
     chosen.map_or(0, |first| standing.len() - first)
+}
+
+/// How many compactions stand side by side on a path of so many items: as few as hold all compactions that it can have, if
+/// each item may be in log₂(items) of them.
+fn standing_width(items: usize) -> usize {
+    let depth = u64::from(items.max(2).ilog2());
+    let wanted = items as u64 / ITEMS_OF_ONE;
+    let (mut width, mut held) = (0, 1_u64);
+    while width < STANDING as u64 || (held < wanted && width < MOST_STANDING as u64) {
+        width += 1;
+        // (depth + width)! / (depth! · width!) from the one before; it divides evenly.
+        held = held.saturating_mul(depth + width) / width;
+    }
+    width as usize
 }
 
 /// How large the next manifest may be, where all of them may take `all` tokens and those that stay take `staying`.
@@ -138,15 +155,21 @@ mod tests {
 
     #[test]
     fn no_item_is_summarised_more_often_than_the_law_allows() {
-        assert_eq!(run(4, 2), (2, 3));
-        // Three side by side hold 364 compactions with 11 summaries of an item, and 455 with 12.
-        assert_eq!(run(375, 24), (12, 3));
-        for items in [2, 3, 8, 100] {
+        assert_eq!(run(4, 8), (2, 3));
+        assert_eq!(run(30, 24), (4, 3));
+        assert_eq!(run(375, 24), (8, 5));
+        for items in [8, 24, 100, 1_000] {
             for compactions in [1, 2, 10, 100, 1_000, 20_000] {
                 let (_, most) = run(compactions, items);
                 assert!(most <= MOST_STANDING, "{most}");
             }
         }
+    }
+
+    #[test]
+    fn longer_paths_have_more_compactions_side_by_side() {
+        let widths = [1, 100, 1_000, 10_000, 100_000, usize::MAX].map(standing_width);
+        assert_eq!(widths, [3, 3, 4, 5, 6, 8]);
     }
 
     #[test]

@@ -255,9 +255,9 @@ fn what_a_person_said_stays_beside_a_chatty_tool() {
                 counter.count(&text[..end]).high
             };
             let tokens: u64 = manifests.iter().map(|one| manifest(one)).sum();
-            // The text is counted here in one piece, and was in lines.
+            // The text is counted here in one piece, and was in lines: an estimate of the whole is up to 2 % more.
             assert!(
-                tokens <= window * 15 / 100 + 4 * manifests.len() as u64,
+                tokens <= window * 15 / 100 * 102 / 100,
                 "{window}, {turns}: {tokens}"
             );
         }
