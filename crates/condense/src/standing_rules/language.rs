@@ -1,10 +1,11 @@
 //! The phrases of one language, read from its data file.
 //!
 //! A file has sections. `triggers` are words without which no sentence is looked at. `strong` and `plain` are patterns of rules,
-//! `look-alikes` of what only sounds like one, `taken back` of sentences that take a rule back, `replaces` of rules that take
-//! others back, `leads` of lines whose list entries are rules, `requests` of questions that are requests, `common words` of words that say
-//! nothing about a rule's matter. `classes`, `lists` and `rewrites` keep the patterns short: the words of a class are marked in the
-//! sentence, so that a pattern needs no list of hundreds of verbs.
+//! `facts` of what a person says about themselves, `look-alikes` of what only sounds like one of these. `taken back` are patterns of
+//! sentences that take a rule back, `orders taken back` of those that leave facts alone, `replaces` of rules that take others back,
+//! `leads` of lines whose list entries are rules, `requests` of questions that are requests. `common words` say nothing about a
+//! rule's matter, `negations` turn it round. `classes`, `lists` and `rewrites` keep the patterns short: the words of a class are
+//! marked in the sentence, so that a pattern needs no list of hundreds of verbs; `endings` may stand behind such a word.
 //!
 //! Not here: which sentences a text has (`normal_text`), and what is made of them (`statement`).
 
@@ -28,14 +29,17 @@ pub(super) struct Language {
     head: Option<Regex>,
     start: Option<Regex>,
     strong: Patterns,
+    facts: Patterns,
     plain: Patterns,
     look_alikes: Option<Regex>,
     no_rules: Patterns,
     taken_back: Patterns,
+    orders_taken_back: Patterns,
     replaces: Patterns,
     leads: Patterns,
     requests: Patterns,
     common_words: BTreeSet<String>,
+    negations: BTreeSet<String>,
     /// Stems of the verbs: they say what to do, and less about the matter than other words.
     verbs: BTreeSet<String>,
 }
@@ -84,12 +88,35 @@ pub(super) fn languages_of(plain: &str) -> impl Iterator<Item = &'static Languag
     languages.filter(move |language| matches(language.triggers.as_ref(), plain))
 }
 
+/// The words that say what a sentence is about, each by its stem.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Matter {
+    /// Those that say what it is about.
+    pub(super) things: BTreeSet<String>,
+    /// Those that say what to do.
+    pub(super) verbs: BTreeSet<String>,
+    /// Whether a word turns it round: "not", "never", "only".
+    pub(super) is_negated: bool,
+}
+
+impl Matter {
+    /// Whether another sentence is about the same, and at most more.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        let is_empty = self.things.is_empty() && self.verbs.is_empty();
+        !is_empty && self.things.is_subset(&other.things) && self.verbs.is_subset(&other.verbs)
+    }
+}
+
 /// What the patterns of a language say about a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) is_strong: bool,
     pub(super) is_plain: bool,
+    /// Whether it says something about the person, rather than what to do.
+    pub(super) is_fact: bool,
     pub(super) takes_back: bool,
+    /// Whether what it takes back is only what to do, and no fact about the person.
+    pub(super) takes_orders_back: bool,
     /// Whether what it takes back is replaced by itself.
     pub(super) replaces: bool,
     pub(super) leads_list: bool,
@@ -99,7 +126,7 @@ impl Language {
     fn read(file: &str) -> Self {
         let sections = sections_of(file);
         let lines = |name: &str| sections.get(name).map_or(&[][..], Vec::as_slice);
-        let classes = WordClasses::read(lines("classes"));
+        let classes = WordClasses::read(lines("classes"), lines("endings"));
         let mut lists = classes.patterns();
         lists.extend(pairs_of(lines("lists")));
         let soft = lists.get("soft").cloned().unwrap_or_default();
@@ -110,7 +137,10 @@ impl Language {
             patterns.collect::<Vec<_>>()
         };
         let led = |before: &str| compile_any(&[format!("(?:{before})(?:(?:{soft})[,:;!.-]? )*")]);
-        let words = lines("common words").iter();
+        let words = |name: &str| {
+            let words = lines(name).iter().flat_map(|line| line.split_whitespace());
+            words.map(plain_text).collect::<BTreeSet<_>>()
+        };
         Self {
             rewrites: pairs_of(lines("rewrites")).into_iter().collect(),
             triggers: compile_any(&triggers_of(&sections)),
@@ -119,17 +149,17 @@ impl Language {
                 lines("joints").first().copied().unwrap_or(", | - "),
             )),
             strong: Patterns::new(&of("strong")),
+            facts: Patterns::new(&of("facts")),
             plain: Patterns::new(&of("plain")),
             look_alikes: compile_any(&of("look-alikes")),
             no_rules: Patterns::new(&of("no rules")),
             taken_back: Patterns::new(&of("taken back")),
+            orders_taken_back: Patterns::new(&of("orders taken back")),
             replaces: Patterns::new(&of("replaces")),
             leads: Patterns::new(&of("leads")),
             requests: Patterns::new(&of("requests")),
-            common_words: words
-                .flat_map(|line| line.split_whitespace())
-                .map(plain_text)
-                .collect(),
+            common_words: words("common words"),
+            negations: words("negations"),
             verbs: classes.words_of("act").map(stem_of).collect(),
             classes,
         }
@@ -137,13 +167,14 @@ impl Language {
 
     /// A sentence in its plain form as the patterns expect it.
     fn rewrite(&self, plain: &str) -> String {
-        let mut text = plain.to_owned();
+        // Between spaces, so that an entry can ask for a whole word.
+        let mut text = format!(" {plain} ");
         for (from, to) in &self.rewrites {
             if text.contains(from.as_str()) {
                 text = text.replace(from.as_str(), to);
             }
         }
-        text
+        text.trim().to_owned()
     }
 
     /// What a sentence in its plain form says about rules.
@@ -154,21 +185,25 @@ impl Language {
         if is_question && !self.requests.is_match(&marked) {
             return Finding::default();
         }
-        let takes_back = !is_question && self.taken_back.is_match(&marked);
+        let takes_facts_back = !is_question && self.taken_back.is_match(&marked);
+        let takes_orders_back = !is_question && self.orders_taken_back.is_match(&marked);
+        let takes_back = takes_facts_back || takes_orders_back;
         let mut finding = Finding {
             takes_back,
+            takes_orders_back: !takes_facts_back,
             leads_list: text.ends_with(':') && self.leads.is_match(&marked),
             ..Finding::default()
         };
         if takes_back {
             return finding;
         }
-        let rules = [&self.strong, &self.plain];
+        let rules = [&self.strong, &self.facts, &self.plain];
         if rules.iter().any(|rule| rule.is_match(&marked)) && !self.no_rules.is_match(&marked) {
             // Something stands in the place of what only sounds like a rule: the words around it did not stand side by side.
             let rest = replace_all(self.look_alikes.as_ref(), &text, " ~ ");
             let marked = self.mark(&rest);
-            finding.is_strong = self.strong.is_match(&marked);
+            finding.is_fact = self.facts.is_match(&marked);
+            finding.is_strong = finding.is_fact || self.strong.is_match(&marked);
             finding.is_plain = finding.is_strong || self.plain.is_match(&marked);
             finding.replaces = finding.is_plain && self.replaces.is_match(&marked);
         }
@@ -188,16 +223,23 @@ impl Language {
         self.classes.mark(text, &marks)
     }
 
-    /// The stems of the words that say what a sentence is about, and of those that say what to do.
-    pub(super) fn matter_of(&self, plain: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    /// The words of a sentence in its plain form that say what it is about.
+    pub(super) fn matter_of(&self, plain: &str) -> Matter {
         let text = self.rewrite(plain);
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-        let words =
-            words.filter(|word| word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit()));
-        words
-            .filter(|word| !self.common_words.contains(*word))
-            .map(stem_of)
-            .partition(|stem| !self.verbs.contains(stem))
+        let mut matter = Matter::default();
+        for word in words {
+            matter.is_negated |= self.negations.contains(word);
+            let is_long = word.len() > 2 || word.starts_with(|c: char| c.is_ascii_digit());
+            if is_long && !self.common_words.contains(word) {
+                let stem = stem_of(word);
+                match self.verbs.contains(&stem) {
+                    true => matter.verbs.insert(stem),
+                    false => matter.things.insert(stem),
+                };
+            }
+        }
+        matter
     }
 }
 
@@ -263,11 +305,17 @@ struct WordClasses {
     names: Vec<String>,
     /// For each first word the words that may follow it, longest first, and the letter of the class.
     words: BTreeMap<String, Vec<(String, char)>>,
+    /// What may stand behind a word without changing its class: `-moi`.
+    endings: Vec<String>,
 }
 
 impl WordClasses {
-    fn read(lines: &[&str]) -> Self {
-        let mut classes = Self::default();
+    fn read(lines: &[&str], endings: &[&str]) -> Self {
+        let endings = endings.iter().flat_map(|line| line.split_whitespace());
+        let mut classes = Self {
+            endings: endings.map(str::to_owned).collect(),
+            ..Self::default()
+        };
         for ((name, words), letter) in lines
             .iter()
             .filter_map(|line| line.split_once('='))
@@ -284,13 +332,26 @@ impl WordClasses {
         classes
     }
 
-    /// A pattern for a word of each class, by name.
+    /// A pattern for a word of each class, by name; and by `not-` and its name one for any other word with the space behind it.
     fn patterns(&self) -> BTreeMap<String, String> {
-        let letters = self.names.iter().zip('a'..='z');
-        let pattern = |letter| format!("[a-z0-9'-]+{CLASS}[a-z]*{letter}[a-z]*");
-        letters
-            .map(|(name, letter)| (name.clone(), pattern(letter)))
-            .collect()
+        let mut patterns = BTreeMap::new();
+        for (name, letter) in self.names.iter().zip('a'..='z') {
+            let word = format!("[a-z0-9'-]+{CLASS}[a-z]*{letter}[a-z]*");
+            let other = format!("[a-z0-9_'-]+(?:{CLASS}[a-z&&[^{letter}]]+)? [{HEAD}{START}]*");
+            patterns.insert(name.clone(), word);
+            patterns.insert(format!("not-{name}"), other);
+        }
+        patterns
+    }
+
+    /// The entries of a word: as it stands, behind an elided word (`n'utilise`), or without its ending (`donne-moi`).
+    fn entries_of(&self, word: &str) -> Option<&Vec<(String, char)>> {
+        let stem = word.split_once('\'').map_or(word, |(_, stem)| stem);
+        let whole = self.words.get(word).or_else(|| self.words.get(stem));
+        whole.or_else(|| {
+            let mut stems = self.endings.iter().filter_map(|end| stem.strip_suffix(end));
+            stems.find_map(|stem| self.words.get(stem))
+        })
     }
 
     /// The words of one class that stand alone.
@@ -334,10 +395,7 @@ impl WordClasses {
             }
             marked.push_str(word);
             let mut letters: Vec<char> = Vec::new();
-            // Behind an elided word: `n'utilise`.
-            let stem = word.split_once('\'').map_or(word, |(_, stem)| stem);
-            let known = self.words.get(word).or_else(|| self.words.get(stem));
-            for (next, letter) in known.into_iter().flatten() {
+            for (next, letter) in self.entries_of(word).into_iter().flatten() {
                 let follows = next.is_empty()
                     || behind.strip_prefix(' ').is_some_and(|behind| {
                         let behind = behind.strip_prefix(next.as_str());
