@@ -10,7 +10,7 @@
 //! Not here: which sentences a text has (`normal_text`), and what is made of them (`statement`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -23,7 +23,6 @@ const AUTOMATON_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub(super) struct Language {
     rewrites: Vec<(String, String)>,
-    triggers: Option<Regex>,
     classes: WordClasses,
     /// What stands before a clause, with the words that only lead to it.
     head: Option<Regex>,
@@ -44,8 +43,12 @@ pub(super) struct Language {
     verbs: BTreeSet<String>,
 }
 
+/// Length of the longest trigger that is looked for only where a word begins, in bytes.
+const LONGEST_SHORT_TRIGGER: usize = 6;
 /// Stands between the halves of a pattern.
 const GAP: &str = "\n";
+/// Stands in a pattern for a space that need not be there, until spaces are replaced.
+const OPTIONAL_SPACE: &str = "\t";
 /// Marks the beginning of a clause.
 const HEAD: char = '#';
 /// Marks the beginning of a part of a clause.
@@ -61,8 +64,21 @@ const FILES: &[&str] = &[
     include_str!("../../data/rules/french.txt"),
 ];
 
-static LANGUAGES: LazyLock<Vec<Language>> =
-    LazyLock::new(|| FILES.iter().map(|file| Language::read(file)).collect());
+/// A language whose other patterns are built when a sentence needs them: most people write in one or two.
+struct LanguageFile {
+    file: &'static str,
+    triggers: Option<Regex>,
+    language: OnceLock<Language>,
+}
+
+static LANGUAGES: LazyLock<Vec<LanguageFile>> = LazyLock::new(|| {
+    let read = |file: &&'static str| LanguageFile {
+        file,
+        triggers: compile_any(&triggers_of(&sections_of(file))),
+        language: OnceLock::new(),
+    };
+    FILES.iter().map(read).collect()
+});
 
 /// The triggers of all languages together: most texts have none, and are passed over at once.
 static ANY_TRIGGER: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -85,7 +101,8 @@ pub(super) fn has_trigger(text: &str) -> bool {
 /// The languages of which a sentence in its plain form has a trigger.
 pub(super) fn languages_of(plain: &str) -> impl Iterator<Item = &'static Language> {
     let languages = LANGUAGES.iter();
-    languages.filter(move |language| matches(language.triggers.as_ref(), plain))
+    let triggered = languages.filter(move |one| matches(one.triggers.as_ref(), plain));
+    triggered.map(|one| one.language.get_or_init(|| Language::read(one.file)))
 }
 
 /// The words that say what a sentence is about, each by its stem.
@@ -129,7 +146,11 @@ impl Language {
         let classes = WordClasses::read(lines("classes"), lines("endings"));
         let mut lists = classes.patterns();
         lists.extend(pairs_of(lines("lists")));
-        let soft = lists.get("soft").cloned().unwrap_or_default();
+        // The longest first: of several words that fit, the first is taken, and the rest would begin the clause.
+        let soft = lists.get("soft").map_or("", String::as_str);
+        let mut soft: Vec<&str> = soft.split('|').collect();
+        soft.sort_by_key(|words| std::cmp::Reverse(words.len()));
+        let soft = soft.join("|");
         lists.insert("head".to_owned(), HEAD.to_string());
         lists.insert("start".to_owned(), format!("[{HEAD}{START}]"));
         let of = |name: &str| {
@@ -143,7 +164,6 @@ impl Language {
         };
         Self {
             rewrites: pairs_of(lines("rewrites")).into_iter().collect(),
-            triggers: compile_any(&triggers_of(&sections)),
             head: led("^|[;:.!?()] ?"),
             start: led(&fold_pattern(
                 lines("joints").first().copied().unwrap_or(", | - "),
@@ -169,6 +189,10 @@ impl Language {
     fn rewrite(&self, plain: &str) -> String {
         // Between spaces, so that an entry can ask for a whole word.
         let mut text = format!(" {plain} ");
+        // What is quoted stands for one word, without its marks.
+        for quoted in ["\"_\"", "`_`"] {
+            text = text.replace(quoted, "_");
+        }
         for (from, to) in &self.rewrites {
             if text.contains(from.as_str()) {
                 text = text.replace(from.as_str(), to);
@@ -258,6 +282,8 @@ fn stem_of(word: &str) -> String {
 #[derive(Debug)]
 struct Patterns {
     any: Option<Regex>,
+    /// Any first half of a sequence, and any second half: without both, no sequence is tried.
+    halves: (Option<Regex>, Option<Regex>),
     /// Pairs of which the second stands behind the first. Within one pattern, what stands between them would make its automaton
     /// grow with every pair.
     sequences: Vec<(Regex, Regex)>,
@@ -268,21 +294,35 @@ impl Patterns {
         let (pairs, single): (Vec<_>, Vec<_>) =
             patterns.iter().cloned().partition(|one| one.contains(GAP));
         let pairs = pairs.iter().filter_map(|pair| pair.split_once(GAP));
+        let pairs: Vec<(&str, &str)> = pairs.collect();
         let compile = |one: &str| compile_any(&[one.to_owned()]);
+        let (firsts, seconds): (Vec<_>, Vec<_>) = pairs
+            .iter()
+            .map(|(first, second)| ((*first).to_owned(), (*second).to_owned()))
+            .unzip();
         Self {
             any: compile_any(&single),
+            halves: (compile_any(&firsts), compile_any(&seconds)),
             sequences: pairs
+                .into_iter()
                 .filter_map(|(first, second)| compile(first).zip(compile(second)))
                 .collect(),
         }
     }
 
     fn is_match(&self, text: &str) -> bool {
+        let (first, second) = &self.halves;
         matches(self.any.as_ref(), text)
-            || self.sequences.iter().any(|(first, second)| {
-                let first = first.find(text.as_bytes());
-                first.is_some_and(|first| second.is_match_at(text.as_bytes(), first.end()))
-            })
+            || (matches(first.as_ref(), text)
+                && matches(second.as_ref(), text)
+                && self.has_sequence(text.as_bytes()))
+    }
+
+    fn has_sequence(&self, text: &[u8]) -> bool {
+        self.sequences.iter().any(|(first, second)| {
+            let first = first.find(text);
+            first.is_some_and(|first| second.is_match_at(text, first.end()))
+        })
     }
 }
 
@@ -441,9 +481,15 @@ fn sections_of(file: &str) -> BTreeMap<&str, Vec<&str>> {
 
 fn triggers_of(sections: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
     let triggers = sections.get("triggers").into_iter().flatten();
-    triggers
-        .map(|trigger| regex::escape(&plain_text(trigger)))
-        .collect()
+    let pattern = |trigger: &&str| {
+        let plain = plain_text(trigger);
+        // A longer word may stand within a compound: `Nussallergie`.
+        let begins_word = plain.len() <= LONGEST_SHORT_TRIGGER || plain.contains(' ');
+        let begins_word = begins_word && plain.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let border = if begins_word { r"\b" } else { "" };
+        format!("{border}{}", regex::escape(&plain))
+    };
+    triggers.map(pattern).collect()
 }
 
 /// Lines of a name and what it stands for.
@@ -460,7 +506,12 @@ fn expand(pattern: &str, lists: &BTreeMap<String, String>) -> String {
     let spaced = format!("(?:{CLASS}[a-z]+)? [{HEAD}{START}]*");
     let halves: Vec<String> = fold_pattern(pattern)
         .split(" ... ")
-        .map(|half| half.replace(' ', &spaced))
+        .map(|half| {
+            // A space that need not be there: `time ?zone`.
+            let half = half.replace(" ?", OPTIONAL_SPACE);
+            let half = half.replace(' ', &spaced);
+            half.replace(OPTIONAL_SPACE, &format!("(?:{spaced})?"))
+        })
         .collect();
     let mut text = halves.join(GAP);
     for (name, words) in lists {

@@ -34,6 +34,6 @@ fn sentences_that_were_read_are_told_apart() {
 #[test]
 fn sentences_that_nobody_read_are_mostly_told_apart() {
     let (rules, others) = found_in(include_str!("../fixtures/fresh_sentences_unread.tsv"));
-    assert!(rules >= 58, "{rules} of 80 rules are found");
-    assert!(others <= 3, "{others} of 80 other sentences are found");
+    assert!(rules >= 62, "{rules} of 80 rules are found");
+    assert!(others <= 1, "{others} of 80 other sentences are found");
 }
