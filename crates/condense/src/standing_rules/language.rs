@@ -12,12 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
 use super::normal_text::plain_text;
-
-/// Memory that the automaton of one pattern may take, in bytes.
-const AUTOMATON_BYTES: usize = 16 << 20;
+use super::patterns::{GAP, Patterns, compile_any, matches};
+use super::word_classes::{CLASS, HEAD, START, WordClasses};
 
 /// The phrases of one language.
 #[derive(Debug)]
@@ -45,16 +44,8 @@ pub(super) struct Language {
 
 /// Length of the longest trigger that is looked for only where a word begins, in bytes.
 const LONGEST_SHORT_TRIGGER: usize = 6;
-/// Stands between the halves of a pattern.
-const GAP: &str = "\n";
 /// Stands in a pattern for a space that need not be there, until spaces are replaced.
 const OPTIONAL_SPACE: &str = "\t";
-/// Marks the beginning of a clause.
-const HEAD: char = '#';
-/// Marks the beginning of a part of a clause.
-const START: char = '%';
-/// Stands between a word and the letters of its classes.
-const CLASS: char = '/';
 
 /// The files of all languages.
 const FILES: &[&str] = &[
@@ -221,16 +212,20 @@ impl Language {
         if takes_back {
             return finding;
         }
-        let rules = [&self.strong, &self.facts, &self.plain];
-        if rules.iter().any(|rule| rule.is_match(&marked)) && !self.no_rules.is_match(&marked) {
-            // Something stands in the place of what only sounds like a rule: the words around it did not stand side by side.
-            let rest = replace_all(self.look_alikes.as_ref(), &text, " ~ ");
-            let marked = self.mark(&rest);
-            finding.is_fact = self.facts.is_match(&marked);
-            finding.is_strong = finding.is_fact || self.strong.is_match(&marked);
-            finding.is_plain = finding.is_strong || self.plain.is_match(&marked);
-            finding.replaces = finding.is_plain && self.replaces.is_match(&marked);
+        // Something stands in the place of what only sounds like a rule: the words around it did not stand side by side.
+        let rest = match matches(self.look_alikes.as_ref(), &text) {
+            true => self.mark(&replace_all(self.look_alikes.as_ref(), &text, " ~ ")),
+            false => marked.clone(),
+        };
+        finding.is_fact = self.facts.is_match(&rest);
+        finding.is_strong = finding.is_fact || self.strong.is_match(&rest);
+        finding.is_plain = finding.is_strong || self.plain.is_match(&rest);
+        if finding.is_plain && self.no_rules.is_match(&marked) {
+            finding.is_fact = false;
+            finding.is_strong = false;
+            finding.is_plain = false;
         }
+        finding.replaces = finding.is_plain && self.replaces.is_match(&rest);
         finding
     }
 
@@ -278,181 +273,12 @@ fn stem_of(word: &str) -> String {
     word.chars().take(STEM).collect()
 }
 
-/// Patterns of one section.
-#[derive(Debug)]
-struct Patterns {
-    any: Option<Regex>,
-    /// Any first half of a sequence, and any second half: without both, no sequence is tried.
-    halves: (Option<Regex>, Option<Regex>),
-    /// Pairs of which the second stands behind the first. Within one pattern, what stands between them would make its automaton
-    /// grow with every pair.
-    sequences: Vec<(Regex, Regex)>,
-}
-
-impl Patterns {
-    fn new(patterns: &[String]) -> Self {
-        let (pairs, single): (Vec<_>, Vec<_>) =
-            patterns.iter().cloned().partition(|one| one.contains(GAP));
-        let pairs = pairs.iter().filter_map(|pair| pair.split_once(GAP));
-        let pairs: Vec<(&str, &str)> = pairs.collect();
-        let compile = |one: &str| compile_any(&[one.to_owned()]);
-        let (firsts, seconds): (Vec<_>, Vec<_>) = pairs
-            .iter()
-            .map(|(first, second)| ((*first).to_owned(), (*second).to_owned()))
-            .unzip();
-        Self {
-            any: compile_any(&single),
-            halves: (compile_any(&firsts), compile_any(&seconds)),
-            sequences: pairs
-                .into_iter()
-                .filter_map(|(first, second)| compile(first).zip(compile(second)))
-                .collect(),
-        }
-    }
-
-    fn is_match(&self, text: &str) -> bool {
-        let (first, second) = &self.halves;
-        matches(self.any.as_ref(), text)
-            || (matches(first.as_ref(), text)
-                && matches(second.as_ref(), text)
-                && self.has_sequence(text.as_bytes()))
-    }
-
-    fn has_sequence(&self, text: &[u8]) -> bool {
-        self.sequences.iter().any(|(first, second)| {
-            let first = first.find(text);
-            first.is_some_and(|first| second.is_match_at(text, first.end()))
-        })
-    }
-}
-
-fn matches(pattern: Option<&Regex>, text: &str) -> bool {
-    pattern.is_some_and(|pattern| pattern.is_match(text.as_bytes()))
-}
-
 fn replace_all(pattern: Option<&Regex>, text: &str, with: &str) -> String {
     let Some(pattern) = pattern else {
         return text.to_owned();
     };
     let replaced = pattern.replace_all(text.as_bytes(), with.as_bytes());
     String::from_utf8_lossy(&replaced).into_owned()
-}
-
-/// Words by the classes they belong to.
-#[derive(Debug, Default)]
-struct WordClasses {
-    /// The name of each class; its letter is its place.
-    names: Vec<String>,
-    /// For each first word the words that may follow it, longest first, and the letter of the class.
-    words: BTreeMap<String, Vec<(String, char)>>,
-    /// What may stand behind a word without changing its class: `-moi`.
-    endings: Vec<String>,
-}
-
-impl WordClasses {
-    fn read(lines: &[&str], endings: &[&str]) -> Self {
-        let endings = endings.iter().flat_map(|line| line.split_whitespace());
-        let mut classes = Self {
-            endings: endings.map(str::to_owned).collect(),
-            ..Self::default()
-        };
-        for ((name, words), letter) in lines
-            .iter()
-            .filter_map(|line| line.split_once('='))
-            .zip('a'..='z')
-        {
-            classes.names.push(name.to_owned());
-            for word in words.split(',') {
-                let word = plain_text(word.trim());
-                let (first, rest) = word.split_once(' ').unwrap_or((&word, ""));
-                let entry = classes.words.entry(first.to_owned()).or_default();
-                entry.push((rest.to_owned(), letter));
-            }
-        }
-        classes
-    }
-
-    /// A pattern for a word of each class, by name; and by `not-` and its name one for any other word with the space behind it.
-    fn patterns(&self) -> BTreeMap<String, String> {
-        let mut patterns = BTreeMap::new();
-        for (name, letter) in self.names.iter().zip('a'..='z') {
-            let word = format!("[a-z0-9'-]+{CLASS}[a-z]*{letter}[a-z]*");
-            let other = format!("[a-z0-9_'-]+(?:{CLASS}[a-z&&[^{letter}]]+)? [{HEAD}{START}]*");
-            patterns.insert(name.clone(), word);
-            patterns.insert(format!("not-{name}"), other);
-        }
-        patterns
-    }
-
-    /// The entries of a word: as it stands, behind an elided word (`n'utilise`), or without its ending (`donne-moi`).
-    fn entries_of(&self, word: &str) -> Option<&Vec<(String, char)>> {
-        let stem = word.split_once('\'').map_or(word, |(_, stem)| stem);
-        let whole = self.words.get(word).or_else(|| self.words.get(stem));
-        whole.or_else(|| {
-            let mut stems = self.endings.iter().filter_map(|end| stem.strip_suffix(end));
-            stems.find_map(|stem| self.words.get(stem))
-        })
-    }
-
-    /// The words of one class that stand alone.
-    fn words_of(&self, class: &str) -> impl Iterator<Item = &str> {
-        let letter = self
-            .names
-            .iter()
-            .zip('a'..='z')
-            .find(|(name, _)| *name == class);
-        let letter = letter.map(|(_, letter)| letter);
-        let alone = move |entries: &Vec<(String, char)>| {
-            entries
-                .iter()
-                .any(|(rest, own)| rest.is_empty() && Some(*own) == letter)
-        };
-        self.words
-            .iter()
-            .filter(move |(_, entries)| alone(entries))
-            .map(|(word, _)| word.as_str())
-    }
-
-    /// A sentence with the letters of its classes behind each word that has any: `use/a`.
-    /// Marks of clauses stand before the words at their places.
-    fn mark(&self, text: &str, marks: &[(usize, char)]) -> String {
-        let mut marked = String::with_capacity(text.len() + text.len() / 2);
-        let mut marks = marks.iter().peekable();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '\'';
-            let gap = rest.find(is_word).unwrap_or(rest.len());
-            let (before, from) = rest.split_at(gap);
-            let end = from.find(|c| !is_word(c)).unwrap_or(from.len());
-            let (word, behind) = from.split_at(end);
-            marked.push_str(before);
-            let at = text.len() - from.len();
-            // A mark behind the last word begins nothing.
-            while !word.is_empty()
-                && let Some((_, mark)) = marks.next_if(|(place, _)| *place <= at)
-            {
-                marked.push(*mark);
-            }
-            marked.push_str(word);
-            let mut letters: Vec<char> = Vec::new();
-            for (next, letter) in self.entries_of(word).into_iter().flatten() {
-                let follows = next.is_empty()
-                    || behind.strip_prefix(' ').is_some_and(|behind| {
-                        let behind = behind.strip_prefix(next.as_str());
-                        behind.is_some_and(|behind| !behind.starts_with(is_word))
-                    });
-                if follows && !letters.contains(letter) {
-                    letters.push(*letter);
-                }
-            }
-            if !letters.is_empty() {
-                marked.push(CLASS);
-                marked.extend(letters);
-            }
-            rest = behind;
-        }
-        marked
-    }
 }
 
 /// The lines of each section of a file.
@@ -531,24 +357,4 @@ fn fold_pattern(pattern: &str) -> String {
         }
     }
     folded
-}
-
-/// One pattern for any of several; `None` for none.
-fn compile_any(patterns: &[String]) -> Option<Regex> {
-    if patterns.is_empty() {
-        return None;
-    }
-    let all: Vec<String> = patterns.iter().map(|one| format!("(?:{one})")).collect();
-    let mut builder = RegexBuilder::new(&all.join("|"));
-    // Sentences in the plain form are ASCII; only the triggers are looked for in other texts.
-    builder.unicode(false).case_insensitive(true);
-    builder
-        .size_limit(AUTOMATON_BYTES)
-        .dfa_size_limit(AUTOMATON_BYTES);
-    let compiled = builder.build();
-    debug_assert!(
-        compiled.is_ok(),
-        "a pattern of rules is wrong: {compiled:?}"
-    );
-    compiled.ok()
 }
