@@ -213,14 +213,20 @@ impl Language {
             return finding;
         }
         // Something stands in the place of what only sounds like a rule: the words around it did not stand side by side.
-        let rest = match matches(self.look_alikes.as_ref(), &text) {
+        let has_look_alike = matches(self.look_alikes.as_ref(), &text);
+        let rest = match has_look_alike {
             true => self.mark(&replace_all(self.look_alikes.as_ref(), &text, " ~ ")),
             false => marked.clone(),
         };
         finding.is_fact = self.facts.is_match(&rest);
         finding.is_strong = finding.is_fact || self.strong.is_match(&rest);
         finding.is_plain = finding.is_strong || self.plain.is_match(&rest);
-        if finding.is_plain && self.no_rules.is_match(&marked) {
+        // What is taken out may leave the beginning of a clause behind that nobody wrote.
+        let rules = [&self.facts, &self.strong, &self.plain];
+        let was_none = |text: &str| !rules.iter().any(|rule| rule.is_match(text));
+        if finding.is_plain
+            && (self.no_rules.is_match(&marked) || (has_look_alike && was_none(&marked)))
+        {
             finding.is_fact = false;
             finding.is_strong = false;
             finding.is_plain = false;

@@ -196,7 +196,7 @@ fn lists_below_a_line_about_rules_are_rules() {
 }
 
 #[test]
-fn instructions_of_a_task_are_rules_unless_a_terminal_stands_behind_them() {
+fn instructions_are_rules_unless_a_terminal_stands_behind_them() {
     let task = "We're solving an issue.\n\nINSTRUCTIONS:\nYou should always wait for feedback after every command.\n\n\
                 TIPS:\n1. Do not use any interactive commands AT ALL!\n2. Fix the date parser.";
     let found = |text: &str| {
