@@ -519,7 +519,7 @@ mod tests {
 
     fn is_named_change(name: &str, arguments: &str, hints: &ToolHints) -> bool {
         let call = call(name, arguments);
-        is_change(&call, &ToolEffects::of_call(&call), hints)
+        super::is_change(&call, &ToolEffects::of_call(&call), hints)
     }
 
     #[test]

@@ -14,7 +14,9 @@
 mod language;
 mod normal_text;
 mod path_rules;
+mod patterns;
 mod statement;
+mod word_classes;
 
 pub use path_rules::{RuleOnPath, StandingRules};
 pub use statement::{RuleStrength, Statement, StatementKind, find_statements};

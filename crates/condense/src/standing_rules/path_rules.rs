@@ -37,8 +37,15 @@ impl<'s> StandingRules<'s> {
                 rules.retain(|rule| !is_about(statement, rule.statement));
             }
             if let Some(strength) = statement.strength() {
+                // A fact that an earlier sentence says with more words is known already.
+                let is_known = |rule: &RuleOnPath<'_>| {
+                    rule.text != statement.text && says_too(rule.statement, statement)
+                };
+                if rules.iter().any(is_known) {
+                    continue;
+                }
                 // Said again, it was said last.
-                rules.retain(|rule| rule.text != statement.text);
+                rules.retain(|rule| !is_said_again(rule.statement, statement));
                 if rules.len() == MAX_RULES {
                     rules.remove(0);
                 }
@@ -60,17 +67,43 @@ impl<'s> StandingRules<'s> {
     }
 }
 
+/// Whether a later sentence says what an earlier one says: in the same words, or a fact with more of them.
+fn is_said_again(earlier: &Statement, later: &Statement) -> bool {
+    earlier.text == later.text || same_words(&earlier.text, &later.text) || says_too(later, earlier)
+}
+
+/// Whether two sentences differ only in capitals, spaces and marks.
+fn same_words(one: &str, other: &str) -> bool {
+    let letters = |text: &str| {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    letters(one) == letters(other)
+}
+
+/// Whether one fact says all of another. A word that turns one of them round makes them two.
+fn says_too(longer: &Statement, shorter: &Statement) -> bool {
+    longer.is_fact
+        && shorter.is_fact
+        && longer.matter.is_negated == shorter.matter.is_negated
+        && shorter.matter.is_within(&longer.matter)
+}
+
 /// Whether a sentence that takes something back is about a rule: it shares at least half of its words about the matter. If it
 /// has only words about what to do, it shares all of them.
 fn is_about(takes_back: &Statement, rule: &Statement) -> bool {
-    let own = &takes_back.matter;
+    // "Ignore all previous instructions": facts about the person are none.
+    if rule.is_fact && takes_back.takes_orders_back {
+        return false;
+    }
+    let own = &takes_back.matter.things;
     if own.is_empty() {
-        return !takes_back.verbs.is_empty() && takes_back.verbs.is_subset(&rule.verbs);
+        return takes_back.matter.is_within(&rule.matter);
     }
     // A list entry without words of a rule has all its words in neither set.
     let shared = own
         .iter()
-        .filter(|word| rule.matter.contains(*word))
+        .filter(|word| rule.matter.things.contains(*word))
         .count();
     shared > 0 && shared * 2 >= own.len()
 }

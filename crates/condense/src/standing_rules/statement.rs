@@ -2,11 +2,9 @@
 //!
 //! Not here: which rules of a path still hold (`path_rules`).
 
-use std::collections::BTreeSet;
-
 use contexture_ir::{Item, Origin};
 
-use super::language::{Finding, has_trigger, languages_of};
+use super::language::{Finding, Matter, has_trigger, languages_of};
 use super::normal_text::MaskedText;
 use crate::extract::own_words::{own_parts, own_passages};
 
@@ -20,10 +18,12 @@ pub struct Statement {
     pub text: String,
     /// What it says.
     pub kind: StatementKind,
-    /// Stems of the words that say what it is about.
-    pub(super) matter: BTreeSet<String>,
-    /// Stems of the words that say what to do.
-    pub(super) verbs: BTreeSet<String>,
+    /// The words that say what it is about.
+    pub(super) matter: Matter,
+    /// Whether it is a fact about the person, rather than what to do.
+    pub(super) is_fact: bool,
+    /// Whether it takes only orders back, and leaves facts alone.
+    pub(super) takes_orders_back: bool,
 }
 
 /// What a sentence says about rules.
@@ -98,15 +98,21 @@ fn add_statements(passage: &str, found: &mut Vec<Statement>) {
     let masked = MaskedText::new(passage);
     let mut in_list = false;
     for sentence in masked.sentences() {
+        let may_lead_on = in_list && sentence.is_list_entry;
+        // Most sentences have no word of a rule, and their plain form is never needed.
+        if !may_lead_on && !has_trigger(sentence.text) {
+            in_list = false;
+            continue;
+        }
         let Some(plain) = masked.plain_form(&sentence) else {
             in_list = false;
             continue;
         };
-        // Shown again, such a sentence would end the element in which rules stand.
-        if plain.contains(ELEMENT) {
+        // Shown again, the name would end the element in which rules stand; and a line of a program says nothing to anybody.
+        if plain.contains(ELEMENT) || is_code(&plain) {
             continue;
         }
-        let mut strongest: Option<(StatementKind, _)> = None;
+        let mut strongest: Option<(StatementKind, Finding, Matter)> = None;
         let mut leads_list = false;
         for language in languages_of(&plain) {
             let finding = language.classify(&plain);
@@ -114,26 +120,32 @@ fn add_statements(passage: &str, found: &mut Vec<Statement>) {
             if let Some(kind) = kind_of(finding)
                 && strongest
                     .as_ref()
-                    .is_none_or(|(other, _)| rank(kind) > rank(*other))
+                    .is_none_or(|(other, ..)| rank(kind) > rank(*other))
             {
-                strongest = Some((kind, language.matter_of(&plain)));
+                strongest = Some((kind, finding, language.matter_of(&plain)));
             }
         }
         // Entries of a list of rules are rules, whatever their words.
-        if in_list && sentence.is_list_entry && strongest.is_none() {
+        if may_lead_on && strongest.is_none() {
             let kind = StatementKind::Rule(RuleStrength::Express);
-            strongest = Some((kind, Default::default()));
+            strongest = Some((kind, Finding::default(), Matter::default()));
         }
-        in_list = leads_list || (in_list && sentence.is_list_entry);
-        if let Some((kind, (matter, verbs))) = strongest.filter(|_| has_words(&plain)) {
+        in_list = leads_list || may_lead_on;
+        if let Some((kind, finding, matter)) = strongest.filter(|_| has_words(&plain)) {
             found.push(Statement {
                 text: sentence.text.to_owned(),
                 kind,
                 matter,
-                verbs,
+                is_fact: finding.is_fact,
+                takes_orders_back: finding.takes_orders_back,
             });
         }
     }
+}
+
+/// Whether a line of a program stands there without marks around it: one with a comment, or that ends as no sentence does.
+fn is_code(plain: &str) -> bool {
+    plain.starts_with("//") || plain.contains(" //") || plain.ends_with([';', '{', '}'])
 }
 
 /// Whether a sentence has two words: one alone says nothing.

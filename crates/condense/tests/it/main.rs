@@ -2,6 +2,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "tests")]
 
+mod fresh_sentences;
 mod planted_sessions;
 mod recorded_messages;
 mod taken_back;

@@ -194,3 +194,22 @@ fn lists_below_a_line_about_rules_are_rules() {
     let standing = StandingRules::from_statements(found.iter().map(|one| (0, one)));
     assert_eq!(standing.rules().len(), 3);
 }
+
+#[test]
+fn instructions_are_rules_unless_a_terminal_stands_behind_them() {
+    let task = "We're solving an issue.\n\nINSTRUCTIONS:\nYou should always wait for feedback after every command.\n\n\
+                TIPS:\n1. Do not use any interactive commands AT ALL!\n2. Fix the date parser.";
+    let found = |text: &str| {
+        let item = Item::from(Message::text(Role::User, text));
+        let found = find_statements(Origin::User, &item).into_iter();
+        found.map(|one| one.text).collect::<Vec<_>>()
+    };
+    let expected = [
+        "You should always wait for feedback after every command.",
+        "Do not use any interactive commands AT ALL!",
+    ];
+    assert_eq!(found(task), expected);
+    // What a command printed looks the same: whoever writes a file could plant a rule.
+    let terminal = format!("{task}\n(Open file: n/a)\n(Current directory: /)\nbash-$");
+    assert!(found(&terminal).is_empty());
+}

@@ -1,5 +1,7 @@
 //! Every user message of the recorded sessions and requests. Whoever changes the phrases reads what is found.
 
+use std::collections::BTreeSet;
+
 use contexture_condense::find_statements;
 use contexture_ir::{Item, Message, Origin, Role};
 use contexture_testdata as data;
@@ -50,23 +52,21 @@ fn user_texts() -> Vec<String> {
 fn recorded_users_state_these_rules() {
     let texts = user_texts();
     assert!(texts.len() > 1_400, "{}", texts.len());
-    let mut found = Vec::new();
+    let mut found = BTreeSet::new();
     for text in &texts {
         let item = Item::from(Message::text(Role::User, text.as_str()));
-        found.extend(
-            find_statements(Origin::User, &item)
-                .into_iter()
-                .map(|one| one.text),
-        );
+        let statements = find_statements(Origin::User, &item).into_iter();
+        found.extend(statements.map(|one| one.text));
     }
-    // Preferences and facts about the person, each of which holds beyond its turn.
-    let expected = [
-        "I prefer flights departing after 8am and before 9pm, so I'd like to choose Flight HAT072 for the outgoing trip.",
-        "I prefer economy class.",
-        "I'll depart on May 20 and return on May 25, and I prefer basic economy if it's cheaper.",
-        "I prefer flights that depart after 8am and before 9pm.",
-        "My name is Mohamed Silva, and I'll provide additional details if necessary.",
-        "I prefer flights within that time frame.",
-    ];
-    assert_eq!(found, expected);
+    // Preferences and facts about the person, each of which holds beyond its turn; read one by one.
+    let expected: BTreeSet<String> = include_str!("../fixtures/recorded_rules.txt")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let new: Vec<&String> = found.difference(&expected).collect();
+    let gone: Vec<&String> = expected.difference(&found).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "new: {new:#?}\ngone: {gone:#?}"
+    );
 }
