@@ -14,7 +14,8 @@ use contexture_tokens::TokenCounter;
 
 use crate::manifest::data::Manifest;
 use crate::manifest::sections::{
-    Candidates, DeedCount, EntryCandidate, EntryLayout, SECTIONS, SHARES, Section, more_files_line,
+    Candidates, ChangeCount, EntryCandidate, EntryLayout, SECTIONS, SHARES, Section,
+    more_files_line,
 };
 use contexture_text::fact_words::{extract_facts, normalize_value};
 
@@ -201,18 +202,18 @@ impl<'a> ManifestSelection<'a> {
     }
 
     /// The lines that count the changes without a line of their own.
-    fn deed_counts(&self) -> Vec<String> {
-        let mut counts: BTreeMap<&str, DeedCount> = BTreeMap::new();
+    fn change_counts(&self) -> Vec<String> {
+        let mut counts: BTreeMap<&str, ChangeCount> = BTreeMap::new();
         let changes = self
             .entries_of(Section::Changes)
             .zip(&self.manifest.changes);
         for (_, change) in changes.filter(|(entry, _)| !entry.is_selected) {
             counts.entry(&change.tool).or_default().add(change);
         }
-        let mut counts: Vec<(&str, DeedCount)> = counts.into_iter().collect();
+        let mut counts: Vec<(&str, ChangeCount)> = counts.into_iter().collect();
         // Those that failed, and those that were made most often, have lines of their own.
         counts.sort_by_key(|(tool, count)| (std::cmp::Reverse(*count), *tool));
-        let mut others = DeedCount::default();
+        let mut others = ChangeCount::default();
         for (_, count) in counts.get(TOOLS..).unwrap_or_default() {
             others.merge(*count);
         }
@@ -240,7 +241,7 @@ impl<'a> ManifestSelection<'a> {
     fn counts_cost(&self) -> u64 {
         let mut cost = 0;
         for (section, lines) in [
-            (Section::Changes, self.deed_counts()),
+            (Section::Changes, self.change_counts()),
             (Section::Files, self.file_count().into_iter().collect()),
         ] {
             if !lines.is_empty() && !self.written_headings.contains(&(section, None)) {
@@ -341,7 +342,7 @@ impl<'a> ManifestSelection<'a> {
         let taken = self.entries_of(section).filter(|one| one.is_selected);
         let taken: Vec<&EntryCandidate> = taken.filter(listed).collect();
         let counts = match section {
-            Section::Changes => self.deed_counts(),
+            Section::Changes => self.change_counts(),
             Section::Files => self.file_count().into_iter().collect(),
             _ => Vec::new(),
         };

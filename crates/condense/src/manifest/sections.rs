@@ -414,13 +414,13 @@ fn change_line_with(change: &ChangingCall, arguments: &str, reason: Option<&str>
 
 /// How many changes have no line of their own, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DeedCount {
+pub(crate) struct ChangeCount {
     pub(crate) failed: usize,
     pub(crate) unanswered: usize,
     pub(crate) all: usize,
 }
 
-impl DeedCount {
+impl ChangeCount {
     pub(crate) fn add(&mut self, change: &ChangingCall) {
         self.all += change.times;
         match change.outcome {

@@ -7,9 +7,13 @@ use contexture_ir::{Item, Message, Origin, Role};
 fn found_in(fixture: &str) -> (usize, usize, Vec<&str>) {
     let (mut rules, mut others, mut wrong) = (0, 0, Vec::new());
     for line in fixture.lines() {
-        let mut fields = line.splitn(3, '\t');
-        let is_rule = fields.nth(1).unwrap() == "yes";
-        let sentence = fields.next().unwrap();
+        let fields: Vec<&str> = line.splitn(3, '\t').collect();
+        assert_eq!(
+            fields.len(),
+            3,
+            "a line has a language, yes or no, and a sentence: {line:?}"
+        );
+        let (is_rule, sentence) = (fields[1] == "yes", fields[2]);
         let item = Item::from(Message::text(Role::User, sentence));
         let found = find_statements(Origin::User, &item);
         let is_found = found.iter().any(|one| one.strength().is_some());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use contexture_compile::{Contribution, Target};
 use contexture_engine::{CompactOptions, ModelCompactor};
-use contexture_ir::user;
+use contexture_ir::{assistant_text, user};
 use contexture_layers::builtin::Memory;
 use contexture_layers::{
     HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, RecallInput, ToolGate, ToolRequest,
@@ -301,7 +301,10 @@ async fn all_that_happens_is_told_as_the_page_says() {
         .unwrap();
     chat.read_context("{}").await.unwrap();
     for _ in 0..8 {
-        chat.save([user("4711 ".repeat(400))]).await.unwrap();
+        // Only between a question and its answer can a history be cut.
+        chat.save([user("4711 ".repeat(400)), assistant_text("Noted.")])
+            .await
+            .unwrap();
     }
     let options = CompactOptions {
         compactor: Arc::new(ModelCompactor::new(
