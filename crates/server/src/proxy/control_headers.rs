@@ -9,12 +9,13 @@ use crate::proxy::refusal::ProxyRefusal;
 pub(crate) const HEADER_PREFIX: &str = "x-contexture-";
 
 /// What follows the prefix in the headers that a request may have.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "branch",
     "bypass",
     "conversation",
     "key",
     "policy",
+    "rules",
     "user",
     "wait",
 ];
@@ -32,6 +33,8 @@ pub(crate) struct ControlHeaders {
     pub(crate) policy: Option<String>,
     /// Whether it is neither stored nor rewritten.
     pub(crate) bypass: bool,
+    /// Whether rules that its user stated are left out of it, though its policy quotes them.
+    pub(crate) without_rules: bool,
     /// Whether the answer's head waits until the conversation is known.
     pub(crate) wait: bool,
 }
@@ -81,6 +84,11 @@ impl ControlHeaders {
                 None | Some("false") => false,
                 Some("true") => true,
                 Some(_) => return Err(invalid("bypass", &"expected true or false")),
+            },
+            without_rules: match text_of("rules")? {
+                None | Some("true") => false,
+                Some("false") => true,
+                Some(_) => return Err(invalid("rules", &"expected true or false")),
             },
             wait: match text_of("wait")? {
                 None => false,

@@ -142,6 +142,7 @@ fn path_example(name: &str) -> Option<&'static str> {
         "branch" => "main",
         "checkpoint" => "before-refund",
         "note" => "language",
+        "rule" => "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e.5f3a91c0",
         "skill" => "pdf-forms",
         "request" | "call" => "req_019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
         "item" | "blob" | "compaction" | "run" => "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",

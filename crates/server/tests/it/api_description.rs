@@ -10,9 +10,9 @@ use crate::running::waiting;
 use crate::test_support::{Answer, Stand};
 
 /// The verbs that operation ids begin with.
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 28] = [
     "activate", "append", "change", "check", "compile", "compress", "convert", "count", "create",
-    "decide", "delete", "describe", "diff", "explain", "export", "handle", "import", "list",
+    "decide", "delete", "describe", "diff", "drop", "explain", "export", "handle", "import", "list",
     "read", "record", "render", "resolve", "restore", "rewind", "search", "set", "show",
 ];
 

@@ -33,6 +33,7 @@ const SETTINGS: &str = r#"
 "path.request" = "REQUEST"
 "path.call" = "REQUEST"
 "path.skill" = "forms"
+"path.rule" = "RULE"
 "query.path" = "references/fields.md"
 "query.branch" = "main"
 "query.link" = "LINK"
@@ -107,7 +108,8 @@ async fn settings(proxied: &Proxied) -> String {
     let stand = &proxied.stand;
     // Long enough that something shorter can stand for it.
     let story = "It rained for days. ".repeat(500);
-    let path = talk(stand, "a", &["Hello", &story, "What is the weather?"]).await;
+    let rule = "Never push to main without asking me.";
+    let path = talk(stand, "a", &["Hello", &story, "What is the weather?", rule]).await;
     talk(stand, "b", &["Bye"]).await;
     let aside = json!({"name": "aside"});
     stand.post(&format!("{path}/branches"), &aside).await.ok();
@@ -125,6 +127,7 @@ async fn settings(proxied: &Proxied) -> String {
     let (_, turn) = waiting(stand, "a").await;
     let items = stand.get(&format!("{path}/items")).await.ok();
     let item = items["items"][0]["id"].as_str().unwrap();
+    let rules = stand.get(&format!("{path}/rules")).await.ok();
     let compact =
         json!({"model": "claude-sonnet-5", "first": item, "last": items["items"][1]["id"]});
     let compacted = stand.post(&format!("{path}/compactions"), &compact).await;
@@ -154,4 +157,5 @@ async fn settings(proxied: &Proxied) -> String {
         .replace("REQUEST", request)
         .replace("BLOB", &blob.to_string())
         .replace("RUN", &turn.run.to_string())
+        .replace("RULE", rules["rules"][0]["id"].as_str().unwrap())
 }

@@ -6,17 +6,22 @@ use serde_json::json;
 use crate::messages::talk;
 use crate::test_support::Stand;
 
-/// A conversation whose third message says a rule that is out of view in a small window.
+/// A conversation whose second turn says a rule that is out of view in a small window.
 async fn told(stand: &Stand) -> String {
-    let mut texts = vec![
-        "Help me with the release of the shop.".to_owned(),
-        "Never push to main without asking me.".to_owned(),
-    ];
-    texts.extend(
-        (0..80).map(|step| format!("Go on with step {step}. {}", "Take your time. ".repeat(8))),
-    );
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    talk(stand, "shop", &texts).await
+    let path = talk(stand, "shop", &["Help me with the release of the shop."]).await;
+    let message = |role: &str, text: &str| json!({"id": "", "role": role, "parts": [{"type": "text", "text": text}]});
+    for turn in 2..40 {
+        let text = match turn {
+            2 => "Never push to main without asking me.".to_owned(),
+            _ => format!("Go on with step {turn}. {}", "Take your time. ".repeat(20)),
+        };
+        let messages = json!({"messages": [message("assistant", "Done."), message("user", &text)]});
+        stand
+            .post(&format!("{path}/messages"), &messages)
+            .await
+            .ok();
+    }
+    path
 }
 
 async fn is_quoted(stand: &Stand, path: &str) -> bool {

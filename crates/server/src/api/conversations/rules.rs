@@ -48,7 +48,7 @@ async fn list_rules(
 /// Drops a rule: it is not quoted any more once its message is out of view. The message stays.
 #[utoipa::path(
     delete, path = "/conversations/{conversation}/rules/{rule}", tag = "conversations",
-    params(("conversation" = String, Path, description = "Its id"), ("rule" = String, Path, description = "Its name: `id` in the list", example = "89d6d0d7a0e54c9a9d3f0f2c4b6a8e10.5f3a91c0"), RulesParams),
+    params(("conversation" = String, Path, description = "Its id"), ("rule" = String, Path, description = "Its name: `id` in the list"), RulesParams),
     responses((status = 204, description = "It is dropped"), WriteRefusals)
 )]
 async fn drop_rule(
@@ -65,7 +65,7 @@ async fn drop_rule(
 /// Puts a dropped rule into force again.
 #[utoipa::path(
     put, path = "/conversations/{conversation}/rules/{rule}", tag = "conversations",
-    params(("conversation" = String, Path, description = "Its id"), ("rule" = String, Path, description = "Its name: `id` in the list", example = "89d6d0d7a0e54c9a9d3f0f2c4b6a8e10.5f3a91c0"), RulesParams),
+    params(("conversation" = String, Path, description = "Its id"), ("rule" = String, Path, description = "Its name: `id` in the list"), RulesParams),
     responses((status = 204, description = "It is in force"), WriteRefusals)
 )]
 async fn restore_rule(

@@ -28,6 +28,8 @@ pub(crate) struct PolicyChoice<'a> {
     pub(crate) policy: Option<(&'a str, &'a PolicyConfig)>,
     /// The route's policy, where the request names another one.
     route: Option<&'a PolicyConfig>,
+    /// Whether the request asks to go without the rules that its user stated.
+    without_rules: bool,
 }
 
 /// The parts of a request that routes match on.
@@ -53,10 +55,12 @@ impl<'a> PolicyChoice<'a> {
         // Matched even if the header names a policy: the restrictions of the route hold in any
         // case.
         let route = query.match_route(app).await?;
+        let without_rules = control_headers.without_rules;
         let Some(name) = &control_headers.policy else {
             return Ok(Self {
                 policy: route,
                 route: None,
+                without_rules,
             });
         };
         let policy = config.policies.get_key_value(name);
@@ -64,6 +68,7 @@ impl<'a> PolicyChoice<'a> {
         Ok(Self {
             policy: Some((name, policy)),
             route: route.map(|(_, policy)| policy),
+            without_rules,
         })
     }
 
@@ -101,6 +106,7 @@ impl<'a> PolicyChoice<'a> {
         let (_, policy) = self.policy.filter(|(_, policy)| policy.can_rewrite())?;
         Some(PolicyConfig {
             tools: self.allowed_tools(),
+            rules: policy.rules && !self.without_rules,
             ..policy.clone()
         })
     }

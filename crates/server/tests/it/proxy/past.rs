@@ -260,7 +260,7 @@ async fn what_if_tells_what_another_policy_would_send() {
     let same = proxied.stand.post(&path, &json!({})).await.ok();
     assert_eq!(same["against"], id, "{same}");
     assert_eq!(same["difference"]["holds"], true, "{same}");
-    let asked = json!({"policy": {"clear": {"keep_recent": 1, "always": true}}});
+    let asked = json!({"window": 40000, "policy": {"clear": {"keep_recent": 1, "above_percent": 1, "always": true}}});
     let told = proxied.stand.post(&path, &asked).await.ok();
     let tokens = |told: &Value| told["report"]["totals"]["tokens"].as_u64().unwrap();
     assert!(

@@ -90,11 +90,17 @@ async fn small_window_forty_turns_fit_and_keep_stable_prefix() {
 async fn what_a_person_asks_to_hold_stands_in_every_request() {
     const RULE: &str = "Never push to main without asking me.";
     let small = "limit_tokens = 2000\n";
-    for (policy, holds) in [
-        (small.to_owned(), true),
-        (format!("{small}compact = \"manifest\"\n"), true),
-        ("window = { turns = 2 }\npays = \"fits\"\n".to_owned(), true),
-        (format!("{small}rules = false\n"), false),
+    let off: &[(&str, &str)] = &[("x-contexture-rules", "false")];
+    for (policy, headers, holds) in [
+        (small.to_owned(), &[][..], true),
+        (format!("{small}compact = \"manifest\"\n"), &[], true),
+        (
+            "window = { turns = 2 }\npays = \"fits\"\n".to_owned(),
+            &[],
+            true,
+        ),
+        (format!("{small}rules = false\n"), &[], false),
+        (small.to_owned(), off, false),
     ] {
         let proxied = with(&policy).await;
         let mut history = Vec::new();
@@ -103,7 +109,7 @@ async fn what_a_person_asks_to_hold_stands_in_every_request() {
                 2 => says(RULE),
                 _ => long(turn),
             });
-            let answer = proxied.ask(CHAT, &chat(&history)).await;
+            let answer = proxied.ask_with(CHAT, &chat(&history), headers).await;
             history.push(said(&answer));
         }
         let sent = sent(&proxied);
