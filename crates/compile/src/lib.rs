@@ -47,9 +47,10 @@ pub use contexture_prompt_cache::{
 };
 pub use contexture_report::{
     BandError, BandPart, CallBand, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
-    PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten, RuleReport,
-    Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport, TargetReport, TokenRange,
-    Totals, Width, number_format, render_html, render_table,
+    PageItem, PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten,
+    RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport, TargetReport,
+    TokenRange, Totals, Width, break_text, number_format, part_kind, render_band, render_html,
+    render_html_with, render_left_out, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;

@@ -1,27 +1,57 @@
-//! The report as one page: a picture of the window to scale, and the table below it.
+//! The report as one page: a picture of the window to scale, the table below it, and the texts behind both.
 //!
 //! The page is a single file without scripts, links or anything else to load, and its own policy forbids them.
 //! It follows the reader's choice of dark or light. Every part of the picture has a number that stands in the
-//! table too, so it can be read without colour. Text of sources, labels and models is never markup.
+//! table too, so it can be read without colour. Text of sources, labels, models and items is never markup.
 //!
-//! Not here: what is said beside the segments; see `notes`.
+//! Not here: how the picture is drawn (`picture`); what is said beside the segments (`note`).
 
 use std::fmt::Write as _;
 
 use contexture_prompt_cache::CacheReport;
 
-use crate::document::{Omitted, Report, Rewritten, Segment, SegmentVerdict};
+use crate::band::CallBand;
+use crate::document::{Omitted, Report, Rewritten, Segment};
+use crate::escape::escape_html;
 use crate::note::{certainty_text, report_notes, segment_name, verdict_text};
-use crate::number_format::{group_thousands, is_unsafe};
+use crate::number_format::group_thousands;
+use crate::picture::{break_text, part_kind, render_band, render_left_out};
 
 const STYLE: &str = include_str!("html.css");
+
+/// Characters of one text that a page shows.
+const TEXT_CHARACTERS: usize = 2_000;
+/// Items whose texts a page shows: those that are not as they are first, then the newest.
+const TEXT_ITEMS: usize = 300;
+
+/// The text of an item of the path, for a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageItem {
+    /// Its index on the path, from 0.
+    pub index: usize,
+    /// `message`, `function_call`, ….
+    pub kind: String,
+    /// What became of it, if it is not sent as it is: `cleared`, `trimmed`, ….
+    pub verdict: Option<String>,
+    /// Its text as it is stored.
+    pub text: String,
+    /// Its text as it is sent; `None`: it is not sent.
+    pub sent: Option<String>,
+}
 
 /// Draws the report as an HTML page with this title.
 #[must_use]
 pub fn render_html(report: &Report, title: &str) -> String {
+    render_html_with(report, title, &[])
+}
+
+/// As [`render_html`], with the texts of the items of the path: what each says, and what is sent in its place. At most 300
+/// items are shown, with 2,000 characters of each; the page says of how many more it knows.
+#[must_use]
+pub fn render_html_with(report: &Report, title: &str, items: &[PageItem]) -> String {
     let page = HtmlPage {
         report,
-        scale: bar_scale_tokens(report),
+        band: CallBand::from_report(report),
     };
     let target = &report.target;
     // Titles, labels and links quote what users and models wrote: no script and no request to elsewhere may come of it, so
@@ -32,165 +62,115 @@ pub fn render_html(report: &Report, title: &str) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p>{model} · {format} · {tokens} tokens {certainty}</p>\n\
-         {window}{cache}{cut}{table}{notes}{items}</main>\n</body>\n</html>\n",
+         {window}{cut}{table}{notes}{verdicts}{texts}</main>\n</body>\n</html>\n",
         title = escape_html(title),
         model = escape_html(&target.model),
         format = escape_html(&target.format),
         tokens = group_thousands(report.totals.tokens),
         certainty = escape_html(&certainty_text(report)),
-        window = page.window_bar(),
-        cache = page.cache_bar(&report.cache),
-        cut = page.omitted_bar(),
+        window = page.window_section(),
+        cut = page.left_out_section(),
         table = page.segment_table(),
         notes = page.note_list(),
-        items = page.item_table(),
+        verdicts = page.item_table(),
+        texts = text_section(items),
     )
-}
-
-/// How many tokens the whole width of a bar stands for, the same for all bars of a page.
-fn bar_scale_tokens(report: &Report) -> u64 {
-    let segments = report.segments.iter();
-    let cut = segments.fold(0_u64, |sum, one| sum.saturating_add(one.omitted_tokens));
-    let window = report.target.window.max(report.target.limit);
-    // One scale for all bars, so that their lengths can be compared; at least 1, since widths are divided by it.
-    window
-        .max(report.totals.tokens)
-        .max(report.cache.predicted.total_tokens())
-        .max(cut)
-        .max(1)
 }
 
 struct HtmlPage<'a> {
     report: &'a Report,
-    scale: u64,
-}
-
-/// A part of a bar.
-struct BarPart<'a> {
-    class: &'a str,
-    label: String,
-    title: String,
-    tokens: u64,
+    band: CallBand,
 }
 
 impl HtmlPage<'_> {
-    /// The segments that are sent, what is free, and what is kept for the answer.
-    fn window_bar(&self) -> String {
-        let report = self.report;
-        let sent = self.numbered_segments().filter(|(_, one)| one.tokens > 0);
-        let mut bits: Vec<BarPart<'_>> = sent
-            .map(|(number, one)| BarPart {
-                class: one.band,
-                label: number.to_string(),
-                title: hover_title(number, one),
-                tokens: one.tokens,
-            })
-            .collect();
-        let free = report.target.limit.saturating_sub(report.totals.tokens);
-        bits.push(plain_part("free", "free", free));
-        bits.push(plain_part("reserve", "reserve", report.target.reserve));
-        self.render_bar("Window", &bits)
-    }
-
-    /// What is expected to be read from the provider's cache, written to it, and neither.
-    fn cache_bar(&self, cache: &CacheReport) -> String {
-        let used = &cache.predicted;
-        // Without a cache the bar would only repeat the window.
-        if used.total_tokens() == 0 || cache.retention_seconds == 0 {
-            return String::new();
+    /// The segments that are sent, what is free, and what is expected of the provider's cache.
+    fn window_section(&self) -> String {
+        let target = &self.report.target;
+        let mut out = format!(
+            "<section>\n<h2>Window <small>{} of {} tokens; {} more are kept free for the answer</small></h2>\n",
+            group_thousands(self.report.totals.tokens),
+            group_thousands(target.limit),
+            group_thousands(target.reserve)
+        );
+        out.push_str(&render_band(&self.band, "window", |number| {
+            self.title_of(number)
+        }));
+        out.push_str(&self.key(|segment| segment.tokens));
+        if let Some(said) = cache_text(&self.report.cache) {
+            let _ = writeln!(out, "<p class=\"said\">{}</p>", escape_html(&said));
         }
-        let bits = [
-            plain_part("read", "read from cache", used.read),
-            plain_part("write", "written to cache", used.write),
-            plain_part("write", "written for longer", used.write_long),
-            plain_part("fresh", "not cached", used.fresh),
-        ];
-        self.render_bar("Cache, predicted", &bits)
+        if let Some(said) = break_text(&self.band) {
+            let _ = writeln!(out, "<p class=\"said\"><b>|</b> {}</p>", escape_html(&said));
+        }
+        out.push_str("</section>\n");
+        out
     }
 
     /// What was cut, cleared, covered, or shown in part.
-    fn omitted_bar(&self) -> String {
-        let cut = self
-            .numbered_segments()
-            .filter(|(_, one)| one.omitted_tokens > 0);
-        let bits: Vec<BarPart<'_>> = cut
-            .map(|(number, one)| BarPart {
-                class: css_class(one),
-                label: number.to_string(),
-                title: hover_title(number, one),
-                tokens: one.omitted_tokens,
-            })
-            .collect();
-        self.render_bar("Not shown", &bits)
+    fn left_out_section(&self) -> String {
+        let picture = render_left_out(&self.band, |number| self.title_of(number));
+        if picture.is_empty() {
+            return String::new();
+        }
+        let all = self.report.segments.iter();
+        let all = all.fold(0_u64, |sum, one| sum.saturating_add(one.omitted_tokens));
+        format!(
+            "<section>\n<h2>Left out <small>{} tokens, to a scale of their own</small></h2>\n{picture}{}</section>\n",
+            group_thousands(all),
+            self.key(|segment| segment.omitted_tokens)
+        )
+    }
+
+    /// The parts of a picture with their names.
+    fn key(&self, tokens_of: impl Fn(&Segment) -> u64) -> String {
+        let mut out = "<ul class=\"key\">".to_owned();
+        let parts = self.numbered_segments().zip(&self.band.parts);
+        for ((number, one), part) in parts.filter(|((_, one), _)| tokens_of(one) > 0) {
+            let _ = write!(
+                out,
+                "<li><i class=\"{}\"></i> {}</li>",
+                part_kind(part),
+                escape_html(&part_title(number, one, tokens_of(one)))
+            );
+        }
+        out.push_str("</ul>\n");
+        out
+    }
+
+    fn title_of(&self, number: usize) -> String {
+        let segment = number.checked_sub(1);
+        let segment = segment.and_then(|at| self.report.segments.get(at));
+        segment.map_or_else(String::new, |one| {
+            part_title(number, one, one.tokens.max(one.omitted_tokens))
+        })
     }
 
     fn numbered_segments(&self) -> impl Iterator<Item = (usize, &Segment)> {
         (1..).zip(&self.report.segments)
     }
 
-    fn render_bar(&self, heading: &str, bits: &[BarPart<'_>]) -> String {
-        let total = bits
-            .iter()
-            .fold(0_u64, |sum, bit| sum.saturating_add(bit.tokens));
-        if total == 0 {
-            return String::new();
-        }
-        let mut out = format!(
-            "<section>\n<h2>{} <small>{} tokens</small></h2>\n<div class=\"bar\">",
-            escape_html(heading),
-            group_thousands(total)
-        );
-        for bit in bits.iter().filter(|bit| bit.tokens > 0) {
-            let _ = write!(
-                out,
-                "<span class=\"{}\" style=\"width:{}%\" title=\"{}\">{}</span>",
-                escape_html(bit.class),
-                self.width_percent(bit.tokens),
-                escape_html(&bit.title),
-                escape_html(&bit.label)
-            );
-        }
-        out.push_str("</div>\n<p class=\"key\">");
-        for bit in bits.iter().filter(|bit| bit.tokens > 0) {
-            let _ = write!(
-                out,
-                "<span><i class=\"{}\"></i> {}</span> ",
-                escape_html(bit.class),
-                escape_html(&bit.title)
-            );
-        }
-        out.push_str("</p>\n</section>\n");
-        out
-    }
-
-    /// Per cent of the bar, with three decimals.
-    fn width_percent(&self, tokens: u64) -> String {
-        // Whole numbers: the same report gives the same page on every machine.
-        let thousandths = u128::from(tokens) * 100_000 / u128::from(self.scale);
-        format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
-    }
-
     fn segment_table(&self) -> String {
         let mut out =
-            "<section>\n<h2>Segments</h2>\n<table>\n<tr><th>№</th><th>band</th><th>segment</th>\
+            "<section>\n<h2>Segments</h2>\n<div class=\"wide\"><table>\n<tr><th>№</th><th>band</th><th>segment</th>\
             <th class=\"n\">tokens</th><th class=\"n\">share</th><th>verdict</th></tr>\n"
                 .to_owned();
-        for (number, one) in self.numbered_segments() {
+        for ((number, one), part) in self.numbered_segments().zip(&self.band.parts) {
             let _ = writeln!(
                 out,
-                "<tr><td>{number}</td><td><i class=\"{0}\"></i> {0}</td><td>{1}</td><td class=\"n\">{2}</td>\
+                "<tr><td>{number}</td><td><i class=\"{5}\"></i> {0}</td><td>{1}</td><td class=\"n\">{2}</td>\
                  <td class=\"n\">{3:.1} %</td><td>{4}</td></tr>",
                 escape_html(one.band),
                 escape_html(&segment_name(one)),
                 group_thousands(one.tokens),
                 one.share,
-                escape_html(&verdict_text(one))
+                escape_html(&verdict_text(one)),
+                part_kind(part)
             );
         }
         let _ = writeln!(
             out,
             "<tr class=\"sum\"><td></td><td>total</td><td></td><td class=\"n\">{}</td><td class=\"n\">{:.1} %</td>\
-             <td>{}</td></tr>\n</table>\n</section>",
+             <td>{}</td></tr>\n</table></div>\n</section>",
             group_thousands(self.report.totals.tokens),
             self.report.totals.share,
             escape_html(&certainty_text(self.report))
@@ -225,7 +205,7 @@ impl HtmlPage<'_> {
         if report.rewritten.is_empty() && report.omitted.is_empty() {
             return String::new();
         }
-        let mut out = "<details>\n<summary>Items that are not shown as they are</summary>\n<table>\n\
+        let mut out = "<details>\n<summary>Items that are not shown as they are</summary>\n<div class=\"wide\"><table>\n\
             <tr><th>items</th><th>what became of them</th><th class=\"n\">tokens</th><th>link</th></tr>\n"
             .to_owned();
         for one in &report.omitted {
@@ -239,7 +219,7 @@ impl HtmlPage<'_> {
         for one in &report.rewritten {
             out.push_str(&rewritten_row(one));
         }
-        out.push_str("</table>\n</details>\n");
+        out.push_str("</table></div>\n</details>\n");
         out
     }
 }
@@ -263,53 +243,116 @@ fn span_label(omitted: &Omitted) -> String {
     }
 }
 
-fn plain_part<'a>(class: &'a str, label: &str, tokens: u64) -> BarPart<'a> {
-    BarPart {
-        class,
-        label: label.to_owned(),
-        title: format!("{label}: {}", group_thousands(tokens)),
-        tokens,
-    }
-}
-
-/// What is said of a part under the pointer, and in the key below its bar.
-fn hover_title(number: usize, segment: &Segment) -> String {
+/// What is said of a part under the pointer, and in the key below its picture.
+fn part_title(number: usize, segment: &Segment, tokens: u64) -> String {
     let name = match segment_name(segment) {
         name if name.is_empty() => segment.band.to_owned(),
         name => name,
     };
     format!(
         "{number} {name}: {} · {}",
-        group_thousands(segment.tokens),
+        group_thousands(tokens),
         verdict_text(segment)
     )
 }
 
-fn css_class(segment: &Segment) -> &'static str {
-    match segment.verdict {
-        // What a compaction stands for can still be read, which a cut cannot: it has a colour of its own.
-        SegmentVerdict::Required if segment.source == "compaction" => "covered",
-        SegmentVerdict::Cleared | SegmentVerdict::Shortened | SegmentVerdict::Required => "cleared",
-        _ => "cut",
+/// What is expected of the provider's cache; `None` where it keeps nothing.
+fn cache_text(cache: &CacheReport) -> Option<String> {
+    let used = &cache.predicted;
+    // A provider that keeps nothing would only be said to read everything anew.
+    if used.total_tokens() == 0 || cache.retention_seconds == 0 {
+        return None;
     }
+    let parts = [
+        (used.read, "tokens read (hatched)"),
+        (used.write, "written (the bar below the parts)"),
+        (used.write_long, "written for longer (the same bar)"),
+        (used.fresh, "not cached"),
+    ];
+    let said: Vec<String> = parts
+        .iter()
+        .filter(|(tokens, _)| *tokens > 0)
+        .map(|(tokens, what)| format!("{} {what}", group_thousands(*tokens)))
+        .collect();
+    Some(format!(
+        "Expected of the provider's cache, by the likely count: {}",
+        said.join(", ")
+    ))
 }
 
-/// Escapes a text, so that it is text wherever it stands in a page: between tags or in quotes, on one line.
-#[must_use]
-pub fn escape_html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+/// The texts of items: what was changed or left out first, then the newest.
+fn text_section(items: &[PageItem]) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    // What is not as it was is what a reader came for; of the rest the newest says most.
+    let is_changed = |one: &PageItem| one.sent.as_deref() != Some(one.text.as_str());
+    let changed = items.iter().filter(|one| is_changed(one));
+    let newest = items.iter().rev().filter(|one| !is_changed(one));
+    let mut shown: Vec<&PageItem> = changed.chain(newest).take(TEXT_ITEMS).collect();
+    shown.sort_by_key(|one| one.index);
+    let mut out =
+        "<section>\n<h2>Texts <small>as they are, and as they are sent</small></h2>\n".to_owned();
+    for one in &shown {
+        out.push_str(&item_text(one, is_changed(one)));
+    }
+    let more = items.len() - shown.len();
+    if more > 0 {
+        let _ = writeln!(
+            out,
+            "<p class=\"said\">{} more items are sent as they are</p>",
+            group_thousands(more as u64)
+        );
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+fn item_text(one: &PageItem, is_changed: bool) -> String {
+    let verdict = one
+        .verdict
+        .as_deref()
+        .unwrap_or(match (&one.sent, is_changed) {
+            (None, _) => "not sent",
+            (_, true) => "changed",
+            (_, false) => "as it is",
+        });
+    let mut out = format!(
+        "<details><summary>{} {} · {}</summary>\n<div class=\"pair\">",
+        one.index,
+        escape_html(&one.kind),
+        escape_html(verdict)
+    );
+    let heading = if is_changed { "<h3>as it is</h3>" } else { "" };
+    let _ = write!(
+        out,
+        "<div>{heading}<pre>{}</pre></div>",
+        escape_text(&one.text)
+    );
+    if is_changed {
+        let sent = match &one.sent {
+            Some(sent) => format!("<pre>{}</pre>", escape_text(sent)),
+            None => "<p>nothing</p>".to_owned(),
+        };
+        let _ = write!(out, "<div><h3>as it is sent</h3>{sent}</div>");
+    }
+    out.push_str("</div>\n</details>\n");
+    out
+}
+
+/// The beginning of a text with its lines, and how much more there is.
+fn escape_text(text: &str) -> String {
+    let mut out = String::new();
+    let mut characters = text.chars();
+    for c in characters.by_ref().take(TEXT_CHARACTERS) {
         match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Line breaks too: a title or label is one line.
-            c if c.is_whitespace() => out.push(' '),
-            c if is_unsafe(c) => out.push('\u{fffd}'),
-            c => out.push(c),
+            // Lines are kept here alone: elsewhere a text is one line.
+            '\n' => out.push('\n'),
+            c => out.push_str(&escape_html(c.encode_utf8(&mut [0; 4]))),
         }
     }
-    out
+    match characters.count() {
+        0 => out,
+        more => format!("{out}\n… {} more characters", group_thousands(more as u64)),
+    }
 }

@@ -3,7 +3,7 @@
 //! * [`Report`] and its parts are the data. Their JSON is stable: fields are added and never renamed, and a test compares
 //!   them with the published schema in `docs/schema`.
 //! * [`render_table`] writes a report for terminals, [`render_html`] as a page of its own without scripts.
-//! * [`CallBand`] is what a past call keeps of its report, at most [`MAX_BAND_BYTES`] stored.
+//! * [`CallBand`] is what a past call keeps of its report, at most [`MAX_BAND_BYTES`] stored; [`render_band`] draws it.
 //! * [`number_format`] writes numbers the way both do.
 //!
 //! Two sums always hold: the tokens of the segments add up to the total, and every item of the path is either in the payload
@@ -15,9 +15,11 @@
 
 mod band;
 mod document;
+mod escape;
 mod html;
 mod note;
 pub mod number_format;
+mod picture;
 #[cfg(test)]
 mod schema;
 mod table;
@@ -30,5 +32,7 @@ pub use document::{
     Rewriting, Rewritten, RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange,
     StandingReport, TargetReport, TokenRange, Totals,
 };
-pub use html::{escape_html, render_html};
+pub use escape::escape_html;
+pub use html::{PageItem, render_html, render_html_with};
+pub use picture::{break_text, part_kind, render_band, render_left_out};
 pub use table::{Width, render_table};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use contexture::compile::BudgetCount;
+use contexture::compile::{BudgetCount, PageItem};
 use contexture::ir::Raw;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -201,6 +201,19 @@ pub struct ExplainedItemDocument {
     pub tokens: Option<u64>,
     /// Tokens of what is sent in its place; `null` if it is sent as it is.
     pub sent_tokens: Option<u64>,
+}
+
+impl ExplainedItemDocument {
+    /// Returns it as a page of a report shows it.
+    pub(crate) fn to_page_item(&self) -> PageItem {
+        PageItem {
+            index: self.index,
+            kind: self.kind.clone(),
+            verdict: self.verdict.map(str::to_owned),
+            text: self.text.clone(),
+            sent: self.sent.clone(),
+        }
+    }
 }
 
 /// A call as it would be. Nothing was stored.

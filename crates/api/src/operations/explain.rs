@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use contexture::compile::{
-    CacheUsage, ItemVerdict, PathItem, Rates, Report, Target, Width, explain_items, render_html,
-    render_table,
+    CacheUsage, ItemVerdict, PageItem, PathItem, Rates, Report, Target, Width, explain_items,
+    render_html_with, render_table,
 };
 use contexture::engine::parse_node_item;
-use contexture::ir::{Cancel, Item, NodeId, Raw};
+use contexture::ir::{Cancel, Item, NodeId, Raw, Transcript};
 use contexture::store::{CallFilter, ListCalls, Node, PathEnd, ReadRequest};
 use contexture::tokens::counter_for;
 use contexture::wire::replace_history;
@@ -56,9 +56,11 @@ pub async fn explain_conversation(
         ExplainDetail::Report => None,
         ExplainDetail::Text => Some(explain_texts(chat, &call).await?),
     };
+    let items = text.iter().flat_map(|text| &text.items);
+    let items: Vec<PageItem> = items.map(ExplainedItemDocument::to_page_item).collect();
     Ok(ExplainedDocument {
         table: render_table(&call.report, Width(TABLE_WIDTH)),
-        html: render_html(&call.report, chat.id().as_str()),
+        html: render_html_with(&call.report, chat.id().as_str(), &items),
         report: Raw::from_value(&call.report).map_err(EngineError::from)?,
         text,
     })
@@ -205,22 +207,8 @@ async fn explain_texts(
         .map(|node| path_item(node))
         .collect::<Result<Vec<_>, _>>()?;
     let verdicts = item_verdicts(chat, report, &path)?;
-    let format: Format = report
-        .target
-        .format
-        .parse()
-        .unwrap_or(Format::DEFAULT_TARGET);
-    let sent = lift(format, &call.payload.to_json()).map_err(EngineError::from)?;
-    let sent = sent.transcript;
-    let mut shown = SentOutputs::new(&sent.items);
-    // From behind: where a call id is used twice, what is sent is the newest.
-    let mut items: Vec<ExplainedItemDocument> = path
-        .iter()
-        .enumerate()
-        .rev()
-        .map(|(index, one)| explain_item(index, one, verdicts.get(&index), &mut shown))
-        .collect();
-    items.reverse();
+    let sent = sent_transcript(report, &call.payload.to_json())?;
+    let items = explain_path(&path, &verdicts, &sent);
     let segments = report.segments.iter().enumerate();
     let segments = segments.filter_map(|(segment, row)| {
         let (first, last) = row.span?;
@@ -236,6 +224,55 @@ async fn explain_texts(
         segments: segments.collect(),
         items,
     })
+}
+
+/// Returns the text of each item of a path, and what a payload that was compiled from it has in its place, as a page of the
+/// report shows them.
+///
+/// `verdicts` are those of [`explain_items`] for the same report and path.
+///
+/// # Errors
+/// The payload cannot be read.
+pub fn build_page_items(
+    report: &Report,
+    path: &[PathItem],
+    verdicts: &[ItemVerdict],
+    payload: &str,
+) -> Result<Vec<PageItem>, OperationError> {
+    let verdicts = verdicts
+        .iter()
+        .map(|one| (one.index, one.clone()))
+        .collect();
+    let sent = sent_transcript(report, payload)?;
+    let items = explain_path(path, &verdicts, &sent);
+    Ok(items
+        .iter()
+        .map(ExplainedItemDocument::to_page_item)
+        .collect())
+}
+
+fn sent_transcript(report: &Report, payload: &str) -> Result<Transcript, OperationError> {
+    let format = report.target.format.parse();
+    let format: Format = format.unwrap_or(Format::DEFAULT_TARGET);
+    let sent = lift(format, payload).map_err(EngineError::from)?;
+    Ok(sent.transcript)
+}
+
+fn explain_path(
+    path: &[PathItem],
+    verdicts: &BTreeMap<usize, ItemVerdict>,
+    sent: &Transcript,
+) -> Vec<ExplainedItemDocument> {
+    let mut shown = SentOutputs::new(&sent.items);
+    // From behind: where a call id is used twice, what is sent is the newest.
+    let mut items: Vec<ExplainedItemDocument> = path
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(index, one)| explain_item(index, one, verdicts.get(&index), &mut shown))
+        .collect();
+    items.reverse();
+    items
 }
 
 fn explain_item(

@@ -26,7 +26,7 @@ mod tools;
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
-pub use explain::{ExplainDetail, compile_what_if, explain_conversation};
+pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
 pub use message_input::{MessageRun, read_items, read_messages};

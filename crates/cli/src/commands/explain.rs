@@ -6,9 +6,10 @@ use clap::Args;
 use contexture::Format;
 use contexture::catalogue::Catalogue;
 use contexture::compile::{
-    ItemVerdict, Report, Target, Width, explain_items, render_html, render_table,
+    ItemVerdict, Report, Target, Width, explain_items, render_html_with, render_table,
 };
 use contexture::tokens::counter_for;
+use contexture_api::operations::build_page_items;
 use serde_json::json;
 
 use crate::commands::compile::source::{CompiledSource, IncludeItems, SourceArguments};
@@ -61,22 +62,25 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let order = arguments
         .subject
         .compile_settings(Some(arguments.to), &arguments.view)?;
-    let wanted = if arguments.items {
-        IncludeItems::Yes
-    } else {
-        IncludeItems::No
+    // A page shows the texts.
+    let wanted = match arguments.items || arguments.html.is_some() {
+        true => IncludeItems::Yes,
+        false => IncludeItems::No,
     };
     let subject = arguments
         .subject
         .compile_source(&arguments.source, &order, wanted, globals)?;
     let report = &subject.output.report;
-    if let Some(path) = &arguments.html {
-        write::write_page(path, &render_html(report, &subject.title))?;
-    }
-    let items = match wanted {
+    let verdicts = match wanted {
         IncludeItems::Yes => Some(compute_verdicts(&subject, &order.catalogue())?),
         IncludeItems::No => None,
     };
+    if let (Some(path), Some(verdicts)) = (&arguments.html, &verdicts) {
+        let payload = &subject.output.payload;
+        let items = build_page_items(report, &subject.path, verdicts, payload)?;
+        write::write_page(path, &render_html_with(report, &subject.title, &items))?;
+    }
+    let items = verdicts.filter(|_| arguments.items);
     match (&arguments.html, globals.json) {
         // The page has standard output for itself.
         (_, true) if arguments.html.as_deref() != Some(Path::new("-")) => {

@@ -258,9 +258,9 @@ fn the_picture_is_to_scale_and_says_everything() {
     let page = render_html(&report, "support & sons");
     for expected in [
         "<title>support &amp; sons</title>",
-        "class=\"tools\" style=\"width:25.000%\"",
-        "class=\"free\" style=\"width:25.000%\" title=\"free: 5,000\"",
-        "class=\"reserve\" style=\"width:25.000%\" title=\"reserve: 5,000\"",
+        // A third of the space, without a style of its own.
+        "<rect x=\"0.000%\" y=\"18\" width=\"33.333%\" height=\"40\"/>",
+        "10,000 of 15,000 tokens; 5,000 more are kept free for the answer",
         "prefers-color-scheme: dark",
         "<dt>repaired</dt><dd>4 call ids used twice, rewritten (items 20, 21, 22, 23)</dd>",
         "<td>1–1204</td><td>trimmed</td>",
@@ -269,7 +269,7 @@ fn the_picture_is_to_scale_and_says_everything() {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     for outside in [
-        "<script", "http://", "https://", "src=", "href=", "url(", "@import",
+        "<script", "http://", "https://", "src=", "href=", "style=", "url(h", "@import",
     ] {
         assert!(!page.contains(outside), "{outside}");
     }

@@ -12,8 +12,8 @@ use crate::test_support::{Answer, Stand};
 /// The verbs that operation ids begin with.
 const VERBS: [&str; 28] = [
     "activate", "append", "change", "check", "compile", "compress", "convert", "count", "create",
-    "decide", "delete", "describe", "diff", "drop", "explain", "export", "handle", "import", "list",
-    "read", "record", "render", "resolve", "restore", "rewind", "search", "set", "show",
+    "decide", "delete", "describe", "diff", "drop", "explain", "export", "handle", "import",
+    "list", "read", "record", "render", "resolve", "restore", "rewind", "search", "set", "show",
 ];
 
 /// An operation of the API, with where it is.
