@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contexture_compile::PathItem;
+use contexture_compile::{GrowingPath, PathItem};
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
 use contexture_store::{Error as StoreError, Node, PathEnd, PathPage, ReadRequest, Span, Store};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
@@ -80,7 +80,7 @@ pub(crate) struct StoredPath {
     pub(crate) head: Option<NodeId>,
     pub(crate) nodes: Vec<Arc<Node>>,
     /// As they go into a call where nothing is pinned: a call borrows them.
-    pub(crate) items: Vec<PathItem>,
+    pub(crate) items: GrowingPath,
     /// Answers of models, as far as the nodes name them.
     responses: u64,
     bytes: usize,

@@ -86,7 +86,7 @@ fn compile_history(
     // thinking is left out moves to the end of the path, and then only to an earlier edit. Rules are chosen a bounded number of times.
     loop {
         Cancel::check_optional(input.cancel)?;
-        let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
+        let mut prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
         if request.bound_thinking && answered.is_none() {
             let (history, memo) = (&prepared.history, &mut scratch.memo);
             let planned = TrimPoint::from_plan(input, &target, history, &lowerer, memo);
@@ -95,7 +95,8 @@ fn compile_history(
             let sent = input.plan.sent.as_ref();
             answered = Some(AnsweredHistory::compare(sent, &blocks, compacted));
         }
-        let rules = RulesOnPath::read(input, &prepared.statements);
+        let rules = RulesOnPath::read(input, &prepared.rules);
+        let mut known = std::mem::take(&mut prepared.memo);
         let choice = chosen_rules.take();
         let choice = choice.unwrap_or_else(|| RuleChoice::latched(input, &rules));
         let call = AssemblyInput {
@@ -113,7 +114,8 @@ fn compile_history(
             lowerer: &lowerer,
             tool_losses: &tool_losses,
         };
-        let outcome = assemble_request(&call, &mut scratch.memo);
+        let outcome = assemble_request(&call, &mut scratch.memo, &mut known);
+        prepared.memo = known;
         // Kept after a refusal too: the host is likely to try the same path again with a smaller request.
         if input.passes.is_empty() {
             scratch.store_prepared_history(prepared);
@@ -133,7 +135,7 @@ fn compile_history(
                 attempt = Attempt::Cleared(clearing, before);
             }
             Ok(AssemblyOutcome::Edited(edit, is_cut)) => {
-                view_policy.leave_out_thinking(edit, input.path);
+                view_policy.leave_out_thinking(edit, &input.path);
                 trims_to_low_water |= is_cut;
             }
             Ok(AssemblyOutcome::Rules(next)) => {

@@ -37,12 +37,11 @@ pub(crate) fn fit_to_budget(
     memo: &mut Memo,
 ) -> Result<FittedParts, Refusal> {
     let history = &call.prepared.history;
-    let rounds: Vec<u64> = history.rounds.iter().map(|round| round.weight).collect();
     let required = history.required_messages().into_iter();
     let singles: Vec<(usize, u64)> = required.map(|kept| (kept.round, kept.weight())).collect();
     let policy = &call.input.request.history;
     let mut claim = HistoryBudgetRequest {
-        rounds: &rounds,
+        rounds: &history.round_weights,
         last: history.last,
         singles: &singles,
         frontier: planned.round,

@@ -9,9 +9,9 @@ use contexture_ir::{Item, Message, Role};
 
 use crate::blocks::{Lowerer, Memo};
 use crate::input::{
-    Band, Budget, CompileInput, Content, Contribution, LatchedRules, PathItem, Stability,
+    Band, Budget, CompileInput, Content, Contribution, LatchedRules, Stability,
 };
-use crate::standing_rules::statements::{NamedRule, RulesOnPath, dropped_hash};
+use crate::standing_rules::statements::{FoundRules, NamedRule, RulesOnPath, dropped_hash};
 use contexture_report::{RuleReport, StandingReport};
 
 /// Most tokens that rules take.
@@ -28,19 +28,11 @@ const ELEMENT: &str = "standing_rules";
 const LEAD: &str = "Said by the user earlier in this conversation and still in force. \
     Quoted newest first; where two disagree, the newer one holds.";
 
-/// A rule that is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShownRule {
-    rule: NamedRule,
-    /// Which of the user's messages says it, counted from 1.
-    turn: usize,
-}
-
 /// The rules that a request shows.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleChoice {
-    shown: Vec<ShownRule>,
-    left_out: Vec<ShownRule>,
+    shown: Vec<NamedRule>,
+    left_out: Vec<NamedRule>,
     /// Most tokens of their text.
     max_tokens: u64,
     /// Which choice of this compile it is; 0 is that of the plan.
@@ -51,7 +43,7 @@ pub(crate) struct RuleChoice {
 impl RuleChoice {
     /// The rules of the plan.
     pub(crate) fn latched(input: &CompileInput<'_>, rules: &RulesOnPath) -> Self {
-        let shown = with_turns(rules.latched.clone(), input.path);
+        let shown = rules.latched.clone();
         let max_tokens = MAX_RULE_TOKENS.min(input.request.window / WINDOW_SHARE);
         Self {
             contribution: contribution_of(&shown),
@@ -67,7 +59,7 @@ impl RuleChoice {
     pub(crate) fn next_choice(
         &self,
         input: &CompileInput<'_>,
-        rules: &RulesOnPath,
+        (rules, found): (&RulesOnPath, &FoundRules),
         (opened, is_placed): (bool, bool),
         in_view: &dyn Fn(usize) -> bool,
         (lowerer, memo): (&Lowerer<'_>, &mut Memo),
@@ -80,12 +72,11 @@ impl RuleChoice {
             || input.plan.rules.shown.is_empty();
         if !may_change
             || self.round == MAX_CHOICES
-            || (self.shown.is_empty() && rules.standing.is_empty())
+            || (self.shown.is_empty() && rules.is_none_standing())
         {
             return None;
         }
-        let out_of_view = rules.standing.iter().filter(|rule| !in_view(rule.index));
-        let candidates = with_turns(out_of_view.cloned().collect(), input.path);
+        let candidates = rules.out_of_view(&input.path, found, in_view);
         let max_tokens = match is_placed {
             true => self.max_tokens,
             false => self.max_tokens / 2,
@@ -114,7 +105,7 @@ impl RuleChoice {
             shown: self
                 .shown
                 .iter()
-                .map(|shown| shown.rule.id.clone())
+                .map(|shown| shown.id.clone())
                 .collect(),
             dropped: dropped_hash(input.dropped_rules),
         }
@@ -122,8 +113,8 @@ impl RuleChoice {
 
     /// What the report says of them, if there is anything to say.
     pub(crate) fn report(&self, tokens: u64) -> Option<StandingReport> {
-        let row = |shown: &ShownRule| RuleReport {
-            id: shown.rule.id.to_string(),
+        let row = |shown: &NamedRule| RuleReport {
+            id: shown.id.to_string(),
             turn: shown.turn,
         };
         let report = StandingReport {
@@ -137,15 +128,15 @@ impl RuleChoice {
 
 /// The rules that fit, and those that do not: the most express first, and of those the newest. Both are in the order in which they are shown.
 fn fit_rules(
-    mut candidates: Vec<ShownRule>,
+    mut candidates: Vec<NamedRule>,
     max_tokens: u64,
     lowerer: &Lowerer<'_>,
     memo: &mut Memo,
-) -> (Vec<ShownRule>, Vec<ShownRule>) {
+) -> (Vec<NamedRule>, Vec<NamedRule>) {
     // Newest first; a stable sort keeps that among the equally express.
     candidates.reverse();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by_key(|at| candidates.get(*at).map(|one| Reverse(one.rule.strength)));
+    order.sort_by_key(|at| candidates.get(*at).map(|one| Reverse(one.strength)));
     let mut left = max_tokens.saturating_sub(lowerer.count_text(&text_of(&[]), memo).high);
     let mut fitting = BTreeSet::new();
     for at in order {
@@ -161,43 +152,21 @@ fn fit_rules(
     let marked = candidates.into_iter().enumerate();
     let (shown, left_out): (Vec<_>, Vec<_>) = marked.partition(|(at, _)| fitting.contains(at));
     let rules =
-        |marked: Vec<(usize, ShownRule)>| marked.into_iter().map(|(_, rule)| rule).collect();
+        |marked: Vec<(usize, NamedRule)>| marked.into_iter().map(|(_, rule)| rule).collect();
     (rules(shown), rules(left_out))
 }
 
-/// The rules with the turns in which they were said.
-fn with_turns(rules: Vec<NamedRule>, path: &[PathItem]) -> Vec<ShownRule> {
-    if rules.is_empty() {
-        return Vec::new();
-    }
-    // One pass for all of them: how many messages of the user stand before each index.
-    let mut before = Vec::with_capacity(path.len());
-    let mut turns = 0;
-    for item in path {
-        turns += usize::from(item.item.role() == Some(Role::User));
-        before.push(turns);
-    }
-    let turn = |index: usize| before.get(index).copied().unwrap_or_default().max(1);
-    rules
-        .into_iter()
-        .map(|rule| ShownRule {
-            turn: turn(rule.index),
-            rule,
-        })
-        .collect()
-}
-
 /// One line: a sentence has none but its own.
-fn line_of(shown: &ShownRule) -> String {
-    format!("- turn {}: {}\n", shown.turn, shown.rule.text)
+fn line_of(shown: &NamedRule) -> String {
+    format!("- turn {}: {}\n", shown.turn, shown.text)
 }
 
-fn text_of(shown: &[ShownRule]) -> String {
+fn text_of(shown: &[NamedRule]) -> String {
     let lines: String = shown.iter().map(line_of).collect();
     format!("<{ELEMENT}>\n{LEAD}\n{lines}</{ELEMENT}>")
 }
 
-fn contribution_of(shown: &[ShownRule]) -> Option<Contribution> {
+fn contribution_of(shown: &[NamedRule]) -> Option<Contribution> {
     if shown.is_empty() {
         return None;
     }

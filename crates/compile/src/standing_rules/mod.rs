@@ -15,4 +15,4 @@ mod statements;
 
 pub(crate) use choose::RuleChoice;
 pub use list::{StandingRule, list_standing_rules};
-pub(crate) use statements::{ItemStatements, RulesOnPath, find_item_statements};
+pub(crate) use statements::{FoundRules, ItemStatements, RulesOnPath, find_item_statements};
