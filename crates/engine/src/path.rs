@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_compile::{GrowingPath, PathItem};
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{Error as StoreError, Node, PathEnd, PathPage, ReadRequest, Span, Store};
+use contexture_store::{Error as StoreError, Node, NodeKind, PathEnd, PathPage, ReadRequest, Span, Store};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 
 use crate::error::EngineError;
@@ -84,6 +84,7 @@ pub(crate) struct StoredPath {
     /// Answers of models, as far as the nodes name them.
     responses: u64,
     bytes: usize,
+    has_redacted_compaction: bool,
 }
 
 /// Nodes read at a time from the end of a path.
@@ -140,6 +141,11 @@ impl StoredPath {
         self.responses
     }
 
+    /// Whether a compaction on it was redacted.
+    pub(crate) const fn has_redacted_compaction(&self) -> bool {
+        self.has_redacted_compaction
+    }
+
     /// The bytes of its nodes' JSON.
     pub(crate) const fn json_bytes(&self) -> usize {
         self.bytes
@@ -168,6 +174,8 @@ impl StoredPath {
                 self.responses += 1;
             }
             self.bytes += node.json.len();
+            self.has_redacted_compaction |=
+                node.kind == NodeKind::Compaction && node.redacted_ms.is_some();
             self.nodes.push(node);
         }
         Ok(())

@@ -25,7 +25,7 @@ mod view_policy;
 pub(crate) use clear::{HistorySize, advance_frontier};
 pub use covers::{ActiveCovers, COVERS};
 pub(crate) use prepared::{
-    ActiveCompaction, HistoryMemo, PreparedHistory, RewrittenTotals, block_losses, split_loss_path,
+    ActiveCompaction, PreparedHistory, RewrittenTotals, block_losses, split_loss_path,
 };
 pub(crate) use preview::output_previews;
 pub(crate) use rounds::{BlockTotals, History, RequiredMessage, RoundTotals};

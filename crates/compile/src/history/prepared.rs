@@ -18,7 +18,7 @@ use crate::blocks::{
     LoweredBlock, Lowerer, LoweringKey, Memo, ShownAs, ViewEntry, is_sound, repair_entries, select_for_model,
 };
 use crate::error::Refusal;
-use crate::growing::{GrowingList, PrefixHashes, RangeSums, Totals};
+use crate::growing::{GrowingList, RangeSums, Totals};
 use crate::history::rounds::History;
 use crate::history::trim::TrimmedItems;
 use crate::history::view_policy::{ViewPolicy, ViewRequest};
@@ -56,8 +56,6 @@ pub(crate) struct PreparedHistory {
     pub(crate) sound: bool,
     /// Whether the request must not have its model think.
     pub(crate) refuses_thinking: bool,
-    /// What compiles of it have found out and the next one need not find out again.
-    pub(crate) memo: HistoryMemo,
     lowering_key: LoweringKey,
     repair_rules: RepairRules,
     view_policy: ViewPolicy,
@@ -70,18 +68,6 @@ pub(crate) struct PreparedHistory {
     settled: usize,
     /// How many entries that was learned from.
     scanned: usize,
-}
-
-/// What follows from a history and the plan, kept for the next compile. It decides nothing: each of its values is found anew
-/// where it is not of the same cut and the same payload.
-#[derive(Debug, Default)]
-pub(crate) struct HistoryMemo {
-    /// Over the beginnings of what is sent.
-    pub(crate) sent: PrefixHashes,
-    /// Over the beginnings of the outline.
-    pub(crate) outline: PrefixHashes,
-    /// What the last cut left out.
-    pub(crate) trimmed: Option<TrimmedItems>,
 }
 
 /// Sums over what is shown otherwise than it is.
@@ -172,7 +158,6 @@ impl PreparedHistory {
             rewritten_entries: Vec::new(),
             rewritten_totals: RangeSums::default(),
             losses: GrowingList::default(),
-            memo: HistoryMemo::default(),
             sound: true,
             refuses_thinking: repaired.refuses_thinking,
             lowering_key: lowerer.lowering_key(),

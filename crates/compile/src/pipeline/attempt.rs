@@ -16,7 +16,7 @@ use crate::contributions::{
 };
 use crate::error::Refusal;
 use crate::history::{
-    BlockTotals, HistoryMemo, PreparedHistory, TrimPoint, TrimmedItems, ViewPolicy,
+    BlockTotals, PreparedHistory, TrimPoint, TrimmedItems, ViewPolicy,
 };
 use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions};
 use crate::payload::{apply_caching, assemble_payload, payload_head};
@@ -24,6 +24,7 @@ use crate::pipeline::compile::Compiled;
 use crate::pipeline::explain::build_report;
 use crate::pipeline::fit::{FittedParts, fit_to_budget};
 use crate::pipeline::outcome::CompileOutcome;
+use crate::pipeline::scratch::HistoryMemo;
 use crate::rewrite::{ClearDecision, PreviewDecision};
 use crate::standing_rules::{RuleChoice, RulesOnPath};
 use contexture_report::Report;
@@ -166,7 +167,8 @@ pub(crate) fn assemble_request(
     }
     // Kept for the report: how much of each contribution was left out.
     let natural: Vec<u64> = full.iter().map(|placed| placed.text.high).collect();
-    let (placed, trim, value) = match fit_to_budget(call, &slots, &overhead, full, planned, memo)? {
+    let fitted = fit_to_budget(call, &slots, &overhead, (full, planned), (memo, known))?;
+    let (placed, trim, value) = match fitted {
         FittedParts::Cut(placed, trim, value) => (placed, trim, value),
         FittedParts::Preview(previews) => return Ok(AssemblyOutcome::Preview(previews)),
         FittedParts::Clear(clearing) => return Ok(AssemblyOutcome::Clear(clearing)),
