@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// How many values a leaf has, and how many nodes a branch: large enough that a million values are four levels, small
 /// enough that copying the open part costs nothing that shows.
-const FAN: usize = 64;
+const FAN: usize = 32;
 
 /// Values that are only ever added at the end.
 #[derive(Clone, Debug)]

@@ -56,6 +56,8 @@ pub(crate) struct PreparedHistory {
     pub(crate) sound: bool,
     /// Whether the request must not have its model think.
     pub(crate) refuses_thinking: bool,
+    /// How many items of the path were looked at to make it.
+    pub(crate) items_read: usize,
     lowering_key: LoweringKey,
     repair_rules: RepairRules,
     view_policy: ViewPolicy,
@@ -160,6 +162,7 @@ impl PreparedHistory {
             losses: GrowingList::default(),
             sound: true,
             refuses_thinking: repaired.refuses_thinking,
+            items_read: path.len(),
             lowering_key: lowerer.lowering_key(),
             repair_rules: lowerer.repair_rules(),
             path: path.iter().map(ItemIdentity::of).collect(),
@@ -190,18 +193,20 @@ impl PreparedHistory {
         if path.len() < self.path.len() {
             return false;
         }
-        let beginning = self.beginning.as_ref();
-        let known = beginning.and_then(|known| Some((known.items, path.has_beginning(known)?)));
-        // A path that does not know its beginnings is compared item by item.
-        let compared = match known {
-            Some((_, false)) => return false,
-            Some((items, true)) => items,
-            None => 0,
-        };
+        let compared = self.items_known_in(path);
         let own = self.path.get(compared..).unwrap_or_default();
         let given = path.items().get(compared..self.path.len());
         let given = given.unwrap_or_default().iter();
         given.map(ItemIdentity::of).eq(own.iter().copied())
+    }
+
+    /// How many of its first items stand at the beginning of a path too, as far as hashes tell; the others are compared one by one.
+    fn items_known_in(&self, path: PathItems<'_>) -> usize {
+        let known = self.beginning.as_ref();
+        known.map_or(0, |known| match path.has_beginning(known) {
+            true => known.items,
+            false => 0,
+        })
     }
 
     /// The same with what came after it on the path, if that can be told from the newest round on.
@@ -211,6 +216,7 @@ impl PreparedHistory {
         lowerer: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Option<Self> {
+        self.items_read = self.path.len() - self.items_known_in(path);
         // The same path again, for instance after a refusal with another plan.
         if path.len() == self.path.len() {
             return Some(self);
@@ -252,6 +258,7 @@ impl PreparedHistory {
         {
             return None;
         }
+        self.items_read += path.len() - resume;
         self.refuses_thinking = false;
         self.path
             .extend(path.iter().skip(self.path.len()).map(ItemIdentity::of));

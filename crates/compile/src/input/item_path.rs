@@ -113,11 +113,10 @@ impl<'a> PathItems<'a> {
         })
     }
 
-    /// Whether it has that beginning; `None` if it does not know.
-    pub(crate) fn has_beginning(&self, known: &KnownBeginning) -> Option<bool> {
-        let last = (known.items / GROUP).checked_sub(1)?;
-        let hash = self.groups.get(last)?;
-        Some(*hash == known.hash)
+    /// Whether it is known to have that beginning.
+    pub(crate) fn has_beginning(&self, known: &KnownBeginning) -> bool {
+        let last = (known.items / GROUP).checked_sub(1);
+        last.and_then(|last| self.groups.get(last)) == Some(&known.hash)
     }
 }
 
@@ -211,9 +210,9 @@ mod tests {
         let known = PathItems::from(&path).known_beginning().unwrap();
         assert_eq!(known.items, GROUP * 3);
         path.extend((0..GROUP).map(text));
-        assert_eq!(PathItems::from(&path).has_beginning(&known), Some(true));
+        assert!(PathItems::from(&path).has_beginning(&known));
         let list: Vec<PathItem> = path.clone().into_iter().collect();
-        assert_eq!(PathItems::from(&list).has_beginning(&known), None);
+        assert!(!PathItems::from(&list).has_beginning(&known));
         // Every kind of difference is noticed.
         let changes: [fn(&mut PathItem); 5] = [
             |one| one.hash = ContentHash::of(b"another"),
@@ -226,9 +225,9 @@ mod tests {
             let mut other = list.clone();
             change(&mut other[GROUP + 1]);
             let other: GrowingPath = other.into_iter().collect();
-            assert_eq!(PathItems::from(&other).has_beginning(&known), Some(false));
+            assert!(!PathItems::from(&other).has_beginning(&known));
         }
         let short: GrowingPath = (0..GROUP).map(text).collect();
-        assert_eq!(PathItems::from(&short).has_beginning(&known), None);
+        assert!(!PathItems::from(&short).has_beginning(&known));
     }
 }

@@ -134,23 +134,21 @@ impl Payload {
         let layout = self.segment_layout(&fields);
         let mut outline = self.empty_outline(&fields);
         let mut range = self.elements.shared_range();
-        let own = self.elements.own_elements();
-        // What is not shared stands before or behind what is.
-        let (first, last): (Vec<_>, Vec<_>) = own
-            .map(|(at, element)| segment_of(at, element))
-            .enumerate()
-            .partition(|(place, segment)| *place == segment.index);
-        let (mut first, last) = match range.is_empty() {
-            true => ([first, last].concat(), Vec::new()),
-            false => (first, last),
-        };
+        // What is not shared stands before or behind what is: behind it, numbers go on with those of what is shared.
+        let (mut first, mut back) = (Vec::new(), Vec::new());
+        for (at, element) in self.elements.own_elements() {
+            match range.is_empty() || at == first.len() {
+                true => first.push(segment_of(at, element)),
+                false => back.push(segment_of(at, element)),
+            }
+        }
         // The first segment takes the tokens of the frame, so it is never a shared one.
         if layout.head_count() + first.len() == 0
             && let Some(element) = range.next().and_then(|at| shared.get(at))
         {
-            first.push((0, segment_of(0, element)));
+            first.push(segment_of(0, element));
         }
-        let mut elements = first.into_iter().map(|(_, segment)| segment);
+        let mut elements = first.into_iter();
         let positions = (0..).map_while(|at| layout.position(at));
         let mut front: Vec<OutlineSegment> = Vec::new();
         for position in positions {
@@ -175,7 +173,7 @@ impl Payload {
             outline,
             shared,
             range,
-            back: last.into_iter().map(|(_, segment)| segment).collect(),
+            back,
             hashes,
             forbidden: BTreeSet::new(),
         }

@@ -3,7 +3,9 @@
 //! Not here: what a further attempt changes (`compile`), and who gets how many tokens (`fit`).
 
 use contexture_ir::{Cancel, ContentHash, concat_hashes};
-use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
+use contexture_prompt_cache::{
+    AnsweredHistory, CacheAdvice, CacheReport, CachedPrefix, Prefix,
+};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Issue, Loss, ToolNameMap};
 
@@ -18,8 +20,8 @@ use crate::error::Refusal;
 use crate::history::{
     BlockTotals, PreparedHistory, TrimPoint, TrimmedItems, ViewPolicy,
 };
-use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions};
-use crate::payload::{apply_caching, assemble_payload, payload_head};
+use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, Plan, PlanDecisions};
+use crate::payload::{Payload, apply_caching, assemble_payload, payload_head};
 use crate::pipeline::compile::Compiled;
 use crate::pipeline::explain::build_report;
 use crate::pipeline::fit::{FittedParts, fit_to_budget};
@@ -27,7 +29,7 @@ use crate::pipeline::outcome::CompileOutcome;
 use crate::pipeline::scratch::HistoryMemo;
 use crate::rewrite::{ClearDecision, PreviewDecision};
 use crate::standing_rules::{RuleChoice, RulesOnPath};
-use contexture_report::Report;
+use contexture_report::{EpochReport, Report};
 
 /// What one attempt works on.
 pub(crate) struct AssemblyInput<'a> {
@@ -232,21 +234,35 @@ pub(crate) fn assemble_request(
         counted: counted_before_calibration(call, &slots, &placed, sent.totals(), memo)?,
         upper: upper_bound(call, &slots, &placed, sent.totals(), memo)?,
     };
-    // The report is drawn up before verification, as its sum of tokens is what is verified.
-    let fingerprint = payload.fingerprint_of(marked.segments);
-    let report = build_report(&outcome, epoch, marked.cache, (&payload, fingerprint));
     ensure_something_said(&outcome, &bridges)?;
-    verify_outcome(call, &outcome, &report, [&before, &after])?;
-    Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
+    let marked = (payload, marked.cache, marked.advice, marked.segments);
+    let compiled = report_compiled(call, &outcome, (plan, epoch), marked, [&before, &after])?;
+    Ok(AssemblyOutcome::Compiled(Box::new(compiled)))
+}
+
+/// Draws up the report of a payload, and checks what it promises.
+fn report_compiled(
+    call: &AssemblyInput<'_>,
+    outcome: &CompileOutcome<'_>,
+    (plan, epoch): (Plan, EpochReport),
+    (payload, cache, advice, segments): (Payload, CacheReport, Option<CacheAdvice>, ContentHash),
+    around: [&[(&LoweredBlock, &str)]; 2],
+) -> Result<Compiled, Refusal> {
+    // Before verification, as its sum of tokens is what is verified.
+    let fingerprint = payload.fingerprint_of(segments);
+    let report = build_report(outcome, epoch, cache, (&payload, fingerprint));
+    verify_outcome(call, outcome, &report, around)?;
+    let request = outcome.input.request;
+    Ok(Compiled {
         payload,
         advice: Advice {
             compact: outcome.compact_advice(),
-            cache: marked.advice,
+            cache: advice,
         },
         report,
         plan,
         tool_names: ToolNameMap::for_tools(request.dialect.format, &request.tools),
-    })))
+    })
 }
 
 /// The contributions in their order, with the rules between what stands before the history and the history.

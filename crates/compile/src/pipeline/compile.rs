@@ -23,7 +23,7 @@ use crate::input::{Advice, CompileInput, CompileRequest, Plan};
 use crate::payload::Payload;
 use crate::pipeline::attempt::{AssemblyInput, AssemblyOutcome, Attempt, assemble_request};
 use crate::pipeline::scratch::{HistoryMemo, KnownHistory, Scratch};
-use crate::standing_rules::{RuleChoice, RulesOnPath};
+use crate::standing_rules::{RuleChoice, RulesOnPath, show_rules};
 use contexture_report::Report;
 
 /// What a compile gives.
@@ -46,6 +46,7 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
+    scratch.items_read = 0;
     match compile_history(input, Compactions::Shown, scratch) {
         // What stands for old history is never why new history does not fit: it is left out before that.
         Err(Refusal::DoesNotFit { .. }) if !input.covers.is_empty() => {
@@ -97,7 +98,7 @@ fn compile_history(
             let sent = input.plan.sent.as_ref();
             answered = Some(AnsweredHistory::compare(sent, &blocks, compacted));
         }
-        let rules = RulesOnPath::read(input, &prepared.rules);
+        let rules = RulesOnPath::read(input, &prepared.rules, &mut memo.rules, show_rules);
         let choice = chosen_rules.take();
         let choice = choice.unwrap_or_else(|| RuleChoice::latched(input, &rules));
         let call = AssemblyInput {
@@ -191,6 +192,7 @@ fn prepare_history(
             memo: HistoryMemo::default(),
         },
     };
+    scratch.items_read += known.prepared.items_read;
     // Of a cancelled history a part may be missing: it must neither be used nor kept.
     Cancel::check_optional(input.cancel)?;
     Ok(known)

@@ -12,6 +12,7 @@ use crate::blocks::Memo;
 use crate::growing::PrefixHashes;
 use crate::history::{PreparedHistory, TrimmedItems};
 use crate::rewrite::PendingPreviews;
+use crate::standing_rules::KnownRules;
 
 /// What the memo may hold by default, in bytes of chunks and entries of counts.
 const DEFAULT_BYTES: usize = 64 << 20;
@@ -25,6 +26,8 @@ pub struct Scratch {
     pub(crate) memo: Memo,
     histories: Vec<KnownHistory>,
     tools: Option<MendedTools>,
+    /// How many items the last compile looked at.
+    pub(crate) items_read: usize,
 }
 
 /// A history, with what compiles of it have found out and the next one need not find out again.
@@ -46,6 +49,8 @@ pub(crate) struct HistoryMemo {
     pub(crate) trimmed: Option<TrimmedItems>,
     /// What previews would save.
     pub(crate) previews: PendingPreviews,
+    /// The standing rules that were shown.
+    pub(crate) rules: Option<KnownRules>,
 }
 
 /// What repair made of the tools of the last request.
@@ -80,7 +85,15 @@ impl Scratch {
             memo: Memo::new(bytes),
             histories: Vec::new(),
             tools: None,
+            items_read: 0,
         }
+    }
+
+    /// How many items of its path the last compile with it looked at: all where it knew nothing of the path, only the newest
+    /// where the path has grown since the compile before.
+    #[must_use]
+    pub const fn items_read(&self) -> usize {
+        self.items_read
     }
 
     /// The tools as a target takes them; `None` if it takes them as they are.

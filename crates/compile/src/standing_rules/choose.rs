@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use contexture_ir::{Item, Message, Role};
 
@@ -31,7 +32,7 @@ const LEAD: &str = "Said by the user earlier in this conversation and still in f
 /// The rules that a request shows.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleChoice {
-    shown: Vec<NamedRule>,
+    shown: Arc<[NamedRule]>,
     left_out: Vec<NamedRule>,
     /// Most tokens of their text.
     max_tokens: u64,
@@ -43,11 +44,10 @@ pub(crate) struct RuleChoice {
 impl RuleChoice {
     /// The rules of the plan.
     pub(crate) fn latched(input: &CompileInput<'_>, rules: &RulesOnPath) -> Self {
-        let shown = rules.latched.clone();
         let max_tokens = MAX_RULE_TOKENS.min(input.request.window / WINDOW_SHARE);
         Self {
-            contribution: contribution_of(&shown),
-            shown,
+            contribution: rules.latched.contribution.clone(),
+            shown: Arc::clone(&rules.latched.rules),
             left_out: Vec::new(),
             max_tokens,
             round: 0,
@@ -82,12 +82,12 @@ impl RuleChoice {
             false => self.max_tokens / 2,
         };
         let (shown, left_out) = fit_rules(candidates, max_tokens, lowerer, memo);
-        if is_placed && shown == self.shown && left_out == self.left_out {
+        if is_placed && *shown == *self.shown && left_out == self.left_out {
             return None;
         }
         Some(Self {
-            contribution: contribution_of(&shown),
-            shown,
+            contribution: show_rules(&shown),
+            shown: shown.into(),
             left_out,
             max_tokens,
             round: self.round + 1,
@@ -95,7 +95,7 @@ impl RuleChoice {
     }
 
     /// How many rules it shows.
-    pub(crate) const fn shown_count(&self) -> usize {
+    pub(crate) fn shown_count(&self) -> usize {
         self.shown.len()
     }
 
@@ -166,7 +166,8 @@ fn text_of(shown: &[NamedRule]) -> String {
     format!("<{ELEMENT}>\n{LEAD}\n{lines}</{ELEMENT}>")
 }
 
-fn contribution_of(shown: &[NamedRule]) -> Option<Contribution> {
+/// The message that shows rules.
+pub(crate) fn show_rules(shown: &[NamedRule]) -> Option<Contribution> {
     if shown.is_empty() {
         return None;
     }

@@ -10,7 +10,9 @@ use contexture_ir::{ContentHash, Item, Origin, Role};
 use indexmap::IndexMap;
 
 use crate::blocks::{Memo, ViewEntry};
-use crate::input::{CompileInput, PathItem, RuleId, StandingRulesPolicy, node_name};
+use crate::input::{
+    CompileInput, Contribution, PathItem, RuleId, StandingRulesPolicy, node_name,
+};
 
 /// What a person says about rules in one item.
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ pub(crate) struct FoundRules {
     /// How many of them are settled.
     settled: usize,
     /// The rules that those leave.
-    rules: StandingRules<Arc<Statement>>,
+    rules: Arc<StandingRules<Arc<Statement>>>,
     /// By the name of an item's node: the first of those that is found in such an item.
     by_node: IndexMap<String, usize>,
     /// For each item of the path, how many messages of the user there are up to it.
@@ -86,7 +88,8 @@ impl FoundRules {
         let new = self.found.get(self.settled..).unwrap_or_default();
         for one in new.iter().take_while(|one| one.index < index) {
             for statement in one.statements.iter() {
-                self.rules.add_statement(one.index, Arc::clone(statement));
+                // Nobody else holds them between two compiles: nothing is copied.
+                Arc::make_mut(&mut self.rules).add_statement(one.index, Arc::clone(statement));
             }
             if let Some(item) = path.get(one.index) {
                 self.by_node.entry(node_name(item)).or_insert(self.settled);
@@ -96,14 +99,24 @@ impl FoundRules {
     }
 
     /// The rules that nothing has taken back.
-    fn standing_rules(&self) -> StandingRules<Arc<Statement>> {
-        let mut rules = self.rules.clone();
-        for one in self.found.get(self.settled..).unwrap_or_default() {
+    fn standing_rules(&self) -> Arc<StandingRules<Arc<Statement>>> {
+        let newest = self.found.get(self.settled..).unwrap_or_default();
+        if newest.is_empty() {
+            return Arc::clone(&self.rules);
+        }
+        let mut rules = StandingRules::clone(&self.rules);
+        for one in newest {
             for statement in one.statements.iter() {
                 rules.add_statement(one.index, Arc::clone(statement));
             }
         }
-        rules
+        Arc::new(rules)
+    }
+
+    /// Whether the message of a rule is settled.
+    fn is_settled(&self, rule: &NamedRule) -> bool {
+        let last = self.settled.checked_sub(1).and_then(|at| self.found.get(at));
+        last.is_some_and(|last| rule.index <= last.index)
     }
 
     /// The rule of a name, taken back or not.
@@ -158,26 +171,43 @@ pub(crate) struct NamedRule {
     pub(crate) strength: RuleStrength,
 }
 
+/// The rules that the last call showed, as the next one finds them again.
+#[derive(Debug)]
+pub(crate) struct KnownRules {
+    /// What the plan and the host said.
+    shown: Vec<RuleId>,
+    dropped: Vec<RuleId>,
+    latched: LatchedText,
+}
+
+/// Rules that are shown, and the text that shows them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LatchedText {
+    pub(crate) rules: Arc<[NamedRule]>,
+    pub(crate) contribution: Option<Contribution>,
+}
+
 /// The rules of a path.
 #[derive(Debug, Default)]
 pub(crate) struct RulesOnPath {
-    /// Those that still hold, oldest first. Most are in view, and need no name.
-    standing: Vec<RuleOnPath<Arc<Statement>>>,
+    /// Those that nothing has taken back, oldest first; the host may have dropped some. Most are in view, and need no name.
+    standing: Arc<StandingRules<Arc<Statement>>>,
+    dropped: BTreeSet<RuleId>,
     /// Those that the last call showed and that are still said on the path, in its order.
-    pub(crate) latched: Vec<NamedRule>,
+    pub(crate) latched: LatchedText,
     /// Whether the last call showed others: one was dropped by the host, or restored, or its message is gone.
     pub(crate) is_outdated: bool,
 }
 
 impl RulesOnPath {
     /// Whether there are no rules, neither now nor in the last call.
-    pub(crate) const fn has_none(&self) -> bool {
-        self.standing.is_empty() && self.latched.is_empty() && !self.is_outdated
+    pub(crate) fn has_none(&self) -> bool {
+        self.is_none_standing() && self.latched.rules.is_empty() && !self.is_outdated
     }
 
     /// Whether none still holds.
-    pub(crate) const fn is_none_standing(&self) -> bool {
-        self.standing.is_empty()
+    pub(crate) fn is_none_standing(&self) -> bool {
+        self.standing.rules().is_empty()
     }
 
     /// Those that still hold and are not in view.
@@ -187,34 +217,60 @@ impl RulesOnPath {
         found: &FoundRules,
         in_view: &dyn Fn(usize) -> bool,
     ) -> Vec<NamedRule> {
-        let hidden = self.standing.iter().filter(|rule| !in_view(rule.index));
+        let hidden = self.standing.rules().iter();
+        let hidden = hidden.filter(|rule| !in_view(rule.index));
         let named = hidden.filter_map(|rule| found.name_rule(rule, path));
-        named.collect()
+        named
+            .filter(|rule| !self.dropped.contains(&rule.id))
+            .collect()
     }
 
-    pub(crate) fn read(input: &CompileInput<'_>, found: &FoundRules) -> Self {
+    /// Reads the rules that were found. `known` is what the last compile of the same path found of those it showed; `show`
+    /// writes the text of rules.
+    pub(crate) fn read(
+        input: &CompileInput<'_>,
+        found: &FoundRules,
+        known: &mut Option<KnownRules>,
+        show: impl Fn(&[NamedRule]) -> Option<Contribution>,
+    ) -> Self {
         if input.request.history.standing_rules == StandingRulesPolicy::Off {
             return Self::default();
         }
-        let plan = input.plan;
-        let dropped: BTreeSet<&RuleId> = input.dropped_rules.iter().collect();
-        let mut standing = found.standing_rules().into_rules();
-        standing.retain(|rule| {
-            let Some(item) = input.path.get(rule.index) else {
-                return false;
-            };
-            // Names cost a hash each: nearly no host has dropped a rule.
-            dropped.is_empty() || !dropped.contains(&RuleId::of_sentence(item, rule.text()))
-        });
-        let latched = plan.rules.shown.iter();
-        let latched: Vec<NamedRule> = latched
-            .filter(|id| !dropped.contains(id))
-            .filter_map(|id| found.find_rule(id, &input.path))
-            .collect();
+        let shown = &input.plan.rules.shown;
+        let dropped: BTreeSet<RuleId> = input.dropped_rules.iter().cloned().collect();
+        let is_same =
+            |known: &&KnownRules| known.shown == *shown && known.dropped == input.dropped_rules;
+        if known.as_ref().is_some_and(|known| !is_same(&known)) {
+            *known = None;
+        }
+        let latched = match &known {
+            Some(known) => known.latched.clone(),
+            None => {
+                let ids = shown.iter().filter(|id| !dropped.contains(id));
+                let rules = ids.filter_map(|id| found.find_rule(id, &input.path));
+                let rules: Arc<[NamedRule]> = rules.collect();
+                LatchedText {
+                    contribution: show(&rules),
+                    rules,
+                }
+            }
+        };
+        // A rule in the newest round may not be there the next time, and one that was not found may be.
+        let is_final = known.is_none()
+            && latched.rules.len() == shown.len()
+            && latched.rules.iter().all(|rule| found.is_settled(rule));
+        if is_final {
+            *known = Some(KnownRules {
+                shown: shown.clone(),
+                dropped: input.dropped_rules.to_vec(),
+                latched: latched.clone(),
+            });
+        }
         Self {
-            standing,
-            is_outdated: latched.len() != plan.rules.shown.len()
-                || plan.rules.dropped != dropped_hash(input.dropped_rules),
+            standing: found.standing_rules(),
+            is_outdated: latched.rules.len() != shown.len()
+                || input.plan.rules.dropped != dropped_hash(input.dropped_rules),
+            dropped,
             latched,
         }
     }
