@@ -38,10 +38,22 @@ fn main() {
     counter.count("loads the vocabulary");
     let all = 1_000_000_000;
     let targets = [
-        ("openai, all sent", Target::openai_chat("gpt-4o").window(all)),
-        ("openai, 128,000", Target::openai_chat("gpt-4o").window(128_000)),
-        ("anthropic, all sent", Target::anthropic("claude-sonnet-4-5").window(all)),
-        ("anthropic, 128,000", Target::anthropic("claude-sonnet-4-5").window(128_000)),
+        (
+            "openai, all sent",
+            Target::openai_chat("gpt-4o").window(all),
+        ),
+        (
+            "openai, 128,000",
+            Target::openai_chat("gpt-4o").window(128_000),
+        ),
+        (
+            "anthropic, all sent",
+            Target::anthropic("claude-sonnet-4-5").window(all),
+        ),
+        (
+            "anthropic, 128,000",
+            Target::anthropic("claude-sonnet-4-5").window(128_000),
+        ),
     ];
     for size in sizes {
         for (name, target) in &targets {
@@ -119,7 +131,10 @@ fn item(at: usize) -> PathItem {
     let words = "the parser reads the next token and reports where it stands ";
     let id = format!("call_{}", at / 4);
     PathItem::new(match at % 4 {
-        0 => Item::from(Message::text(Role::Assistant, format!("answer {at}: {words}"))),
+        0 => Item::from(Message::text(
+            Role::Assistant,
+            format!("answer {at}: {words}"),
+        )),
         1 if at % 4_000 == 1 => {
             let rule = format!("Never touch file number {} again.", at / 4);
             Message::text(Role::User, rule).into()

@@ -118,7 +118,9 @@ pub(crate) fn allocate_budget(
 /// The weight of the history if it is cut anew, to begin with round `from`.
 fn weight_from_round(claim: &HistoryBudgetRequest<'_>, from: usize) -> u64 {
     let singles = claim.singles.iter().filter(|(round, _)| *round < from);
-    claim.weight_of_rounds(from).saturating_add(sum_weights(singles.map(|(_, weight)| *weight)))
+    claim
+        .weight_of_rounds(from)
+        .saturating_add(sum_weights(singles.map(|(_, weight)| *weight)))
 }
 
 fn sum_weights(weights: impl Iterator<Item = u64>) -> u64 {

@@ -47,10 +47,10 @@ pub use contexture_prompt_cache::{
     simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
-    BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
-    PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten, RuleReport,
-    Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport, TargetReport, TokenRange,
-    Totals, Width, number_format, render_html, render_table,
+    BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES,
+    OmitReason, Omitted, PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting,
+    Rewritten, RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport,
+    TargetReport, TokenRange, Totals, Width, number_format, render_html, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;
@@ -59,9 +59,9 @@ pub use input::{
     AdapterError, Advice, Band, Budget, BudgetCount, CachePolicy, CalibratedRange, CallContext,
     Clear, ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content,
     Contribution, Cover, GrowingPath, GuardrailError, Guardrails, HistoryPolicy, LatchedRules,
-    OfferedTools, Pass, PassPoint, PathItem, PathItems, Placement, Plan, RetryBudget, RuleId, SharedAdapter, Stability,
-    StandingRulesPolicy, StateError, TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem,
-    Window,
+    OfferedTools, Pass, PassPoint, PathItem, PathItems, Placement, Plan, RetryBudget, RuleId,
+    SharedAdapter, Stability, StandingRulesPolicy, StateError, TargetAdapter, ToolOffer,
+    TrimFrontier, TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};

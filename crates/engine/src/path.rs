@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use contexture_compile::{GrowingPath, PathItem};
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{Error as StoreError, Node, NodeKind, PathEnd, PathPage, ReadRequest, Span, Store};
+use contexture_store::{
+    Error as StoreError, Node, NodeKind, PathEnd, PathPage, ReadRequest, Span, Store,
+};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 
 use crate::error::EngineError;

@@ -134,13 +134,15 @@ pub fn place_markers(
     if rules.max_markers > 0 {
         // Markers of the caller come first: they are part of what was asked for.
         let (given, strip) = existing_markers(outline, rules);
-        let passing = outline.last_segment_where(SegmentStability::Call..=SegmentStability::Call, &|_| true);
+        let passing =
+            outline.last_segment_where(SegmentStability::Call..=SegmentStability::Call, &|_| true);
         let passing = passing.is_some();
         plan.only_ours = rules.marks_newest && passing;
         // What stands behind the history is gone in the next call: a marker there would write a prefix
         // that is never read.
         let newest = rules.marks_newest && !passing;
-        let taken = given.len() + usize::from(newest) + usize::from(outline.whole_marker().is_some());
+        let taken =
+            given.len() + usize::from(newest) + usize::from(outline.whole_marker().is_some());
         let mut ours: Vec<CacheMarker> = Vec::new();
         let slots = rules.max_markers.saturating_sub(taken);
         // Most useful first, so that a provider with fewer slots loses the least.
@@ -165,7 +167,8 @@ pub fn place_markers(
         };
         plan.markers
             .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
-        plan.markers.extend(outline.whole_marker().and_then(provider));
+        plan.markers
+            .extend(outline.whole_marker().and_then(provider));
         plan.markers.sort_by_key(|marker| marker.segment);
         // In payload order, as the rule is about order; Anthropic refuses a longer time behind a
         // shorter one.
@@ -190,7 +193,13 @@ pub fn active_markers(outline: &impl SegmentList, rules: &CacheRules) -> Vec<Cac
             ttl,
             reason: MarkerReason::Provider,
         };
-        markers.extend(outline.whole_marker().into_iter().chain(newest).map(provider));
+        markers.extend(
+            outline
+                .whole_marker()
+                .into_iter()
+                .chain(newest)
+                .map(provider),
+        );
     }
     markers
 }

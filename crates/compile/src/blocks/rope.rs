@@ -103,7 +103,7 @@ pub(crate) struct ElementTotals {
     pub(crate) messages: usize,
     /// Tokens at their best guess, which add up as a cache's do.
     pub(crate) tokens: u64,
-    /// Content blocks.
+    /// Content blocks that they have.
     pub(crate) blocks: usize,
     /// Marks that came with the items.
     pub(crate) marks: usize,
@@ -313,7 +313,10 @@ impl Rope {
         let following = following.chain(std::iter::once(None));
         for (run, next) in self.runs.iter().zip(following) {
             if let RopeRun::Own(element) = run {
-                sum.add(&ElementTotals::of(element, next.and_then(|next| next.get(0))));
+                sum.add(&ElementTotals::of(
+                    element,
+                    next.and_then(|next| next.get(0)),
+                ));
             }
         }
         sum
@@ -337,10 +340,9 @@ impl Rope {
             let count = run.len();
             let left = match run {
                 _ if skip >= count => None,
-                RopeRun::Shared(node, range) => Some(RopeRun::Shared(
-                    node.clone(),
-                    range.start + skip..range.end,
-                )),
+                RopeRun::Shared(node, range) => {
+                    Some(RopeRun::Shared(node.clone(), range.start + skip..range.end))
+                }
                 RopeRun::Own(element) => Some(RopeRun::Own(element.clone())),
             };
             rest.len += count.saturating_sub(skip);

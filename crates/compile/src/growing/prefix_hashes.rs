@@ -43,7 +43,7 @@ impl PrefixHashes {
             let new = (self.count..until).filter_map(&hash);
             self.end.update(&concat_hashes(new));
             self.count = until;
-            if until % EVERY == 0 {
+            if until.is_multiple_of(EVERY) {
                 self.states.push(self.end.clone());
             }
         }

@@ -116,7 +116,9 @@ mod tests {
             assert_eq!(sums.len(), cut);
         }
         let values: Vec<usize> = (0..sums.len()).map(|at| sums.get(at).unwrap().0).collect();
-        let places = [0, 1, 5, 31, 32, 33, 64, 1_000, 1_023, 1_024, 1_056, 2_199, 2_200];
+        let places = [
+            0, 1, 5, 31, 32, 33, 64, 1_000, 1_023, 1_024, 1_056, 2_199, 2_200,
+        ];
         for from in places {
             for to in places {
                 let expected = values.get(from..to).unwrap_or_default().iter().sum();

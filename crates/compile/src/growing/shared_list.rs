@@ -112,7 +112,9 @@ impl<T> SharedList<T> {
 
     pub(crate) fn last(&self) -> Option<&T> {
         // The open part has it, but for one moment in `FAN`.
-        self.open.last().or_else(|| self.get(self.len.checked_sub(1)?))
+        self.open
+            .last()
+            .or_else(|| self.get(self.len.checked_sub(1)?))
     }
 
     /// The full nodes in the order of their values.
@@ -228,7 +230,10 @@ mod tests {
                     );
                 }
                 assert_eq!(picture.get(from).copied(), (from < len).then_some(from));
-                assert_eq!(picture.partition_point(|value| *value < from), from.min(len));
+                assert_eq!(
+                    picture.partition_point(|value| *value < from),
+                    from.min(len)
+                );
             }
         }
     }

@@ -15,7 +15,8 @@ use contexture_wire::{Loss, RepairRules, call_id};
 use indexmap::IndexMap;
 
 use crate::blocks::{
-    LoweredBlock, Lowerer, LoweringKey, Memo, ShownAs, ViewEntry, is_sound, repair_entries, select_for_model,
+    LoweredBlock, Lowerer, LoweringKey, Memo, ShownAs, ViewEntry, is_sound, repair_entries,
+    select_for_model,
 };
 use crate::error::Refusal;
 use crate::growing::{GrowingList, RangeSums, Totals};
@@ -271,7 +272,9 @@ impl PreparedHistory {
         self.rules.replace_from(resume, view.statements);
         self.remove_repairs_from(resume);
         self.history.remove_last_round();
-        let known = self.rewritten_entries.partition_point(|entry| *entry < from);
+        let known = self
+            .rewritten_entries
+            .partition_point(|entry| *entry < from);
         self.rewritten.clear_newest();
         self.rewritten_entries.truncate(known);
         self.rewritten_totals.truncate(known);
@@ -318,7 +321,10 @@ impl PreparedHistory {
     /// Whether an item of the path is in the payload, with that left out.
     pub(crate) fn shows(&self, index: usize, trimmed: &TrimmedItems) -> bool {
         let hidden = self.hidden.partition_point(|(own, _)| *own < index);
-        let is_hidden = self.hidden.get(hidden).is_some_and(|(own, _)| *own == index);
+        let is_hidden = self
+            .hidden
+            .get(hidden)
+            .is_some_and(|(own, _)| *own == index);
         index < self.path.len()
             && !is_hidden
             && !trimmed.contains(index)

@@ -79,7 +79,9 @@ impl BlockTotals {
     /// The totals of some blocks.
     pub(crate) fn of_blocks<'b>(blocks: impl IntoIterator<Item = &'b LoweredBlock>) -> Self {
         let mut sum = Self::default();
-        blocks.into_iter().for_each(|block| sum.add(&Self::of(block)));
+        blocks
+            .into_iter()
+            .for_each(|block| sum.add(&Self::of(block)));
         sum
     }
 }
@@ -113,7 +115,10 @@ impl RoundTotals {
         Self {
             items: sources().count(),
             span: sources().min().zip(sources().max()),
-            persons: entries.iter().filter(|entry| is_user_message(entry)).count(),
+            persons: entries
+                .iter()
+                .filter(|entry| is_user_message(entry))
+                .count(),
         }
     }
 }

@@ -33,7 +33,7 @@ impl<'h> SentBlocks<'h> {
         self.kept.iter().flat_map(|kept| &kept.blocks)
     }
 
-    /// The rest.
+    /// The blocks that are not cut.
     pub(crate) fn rest(self) -> &'h [LoweredBlock] {
         self.history.blocks.get(self.first..).unwrap_or_default()
     }
@@ -49,7 +49,8 @@ impl<'h> SentBlocks<'h> {
 
     /// The totals of the rest.
     pub(crate) fn rest_totals(self) -> BlockTotals {
-        self.history.block_totals(self.first..self.history.blocks.len())
+        self.history
+            .block_totals(self.first..self.history.blocks.len())
     }
 
     pub(crate) fn len(self) -> usize {

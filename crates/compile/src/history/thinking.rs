@@ -75,9 +75,8 @@ impl History {
         }
         let question = self.question.as_ref().map_or(0, |question| question.entry);
         let bound = self.signed_thinking(request.dialect.format);
-        let (places, entries): (Vec<usize>, Vec<&ViewEntry>) = bound
-            .filter(|(at, _)| *at >= edited)
-            .unzip();
+        let (places, entries): (Vec<usize>, Vec<&ViewEntry>) =
+            bound.filter(|(at, _)| *at >= edited).unzip();
         let gone = entries.into_iter();
         let gone = gone.filter(|entry| request.loses_thinking(&entry.item));
         LostThinking {
@@ -114,7 +113,10 @@ impl PreparedHistory {
                 OmitReason::Covered | OmitReason::Cleared | OmitReason::Host
             )
         });
-        let rewritten = self.rewritten.iter().filter(|one| one.rewriting != Rewriting::ThinkingText);
+        let rewritten = self
+            .rewritten
+            .iter()
+            .filter(|one| one.rewriting != Rewriting::ThinkingText);
         let repaired = self.repairs.iter().filter_map(|repair| repair.index);
         let pairs = self.history.entries.windows(2);
         // What the host or a repair has put behind an item, and what stands behind an item that was moved.

@@ -34,7 +34,7 @@ impl GrowingPath {
     /// Adds an item at the end.
     pub fn push(&mut self, item: PathItem) {
         self.items.push(item);
-        if self.items.len() % GROUP != 0 {
+        if !self.items.len().is_multiple_of(GROUP) {
             return;
         }
         let mut bytes = Vec::with_capacity(GROUP * 36);
@@ -97,7 +97,7 @@ pub struct PathItems<'a> {
 }
 
 impl<'a> PathItems<'a> {
-    /// The items.
+    /// Returns the items in path order.
     #[must_use]
     pub const fn items(self) -> &'a [PathItem] {
         self.items
@@ -180,11 +180,7 @@ impl ItemIdentity {
 
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.hash.as_bytes());
-        let flags = [
-            self.node.is_some(),
-            self.is_for_model,
-            self.is_pinned,
-        ];
+        let flags = [self.node.is_some(), self.is_for_model, self.is_pinned];
         bytes.extend(flags.map(u8::from));
         bytes.push(self.origin as u8);
         if let Some(node) = self.node {

@@ -149,7 +149,8 @@ impl Plan {
         (blocks, hash): (usize, &dyn Fn(usize) -> ContentHash),
         view: PlanDecisions,
     ) -> (Self, EpochReport) {
-        let (extends, now) = SentHistory::of_prefixes(blocks, hash, self.sent.as_ref(), view.newest);
+        let (extends, now) =
+            SentHistory::of_prefixes(blocks, hash, self.sent.as_ref(), view.newest);
         // In the order in which a payload is read: the first part that changed is why the cached
         // prefix ends, whatever changed after it.
         let reason = match &self.prefix {

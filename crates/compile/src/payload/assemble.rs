@@ -101,7 +101,10 @@ pub(crate) fn assemble_payload(
     }
     rope.join_messages(format);
     let totals = rope.totals(history.frozen.totals(rope.shared_range()));
-    let around = (envelope.before.as_str().into(), envelope.after.as_str().into());
+    let around = (
+        envelope.before.as_str().into(),
+        envelope.after.as_str().into(),
+    );
     Payload::new(Arc::new(head), around, (rope, totals))
 }
 

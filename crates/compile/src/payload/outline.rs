@@ -111,14 +111,14 @@ impl Payload {
         outline.segments.reserve(layout.len());
         // The elements are asked for in their order: finding each by its number would cost a search.
         let mut elements = self.elements.iter().enumerate();
-        outline.segments.extend((0..layout.len()).filter_map(|at| {
-            match layout.position(at)? {
+        outline.segments.extend(
+            (0..layout.len()).filter_map(|at| match layout.position(at)? {
                 SegmentPosition::Element(_) => {
                     elements.next().map(|(at, element)| segment_of(at, element))
                 }
                 position => Some(self.envelope_segment(position, &fields)),
-            }
-        }));
+            }),
+        );
         self.add_head_tokens(&mut outline.segments);
         outline
     }

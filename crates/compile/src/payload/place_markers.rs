@@ -3,8 +3,8 @@
 use contexture_ir::ContentHash;
 use contexture_prompt_cache::{
     CacheAdvice, CacheReport, CacheRules, CachedContent, CachedPrefix, CallHorizon, ContentIgnored,
-    ContentReport, MarkerPlan, Prefix, Rates, SegmentList, advise_cache_object,
-    place_markers, predict_usage,
+    ContentReport, MarkerPlan, Prefix, Rates, SegmentList, advise_cache_object, place_markers,
+    predict_usage,
 };
 
 use crate::blocks::SharedElements;

@@ -3,9 +3,7 @@
 //! Not here: what a further attempt changes (`compile`), and who gets how many tokens (`fit`).
 
 use contexture_ir::{Cancel, ContentHash, concat_hashes};
-use contexture_prompt_cache::{
-    AnsweredHistory, CacheAdvice, CacheReport, CachedPrefix, Prefix,
-};
+use contexture_prompt_cache::{AnsweredHistory, CacheAdvice, CacheReport, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Issue, Loss, ToolNameMap};
 
@@ -17,9 +15,7 @@ use crate::contributions::{
     place_contribution, unit_count,
 };
 use crate::error::Refusal;
-use crate::history::{
-    BlockTotals, PreparedHistory, TrimPoint, TrimmedItems, ViewPolicy,
-};
+use crate::history::{BlockTotals, PreparedHistory, TrimPoint, TrimmedItems, ViewPolicy};
 use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, Plan, PlanDecisions};
 use crate::payload::{Payload, apply_caching, assemble_payload, payload_head};
 use crate::pipeline::compile::Compiled;

@@ -12,15 +12,14 @@ use crate::contributions::{
     PayloadSlot, PlacedContribution, RequestOverhead, setting_changes, unit_count,
 };
 use crate::error::RequiredSegment;
-use crate::history::{
-    ActiveCompaction, History, RequiredMessage, RewrittenTotals, RoundTotals,
-};
+use crate::history::{ActiveCompaction, History, RequiredMessage, RewrittenTotals, RoundTotals};
 use crate::input::{Band, CompileRequest, Contribution};
 use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
 use contexture_report::number_format::count_with_noun;
 use contexture_report::{
-    EpochReport, PayloadReport, RemovedTool, Report, Segment, SegmentRule, SegmentVerdict, StandingReport, TargetReport, TokenRange, Totals,
+    EpochReport, PayloadReport, RemovedTool, Report, Segment, SegmentRule, SegmentVerdict,
+    StandingReport, TargetReport, TokenRange, Totals,
 };
 
 /// What must be sent, for a refusal.
@@ -432,7 +431,9 @@ impl SegmentRows<'_> {
         treatment: RoundTreatment,
     ) {
         let mut text = history.block_totals_of(&rounds).text;
-        let RoundTotals { mut items, span, .. } = history.round_totals(rounds.clone());
+        let RoundTotals {
+            mut items, span, ..
+        } = history.round_totals(rounds.clone());
         for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
             // Has a row of its own; without this its tokens would be summed twice.
             text = text - kept.text_tokens();

@@ -72,7 +72,8 @@ pub(crate) fn fit_to_budget(
         room,
         floor: claim.floor,
     };
-    let value = match call.decide_rewriting(overhead, slots, &planned, (size, &cost), (memo, known)) {
+    let value = match call.decide_rewriting(overhead, slots, &planned, (size, &cost), (memo, known))
+    {
         RewriteDecision::Preview(previews) => return Ok(FittedParts::Preview(previews)),
         RewriteDecision::Clear(clearing) => return Ok(FittedParts::Clear(clearing)),
         RewriteDecision::Unchanged(value) => value,

@@ -7,8 +7,8 @@ use contexture_wire::{Envelope, Loss};
 
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
 use crate::history::{
-    BlockTotals, PreparedHistory, RequiredMessage, SentBlocks, TrimPoint, TrimmedItems, block_losses,
-    split_loss_path,
+    BlockTotals, PreparedHistory, RequiredMessage, SentBlocks, TrimPoint, TrimmedItems,
+    block_losses, split_loss_path,
 };
 use crate::input::{CompactAdvice, CompileInput, Content};
 use crate::standing_rules::RuleChoice;

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use contexture_ir::{Item, Message, Role};
 
 use crate::blocks::{Lowerer, Memo};
-use crate::input::{
-    Band, Budget, CompileInput, Content, Contribution, LatchedRules, Stability,
-};
+use crate::input::{Band, Budget, CompileInput, Content, Contribution, LatchedRules, Stability};
 use crate::standing_rules::statements::{FoundRules, NamedRule, RulesOnPath, dropped_hash};
 use contexture_report::{RuleReport, StandingReport};
 
@@ -102,11 +100,7 @@ impl RuleChoice {
     /// What the plan keeps.
     pub(crate) fn to_latched(&self, input: &CompileInput<'_>) -> LatchedRules {
         LatchedRules {
-            shown: self
-                .shown
-                .iter()
-                .map(|shown| shown.id.clone())
-                .collect(),
+            shown: self.shown.iter().map(|shown| shown.id.clone()).collect(),
             dropped: dropped_hash(input.dropped_rules),
         }
     }

@@ -3,16 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use contexture_condense::{
-    RuleOnPath, RuleStrength, StandingRules, Statement, find_statements,
-};
+use contexture_condense::{RuleOnPath, RuleStrength, StandingRules, Statement, find_statements};
 use contexture_ir::{ContentHash, Item, Origin, Role};
 use indexmap::IndexMap;
 
 use crate::blocks::{Memo, ViewEntry};
-use crate::input::{
-    CompileInput, Contribution, PathItem, RuleId, StandingRulesPolicy, node_name,
-};
+use crate::input::{CompileInput, Contribution, PathItem, RuleId, StandingRulesPolicy, node_name};
 
 /// What a person says about rules in one item.
 #[derive(Clone, Debug)]
@@ -115,7 +111,10 @@ impl FoundRules {
 
     /// Whether the message of a rule is settled.
     fn is_settled(&self, rule: &NamedRule) -> bool {
-        let last = self.settled.checked_sub(1).and_then(|at| self.found.get(at));
+        let last = self
+            .settled
+            .checked_sub(1)
+            .and_then(|at| self.found.get(at));
         last.is_some_and(|last| rule.index <= last.index)
     }
 

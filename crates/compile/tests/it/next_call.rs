@@ -68,7 +68,9 @@ fn more_items(random: &mut Random, at: usize) -> Vec<PathItem> {
             audience: Audience::USER,
             ..plain(user(&format!("{at}: among us")))
         },
-        3 => plain(Item::parse(r#"{"type":"ctx:message","message_id":"m","role":"user"}"#).unwrap()),
+        3 => {
+            plain(Item::parse(r#"{"type":"ctx:message","message_id":"m","role":"user"}"#).unwrap())
+        }
         _ => plain(user(&format!("question {at}: {words}"))),
     }];
     for step in 0..random.below(3) {
@@ -134,7 +136,12 @@ fn random_request(random: &mut Random) -> CompileRequest {
 }
 
 /// Compares a compile with a scratch and one without.
-fn check(warm: &Result<Compiled, Refusal>, cold: &Result<Compiled, Refusal>, path: &[PathItem], place: &str) {
+fn check(
+    warm: &Result<Compiled, Refusal>,
+    cold: &Result<Compiled, Refusal>,
+    path: &[PathItem],
+    place: &str,
+) {
     let (warm, cold) = match (warm, cold) {
         (Ok(warm), Ok(cold)) => (warm, cold),
         (warm, cold) => {
@@ -169,7 +176,10 @@ fn check_cache(compiled: &Compiled, plan: &Plan, request: &CompileRequest, place
         false => &[],
     };
     let marking = place_markers(&outline, rules, previous, policy);
-    assert_eq!(compiled.plan.cached_prefixes, marking.cached_prefixes, "{place}");
+    assert_eq!(
+        compiled.plan.cached_prefixes, marking.cached_prefixes,
+        "{place}"
+    );
     let predicted = predict_usage(&outline, rules, &marking.markers, previous);
     assert_eq!(compiled.report.cache.predicted, predicted, "{place}");
 }
@@ -258,7 +268,10 @@ fn a_scratch_changes_nothing_of_any_conversation() {
     let given = std::env::var("CONTEXTURE_TEST_SEED");
     let first: u64 = given.map_or(0x5eed, |seed| seed.parse().unwrap());
     let conversations = if soak { 200 } else { 6 };
-    println!("seeds {first} to {}; CONTEXTURE_TEST_SEED repeats one", first + conversations - 1);
+    println!(
+        "seeds {first} to {}; CONTEXTURE_TEST_SEED repeats one",
+        first + conversations - 1
+    );
     let mut calls = 0;
     for seed in first..first + conversations {
         calls += run_conversation(seed, if soak { 150 } else { 20 });
@@ -314,7 +327,10 @@ fn the_next_call_is_as_much_work_behind_any_history() {
                  {long} and {long_read} behind 32,000"
             );
             assert!(long <= 100_000, "{format}, {limit}: {long} bytes");
-            assert!(long * 5 <= short * 6, "{format}, {limit}: {short}, then {long} bytes");
+            assert!(
+                long * 5 <= short * 6,
+                "{format}, {limit}: {short}, then {long} bytes"
+            );
             // At most a group of items that has no hash yet, and the newest round.
             assert!(long_read <= 64 + 8, "{format}, {limit}: {long_read} items");
         }

@@ -80,12 +80,6 @@ impl<S: Deref<Target = Statement>> StandingRules<S> {
         });
     }
 
-    /// The same as a list, oldest first.
-    #[must_use]
-    pub fn into_rules(self) -> Vec<RuleOnPath<S>> {
-        self.rules
-    }
-
     /// The rules, oldest first.
     #[must_use]
     pub fn rules(&self) -> &[RuleOnPath<S>] {
