@@ -26,7 +26,7 @@ fn main() {
         let request = target.build_request(catalogue).unwrap();
         let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| -> Compiled {
             let input = CompileInput {
-                path,
+                path: path.into(),
                 covers: &[],
                 dropped_rules: &[],
                 passes: &[],

@@ -28,7 +28,7 @@ fn compiles(c: &mut Criterion) {
             let plan = Plan::default();
             let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| {
                 let input = CompileInput {
-                    path,
+                    path: path.into(),
                     covers: &[],
                     dropped_rules: &[],
                     passes: &[],

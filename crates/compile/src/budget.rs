@@ -7,6 +7,8 @@
 //! A history that was cut stays cut where it was (the frontier of the plan) until it no longer fits;
 //! then it is cut to a low-water mark, so that the calls after this one extend it again.
 
+use crate::growing::{RangeSums, Totals};
+
 /// A contribution that asks for room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BudgetRequest {
@@ -19,12 +21,22 @@ pub(crate) struct BudgetRequest {
     pub(crate) share: u8,
 }
 
+/// What a round takes of the budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoundWeight(pub(crate) u64);
+
+impl Totals for RoundWeight {
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
 /// What the history asks for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct HistoryBudgetRequest<'a> {
-    /// The weight of each round, oldest first.
-    pub(crate) rounds: &'a [u64],
-    /// The first round that is required, with all after it; `rounds.len()` if none is.
+    /// The rounds, oldest first.
+    pub(crate) rounds: &'a RangeSums<RoundWeight>,
+    /// The first round that is required, with all after it; the number of rounds if none is.
     pub(crate) last: usize,
     /// Messages that are kept when their round is cut: the round and the message's weight alone.
     pub(crate) singles: &'a [(usize, u64)],
@@ -43,11 +55,16 @@ pub(crate) struct HistoryBudgetRequest<'a> {
 }
 
 impl HistoryBudgetRequest<'_> {
+    /// The weight of a round and all behind it.
+    fn weight_of_rounds(&self, from: usize) -> u64 {
+        self.rounds.sum(from..self.rounds.len()).0
+    }
+
     /// What the history takes as the plan sends it.
     pub(crate) fn planned_weight(&self) -> u64 {
         let frontier = self.frontier.min(self.last);
-        let sent = self.rounds.get(frontier..).unwrap_or_default();
-        sum_weights(sent.iter().copied()).saturating_add(self.required_weight)
+        self.weight_of_rounds(frontier)
+            .saturating_add(self.required_weight)
     }
 }
 
@@ -101,7 +118,8 @@ pub(crate) fn allocate_budget(
 /// The weight of the history if it is cut anew, to begin with round `from`.
 fn weight_from_round(claim: &HistoryBudgetRequest<'_>, from: usize) -> u64 {
     let singles = claim.singles.iter().filter(|(round, _)| *round < from);
-    sum_weights(claim.rounds.get(from..).unwrap_or_default().iter().copied())
+    claim
+        .weight_of_rounds(from)
         .saturating_add(sum_weights(singles.map(|(_, weight)| *weight)))
 }
 
@@ -135,7 +153,7 @@ pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option
     let mut from = outside.unwrap_or(frontier).min(claim.last);
     let mut total = weight_from_round(claim, from);
     while from < claim.last && !fits && total > mark {
-        let less = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
+        let less = total.saturating_sub(claim.rounds.get(from).map_or(0, |round| round.0));
         // A required message of a round that is cut stays, so what cutting frees is less than the round weighs.
         let freed = claim.singles.iter().filter(|(round, _)| *round == from);
         let less = less.saturating_add(sum_weights(freed.map(|(_, weight)| *weight)));
@@ -226,7 +244,10 @@ mod tests {
 
     #[test]
     fn the_history_is_cut_to_the_mark_and_stays_there() {
-        let rounds = [10; 10];
+        let mut rounds = RangeSums::default();
+        for _ in 0..10 {
+            rounds.push(RoundWeight(10));
+        }
         let claim = |frontier, latched| HistoryBudgetRequest {
             rounds: &rounds,
             last: 9,
@@ -234,7 +255,9 @@ mod tests {
             frontier,
             required_weight: latched,
             low_water: 70,
-            ..HistoryBudgetRequest::default()
+            floor: 0,
+            trims_to_low_water: false,
+            window: None,
         };
         check_cut(&claim(0, 0), 100, None);
         // 4 + 60 ≤ 69 < 4 + 70

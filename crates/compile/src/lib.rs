@@ -19,6 +19,7 @@ mod compaction_schedule;
 mod compiler;
 mod contributions;
 mod error;
+mod growing;
 mod history;
 mod input;
 mod payload;
@@ -46,7 +47,7 @@ pub use contexture_prompt_cache::{
     simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
-    BandError, BandPart, CallBand, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
+    BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
     PageItem, PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten,
     RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport, TargetReport,
     TokenRange, Totals, Width, break_text, number_format, part_kind, render_band, render_html,
@@ -58,10 +59,10 @@ pub use error::{CompileError, Refusal, RequiredSegment};
 pub use input::{
     AdapterError, Advice, Band, Budget, BudgetCount, CachePolicy, CalibratedRange, CallContext,
     Clear, ClearFrontier, ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content,
-    Contribution, Cover, GuardrailError, Guardrails, HistoryPolicy, LatchedRules, OfferedTools,
-    Pass, PassPoint, PathItem, Placement, Plan, RetryBudget, RuleId, SharedAdapter, Stability,
-    StandingRulesPolicy, StateError, TargetAdapter, ToolOffer, TrimFrontier, TrimPolicy, ViewItem,
-    Window,
+    Contribution, Cover, GrowingPath, GuardrailError, Guardrails, HistoryPolicy, LatchedRules,
+    OfferedTools, Pass, PassPoint, PathItem, PathItems, Placement, Plan, RetryBudget, RuleId,
+    SharedAdapter, Stability, StandingRulesPolicy, StateError, TargetAdapter, ToolOffer,
+    TrimFrontier, TrimPolicy, ViewItem, Window,
 };
 pub use payload::Payload;
 pub use pipeline::{Compiled, Scratch, compile};

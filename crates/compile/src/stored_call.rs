@@ -402,7 +402,7 @@ mod tests {
             let spec = Catalogue::builtin().resolve(target.model()).unwrap();
             let bytes = |request: &CompileRequest, contributions: &[Contribution]| {
                 let input = CompileInput {
-                    path: &path,
+                    path: (&path).into(),
                     covers: &[],
                     dropped_rules: &[],
                     passes: &[],

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use contexture_compile::PathItem;
+use contexture_compile::{GrowingPath, PathItem};
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{Error as StoreError, Node, PathEnd, PathPage, ReadRequest, Span, Store};
+use contexture_store::{
+    Error as StoreError, Node, NodeKind, PathEnd, PathPage, ReadRequest, Span, Store,
+};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 
 use crate::error::EngineError;
@@ -80,10 +82,11 @@ pub(crate) struct StoredPath {
     pub(crate) head: Option<NodeId>,
     pub(crate) nodes: Vec<Arc<Node>>,
     /// As they go into a call where nothing is pinned: a call borrows them.
-    pub(crate) items: Vec<PathItem>,
+    pub(crate) items: GrowingPath,
     /// Answers of models, as far as the nodes name them.
     responses: u64,
     bytes: usize,
+    has_redacted_compaction: bool,
 }
 
 /// Nodes read at a time from the end of a path.
@@ -140,6 +143,11 @@ impl StoredPath {
         self.responses
     }
 
+    /// Whether a compaction on it was redacted.
+    pub(crate) const fn has_redacted_compaction(&self) -> bool {
+        self.has_redacted_compaction
+    }
+
     /// The bytes of its nodes' JSON.
     pub(crate) const fn json_bytes(&self) -> usize {
         self.bytes
@@ -168,6 +176,8 @@ impl StoredPath {
                 self.responses += 1;
             }
             self.bytes += node.json.len();
+            self.has_redacted_compaction |=
+                node.kind == NodeKind::Compaction && node.redacted_ms.is_some();
             self.nodes.push(node);
         }
         Ok(())

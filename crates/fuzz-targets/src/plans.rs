@@ -88,7 +88,7 @@ pub(crate) fn check_plan(data: &[u8]) {
 fn compile_with(index: usize, path: &[PathItem], plan: &Plan) -> Result<Compiled, Refusal> {
     let contributions = [Contribution::system("test", "You answer briefly.")];
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

@@ -160,6 +160,8 @@ impl AnsweredHistory {
 
 #[cfg(test)]
 mod tests {
+    use contexture_ir::concat_hashes;
+
     use super::*;
 
     fn key(name: char) -> ContentHash {
@@ -175,10 +177,15 @@ mod tests {
         names.chars().enumerate().map(block).collect()
     }
 
+    fn sent(keys: &[ContentHash], newest: Option<ContentHash>) -> SentHistory {
+        let hash = |first: usize| ContentHash::of(&concat_hashes(&keys[..first]));
+        SentHistory::of_prefixes(keys.len(), hash, None, newest).1
+    }
+
     #[track_caller]
-    fn check(sent: &str, planned: &str, shown: &str, changes: &[usize], expected: Option<usize>) {
-        let keys: Vec<ContentHash> = sent.chars().map(key).collect();
-        let (_, sent) = SentHistory::of_blocks(keys.iter(), None, keys.last().copied());
+    fn check(names: &str, planned: &str, shown: &str, changes: &[usize], expected: Option<usize>) {
+        let keys: Vec<ContentHash> = names.chars().map(key).collect();
+        let sent = sent(&keys, keys.last().copied());
         let answered = AnsweredHistory::compare(Some(&sent), &blocks(planned), None);
         let edit = answered.first_edit(&blocks(shown), changes.iter().copied());
         assert_eq!(edit, expected, "{planned} shown as {shown}, {sent:?}");
@@ -202,7 +209,7 @@ mod tests {
     #[test]
     fn words_of_one_call_and_first_calls() {
         let keys = [key('a'), key('b')];
-        let (_, sent) = SentHistory::of_blocks(keys.iter(), None, None);
+        let sent = sent(&keys, None);
         let answered = AnsweredHistory::compare(Some(&sent), &blocks("abcd"), None);
         assert_eq!(
             answered.first_edit(&blocks("abcd"), [].into_iter()),

@@ -45,7 +45,8 @@ pub use objects::{
     CacheAdvice, CachedContent, CallHorizon, ContentIgnored, ContentReport, advise_cache_object,
 };
 pub use outline::{
-    Outline, OutlineError, OutlineSegment, SegmentStability, automatic_marker, setting_value,
+    Outline, OutlineError, OutlineSegment, SegmentList, SegmentStability, SegmentTotals,
+    automatic_marker, setting_value,
 };
 pub use predict::{
     CacheSimulator, TracedCall, predict_usage, simulate_calls, simulate_windowed_calls,

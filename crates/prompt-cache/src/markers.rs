@@ -8,13 +8,14 @@
 //! Markers that came with the items stay and count. Where they are more than the provider takes, those
 //! in the oldest messages go; a longer time never stands behind a shorter one.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use contexture_ir::ContentHash;
 use contexture_wire::{CacheTtl, RequestPart};
 use serde::{Deserialize, Serialize};
 
-use crate::outline::{Outline, SegmentStability};
+use crate::outline::{OutlineSegment, SegmentList, SegmentStability};
 use crate::rules::CacheRules;
 
 /// For how long what is marked is to be kept.
@@ -88,7 +89,7 @@ pub struct MarkerPlan {
 impl MarkerPlan {
     /// Only the markers that came with the items, as many as the provider takes.
     #[must_use]
-    pub fn from_existing(outline: &Outline, rules: &CacheRules) -> Self {
+    pub fn from_existing(outline: &impl SegmentList, rules: &CacheRules) -> Self {
         if rules.max_markers == 0 {
             return Self {
                 cached_prefixes: cached_prefixes(outline, rules, &[]),
@@ -124,7 +125,7 @@ pub struct CachedPrefix {
 /// bridge.
 #[must_use]
 pub fn place_markers(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     previous: &[CachedPrefix],
     policy: MarkerPolicy,
@@ -133,15 +134,15 @@ pub fn place_markers(
     if rules.max_markers > 0 {
         // Markers of the caller come first: they are part of what was asked for.
         let (given, strip) = existing_markers(outline, rules);
-        let passing = outline
-            .segments
-            .iter()
-            .any(|one| one.stability == SegmentStability::Call);
+        let passing =
+            outline.last_segment_where(SegmentStability::Call..=SegmentStability::Call, &|_| true);
+        let passing = passing.is_some();
         plan.only_ours = rules.marks_newest && passing;
         // What stands behind the history is gone in the next call: a marker there would write a prefix
         // that is never read.
         let newest = rules.marks_newest && !passing;
-        let taken = given.len() + usize::from(newest) + usize::from(outline.whole.is_some());
+        let taken =
+            given.len() + usize::from(newest) + usize::from(outline.whole_marker().is_some());
         let mut ours: Vec<CacheMarker> = Vec::new();
         let slots = rules.max_markers.saturating_sub(taken);
         // Most useful first, so that a provider with fewer slots loses the least.
@@ -156,7 +157,7 @@ pub fn place_markers(
         }
         plan.strip = strip;
         plan.markers = given.into_iter().chain(ours).collect();
-        let last = outline.segments.len().checked_sub(1);
+        let last = outline.segment_count().checked_sub(1);
         let provider = |ttl| {
             last.map(|segment| CacheMarker {
                 segment,
@@ -166,7 +167,8 @@ pub fn place_markers(
         };
         plan.markers
             .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
-        plan.markers.extend(outline.whole.and_then(provider));
+        plan.markers
+            .extend(outline.whole_marker().and_then(provider));
         plan.markers.sort_by_key(|marker| marker.segment);
         // In payload order, as the rule is about order; Anthropic refuses a longer time behind a
         // shorter one.
@@ -179,57 +181,70 @@ pub fn place_markers(
 /// The markers that are in force in a request that is sent as it stands: its own, as many as the provider takes, and
 /// those that the provider sets by itself.
 #[must_use]
-pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
+pub fn active_markers(outline: &impl SegmentList, rules: &CacheRules) -> Vec<CacheMarker> {
     if rules.max_markers == 0 {
         return Vec::new();
     }
     let (mut markers, _) = existing_markers(outline, rules);
-    if let Some(segment) = outline.segments.len().checked_sub(1) {
+    if let Some(segment) = outline.segment_count().checked_sub(1) {
         let newest = rules.marks_newest.then_some(CacheTtl::Usual);
         let provider = |ttl| CacheMarker {
             segment,
             ttl,
             reason: MarkerReason::Provider,
         };
-        markers.extend(outline.whole.into_iter().chain(newest).map(provider));
+        markers.extend(
+            outline
+                .whole_marker()
+                .into_iter()
+                .chain(newest)
+                .map(provider),
+        );
     }
     markers
 }
 
 /// The markers that came with the items and stay, and the segments whose markers go.
 pub(crate) fn existing_markers(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
 ) -> (Vec<CacheMarker>, Vec<usize>) {
     let most = rules
         .max_markers
-        .saturating_sub(usize::from(outline.whole.is_some()));
-    let strip = surplus_marked_segments(outline, most);
+        .saturating_sub(usize::from(outline.whole_marker().is_some()));
+    let marked = outline.marked_segments().into_iter();
+    let marked: Vec<(usize, Cow<'_, OutlineSegment>)> = marked
+        .filter_map(|at| Some((at, outline.segment(at)?)))
+        .collect();
+    let strip = surplus_marked_segments(&marked, most);
     let stays = |at: &usize| !strip.contains(at);
-    let all = outline.segments.iter().enumerate();
-    let markers = all
+    let markers = marked
+        .iter()
         .filter(|(at, _)| stays(at))
         .flat_map(|(at, segment)| {
             segment
                 .markers
                 .iter()
-                .map(move |ttl| CacheMarker::existing(at, *ttl))
+                .map(move |ttl| CacheMarker::existing(*at, *ttl))
         })
         .collect();
     (markers, strip.into_iter().collect())
 }
 
 /// The segments that lose their markers so that at most `most` are left.
-fn surplus_marked_segments(outline: &Outline, most: usize) -> BTreeSet<usize> {
-    let mut count: usize = outline.segments.iter().map(|one| one.markers.len()).sum();
+fn surplus_marked_segments(
+    marked: &[(usize, Cow<'_, OutlineSegment>)],
+    most: usize,
+) -> BTreeSet<usize> {
+    let mut count: usize = marked.iter().map(|(_, one)| one.markers.len()).sum();
     let mut strip = BTreeSet::new();
     // The oldest messages first, then whatever there is.
     for messages in [true, false] {
-        for (at, segment) in outline.segments.iter().enumerate() {
+        for (at, segment) in marked {
             let own = (segment.part == RequestPart::Messages) == messages;
-            if own && count > most && !segment.markers.is_empty() {
+            if own && count > most {
                 count -= segment.markers.len();
-                strip.insert(at);
+                strip.insert(*at);
             }
         }
     }
@@ -238,7 +253,7 @@ fn surplus_marked_segments(outline: &Outline, most: usize) -> BTreeSet<usize> {
 
 /// Where markers are wanted, the most useful first.
 fn desired_markers(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     previous: &[CachedPrefix],
     policy: MarkerPolicy,
@@ -250,16 +265,16 @@ fn desired_markers(
     // Among what lasts for the epoch the head and the anchor are marked apart: instructions change
     // less often than what is anchored.
     let head = outline
-        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, &|one| {
             one.can_carry && one.part < RequestPart::Messages
         });
     let anchor = outline
-        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, &|one| {
             one.can_carry && one.part == RequestPart::Messages
         });
     let rolling = outline.last_segment_where(
         SegmentStability::Onwards..=SegmentStability::Onwards,
-        |one| one.can_carry,
+        &|one| one.can_carry,
     );
     let bridge = rolling.and_then(|rolling| bridge_segment(outline, rules, previous, rolling));
     let marker = |segment: Option<usize>, ttl, why| {
@@ -285,12 +300,13 @@ fn desired_markers(
 }
 
 /// The first segment at whose end the prefix may be long enough to be cached.
-fn first_cacheable_segment(outline: &Outline, rules: &CacheRules) -> Option<usize> {
+fn first_cacheable_segment(outline: &impl SegmentList, rules: &CacheRules) -> Option<usize> {
     let mut sum = 0_u64;
-    outline.segments.iter().position(|segment| {
+    (0..outline.segment_count()).find(|at| {
         // The high bound: a marker that turns out to be too early costs nothing, a missing one costs
         // the whole cache.
-        sum = sum.saturating_add(segment.tokens.high);
+        let tokens = outline.segment(*at).map_or(0, |one| one.tokens.high);
+        sum = sum.saturating_add(tokens);
         sum >= rules.minimum
     })
 }
@@ -298,7 +314,7 @@ fn first_cacheable_segment(outline: &Outline, rules: &CacheRules) -> Option<usiz
 /// Where the last call's longest prefix ended that still stands, if it is out of the rolling marker's
 /// sight.
 fn bridge_segment(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     previous: &[CachedPrefix],
     rolling: usize,
@@ -306,7 +322,7 @@ fn bridge_segment(
     // Without a limit of looking back the provider finds the old end by itself.
     let lookback = rules.lookback?;
     let onwards = |at: usize| {
-        let segment = outline.segments.get(at);
+        let segment = outline.segment(at);
         segment.is_some_and(|one| one.stability == SegmentStability::Onwards && one.can_carry)
     };
     let before = previous
@@ -316,14 +332,14 @@ fn bridge_segment(
     let (at, _) = before
         .filter(|(at, _)| *at < rolling && onwards(*at))
         // The longest first, and only one that is still the beginning of this request.
-        .find(|(at, prefix)| outline.prefix_hash(*at) == *prefix)?;
+        .find(|(at, prefix)| outline.prefix_hashes(&[*at]) == [*prefix])?;
     (blocks_between(outline, at, rolling) >= lookback).then_some(at)
 }
 
 /// How many content blocks stand behind one segment up to another.
-pub(crate) fn blocks_between(outline: &Outline, from: usize, to: usize) -> usize {
-    let between = outline.segments.get(from + 1..to + 1).unwrap_or_default();
-    between.iter().map(|segment| segment.blocks).sum()
+pub(crate) fn blocks_between(outline: &impl SegmentList, from: usize, to: usize) -> usize {
+    let between = from.saturating_add(1)..to.saturating_add(1);
+    outline.totals(between).blocks
 }
 
 /// A longer time may not stand behind a shorter one: ours give way to those that came with the items.
@@ -346,17 +362,17 @@ fn enforce_ttl_order(markers: &mut [CacheMarker]) {
 }
 
 /// The ends of the beginnings that can come again, for a provider that caches without markers.
-fn recurring_ends(outline: &Outline) -> Vec<(usize, CacheTtl)> {
+fn recurring_ends(outline: &impl SegmentList) -> Vec<(usize, CacheTtl)> {
     // A provider that caches by itself keeps every beginning; these are the ones that can return.
     let lasting = [
-        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, &|one| {
             one.part < RequestPart::Messages
         }),
-        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |_| true),
-        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Onwards, |_| {
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, &|_| true),
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Onwards, &|_| {
             true
         }),
-        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Call, |_| true),
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Call, &|_| true),
     ];
     let mut lasting: Vec<(usize, CacheTtl)> = lasting
         .into_iter()
@@ -369,12 +385,13 @@ fn recurring_ends(outline: &Outline) -> Vec<(usize, CacheTtl)> {
 
 /// The prefixes that the provider keeps after this call.
 fn cached_prefixes(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     markers: &[CacheMarker],
 ) -> Vec<CachedPrefix> {
-    let sums = outline.cumulative_tokens();
-    let long_enough = |at: &usize| sums.get(*at).is_some_and(|sum| *sum >= rules.minimum);
+    let long_enough = |at: &usize| {
+        *at < outline.segment_count() && outline.totals(0..*at + 1).tokens >= rules.minimum
+    };
     let ends: Vec<(usize, CacheTtl)> = if rules.is_marker_based() {
         markers
             .iter()
@@ -389,7 +406,8 @@ fn cached_prefixes(
     let mut ends: Vec<(usize, CacheTtl)> =
         ends.into_iter().filter(|(at, _)| long_enough(at)).collect();
     ends.dedup_by_key(|(segment, _)| *segment);
-    let prefixes = outline.prefix_hashes(ends.iter().map(|(segment, _)| *segment));
+    let segments: Vec<usize> = ends.iter().map(|(segment, _)| *segment).collect();
+    let prefixes = outline.prefix_hashes(&segments);
     let kept = ends.into_iter().zip(prefixes);
     kept.map(|((segment, ttl), prefix)| CachedPrefix {
         segment,

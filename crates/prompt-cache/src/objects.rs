@@ -18,7 +18,7 @@ use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{CacheState, Rates};
-use crate::outline::{Outline, SegmentStability};
+use crate::outline::{SegmentList, SegmentStability};
 use crate::rules::CacheRules;
 
 /// How long an object is kept unless said otherwise: an hour, which is what storage is paid by.
@@ -113,7 +113,7 @@ pub struct CallHorizon {
 /// The cache object that would pay; `prefix` gives the hash over the first segments.
 #[must_use]
 pub fn advise_cache_object(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     rates: Option<&Rates>,
     horizon: &CallHorizon,
@@ -143,13 +143,13 @@ pub fn advise_cache_object(
 }
 
 /// How many segments, tokens and bytes stand before the history.
-fn epoch_prefix(outline: &Outline) -> (usize, u64, usize) {
-    let all = outline.segments.iter();
+fn epoch_prefix(outline: &impl SegmentList) -> (usize, u64, usize) {
+    let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
     // What stands before the history: the history grows, so an object with a part of it would soon be
     // useless.
-    let held = all.take_while(|one| one.stability == SegmentStability::Epoch);
-    let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
-    for one in held {
+    while let Some(one) = outline.segment(segments)
+        && one.stability == SegmentStability::Epoch
+    {
         segments += 1;
         tokens = tokens.saturating_add(one.tokens.midpoint());
         bytes += one.bytes;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cost::{CacheUsage, Rates, RewriteValue};
 use crate::markers::{CacheMarker, MarkerPlan, MarkerReason};
 use crate::objects::ContentReport;
-use crate::outline::Outline;
+use crate::outline::SegmentList;
 use crate::rules::CacheRules;
 
 /// The cache plan of one payload, and what the provider is expected to bill for its input.
@@ -60,7 +60,7 @@ impl CacheReport {
     #[must_use]
     pub fn new(
         rules: &CacheRules,
-        outline: &Outline,
+        outline: &impl SegmentList,
         plan: &MarkerPlan,
         predicted: CacheUsage,
         rates: Option<Rates>,
@@ -92,8 +92,8 @@ impl CacheReport {
 
 impl MarkerReport {
     /// A marker with the part of the payload that it ends, by its name.
-    fn new(outline: &Outline, marker: &CacheMarker) -> Self {
-        let segment = outline.segments.get(marker.segment);
+    fn new(outline: &impl SegmentList, marker: &CacheMarker) -> Self {
+        let segment = outline.segment(marker.segment);
         Self {
             ends: segment.map_or_else(String::new, |one| match one.part {
                 RequestPart::Messages => format!("messages[{}]", one.index),

@@ -1,6 +1,6 @@
 //! The identity of a request that was sent, by which the next one is compared with it.
 
-use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
+use contexture_ir::{ContentHash, concat_hashes};
 use serde::{Deserialize, Serialize};
 
 /// The identity of what stands before the history.
@@ -45,31 +45,23 @@ pub struct SentHistory {
 }
 
 impl SentHistory {
-    /// Describes a history of these blocks, and reports whether it extends the one sent `before`.
-    pub fn of_blocks<'h>(
-        blocks: impl ExactSizeIterator<Item = &'h ContentHash>,
+    /// Describes a history of so many blocks, and reports whether it extends the one sent `before`. `hash` gives the hash
+    /// over the first so many of them: [`ContentHash::of`] their hashes, one behind the other.
+    pub fn of_prefixes(
+        blocks: usize,
+        mut hash: impl FnMut(usize) -> ContentHash,
         before: Option<&Self>,
         newest: Option<ContentHash>,
     ) -> (bool, Self) {
         // The newest block is left out, as the next items may still join it.
-        let settled = blocks.len().saturating_sub(1);
-        let bytes = concat_hashes(blocks.take(settled));
-        // 16 bytes a hash. The count comes from a stored plan and may be any number.
-        let end = before.and_then(|before| before.blocks.checked_mul(16));
-        let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
-        let (known, new) = known.unwrap_or((&[], &bytes));
-        // One pass over the hashes gives both: whether the history extends the one sent before, and
-        // what the next call compares with.
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(known);
-        let is_known = end == Some(known.len());
-        let extends =
-            before.is_none_or(|before| is_known && before.hash == finish_content_hash(&hasher));
-        hasher.update(new);
-        let hash = finish_content_hash(&hasher);
+        let settled = blocks.saturating_sub(1);
+        // The count comes from a stored plan and may be any number.
+        let mut begins =
+            |before: &Self| before.blocks <= settled && before.hash == hash(before.blocks);
+        let extends = before.is_none_or(&mut begins);
         let now = Self {
             blocks: settled,
-            hash,
+            hash: hash(settled),
             newest,
         };
         (extends, now)

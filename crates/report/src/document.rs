@@ -10,6 +10,8 @@ use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
 use serde::{Deserialize, Serialize};
 
+use crate::deferred_list::DeferredList;
+
 /// What one compile did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -24,20 +26,23 @@ pub struct Report {
     #[cfg_attr(test, schemars(description = "Sums."))]
     pub totals: Totals,
     /// The items of the path that are not in the payload, in path order.
-    pub omitted: Vec<Omitted>,
+    #[cfg_attr(test, schemars(with = "Vec<Omitted>"))]
+    pub omitted: DeferredList<Omitted>,
     /// The items of the path that are shown otherwise than they are, in path order. What was trimmed is
     /// in `omitted` alone, whatever was done to it before.
-    pub rewritten: Vec<Rewritten>,
+    #[cfg_attr(test, schemars(with = "Vec<Rewritten>"))]
+    pub rewritten: DeferredList<Rewritten>,
     /// The registered tools that are not offered, and why.
     pub removed_tools: Vec<RemovedTool>,
     /// Whether the model is offered the tool that reads what it was not shown, `read_context`.
     pub readable: bool,
     /// What was changed so that the provider accepts the history.
-    pub repairs: Vec<Repair>,
+    #[cfg_attr(test, schemars(with = "Vec<Repair>"))]
+    pub repairs: DeferredList<Repair>,
     /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
     /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
     #[cfg_attr(test, schemars(with = "Vec<crate::schema::Loss>"))]
-    pub losses: Vec<Loss>,
+    pub losses: DeferredList<Loss>,
     /// The rules of the user that are quoted at the start of the history because their messages are not in view; absent if there are
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod band;
+mod deferred_list;
 mod document;
 mod escape;
 mod html;
@@ -27,6 +28,7 @@ mod table;
 mod tests;
 
 pub use band::{BandError, BandPart, CallBand, MAX_BAND_BYTES, PrefixBreak};
+pub use deferred_list::DeferredList;
 pub use document::{
     EpochReason, EpochReport, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report,
     Rewriting, Rewritten, RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange,

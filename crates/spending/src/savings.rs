@@ -365,7 +365,7 @@ impl<'a> CallFrame<'a> {
         scratch: &mut Scratch,
     ) -> Option<Outline> {
         let input = CompileInput {
-            path: self.path,
+            path: self.path.into(),
             covers: &[],
             dropped_rules: &[],
             passes: &[],

@@ -16,7 +16,7 @@ pub(crate) struct Memo {
     counts: GenerationalMap<TokenBounds>,
     chunks: GenerationalMap<Arc<LoweredChunk>>,
     names: Vec<String>,
-    statements: GenerationalMap<Arc<[Statement]>>,
+    statements: GenerationalMap<Arc<[Arc<Statement>]>>,
 }
 
 /// One block as the target writes it.
@@ -69,8 +69,8 @@ impl Memo {
     pub(crate) fn get_or_find_statements(
         &mut self,
         content: ContentHash,
-        find: impl FnOnce() -> Arc<[Statement]>,
-    ) -> Arc<[Statement]> {
+        find: impl FnOnce() -> Arc<[Arc<Statement>]>,
+    ) -> Arc<[Arc<Statement>]> {
         let key = MemoKey {
             content,
             variant: 0,

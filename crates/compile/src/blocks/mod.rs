@@ -24,7 +24,7 @@ pub(crate) use block::{BlockKind, group_into_rounds, split_into_blocks};
 pub(crate) use lower::{LoweredBlock, Lowerer, LoweringKey};
 pub(crate) use memo::Memo;
 pub(crate) use repair::{repair_entries, repair_row};
-pub(crate) use rope::{Element, NO_ELEMENTS, Rope, SharedElements};
+pub(crate) use rope::{Element, ElementTotals, NO_ELEMENTS, Rope, SharedElements};
 pub(crate) use verify::{VerifyInput, is_sound, verify_payload};
 pub(crate) use view_entry::{ShownAs, ViewEntry, calls_by_output, select_for_model};
 pub(crate) use weigh::ItemWeigher;

@@ -1,7 +1,7 @@
 //! Elements of a payload's array, and the rope of them.
 //!
-//! The rope shares the older part of a history with other payloads: a payload of ten thousand messages
-//! is a few dozen stretches and the newest messages.
+//! The rope shares the older part of a history with other payloads: a payload of a million messages
+//! is a few dozen runs and the newest messages.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,6 +14,7 @@ use contexture_wire::{CacheTtl, Format, MESSAGE_END, Side, continued_message};
 
 use crate::blocks::block::BlockKind;
 use crate::blocks::lower::LoweredBlock;
+use crate::growing::{RangeSums, SharedIter, SharedList, SharedNode, Totals};
 
 /// Elements of the payload's array that came from one piece, joined by commas.
 #[derive(Clone, Debug)]
@@ -76,6 +77,12 @@ impl Element {
         }
     }
 
+    /// How many messages begin in it: its first may go on from the element before.
+    fn begun_messages(&self) -> usize {
+        self.messages
+            .saturating_sub(usize::from(self.continues.is_some()))
+    }
+
     /// Its text without what is not written of it, because it continues a message or `next` continues its last.
     pub(crate) fn written_json(&self, next: Option<&Self>) -> &str {
         let end = match next.is_some_and(|next| next.continues.is_some()) {
@@ -87,35 +94,79 @@ impl Element {
     }
 }
 
-/// How many elements a stretch has.
-// A stretch is the unit of sharing: long enough that ten thousand messages are under a hundred of
-// them, short enough that copying the open one costs nothing that shows.
-const STRETCH: usize = 128;
+/// Sums over elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ElementTotals {
+    /// Bytes that are written of them, without commas.
+    pub(crate) written: usize,
+    /// Messages that begin in them.
+    pub(crate) messages: usize,
+    /// Tokens at their best guess, which add up as a cache's do.
+    pub(crate) tokens: u64,
+    /// Content blocks that they have.
+    pub(crate) blocks: usize,
+    /// Marks that came with the items.
+    pub(crate) marks: usize,
+}
 
-/// Elements that are only ever added at the end, in stretches that can be shared.
+impl ElementTotals {
+    fn of(element: &Element, next: Option<&Element>) -> Self {
+        Self {
+            written: element.written_json(next).len(),
+            messages: element.begun_messages(),
+            tokens: element.tokens.midpoint(),
+            blocks: element.blocks,
+            marks: element.marks.len(),
+        }
+    }
+}
+
+impl Totals for ElementTotals {
+    fn add(&mut self, other: &Self) {
+        self.written += other.written;
+        self.messages += other.messages;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.blocks += other.blocks;
+        self.marks += other.marks;
+    }
+}
+
+/// Elements that are only ever added at the end, and shared with payloads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedElements {
-    whole: Vec<Arc<[Element]>>,
-    open: Vec<Element>,
+    list: SharedList<Element>,
+    /// Of all but the last: what is written of an element depends on the one behind it.
+    totals: RangeSums<ElementTotals>,
 }
 
 impl SharedElements {
     pub(crate) const fn len(&self) -> usize {
-        self.whole.len() * STRETCH + self.open.len()
+        self.list.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&Element> {
+        self.list.get(at)
     }
 
     pub(crate) fn last(&self) -> Option<&Element> {
-        let whole = self.whole.last().and_then(|stretch| stretch.last());
-        self.open.last().or(whole)
+        self.list.last()
     }
 
     pub(crate) fn push(&mut self, element: Element) {
-        self.open.push(element);
-        if self.open.len() == STRETCH {
-            // A full stretch is frozen behind an `Arc`; only the open one can still change, and nobody
-            // else holds it.
-            self.whole.push(std::mem::take(&mut self.open).into());
+        if let Some(before) = self.list.last() {
+            self.totals.push(ElementTotals::of(before, Some(&element)));
         }
+        self.list.push(element);
+    }
+
+    /// The totals of a range that has not the last element.
+    pub(crate) fn totals(&self, range: Range<usize>) -> ElementTotals {
+        self.totals.sum(range)
+    }
+
+    /// The elements of a range, in order.
+    pub(crate) fn iter_range(&self, range: Range<usize>) -> impl Iterator<Item = &Element> {
+        self.list.iter_range(range)
     }
 }
 
@@ -124,25 +175,63 @@ impl SharedElements {
 pub(crate) struct Rope {
     runs: Vec<RopeRun>,
     len: usize,
+    /// Which elements of the list that is shared the shared runs are, together.
+    shared: Range<usize>,
 }
 
 /// The rope of a payload that has no elements of its own.
 pub(crate) static NO_ELEMENTS: Rope = Rope {
     runs: Vec::new(),
     len: 0,
+    shared: 0..0,
 };
 
 #[derive(Clone, Debug)]
 enum RopeRun {
-    Own(Element),
-    Shared(Arc<[Element]>, Range<usize>),
+    // Boxed, as a run of shared elements is much smaller.
+    Own(Box<Element>),
+    Shared(SharedNode<Element>, Range<usize>),
 }
 
 impl RopeRun {
-    fn elements(&self) -> &[Element] {
+    fn len(&self) -> usize {
         match self {
-            Self::Own(element) => std::slice::from_ref(element),
-            Self::Shared(stretch, range) => stretch.get(range.clone()).unwrap_or_default(),
+            Self::Own(_) => 1,
+            Self::Shared(_, range) => range.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<&Element> {
+        match self {
+            Self::Own(element) => (at == 0).then_some(element),
+            Self::Shared(node, range) => node.get(range.start + at),
+        }
+    }
+
+    fn last(&self) -> Option<&Element> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    fn iter(&self) -> RunIter<'_> {
+        match self {
+            Self::Own(element) => RunIter::Own(Some(element)),
+            Self::Shared(node, range) => RunIter::Shared(SharedIter::new(node, range.clone())),
+        }
+    }
+}
+
+enum RunIter<'a> {
+    Own(Option<&'a Element>),
+    Shared(SharedIter<'a, Element>),
+}
+
+impl<'a> Iterator for RunIter<'a> {
+    type Item = &'a Element;
+
+    fn next(&mut self) -> Option<&'a Element> {
+        match self {
+            Self::Own(element) => element.take(),
+            Self::Shared(elements) => elements.next(),
         }
     }
 }
@@ -152,9 +241,14 @@ impl Rope {
         self.len
     }
 
+    /// Which elements of the list that it shares it shares, in one stretch.
+    pub(crate) fn shared_range(&self) -> Range<usize> {
+        self.shared.clone()
+    }
+
     pub(crate) fn push(&mut self, element: Element) {
         self.len += 1;
-        self.runs.push(RopeRun::Own(element));
+        self.runs.push(RopeRun::Own(Box::new(element)));
     }
 
     pub(crate) fn extend(&mut self, elements: impl IntoIterator<Item = Element>) {
@@ -166,7 +260,7 @@ impl Rope {
         match self.runs.pop() {
             Some(RopeRun::Own(element)) => {
                 self.len -= 1;
-                Some(element)
+                Some(*element)
             }
             shared => {
                 self.runs.extend(shared);
@@ -175,21 +269,29 @@ impl Rope {
         }
     }
 
-    /// Adds everything from an element of the stretches on.
-    pub(crate) fn extend_shared(&mut self, stretches: &SharedElements, from: usize) {
-        // Every frozen stretch has the same length, so the first one needed is found by division.
-        let (mut skip, first) = (from % STRETCH, from / STRETCH);
-        for stretch in stretches.whole.iter().skip(first) {
-            self.len += stretch.len() - skip;
-            self.runs
-                .push(RopeRun::Shared(Arc::clone(stretch), skip..stretch.len()));
-            skip = 0;
+    /// Adds everything from an element of a list on; once for each rope.
+    ///
+    /// The last is copied and not shared, so that what is written of each shared one is known, and of those that are no
+    /// full node yet all are.
+    pub(crate) fn extend_shared(&mut self, elements: &SharedElements, from: usize) {
+        let most = elements.len().saturating_sub(1);
+        let mut end = 0;
+        for node in elements.list.full_nodes() {
+            let begin = end;
+            end += node.len();
+            let own = from.max(begin)..end.min(most);
+            if own.start < own.end {
+                self.len += own.len();
+                let range = own.start - begin..own.end - begin;
+                self.runs.push(RopeRun::Shared(node.clone(), range));
+                self.shared = match self.shared.is_empty() {
+                    true => own,
+                    false => self.shared.start..own.end,
+                };
+            }
         }
-        let open = from.saturating_sub(stretches.whole.len() * STRETCH);
-        // The open stretch is copied: sharing it would freeze it early.
-        for element in stretches.open.iter().skip(open) {
-            self.push(element.clone());
-        }
+        let rest = from.max(end.min(most))..elements.len();
+        self.extend(elements.iter_range(rest).cloned());
     }
 
     /// Joins messages in a row of one side where the provider refuses them. What is shared was joined when it was shared.
@@ -200,8 +302,34 @@ impl Rope {
                 element.continue_message(before, format);
             }
             let run: &RopeRun = run;
-            before = run.elements().last().or(before);
+            before = run.last().or(before);
         }
+    }
+
+    /// The totals of what is not shared, of what is written that is. `shared` are those of the shared elements.
+    pub(crate) fn totals(&self, shared: ElementTotals) -> ElementTotals {
+        let mut sum = shared;
+        let following = self.runs.iter().skip(1).map(Some);
+        let following = following.chain(std::iter::once(None));
+        for (run, next) in self.runs.iter().zip(following) {
+            if let RopeRun::Own(element) = run {
+                sum.add(&ElementTotals::of(
+                    element,
+                    next.and_then(|next| next.get(0)),
+                ));
+            }
+        }
+        sum
+    }
+
+    /// The totals of all elements, at the cost of a walk.
+    pub(crate) fn walk_totals(&self) -> ElementTotals {
+        let mut sum = ElementTotals::default();
+        let following = self.iter().skip(1).map(Some).chain(std::iter::once(None));
+        for (element, next) in self.iter().zip(following) {
+            sum.add(&ElementTotals::of(element, next));
+        }
+        sum
     }
 
     /// The same without its first elements.
@@ -209,13 +337,12 @@ impl Rope {
         let mut rest = Self::default();
         let mut skip = first;
         for run in &self.runs {
-            let count = run.elements().len();
+            let count = run.len();
             let left = match run {
                 _ if skip >= count => None,
-                RopeRun::Shared(stretch, range) => Some(RopeRun::Shared(
-                    Arc::clone(stretch),
-                    range.start + skip..range.end,
-                )),
+                RopeRun::Shared(node, range) => {
+                    Some(RopeRun::Shared(node.clone(), range.start + skip..range.end))
+                }
                 RopeRun::Own(element) => Some(RopeRun::Own(element.clone())),
             };
             rest.len += count.saturating_sub(skip);
@@ -237,45 +364,68 @@ impl Rope {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Element> {
-        self.runs.iter().flat_map(RopeRun::elements)
+        self.runs.iter().flat_map(RopeRun::iter)
+    }
+
+    /// The elements that are not shared, each with its number.
+    pub(crate) fn own_elements(&self) -> impl Iterator<Item = (usize, &Element)> {
+        let mut end = 0;
+        self.runs.iter().filter_map(move |run| {
+            let at = end;
+            end += run.len();
+            match run {
+                RopeRun::Own(element) => Some((at, &**element)),
+                RopeRun::Shared(..) => None,
+            }
+        })
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<&Element> {
-        let (run, at) = self.locate_element(at)?;
-        self.runs.get(run)?.elements().get(at)
+        let mut at = at;
+        for run in &self.runs {
+            match at.checked_sub(run.len()) {
+                Some(rest) => at = rest,
+                None => return run.get(at),
+            }
+        }
+        None
     }
 
-    /// Changes some elements, in one pass. What is shared stays shared where none of it is changed.
+    /// Changes some elements, in one pass. What is shared stays shared where none of it is changed. Gives by how many bytes
+    /// the elements are longer then.
     pub(crate) fn change_elements(
         &mut self,
         places: &BTreeSet<usize>,
         change: impl Fn(&mut Element),
-    ) {
+    ) -> isize {
+        let mut longer = 0;
         if places.is_empty() {
-            return;
+            return longer;
         }
-        let mut runs = Vec::with_capacity(self.runs.len() + places.len());
+        let mut runs = Vec::with_capacity(self.runs.len() + 2 * places.len());
         let mut end = 0;
         for run in self.runs.drain(..) {
             let begin = end;
-            end += run.elements().len();
+            end += run.len();
             let mut rest = begin;
             let part = |from: usize, to: usize| match &run {
-                RopeRun::Shared(stretch, range) if from < to => {
+                RopeRun::Shared(node, range) if from < to => {
                     let range = range.start + (from - begin)..range.start + (to - begin);
-                    Some(RopeRun::Shared(Arc::clone(stretch), range))
+                    Some(RopeRun::Shared(node.clone(), range))
                 }
                 _ => None,
             };
-            // A shared run is split around the changed element; both sides go on sharing the stretch,
+            // A shared run is split around the changed element; both sides go on sharing the node,
             // so one marker in a long history copies one element.
             for at in places.range(begin..end) {
-                let Some(mut element) = run.elements().get(at - begin).cloned() else {
+                let Some(mut element) = run.get(at - begin).cloned() else {
                     continue;
                 };
+                let before = element.json.len();
                 change(&mut element);
+                longer += element.json.len().cast_signed() - before.cast_signed();
                 runs.extend(part(rest, *at));
-                runs.push(RopeRun::Own(element));
+                runs.push(RopeRun::Own(Box::new(element)));
                 rest = at + 1;
             }
             // Nothing in this run changed: moved as it is.
@@ -285,17 +435,6 @@ impl Rope {
             }
         }
         self.runs = runs;
-    }
-
-    /// The run of an element and its place in it.
-    fn locate_element(&self, mut at: usize) -> Option<(usize, usize)> {
-        for (index, run) in self.runs.iter().enumerate() {
-            let count = run.elements().len();
-            if at < count {
-                return Some((index, at));
-            }
-            at -= count;
-        }
-        None
+        longer
     }
 }

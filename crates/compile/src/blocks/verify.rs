@@ -26,9 +26,14 @@ pub(crate) struct VerifyInput<'a> {
     pub(crate) limit: u64,
     pub(crate) tokens: u64,
     pub(crate) envelope: &'a Envelope,
-    pub(crate) blocks: &'a [&'a LoweredBlock],
-    /// For each piece the contribution it is of; `None` for the history's.
-    pub(crate) owners: &'a [Option<&'a str>],
+    /// The pieces of contributions before the history, each with whose it is.
+    pub(crate) before: &'a [(&'a LoweredBlock, &'a str)],
+    /// What is kept of a history that was cut.
+    pub(crate) kept: &'a [&'a LoweredBlock],
+    /// The rest of the history.
+    pub(crate) history: &'a [LoweredBlock],
+    /// The pieces of contributions behind the history, each with whose it is.
+    pub(crate) after: &'a [(&'a LoweredBlock, &'a str)],
     /// Whether the history is known to be in order, each call with an id of its own, and so is each part
     /// that is kept of what was cut.
     pub(crate) sound: bool,
@@ -36,6 +41,38 @@ pub(crate) struct VerifyInput<'a> {
     pub(crate) edited_thinking: bool,
     /// Texts that must stand in it unchanged.
     pub(crate) pinned: &'a [String],
+}
+
+impl<'a> VerifyInput<'a> {
+    /// The pieces of contributions.
+    fn contributed(&self) -> impl DoubleEndedIterator<Item = &'a LoweredBlock> + Clone {
+        let all = self.before.iter().chain(self.after);
+        all.map(|(piece, _)| *piece)
+    }
+
+    /// All pieces in their order.
+    fn blocks(&self) -> impl DoubleEndedIterator<Item = &'a LoweredBlock> + Clone {
+        let before = self.before.iter().map(|(piece, _)| *piece);
+        let history = self.kept.iter().copied().chain(self.history);
+        let after = self.after.iter().map(|(piece, _)| *piece);
+        before.chain(history).chain(after)
+    }
+
+    fn len(&self) -> usize {
+        self.before.len() + self.kept.len() + self.history.len() + self.after.len()
+    }
+
+    /// The contribution that a piece is of; `None` for the history's.
+    fn owner(&self, at: usize) -> Option<&'a str> {
+        let own = match self.before.get(at) {
+            Some(own) => own,
+            None => {
+                let last = self.len() - self.after.len();
+                self.after.get(at.checked_sub(last)?)?
+            }
+        };
+        Some(own.1)
+    }
 }
 
 /// What is wrong with the structure, and the pieces between which it is.
@@ -55,14 +92,14 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
     if sealed.edited_thinking {
         return unsound("thinking stands behind an edit of what it was answered to".to_owned());
     }
-    if !sealed.blocks.iter().any(|piece| piece.element_count() > 0) {
+    if !sealed.blocks().any(|piece| piece.element_count() > 0) {
         let target = sealed.request.target_name().to_owned();
         return Err(Refusal::NothingToSay { target });
     }
     if let Err(breach) = check_first_and_last(sealed).and_then(|()| check_call_pairs(sealed)) {
         // A contribution whose items break the structure is the caller's mistake and is named;
         // anything else is a fault of this program.
-        let owner = |at: &usize| sealed.owners.get(*at).copied().flatten();
+        let owner = |at: &usize| sealed.owner(*at);
         return match breach.blocks.iter().find_map(owner) {
             Some(source) => Err(Refusal::BadContribution {
                 source_name: source.to_owned(),
@@ -92,12 +129,12 @@ fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionErr
     if !sealed.rules.user_first {
         return Ok(());
     }
-    let pieces = sealed.blocks.iter().enumerate();
     // Blocks that lower to nothing do not speak: what the provider sees first is the first element
     // that is written.
-    let mut spoken = pieces.filter(|(_, piece)| piece.element_count() > 0);
-    let first = spoken.next();
-    let last = spoken.next_back().or(first);
+    let spoken = |(_, piece): &(usize, &LoweredBlock)| piece.element_count() > 0;
+    let first = (0..).zip(sealed.blocks()).find(spoken);
+    let newest_first = (0..sealed.len()).rev().zip(sealed.blocks().rev());
+    let last = { newest_first }.find(spoken);
     let breach = |at: usize, what: &str| {
         Err(PostconditionError {
             what: what.to_owned(),
@@ -125,18 +162,16 @@ fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionErr
 
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used twice.
 fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
-    let theirs = sealed.blocks.iter().zip(sealed.owners);
-    let mut theirs = theirs.filter(|(_, owner)| owner.is_some());
-    let calling = |(piece, _): (&&LoweredBlock, _)| has_calls(piece);
     // The common case: the history was checked when it was prepared, and no contribution makes calls.
     // It saves a pass over all ids of a long history.
-    if sealed.sound && !theirs.any(calling) {
+    if sealed.sound && !sealed.contributed().any(has_calls) {
         return Ok(());
     }
-    if is_sound(sealed.blocks) {
+    let blocks: Vec<&LoweredBlock> = sealed.blocks().collect();
+    if is_sound(&blocks) {
         return Ok(());
     }
-    find_unpaired_call(sealed.blocks, sealed.rules.kept_beginning)
+    find_unpaired_call(&blocks, sealed.rules.kept_beginning)
 }
 
 /// Goes through all calls and outputs in order, and tells where the first is without its other half.
@@ -226,12 +261,8 @@ fn has_text(sealed: &VerifyInput<'_>, text: &str) -> bool {
     let envelope = sealed.envelope;
     let around = [&envelope.lead, &envelope.before, &envelope.after];
     // It is in a contribution's own pieces; only one that repair changed is looked for everywhere.
-    let own = sealed.blocks.iter().zip(sealed.owners);
-    let mut own = own.filter(|(_, owner)| owner.is_some());
+    let has = |piece: &LoweredBlock| piece.lowered.json.contains(inner);
     around.iter().any(|part| part.contains(inner))
-        || own.any(|(piece, _)| piece.lowered.json.contains(inner))
-        || sealed
-            .blocks
-            .iter()
-            .any(|piece| piece.lowered.json.contains(inner))
+        || sealed.contributed().any(has)
+        || sealed.blocks().any(has)
 }

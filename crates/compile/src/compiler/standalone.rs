@@ -315,7 +315,7 @@ impl<'a> Compiler<'a> {
         };
         let mut run = |request: &CompileRequest, inlined: &InlinedManifests| {
             let input = CompileInput {
-                path: &inlined.path,
+                path: (&inlined.path).into(),
                 covers: &inlined.covers,
                 dropped_rules: &[],
                 passes: &[],

@@ -17,15 +17,19 @@ mod host_pass;
 mod prepared;
 mod preview;
 mod rounds;
+mod sent_blocks;
 mod thinking;
 mod trim;
 mod view_policy;
 
 pub(crate) use clear::{HistorySize, advance_frontier};
 pub use covers::{ActiveCovers, COVERS};
-pub(crate) use prepared::{ActiveCompaction, PreparedHistory};
+pub(crate) use prepared::{
+    ActiveCompaction, PreparedHistory, RewrittenTotals, block_losses, split_loss_path,
+};
 pub(crate) use preview::output_previews;
-pub(crate) use rounds::{History, RequiredMessage};
+pub(crate) use rounds::{BlockTotals, History, RequiredMessage, RoundTotals};
+pub(crate) use sent_blocks::SentBlocks;
 pub(crate) use thinking::LostThinking;
-pub(crate) use trim::TrimPoint;
+pub(crate) use trim::{TrimPoint, TrimmedItems};
 pub(crate) use view_policy::ViewPolicy;

@@ -11,6 +11,8 @@ use crate::blocks::{
     BlockKind, Element, LoweredBlock, Lowerer, Memo, SharedElements, ShownAs, ViewEntry,
     group_into_rounds,
 };
+use crate::budget::RoundWeight;
+use crate::growing::{RangeSums, Totals};
 use crate::input::PathItem;
 
 /// The history, whole.
@@ -19,11 +21,14 @@ pub(crate) struct History {
     /// The items, repaired; sources are indexes on the path.
     pub(crate) entries: Vec<ViewEntry>,
     pub(crate) blocks: Vec<LoweredBlock>,
+    block_totals: RangeSums<BlockTotals>,
     /// What the pieces before the newest round are in a payload.
     pub(crate) frozen: SharedElements,
     /// For each of those pieces, and the one behind them, how many elements stand before it.
     frozen_indexes: Vec<usize>,
     pub(crate) rounds: Vec<Round>,
+    pub(crate) round_weights: RangeSums<RoundWeight>,
+    round_totals: RangeSums<RoundTotals>,
     /// The first round that is required, with all after it.
     pub(crate) last: usize,
     /// What the history opens with, where that is neither the model's nor a person's: a compaction,
@@ -39,12 +44,101 @@ pub(crate) struct History {
     pub(crate) compactions: Vec<RequiredMessage>,
 }
 
+/// Sums over blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BlockTotals {
+    /// What the model reads.
+    pub(crate) text: TokenBounds,
+    /// What the format adds.
+    pub(crate) framing: TokenBounds,
+    /// Both, as they were counted before they were narrowed.
+    pub(crate) counted: TokenBounds,
+    /// The most that both can be.
+    pub(crate) upper: u64,
+    /// Calls that are made.
+    pub(crate) calls: usize,
+    /// Blocks that have a file which only the provider sees.
+    pub(crate) unseen: u64,
+    /// Blocks of which the target cannot say all.
+    pub(crate) lossy: usize,
+}
+
+impl BlockTotals {
+    fn of(block: &LoweredBlock) -> Self {
+        Self {
+            text: block.text,
+            framing: block.framing,
+            counted: block.counted,
+            upper: block.upper,
+            calls: block.calls,
+            unseen: block.is_unseen.into(),
+            lossy: block.is_lossy.into(),
+        }
+    }
+
+    /// The totals of some blocks.
+    pub(crate) fn of_blocks<'b>(blocks: impl IntoIterator<Item = &'b LoweredBlock>) -> Self {
+        let mut sum = Self::default();
+        blocks
+            .into_iter()
+            .for_each(|block| sum.add(&Self::of(block)));
+        sum
+    }
+}
+
+impl Totals for BlockTotals {
+    fn add(&mut self, other: &Self) {
+        self.text += other.text;
+        self.framing += other.framing;
+        self.counted += other.counted;
+        self.upper = self.upper.saturating_add(other.upper);
+        self.calls += other.calls;
+        self.unseen += other.unseen;
+        self.lossy += other.lossy;
+    }
+}
+
+/// Sums over rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoundTotals {
+    /// Items of the path.
+    pub(crate) items: usize,
+    /// The first and the last index on the path.
+    pub(crate) span: Option<(usize, usize)>,
+    /// Messages of people.
+    persons: usize,
+}
+
+impl RoundTotals {
+    fn of(entries: &[ViewEntry]) -> Self {
+        let sources = || entries.iter().filter_map(|entry| entry.source);
+        Self {
+            items: sources().count(),
+            span: sources().min().zip(sources().max()),
+            persons: entries
+                .iter()
+                .filter(|entry| is_user_message(entry))
+                .count(),
+        }
+    }
+}
+
+impl Totals for RoundTotals {
+    fn add(&mut self, other: &Self) {
+        self.items += other.items;
+        self.span = match (self.span, other.span) {
+            (Some(own), Some(other)) => Some((own.0.min(other.0), own.1.max(other.1))),
+            (own, other) => own.or(other),
+        };
+        self.persons += other.persons;
+    }
+}
+
 /// A round: a message of the user and what answers it.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) blocks: Range<usize>,
     pub(crate) entries: Range<usize>,
-    pub(crate) weight: u64,
 }
 
 /// What is sent when its round is cut: a message alone, or a pinned round whole.
@@ -106,16 +200,25 @@ impl History {
             piece.entries.start += first_entry;
             piece.entries.end += first_entry;
         }
+        self.entries.extend(entries);
         for range in group_into_rounds(pieces.iter().map(|piece| piece.class)) {
             let own = pieces.get(range.clone()).unwrap_or_default();
-            self.rounds.push(Round {
-                weight: own.iter().map(LoweredBlock::weight).sum(),
+            let round = Round {
                 entries: own.first().map_or(0, |piece| piece.entries.start)
                     ..own.last().map_or(0, |piece| piece.entries.end),
                 blocks: range.start + first_piece..range.end + first_piece,
-            });
+            };
+            let weight = own.iter().map(LoweredBlock::weight);
+            let weight = weight.fold(0, u64::saturating_add);
+            self.round_weights.push(RoundWeight(weight));
+            let entries = self.entries.get(round.entries.clone());
+            self.round_totals
+                .push(RoundTotals::of(entries.unwrap_or_default()));
+            self.rounds.push(round);
         }
-        self.entries.extend(entries);
+        for piece in &pieces {
+            self.block_totals.push(BlockTotals::of(piece));
+        }
         self.blocks.extend(pieces);
         self.last = self.rounds.len().saturating_sub(1);
         self.freeze_rope(lowerer.dialect().format);
@@ -154,6 +257,9 @@ impl History {
     pub(crate) fn remove_last_round(&mut self) {
         if let Some(round) = self.rounds.pop() {
             self.blocks.truncate(round.blocks.start);
+            self.block_totals.truncate(round.blocks.start);
+            self.round_weights.truncate(self.rounds.len());
+            self.round_totals.truncate(self.rounds.len());
             self.entries.truncate(round.entries.start);
         }
     }
@@ -167,20 +273,26 @@ impl History {
         if self.opening.as_ref().is_none_or(|kept| kept.entry >= from) {
             self.opening = self.find_opening(lowerer, memo);
         }
+        // What was searched before has none if none was found.
         if self.task.as_ref().is_none_or(|kept| kept.entry >= from) {
             self.task =
-                (0..count).find_map(|entry| self.required_user_message(entry, lowerer, memo));
+                (from..count).find_map(|entry| self.required_user_message(entry, lowerer, memo));
         }
         // Among the new entries first, as the newest message wins. If none of them is a user message,
         // the one found before still holds.
         let mut newest_first = (from..count).rev();
         let newest =
             newest_first.find_map(|entry| self.required_user_message(entry, lowerer, memo));
-        self.question = newest.or_else(|| self.question.take().filter(|kept| kept.entry < from));
+        let before = std::mem::replace(&mut self.question, newest);
         if self.question.is_none() {
-            self.question = (0..from)
-                .rev()
-                .find_map(|entry| self.required_user_message(entry, lowerer, memo));
+            self.question = match before {
+                Some(kept) if kept.entry < from => Some(kept),
+                // It stood in the newest round, and is not there any more.
+                Some(_) => (0..from)
+                    .rev()
+                    .find_map(|entry| self.required_user_message(entry, lowerer, memo)),
+                None => None,
+            };
         }
         // The newest round is rebuilt with each extension, so what was found in it is found again.
         self.compactions.retain(|kept| kept.entry < from);
@@ -295,18 +407,28 @@ impl History {
 
     /// How many turns some rounds begin.
     pub(crate) fn turn_count_from(&self, round: usize) -> usize {
-        let first = self
-            .rounds
-            .get(round)
-            .map_or(self.entries.len(), |round| round.entries.start);
-        let own = self.entries.get(first..).unwrap_or_default();
-        own.iter().filter(|entry| is_user_message(entry)).count()
+        let rounds = round..self.rounds.len();
+        self.round_totals.sum(rounds).persons
     }
 
     /// The entry of a path index, if it is a user's message.
     pub(crate) fn user_message_entry(&self, source: usize) -> Option<usize> {
-        let found = |entry: &ViewEntry| entry.source == Some(source) && is_user_message(entry);
-        self.entries.iter().position(found)
+        let entry = self.find_entry(source)?;
+        self.entries.get(entry).filter(|own| is_user_message(own))?;
+        Some(entry)
+    }
+
+    /// The entry of a path index.
+    fn find_entry(&self, source: usize) -> Option<usize> {
+        let is_own = |entry: &ViewEntry| entry.source == Some(source);
+        // Entries are in path order, but for what a repair or a compaction has moved.
+        let guess = self
+            .entries
+            .partition_point(|entry| entry.source.is_none_or(|own| own < source));
+        match self.entries.get(guess).is_some_and(is_own) {
+            true => Some(guess),
+            false => self.entries.iter().position(is_own),
+        }
     }
 
     /// What is kept when its round is cut, each once, in order.
@@ -354,7 +476,11 @@ impl History {
         if path.get(source).map(|item| item.hash) != Some(hash) {
             return None;
         }
-        (0..self.rounds.len()).find(|round| self.first_source(*round) == Some(source))
+        let entry = self.find_entry(source)?;
+        let round = self
+            .rounds
+            .partition_point(|round| round.entries.end <= entry);
+        (self.first_source(round) == Some(source)).then_some(round)
     }
 
     /// The pieces of some rounds.
@@ -378,10 +504,19 @@ impl History {
         entries.filter_map(|entry| entry.source)
     }
 
-    /// How many calls some pieces make.
-    pub(crate) fn call_count(&self, pieces: Range<usize>) -> usize {
-        let own = self.blocks.get(pieces).unwrap_or_default();
-        own.iter().map(|piece| piece.calls).sum()
+    /// The totals of some rounds.
+    pub(crate) fn round_totals(&self, rounds: Range<usize>) -> RoundTotals {
+        self.round_totals.sum(rounds)
+    }
+
+    /// The totals of the pieces of some rounds.
+    pub(crate) fn block_totals_of(&self, rounds: &Range<usize>) -> BlockTotals {
+        self.block_totals.sum(self.blocks_of(rounds))
+    }
+
+    /// The totals of some pieces.
+    pub(crate) fn block_totals(&self, pieces: Range<usize>) -> BlockTotals {
+        self.block_totals.sum(pieces)
     }
 }
 

@@ -70,11 +70,13 @@ impl History {
         request: &CompileRequest,
         weigh: impl FnMut(&ViewEntry) -> u64,
     ) -> LostThinking {
+        if !request.bound_thinking {
+            return LostThinking::default();
+        }
         let question = self.question.as_ref().map_or(0, |question| question.entry);
         let bound = self.signed_thinking(request.dialect.format);
-        let (places, entries): (Vec<usize>, Vec<&ViewEntry>) = bound
-            .filter(|(at, _)| request.bound_thinking && *at >= edited)
-            .unzip();
+        let (places, entries): (Vec<usize>, Vec<&ViewEntry>) =
+            bound.filter(|(at, _)| *at >= edited).unzip();
         let gone = entries.into_iter();
         let gone = gone.filter(|entry| request.loses_thinking(&entry.item));
         LostThinking {
@@ -88,7 +90,7 @@ impl PreparedHistory {
     /// What is sent behind a cut, to be compared with what was sent before.
     pub(crate) fn path_blocks(&self, trim: &TrimPoint) -> Vec<PathBlock> {
         let kept: usize = trim.kept.iter().map(|kept| kept.blocks.len()).sum();
-        let blocks = trim.sent_blocks(&self.history).into_iter().enumerate();
+        let blocks = trim.sent_blocks(&self.history).iter().enumerate();
         let path_block = |(at, block): (usize, &LoweredBlock)| {
             let own = self.history.entries.get(block.entries.clone());
             let sources = || own.unwrap_or_default().iter().filter_map(|one| one.source);
@@ -111,8 +113,10 @@ impl PreparedHistory {
                 OmitReason::Covered | OmitReason::Cleared | OmitReason::Host
             )
         });
-        let rewritten = self.rewritten.iter().map(|(_, one)| one);
-        let rewritten = rewritten.filter(|one| one.rewriting != Rewriting::ThinkingText);
+        let rewritten = self
+            .rewritten
+            .iter()
+            .filter(|one| one.rewriting != Rewriting::ThinkingText);
         let repaired = self.repairs.iter().filter_map(|repair| repair.index);
         let pairs = self.history.entries.windows(2);
         // What the host or a repair has put behind an item, and what stands behind an item that was moved.

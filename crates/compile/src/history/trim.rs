@@ -1,10 +1,12 @@
 //! Where the history begins: at the plan's frontier as long as that fits, at a new one otherwise.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::blocks::{LoweredBlock, Lowerer, Memo};
+use crate::blocks::{Lowerer, Memo};
 use crate::budget::{HistoryBudgetRequest, first_round, per_cent};
 use crate::history::rounds::{History, RequiredMessage};
+use crate::history::sent_blocks::SentBlocks;
 use crate::input::{CompileInput, TrimFrontier};
 
 /// A history that begins with `round`, and what is kept of what stands before it.
@@ -34,7 +36,7 @@ impl TrimPoint {
         let Some(trim) = input.plan.trim.as_ref().filter(|_| same_target) else {
             return Self::default();
         };
-        let round = history.round_starting_with(trim.index, trim.hash, input.path);
+        let round = history.round_starting_with(trim.index, trim.hash, &input.path);
         // A cut behind the last round would leave nothing to answer.
         let Some(round) = round.filter(|round| *round <= history.last) else {
             return Self::default();
@@ -120,44 +122,45 @@ impl TrimPoint {
     }
 
     /// What is sent of the history.
-    pub(crate) fn sent_blocks<'h>(&'h self, history: &'h History) -> Vec<&'h LoweredBlock> {
+    pub(crate) fn sent_blocks<'h>(&'h self, history: &'h History) -> SentBlocks<'h> {
         let start = history
             .rounds
             .get(self.round)
             .map_or(history.blocks.len(), |round| round.blocks.start);
-        let rest = history.blocks.get(start..).unwrap_or_default();
-        self.kept
-            .iter()
-            .flat_map(|kept| &kept.blocks)
-            .chain(rest)
-            .collect()
+        SentBlocks::new(&self.kept, history, start)
     }
 
-    /// For each index on a path of so many items whether the item is sent.
-    pub(crate) fn shown_sources(&self, history: &History, items: usize) -> Vec<bool> {
-        let mut shown = vec![false; items];
-        let kept = self
-            .kept
-            .iter()
-            .flat_map(|kept| kept.sources.iter().copied());
-        let rounds = self.round..history.rounds.len();
-        for index in kept.chain(history.source_indexes(&rounds)) {
-            if let Some(shown) = shown.get_mut(index) {
-                *shown = true;
-            }
-        }
-        shown
-    }
-
-    /// The path indexes of what is left out, ascending.
-    pub(crate) fn trimmed_sources(&self, history: &History) -> Vec<usize> {
+    /// The path indexes of what is kept of rounds that are cut.
+    fn kept_sources(&self) -> Vec<usize> {
         let kept = self.kept.iter().flat_map(|kept| &kept.sources);
-        let kept: BTreeSet<usize> = kept.copied().collect();
+        kept.copied().collect()
+    }
+
+    /// What is left out. `known` is what an earlier cut of the same history left out; the same cut leaves out the same.
+    pub(crate) fn trimmed_items(
+        &self,
+        history: &History,
+        known: &mut Option<TrimmedItems>,
+    ) -> TrimmedItems {
+        let kept = self.kept_sources();
+        if let Some(known) = known
+            && (known.round, &*known.kept) == (self.round, &*kept)
+        {
+            return known.clone();
+        }
+        let shown: BTreeSet<usize> = kept.iter().copied().collect();
         let cut = 0..self.round;
         let all = history.source_indexes(&cut);
-        let mut out: Vec<usize> = all.filter(|source| !kept.contains(source)).collect();
+        let mut out: Vec<usize> = all.filter(|source| !shown.contains(source)).collect();
         out.sort_unstable();
-        out
+        let trimmed = TrimmedItems {
+            round: self.round,
+            kept: kept.into(),
+            count: out.len(),
+            spans: join_indexes(&out).into(),
+        };
+        *known = Some(trimmed.clone());
+        trimmed
     }
 
     /// The cut as the plan keeps it; `None` if nothing is cut.
@@ -178,4 +181,42 @@ impl TrimPoint {
             question: question.and_then(|kept| kept.sources.first().copied()),
         })
     }
+}
+
+/// What a cut leaves out: spans of indexes on the path, ascending.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TrimmedItems {
+    /// The cut: its round, and the items that are kept of what stands before it.
+    round: usize,
+    kept: Arc<[usize]>,
+    /// The first and the last index of each span.
+    pub(crate) spans: Arc<[(usize, usize)]>,
+    /// How many items they are together.
+    pub(crate) count: usize,
+}
+
+impl TrimmedItems {
+    /// The first and the last of all.
+    pub(crate) fn ends(&self) -> Option<(usize, usize)> {
+        let first = self.spans.first()?.0;
+        self.spans.last().map(|(_, last)| (first, *last))
+    }
+
+    /// Whether an item is left out.
+    pub(crate) fn contains(&self, index: usize) -> bool {
+        let at = self.spans.partition_point(|(_, last)| *last < index);
+        self.spans.get(at).is_some_and(|(first, _)| *first <= index)
+    }
+}
+
+/// Ascending indexes as spans.
+fn join_indexes(indexes: &[usize]) -> Vec<(usize, usize)> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for index in indexes {
+        match spans.last_mut() {
+            Some((_, last)) if *last + 1 == *index => *last = *index,
+            _ => spans.push((*index, *index)),
+        }
+    }
+    spans
 }

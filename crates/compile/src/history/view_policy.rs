@@ -78,7 +78,7 @@ impl ViewPolicy {
         let clear = input.request.history.clear.policy();
         let frontier = plan
             .clear
-            .filter(|frontier| same_target && clear.is_some() && is_on_path(frontier, input.path));
+            .filter(|frontier| same_target && clear.is_some() && is_on_path(frontier, &input.path));
         // A cover may only name a compaction; anything else in its place means that the path is not
         // the one it was made for.
         let compacts = |at: usize| {

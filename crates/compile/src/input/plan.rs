@@ -142,16 +142,15 @@ impl Plan {
         }
     }
 
-    /// The plan after a payload: `sent` are the blocks of its history.
-    pub(crate) fn next_plan<'h>(
+    /// The plan after a payload: `sent` is how many blocks its history has, and the hash over the first of them.
+    pub(crate) fn next_plan(
         &self,
         prefix: Prefix,
-        sent: impl ExactSizeIterator<Item = &'h ContentHash>,
+        (blocks, hash): (usize, &dyn Fn(usize) -> ContentHash),
         view: PlanDecisions,
     ) -> (Self, EpochReport) {
-        // One pass over the hashes gives both: whether the history extends the one sent before, and
-        // what the next call compares with.
-        let (extends, now) = SentHistory::of_blocks(sent, self.sent.as_ref(), view.newest);
+        let (extends, now) =
+            SentHistory::of_prefixes(blocks, hash, self.sent.as_ref(), view.newest);
         // In the order in which a payload is read: the first part that changed is why the cached
         // prefix ends, whatever changed after it.
         let reason = match &self.prefix {

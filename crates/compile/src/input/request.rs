@@ -15,6 +15,7 @@ use contexture_wire::{Dialect, Overhead, RepairRules, RequestTraits, Thinking};
 use crate::input::adapter::SharedAdapter;
 use crate::input::calibrated_range::{BudgetCount, CalibratedRange};
 use crate::input::contribution::Contribution;
+use crate::input::item_path::PathItems;
 use crate::input::pass::Pass;
 use crate::input::plan::Plan;
 use crate::input::policy::{CachePolicy, HistoryPolicy};
@@ -82,7 +83,7 @@ impl PathItem {
 #[derive(Clone, Copy, Debug)]
 pub struct CompileInput<'a> {
     /// The path from the first item to the head.
-    pub path: &'a [PathItem],
+    pub path: PathItems<'a>,
     /// Which compactions of the path are in effect: disjoint or nested, in any order. One that does
     /// not fit the path is ignored. A compaction that says what it covers and is not named here is not
     /// shown.

@@ -26,10 +26,9 @@ impl RuleId {
         Self(format!("{}.{sentence}", node_name(item)))
     }
 
-    /// Whether the item is the one whose message says it.
-    pub(crate) fn is_of(&self, item: &PathItem) -> bool {
-        let node = self.0.rsplit_once('.').map(|(node, _)| node);
-        node == Some(node_name(item).as_str())
+    /// What [`node_name`] gives for the item whose message says it.
+    pub(crate) fn node_name(&self) -> &str {
+        self.0.rsplit_once('.').map_or("", |(node, _)| node)
     }
 
     /// The name as text.
@@ -40,7 +39,7 @@ impl RuleId {
 }
 
 /// The node of an item; where it is not stored, what takes its place.
-fn node_name(item: &PathItem) -> String {
+pub(crate) fn node_name(item: &PathItem) -> String {
     match item.node {
         Some(node) => node.to_string(),
         None => item.hash.to_string(),

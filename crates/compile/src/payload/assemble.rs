@@ -1,5 +1,7 @@
 //! The pieces joined to a payload.
 
+use std::sync::Arc;
+
 use contexture_ir::ContentHash;
 use contexture_prompt_cache::{RequestPart, SegmentStability};
 use contexture_tokens::TokenBounds;
@@ -34,9 +36,8 @@ pub(crate) fn payload_head(
 pub(crate) fn assemble_payload(
     head: PayloadHead,
     envelope: &Envelope,
-    before: &[&LoweredBlock],
+    [before, after]: &[Vec<&LoweredBlock>; 2],
     (cut, history): (&TrimPoint, &History),
-    after: &[&LoweredBlock],
 ) -> Payload {
     let format = head.format;
     let mut rope = Rope::default();
@@ -99,8 +100,12 @@ pub(crate) fn assemble_payload(
         }
     }
     rope.join_messages(format);
-    let (before, after) = (envelope.before.as_str(), envelope.after.as_str());
-    Payload::new(head, before.into(), rope, after.into())
+    let totals = rope.totals(history.frozen.totals(rope.shared_range()));
+    let around = (
+        envelope.before.as_str().into(),
+        envelope.after.as_str().into(),
+    );
+    Payload::new(Arc::new(head), around, (rope, totals))
 }
 
 /// The system prompt, where it stands among the messages.

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Fields, quote_json};
-use contexture_prompt_cache::{CachedContent, ContentIgnored, Outline, setting_value};
+use contexture_prompt_cache::{CachedContent, ContentIgnored, SegmentList, setting_value};
 use contexture_wire::Format;
 
 use crate::blocks::Rope;
 use crate::contributions::{EnvelopeFields, push_member};
-use crate::payload::body::{Payload, SegmentPosition, system_names};
+use crate::payload::body::Payload;
+use crate::payload::outline::system_names;
 
 impl Payload {
     /// The body of the call that makes a cache object (`cachedContents.create`) of the first so many
@@ -53,7 +54,11 @@ impl Payload {
     }
 
     /// The hash over the first so many segments and the settings of tools.
-    pub(crate) fn cached_prefix_hash(&self, outline: &Outline, segments: usize) -> ContentHash {
+    pub(crate) fn cached_prefix_hash(
+        &self,
+        outline: &impl SegmentList,
+        segments: usize,
+    ) -> ContentHash {
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();
         // The object holds the settings of tools as well, and a request beside it may not repeat them:
@@ -64,7 +69,7 @@ impl Payload {
             .collect();
         let prefix = segments
             .checked_sub(1)
-            .map(|last| outline.prefix_hash(last));
+            .and_then(|last| outline.prefix_hashes(&[last]).pop());
         let mut bytes = prefix.map_or_else(Vec::new, |prefix| prefix.as_bytes().to_vec());
         bytes.extend_from_slice(config.as_bytes());
         ContentHash::of(&bytes)
@@ -76,7 +81,7 @@ impl Payload {
     pub(crate) fn name_cached_content(
         &self,
         content: &CachedContent,
-        outline: &Outline,
+        outline: &impl SegmentList,
     ) -> Result<Self, ContentIgnored> {
         let edges = EnvelopeFields::parse_envelope(&self.before, &self.after);
         let mut edges = edges.ok_or(ContentIgnored::Unsupported)?;
@@ -86,7 +91,7 @@ impl Payload {
         if !edges.remove_members(&names).is_empty() {
             return Err(ContentIgnored::Named);
         }
-        let same = content.segments <= outline.segments.len()
+        let same = content.segments <= outline.segment_count()
             && self.cached_prefix_hash(outline, content.segments) == content.prefix;
         if !same {
             return Err(ContentIgnored::PrefixChanged);
@@ -109,25 +114,18 @@ impl Payload {
 
     /// The payload with other edges and fewer elements, which remembers the full one.
     fn shortened(&self, edges: &EnvelopeFields, elements: Rope) -> Self {
-        let mut payload = Self {
-            head: Arc::clone(&self.head),
-            before: edges.opening_text().into(),
-            elements,
-            after: edges.closing_text().into(),
-            len: 0,
-            adapted: None,
-            full: Some(Arc::new(self.clone())),
-        };
-        payload.update_len();
+        let totals = elements.walk_totals();
+        let around = (edges.opening_text().into(), edges.closing_text().into());
+        let mut payload = Self::new(Arc::clone(&self.head), around, (elements, totals));
+        payload.full = Some(Arc::new(self.clone()));
         payload
     }
 
     /// How many segments stand before the messages.
     fn head_segment_count(&self) -> usize {
         let around = format!("{}{}", self.before, self.after);
-        let places = self.segment_positions(&Fields::parse(&around).unwrap_or_default());
-        let head = |place: &&SegmentPosition| !matches!(place, SegmentPosition::Element(_));
-        places.iter().filter(head).count()
+        let fields = Fields::parse(&around).unwrap_or_default();
+        self.segment_layout(&fields).head_count()
     }
 }
 

@@ -4,7 +4,7 @@
 //! shared with the payloads of earlier calls.
 //!
 //! * `assemble` joins contributions, kept messages and history.
-//! * `body` is the payload: its JSON, its hashes, its outline as a cache sees it.
+//! * `body` is the payload: its JSON and its hashes; `outline` is what a cache sees of it.
 //! * `place_markers` applies the plan of markers, predicts what the cache will read and write, and advises cache objects.
 //! * `cached_content` names a cache object and leaves out what it holds, or writes the body that makes one.
 //!
@@ -15,6 +15,7 @@
 mod assemble;
 mod body;
 mod cached_content;
+mod outline;
 mod place_markers;
 
 pub(crate) use assemble::{assemble_payload, payload_head};

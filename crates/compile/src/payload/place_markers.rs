@@ -1,19 +1,25 @@
 //! A finished payload made ready for the provider's cache: marks set, or a cache object named.
 
+use contexture_ir::ContentHash;
 use contexture_prompt_cache::{
     CacheAdvice, CacheReport, CacheRules, CachedContent, CachedPrefix, CallHorizon, ContentIgnored,
-    ContentReport, MarkerPlan, Outline, Prefix, Rates, advise_cache_object, place_markers,
+    ContentReport, MarkerPlan, Prefix, Rates, SegmentList, advise_cache_object, place_markers,
     predict_usage,
 };
 
+use crate::blocks::SharedElements;
+use crate::growing::PrefixHashes;
 use crate::input::CompileInput;
 use crate::payload::body::Payload;
+use crate::payload::outline::SplitOutline;
 
 /// What the cache has to do with a payload.
 pub(crate) struct MarkedPayload {
     pub(crate) cache: CacheReport,
     pub(crate) kept: Vec<CachedPrefix>,
     pub(crate) advice: Option<CacheAdvice>,
+    /// The hash over all segments of the outline.
+    pub(crate) segments: ContentHash,
 }
 
 /// Sets the cache marks or names the cache object, and tells what is expected of the cache and what it
@@ -22,13 +28,14 @@ pub(crate) fn apply_caching(
     payload: &mut Payload,
     input: &CompileInput<'_>,
     target: &str,
+    (shared, hashes): (&SharedElements, &mut PrefixHashes),
 ) -> MarkedPayload {
     let policy = &input.request.cache;
     let same = |prefix: &&Prefix| prefix.target == target;
     let before = input.plan.prefix.as_ref().filter(same);
     // What the call before left counts only for the same target: another model has another cache.
     let previous = before.map_or(&[][..], |_| &input.plan.cached_prefixes);
-    let mut outline = payload.outline();
+    let mut outline = payload.split_outline(shared, hashes);
     // Cheap: envelope and rope are shared.
     let unmarked = payload.clone();
     // What cannot carry its mark after all (a blank output at OpenAI) leaves it to what stands before.
@@ -73,6 +80,7 @@ pub(crate) fn apply_caching(
         cache,
         kept: marking.cached_prefixes,
         advice,
+        segments: outline.prefix_hash(usize::MAX),
     }
 }
 
@@ -80,7 +88,7 @@ pub(crate) fn apply_caching(
 fn use_cached_content(
     payload: &mut Payload,
     content: &CachedContent,
-    outline: &Outline,
+    outline: &SplitOutline<'_>,
     rules: &CacheRules,
 ) -> ContentReport {
     let named = match rules.supports_cached_content() {
@@ -90,9 +98,8 @@ fn use_cached_content(
     let (tokens, ignored) = match named {
         Ok(naming) => {
             *payload = naming;
-            let last = content.segments.checked_sub(1);
-            let sums = outline.cumulative_tokens();
-            (last.and_then(|last| sums.get(last).copied()), None)
+            let held = outline.totals(0..content.segments).tokens;
+            (Some(held), None)
         }
         Err(why) => (None, Some(why)),
     };

@@ -3,7 +3,7 @@
 //! Not here: what a further attempt changes (`compile`), and who gets how many tokens (`fit`).
 
 use contexture_ir::{Cancel, ContentHash, concat_hashes};
-use contexture_prompt_cache::{AnsweredHistory, CachedPrefix, Prefix};
+use contexture_prompt_cache::{AnsweredHistory, CacheAdvice, CacheReport, CachedPrefix, Prefix};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Issue, Loss, ToolNameMap};
 
@@ -15,16 +15,17 @@ use crate::contributions::{
     place_contribution, unit_count,
 };
 use crate::error::Refusal;
-use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
-use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions};
-use crate::payload::{apply_caching, assemble_payload, payload_head};
+use crate::history::{BlockTotals, PreparedHistory, TrimPoint, TrimmedItems, ViewPolicy};
+use crate::input::{Advice, Band, ClearFrontier, CompileInput, Contribution, Plan, PlanDecisions};
+use crate::payload::{Payload, apply_caching, assemble_payload, payload_head};
 use crate::pipeline::compile::Compiled;
 use crate::pipeline::explain::build_report;
 use crate::pipeline::fit::{FittedParts, fit_to_budget};
 use crate::pipeline::outcome::CompileOutcome;
+use crate::pipeline::scratch::HistoryMemo;
 use crate::rewrite::{ClearDecision, PreviewDecision};
 use crate::standing_rules::{RuleChoice, RulesOnPath};
-use contexture_report::Report;
+use contexture_report::{EpochReport, Report};
 
 /// What one attempt works on.
 pub(crate) struct AssemblyInput<'a> {
@@ -139,6 +140,7 @@ pub(crate) enum Attempt {
 pub(crate) fn assemble_request(
     call: &AssemblyInput<'_>,
     memo: &mut Memo,
+    known: &mut HistoryMemo,
 ) -> Result<AssemblyOutcome, Refusal> {
     let AssemblyInput {
         input,
@@ -163,16 +165,18 @@ pub(crate) fn assemble_request(
     }
     // Kept for the report: how much of each contribution was left out.
     let natural: Vec<u64> = full.iter().map(|placed| placed.text.high).collect();
-    let (placed, trim, value) = match fit_to_budget(call, &slots, &overhead, full, planned, memo)? {
+    let fitted = fit_to_budget(call, &slots, &overhead, (full, planned), (memo, known))?;
+    let (placed, trim, value) = match fitted {
         FittedParts::Cut(placed, trim, value) => (placed, trim, value),
         FittedParts::Preview(previews) => return Ok(AssemblyOutcome::Preview(previews)),
         FittedParts::Clear(clearing) => return Ok(AssemblyOutcome::Clear(clearing)),
     };
     Cancel::check_optional(input.cancel)?;
 
-    let (before, owners_before) = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
-    let (after, owners_after) = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
+    let before = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
+    let after = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
     let sent = trim.sent_blocks(history);
+    sent.follow_hashes(&mut known.sent);
     // Rules are no anchor: that they change has reasons of its own.
     let (anchor, rule_blocks) =
         before.split_at(before.len() - rule_block_count(call, &slots, &placed));
@@ -183,23 +187,29 @@ pub(crate) fn assemble_request(
     let refuses = prepared.refuses_thinking;
     let envelope = RequestOverhead::build_envelope(request, refuses, &slots, &placed)?;
     let head = payload_head(request, &overhead, &slots, &placed);
-    let mut payload = assemble_payload(head, &envelope, &before, (&trim, history), &after);
+    let own = |pieces: &[(_, _)]| pieces.iter().map(|(piece, _)| *piece).collect::<Vec<_>>();
+    let around = [own(&before), own(&after)];
+    let mut payload = assemble_payload(head, &envelope, &around, (&trim, history));
     // Markers go on the finished payload; what is shared with other payloads stays without them.
-    let mut marked = apply_caching(&mut payload, input, call.target);
+    let shared = (&history.frozen, &mut known.outline);
+    let mut marked = apply_caching(&mut payload, input, call.target, shared);
     marked.cache.rewriting = value;
     if let Some(adapter) = &request.adapter {
         payload.rewrite_with(adapter)?;
     }
 
     // Words behind the history are gone in the next call: the thinking of their answer is bound to more than the newest block.
-    let is_last = after.iter().all(|block| block.element_count() == 0);
-    let newest = sent.last().filter(|_| request.bound_thinking && is_last);
+    let is_last = after.iter().all(|(block, _)| block.element_count() == 0);
+    let newest = sent.iter().next_back();
+    let newest = newest.filter(|_| request.bound_thinking && is_last);
     let decisions = plan_decisions(call, &trim, marked.kept, newest.map(|block| block.key));
     Cancel::check_optional(input.cancel)?;
-    let sent_keys = sent.iter().map(|block| &block.key);
-    let (plan, epoch) = input.plan.next_plan(prefix, sent_keys, decisions);
+    let hash_of_first = |count| sent.prefix_hash(&known.sent, count);
+    let blocks = (sent.len(), &hash_of_first as &dyn Fn(usize) -> ContentHash);
+    let (plan, epoch) = input.plan.next_plan(prefix, blocks, decisions);
     let is_placed = call.rule_choice.contribution.is_none() || !rule_blocks.is_empty();
-    if let Some(choice) = next_rule_choice(call, &trim, (epoch.opened, is_placed), memo) {
+    let trimmed = trim.trimmed_items(history, &mut known.trimmed);
+    if let Some(choice) = next_rule_choice(call, &trimmed, (epoch.opened, is_placed), memo) {
         return Ok(AssemblyOutcome::Rules(Box::new(choice)));
     }
     let outcome = CompileOutcome {
@@ -209,32 +219,46 @@ pub(crate) fn assemble_request(
         slots: &slots,
         placed: &placed,
         natural: &natural,
-        trimmed: trim.trimmed_sources(history),
+        trimmed,
         trim_point: &trim,
-        sent_blocks: &sent,
+        sent_blocks: sent,
+        sent_totals: sent.totals(),
         overhead: &overhead,
         envelope: &envelope,
         tool_losses: call.tool_losses,
         rule_choice: call.rule_choice,
-        counted: counted_before_calibration(call, &slots, &placed, &sent, memo)?,
-        upper: upper_bound(call, &slots, &placed, &sent, memo)?,
+        counted: counted_before_calibration(call, &slots, &placed, sent.totals(), memo)?,
+        upper: upper_bound(call, &slots, &placed, sent.totals(), memo)?,
     };
-    // The report is drawn up before verification, as its sum of tokens is what is verified.
-    let report = build_report(&outcome, epoch, marked.cache, &payload);
-    ensure_something_said(&outcome, &report, &bridges)?;
-    let owners = [owners_before, vec![None; sent.len()], owners_after].concat();
-    let blocks = [before, sent.clone(), after].concat();
-    verify_outcome(call, &outcome, &report, &blocks, &owners)?;
-    Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
+    ensure_something_said(&outcome, &bridges)?;
+    let marked = (payload, marked.cache, marked.advice, marked.segments);
+    let compiled = report_compiled(call, &outcome, (plan, epoch), marked, [&before, &after])?;
+    Ok(AssemblyOutcome::Compiled(Box::new(compiled)))
+}
+
+/// Draws up the report of a payload, and checks what it promises.
+fn report_compiled(
+    call: &AssemblyInput<'_>,
+    outcome: &CompileOutcome<'_>,
+    (plan, epoch): (Plan, EpochReport),
+    (payload, cache, advice, segments): (Payload, CacheReport, Option<CacheAdvice>, ContentHash),
+    around: [&[(&LoweredBlock, &str)]; 2],
+) -> Result<Compiled, Refusal> {
+    // Before verification, as its sum of tokens is what is verified.
+    let fingerprint = payload.fingerprint_of(segments);
+    let report = build_report(outcome, epoch, cache, (&payload, fingerprint));
+    verify_outcome(call, outcome, &report, around)?;
+    let request = outcome.input.request;
+    Ok(Compiled {
         payload,
         advice: Advice {
             compact: outcome.compact_advice(),
-            cache: marked.advice,
+            cache: advice,
         },
         report,
         plan,
         tool_names: ToolNameMap::for_tools(request.dialect.format, &request.tools),
-    })))
+    })
 }
 
 /// The contributions in their order, with the rules between what stands before the history and the history.
@@ -264,7 +288,7 @@ fn rule_block_count(
 /// Other rules than those that were shown, if what is in view demands them.
 fn next_rule_choice(
     call: &AssemblyInput<'_>,
-    trim: &TrimPoint,
+    trimmed: &TrimmedItems,
     given: (bool, bool),
     memo: &mut Memo,
 ) -> Option<RuleChoice> {
@@ -272,12 +296,11 @@ fn next_rule_choice(
     if call.rules.has_none() {
         return None;
     }
-    let history = &call.prepared.history;
-    let in_view = trim.shown_sources(history, call.input.path.len());
-    let in_view = |index: usize| in_view.get(index) == Some(&true);
+    let in_view = |index: usize| call.prepared.shows(index, trimmed);
+    let rules = (call.rules, &call.prepared.rules);
     let counting = (call.lowerer, memo);
     call.rule_choice
-        .next_choice(call.input, call.rules, given, &in_view, counting)
+        .next_choice(call.input, rules, given, &in_view, counting)
 }
 
 /// Puts the opening and closing words where they stand in the order of the payload.
@@ -312,24 +335,23 @@ fn sent_prefix(
     target: &str,
     overhead: &RequestOverhead,
     placed: &[PlacedContribution],
-    before: &[&LoweredBlock],
+    before: &[(&LoweredBlock, &str)],
 ) -> Prefix {
     Prefix {
         target: target.to_owned(),
         tools: overhead.tools_hash,
         system: RequestOverhead::system_hash(placed),
-        anchor: ContentHash::of(&concat_hashes(before.iter().map(|block| &block.key))),
+        anchor: ContentHash::of(&concat_hashes(before.iter().map(|(block, _)| &block.key))),
     }
 }
 
 /// Refuses a request of which nothing but placeholders is left.
 fn ensure_something_said(
     outcome: &CompileOutcome<'_>,
-    report: &Report,
     bridges: &[Contribution],
 ) -> Result<(), Refusal> {
-    let omitted: usize = report.omitted.iter().map(|span| span.items).sum();
-    if report.totals.items > omitted || adds_messages(outcome.slots, outcome.placed, bridges) {
+    let items = outcome.input.path.len();
+    if items > outcome.omitted_count() || adds_messages(outcome.slots, outcome.placed, bridges) {
         return Ok(());
     }
     let target = outcome.input.request.target_name().to_owned();
@@ -341,18 +363,20 @@ fn verify_outcome(
     call: &AssemblyInput<'_>,
     outcome: &CompileOutcome<'_>,
     report: &Report,
-    blocks: &[&LoweredBlock],
-    owners: &[Option<&str>],
+    [before, after]: [&[(&LoweredBlock, &str)]; 2],
 ) -> Result<(), Refusal> {
     let required = &outcome.trim_point.kept;
+    let kept: Vec<&LoweredBlock> = outcome.sent_blocks.kept().collect();
     verify_payload(&VerifyInput {
         request: outcome.input.request,
         rules: call.lowerer.repair_rules(),
         limit: outcome.limit,
         tokens: report.totals.tokens,
         envelope: outcome.envelope,
-        blocks,
-        owners,
+        before,
+        kept: &kept,
+        history: outcome.sent_blocks.rest(),
+        after,
         sound: outcome.prepared.sound && required.iter().all(|kept| is_sound(&kept.blocks)),
         edited_thinking: call.shows_edited_thinking(),
         pinned: &outcome.pinned_texts(),
@@ -409,7 +433,7 @@ fn counted_before_calibration(
     call: &AssemblyInput<'_>,
     slots: &[PayloadSlot<'_>],
     placed: &[PlacedContribution],
-    history: &[&LoweredBlock],
+    history: BlockTotals,
     memo: &mut Memo,
 ) -> Result<Option<TokenBounds>, Refusal> {
     // Without calibration the counts of the report are the original ones already.
@@ -419,9 +443,7 @@ fn counted_before_calibration(
     // Learning from narrowed counts would narrow them further with every report, until they are wrong.
     let lowerer = call.lowerer.without_calibration();
     let around = count_around_history(call, slots, placed, &lowerer, memo)?;
-    Ok(Some(
-        around + history.iter().map(|piece| piece.counted).sum(),
-    ))
+    Ok(Some(around + history.counted))
 }
 
 /// The most that all that is sent can have; nothing where that is what was budgeted.
@@ -429,7 +451,7 @@ fn upper_bound(
     call: &AssemblyInput<'_>,
     slots: &[PayloadSlot<'_>],
     placed: &[PlacedContribution],
-    history: &[&LoweredBlock],
+    history: BlockTotals,
     memo: &mut Memo,
 ) -> Result<Option<u64>, Refusal> {
     if !call.lowerer.budgets_below_upper() {
@@ -437,8 +459,7 @@ fn upper_bound(
     }
     let lowerer = call.lowerer.by_upper_bound();
     let around = count_around_history(call, slots, placed, &lowerer, memo)?.high;
-    let history = history.iter().map(|piece| piece.upper);
-    Ok(Some(history.fold(around, u64::saturating_add)))
+    Ok(Some(around.saturating_add(history.upper)))
 }
 
 /// What is sent beside the history, counted in another way than it was budgeted.
@@ -464,14 +485,14 @@ fn blocks_of_bands<'a>(
     slots: &[PayloadSlot<'a>],
     placed: &'a [PlacedContribution],
     keep: impl Fn(Band) -> bool,
-) -> (Vec<&'a LoweredBlock>, Vec<Option<&'a str>>) {
+) -> Vec<(&'a LoweredBlock, &'a str)> {
     slots
         .iter()
         .zip(placed)
         .filter(|(slot, _)| keep(slot.band))
         .flat_map(|(slot, placed)| {
-            let owner = Some(slot.contribution.source.as_str());
+            let owner = slot.contribution.source.as_str();
             placed.blocks.iter().map(move |piece| (piece, owner))
         })
-        .unzip()
+        .collect()
 }

@@ -22,8 +22,8 @@ use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
 use crate::input::{Advice, CompileInput, CompileRequest, Plan};
 use crate::payload::Payload;
 use crate::pipeline::attempt::{AssemblyInput, AssemblyOutcome, Attempt, assemble_request};
-use crate::pipeline::scratch::Scratch;
-use crate::standing_rules::{RuleChoice, RulesOnPath};
+use crate::pipeline::scratch::{HistoryMemo, KnownHistory, Scratch};
+use crate::standing_rules::{RuleChoice, RulesOnPath, show_rules};
 use contexture_report::Report;
 
 /// What a compile gives.
@@ -46,6 +46,7 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
+    scratch.items_read = 0;
     match compile_history(input, Compactions::Shown, scratch) {
         // What stands for old history is never why new history does not fit: it is left out before that.
         Err(Refusal::DoesNotFit { .. }) if !input.covers.is_empty() => {
@@ -86,16 +87,18 @@ fn compile_history(
     // thinking is left out moves to the end of the path, and then only to an earlier edit. Rules are chosen a bounded number of times.
     loop {
         Cancel::check_optional(input.cancel)?;
-        let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
+        let KnownHistory { prepared, mut memo } =
+            prepare_history(input, &view_policy, &lowerer, scratch)?;
         if request.bound_thinking && answered.is_none() {
-            let (history, memo) = (&prepared.history, &mut scratch.memo);
-            let planned = TrimPoint::from_plan(input, &target, history, &lowerer, memo);
+            let history = &prepared.history;
+            let planned =
+                TrimPoint::from_plan(input, &target, history, &lowerer, &mut scratch.memo);
             let blocks = prepared.path_blocks(&planned);
             let compacted = view_policy.new_provider_compaction(input);
             let sent = input.plan.sent.as_ref();
             answered = Some(AnsweredHistory::compare(sent, &blocks, compacted));
         }
-        let rules = RulesOnPath::read(input, &prepared.statements);
+        let rules = RulesOnPath::read(input, &prepared.rules, &mut memo.rules, show_rules);
         let choice = chosen_rules.take();
         let choice = choice.unwrap_or_else(|| RuleChoice::latched(input, &rules));
         let call = AssemblyInput {
@@ -113,10 +116,10 @@ fn compile_history(
             lowerer: &lowerer,
             tool_losses: &tool_losses,
         };
-        let outcome = assemble_request(&call, &mut scratch.memo);
+        let outcome = assemble_request(&call, &mut scratch.memo, &mut memo);
         // Kept after a refusal too: the host is likely to try the same path again with a smaller request.
         if input.passes.is_empty() {
-            scratch.store_prepared_history(prepared);
+            scratch.store_history(KnownHistory { prepared, memo });
         }
         match outcome {
             Ok(AssemblyOutcome::Compiled(compiled)) => {
@@ -133,7 +136,7 @@ fn compile_history(
                 attempt = Attempt::Cleared(clearing, before);
             }
             Ok(AssemblyOutcome::Edited(edit, is_cut)) => {
-                view_policy.leave_out_thinking(edit, input.path);
+                view_policy.leave_out_thinking(edit, &input.path);
                 trims_to_low_water |= is_cut;
             }
             Ok(AssemblyOutcome::Rules(next)) => {
@@ -171,23 +174,28 @@ fn prepare_history(
     view_policy: &ViewPolicy,
     lowerer: &Lowerer<'_>,
     scratch: &mut Scratch,
-) -> Result<PreparedHistory, Refusal> {
+) -> Result<KnownHistory, Refusal> {
     // What a pass of the host's makes of a longer path cannot be told from what it made of a shorter one, so with passes
     // nothing is reused.
     let reusable = input.passes.is_empty();
-    let known = scratch.take_prepared_history(|prepared| {
+    let known = scratch.take_history(|prepared| {
         reusable && prepared.is_reusable_for(lowerer, view_policy, input.path)
     });
-    let extended = known.and_then(|prepared| {
-        prepared.extend_with_new_items(input.path, lowerer, &mut scratch.memo)
+    let extended = known.and_then(|KnownHistory { prepared, memo }| {
+        let prepared = prepared.extend_with_new_items(input.path, lowerer, &mut scratch.memo)?;
+        Some(KnownHistory { prepared, memo })
     });
-    let prepared = match extended {
-        Some(prepared) => prepared,
-        None => PreparedHistory::build(input, view_policy, lowerer, &mut scratch.memo)?,
+    let known = match extended {
+        Some(known) => known,
+        None => KnownHistory {
+            prepared: PreparedHistory::build(input, view_policy, lowerer, &mut scratch.memo)?,
+            memo: HistoryMemo::default(),
+        },
     };
+    scratch.items_read += known.prepared.items_read;
     // Of a cancelled history a part may be missing: it must neither be used nor kept.
     Cancel::check_optional(input.cancel)?;
-    Ok(prepared)
+    Ok(known)
 }
 
 /// The attempt that follows a refused one, if another can still fit.

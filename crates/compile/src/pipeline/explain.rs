@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use contexture_condense::has_read_tool;
-use contexture_ir::ToolDefinition;
+use contexture_ir::{ContentHash, ToolDefinition};
 use contexture_prompt_cache::CacheReport;
 use contexture_tokens::TokenBounds;
 use contexture_tools::ExcludedTool;
@@ -12,14 +12,14 @@ use crate::contributions::{
     PayloadSlot, PlacedContribution, RequestOverhead, setting_changes, unit_count,
 };
 use crate::error::RequiredSegment;
-use crate::history::{ActiveCompaction, History, RequiredMessage};
+use crate::history::{ActiveCompaction, History, RequiredMessage, RewrittenTotals, RoundTotals};
 use crate::input::{Band, CompileRequest, Contribution};
 use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
 use contexture_report::number_format::count_with_noun;
 use contexture_report::{
-    EpochReport, OmitReason, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten,
-    Segment, SegmentRule, SegmentVerdict, StandingReport, TargetReport, TokenRange, Totals,
+    EpochReport, PayloadReport, RemovedTool, Report, Segment, SegmentRule, SegmentVerdict,
+    StandingReport, TargetReport, TokenRange, Totals,
 };
 
 /// What must be sent, for a refusal.
@@ -105,7 +105,7 @@ pub(crate) fn build_report(
     outcome: &CompileOutcome<'_>,
     epoch: EpochReport,
     cache: CacheReport,
-    payload: &Payload,
+    (payload, fingerprint): (&Payload, ContentHash),
 ) -> Report {
     let mut segments = Vec::new();
     let mut row = SegmentRows {
@@ -155,10 +155,10 @@ pub(crate) fn build_report(
         },
         segments,
         omitted: outcome.omitted_spans(),
-        rewritten: rewritten_items(outcome),
+        rewritten: outcome.rewritten_items(),
         removed_tools: removed_tools(outcome.input.request),
         readable: has_read_tool(&outcome.input.request.tools),
-        repairs: all_repairs(outcome),
+        repairs: outcome.all_repairs(),
         losses: outcome.all_losses(),
         standing: standing_report(outcome),
         settings: setting_changes(outcome.input.request),
@@ -168,7 +168,7 @@ pub(crate) fn build_report(
         compaction_declined: None,
         payload: PayloadReport {
             bytes: payload.len(),
-            fingerprint: payload.fingerprint().to_string(),
+            fingerprint: fingerprint.to_string(),
         },
     }
 }
@@ -200,8 +200,7 @@ fn unbounded_parts(outcome: &CompileOutcome<'_>) -> Vec<String> {
         ToolDefinition::Function(_) => None,
     });
     all.extend(own_tools);
-    let files = outcome.sent_blocks.iter().filter(|piece| piece.is_unseen);
-    match files.count() as u64 {
+    match outcome.sent_totals.unseen {
         0 => {}
         count => all.push(format!(
             "files that only the provider sees, in {}",
@@ -214,32 +213,7 @@ fn unbounded_parts(outcome: &CompileOutcome<'_>) -> Vec<String> {
 /// What the format adds to the request. It has one row for all of it: split by message it would only be noise.
 fn total_framing(outcome: &CompileOutcome<'_>) -> TokenBounds {
     let placed = outcome.placed.iter().map(|placed| placed.framing);
-    let sent = outcome.sent_blocks.iter().map(|piece| piece.framing);
-    outcome.overhead.framing + placed.sum::<TokenBounds>() + sent.sum::<TokenBounds>()
-}
-
-/// The repairs of the history, then those of the contributions.
-fn all_repairs(outcome: &CompileOutcome<'_>) -> Vec<Repair> {
-    let placed = outcome.placed.iter().flat_map(|placed| &placed.repairs);
-    let repairs = outcome.prepared.repairs.iter().chain(placed);
-    repairs.cloned().collect()
-}
-
-/// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.
-fn rewritten_items(outcome: &CompileOutcome<'_>) -> Vec<Rewritten> {
-    let sent = outcome.trim_point.round..outcome.prepared.history.rounds.len();
-    let kept = outcome.trim_point.kept.iter().flat_map(|kept| {
-        let round = outcome
-            .rewritten_in_rounds(&(kept.round..kept.round + 1))
-            .into_iter();
-        round.filter(|one| kept.sources.contains(&one.index))
-    });
-    let mut all: Vec<Rewritten> = kept
-        .chain(outcome.rewritten_in_rounds(&sent))
-        .cloned()
-        .collect();
-    all.sort_unstable_by_key(|one| one.index);
-    all
+    outcome.overhead.framing + placed.sum::<TokenBounds>() + outcome.sent_totals.framing
 }
 
 fn target_report(outcome: &CompileOutcome<'_>) -> TargetReport {
@@ -355,14 +329,14 @@ impl SegmentRows<'_> {
             self.add_required_message(outcome, kept);
         }
         if cut.round > 0 {
-            let (omitted, rounds) = (&outcome.trimmed, 0..cut.round);
+            let (trimmed, rounds) = (&outcome.trimmed, 0..cut.round);
             self.push(Segment {
                 label: rounds_label(history, &rounds),
                 omitted_tokens: outcome.trimmed_tokens().high,
                 verdict: SegmentVerdict::Trimmed,
-                rule: trim_rule_text(omitted.len(), outcome.input.request.history.trim.low_water),
+                rule: trim_rule_text(trimmed.count, outcome.input.request.history.trim.low_water),
                 rule_kind: SegmentRule::OldestTrimmed,
-                span: index_span(omitted.iter().copied()),
+                span: trimmed.ends(),
                 ..self.blank_segment("history", "rounds", TokenBounds::ZERO)
             });
         }
@@ -379,7 +353,7 @@ impl SegmentRows<'_> {
         // Rounds are told in three stretches: those that were changed, those as they are, and the last
         // one, which is required.
         let treated = outcome.treated_until().clamp(cut.round, last);
-        let changed = outcome.rewritten_in_rounds(&(cut.round..treated));
+        let changed = outcome.prepared.rewritten_totals(&(cut.round..treated));
         let (rule, omitted_tokens) = rewrite_summary(&changed, outcome);
         let (verdict, rule_kind) = treated_verdict(&changed);
         let treatment = RoundTreatment {
@@ -397,8 +371,8 @@ impl SegmentRows<'_> {
         };
         self.add_rounds(history, treated..last, &apart, treatment);
         let newest = last..history.rounds.len();
-        let (rule, omitted_tokens) =
-            rewrite_summary(&outcome.rewritten_in_rounds(&newest), outcome);
+        let changed = outcome.prepared.rewritten_totals(&newest);
+        let (rule, omitted_tokens) = rewrite_summary(&changed, outcome);
         let treatment = RoundTreatment {
             verdict: SegmentVerdict::Required,
             rule: match rule.as_str() {
@@ -413,18 +387,14 @@ impl SegmentRows<'_> {
 
     /// Thinking that may not be sent any more.
     fn add_left_out_thinking(&mut self, outcome: &CompileOutcome<'_>) {
-        let hidden = outcome.prepared.hidden.iter();
-        let bound = hidden.filter(|(_, why)| *why == OmitReason::BoundThinking);
-        let indexes = bound.clone().map(|(at, _)| *at);
-        let count = bound.count();
-        if count > 0 {
+        if let Some((count, span)) = outcome.prepared.bound_thinking {
             self.push(Segment {
                 label: count_with_noun(count as u64, "thought"),
                 omitted_tokens: outcome.prepared.left_out_thinking.high,
                 verdict: SegmentVerdict::Dropped,
                 rule: "bound to a history that was edited".to_owned(),
                 rule_kind: SegmentRule::BoundThinking,
-                span: index_span(indexes),
+                span: Some(span),
                 ..self.blank_segment("history", "thinking", TokenBounds::ZERO)
             });
         }
@@ -460,10 +430,10 @@ impl SegmentRows<'_> {
         apart: &[&RequiredMessage],
         treatment: RoundTreatment,
     ) {
-        let pieces = history.blocks_of(&rounds);
-        let blocks = history.blocks.get(pieces).unwrap_or_default().iter();
-        let mut text: TokenBounds = blocks.map(|block| block.text).sum();
-        let mut items = history.source_indexes(&rounds).count();
+        let mut text = history.block_totals_of(&rounds).text;
+        let RoundTotals {
+            mut items, span, ..
+        } = history.round_totals(rounds.clone());
         for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
             // Has a row of its own; without this its tokens would be summed twice.
             text = text - kept.text_tokens();
@@ -479,7 +449,7 @@ impl SegmentRows<'_> {
             verdict: treatment.verdict,
             rule: treatment.rule,
             rule_kind: treatment.rule_kind,
-            span: index_span(history.source_indexes(&rounds)),
+            span,
             ..self.blank_segment("history", "rounds", text)
         });
     }
@@ -523,12 +493,11 @@ fn index_span(indexes: impl Iterator<Item = usize>) -> Option<(usize, usize)> {
 }
 
 /// What became of rounds in which this was rewritten. Where it was several things, what took most away decides.
-fn treated_verdict(changed: &[&Rewritten]) -> (SegmentVerdict, SegmentRule) {
-    let has = |how: Rewriting| changed.iter().any(|one| one.rewriting == how);
+const fn treated_verdict(changed: &RewrittenTotals) -> (SegmentVerdict, SegmentRule) {
     match () {
-        () if has(Rewriting::Cleared) => (SegmentVerdict::Cleared, SegmentRule::OldOutputs),
-        () if has(Rewriting::Repeated) => (SegmentVerdict::Cleared, SegmentRule::RepeatedOutputs),
-        () if has(Rewriting::Previewed) => (SegmentVerdict::Shortened, SegmentRule::LongOutputs),
+        () if changed.cleared > 0 => (SegmentVerdict::Cleared, SegmentRule::OldOutputs),
+        () if changed.repeated > 0 => (SegmentVerdict::Cleared, SegmentRule::RepeatedOutputs),
+        () if changed.previewed > 0 => (SegmentVerdict::Shortened, SegmentRule::LongOutputs),
         () => (SegmentVerdict::Shortened, SegmentRule::ThinkingText),
     }
 }
@@ -564,28 +533,24 @@ fn contribution_verdict(
 }
 
 /// What was rewritten of some rounds in a few words, and how many tokens that saved.
-fn rewrite_summary(changed: &[&Rewritten], outcome: &CompileOutcome<'_>) -> (String, u64) {
-    let of = |how: Rewriting| changed.iter().filter(|one| one.rewriting == how).count();
-    let saved = |one: &&Rewritten| one.tokens_before.saturating_sub(one.tokens_after);
+fn rewrite_summary(changed: &RewrittenTotals, outcome: &CompileOutcome<'_>) -> (String, u64) {
     let mut words = Vec::new();
-    let cleared = of(Rewriting::Cleared);
-    if cleared > 0 {
+    if changed.cleared > 0 {
         let policy = outcome.input.request.history.clear.policy();
         let newest = policy.map_or(0, |policy| policy.keep_recent);
-        let outputs = count_with_noun(cleared as u64, "output");
+        let outputs = count_with_noun(changed.cleared, "output");
         words.push(format!("{outputs} cleared (newest {newest} kept)"));
     }
-    for (how, noun, verb) in [
-        (Rewriting::Repeated, "repeated output", "cleared"),
-        (Rewriting::ThinkingText, "thought", "as text"),
-        (Rewriting::Previewed, "output", "previewed"),
+    for (count, noun, verb) in [
+        (changed.repeated, "repeated output", "cleared"),
+        (changed.thoughts, "thought", "as text"),
+        (changed.previewed, "output", "previewed"),
     ] {
-        let count = of(how) as u64;
         if count > 0 {
             words.push(format!("{} {verb}", count_with_noun(count, noun)));
         }
     }
-    (words.join("; "), changed.iter().map(saved).sum())
+    (words.join("; "), changed.saved)
 }
 
 fn trim_rule_text(items: usize, low_water: u8) -> String {
@@ -597,7 +562,7 @@ fn trim_rule_text(items: usize, low_water: u8) -> String {
 }
 
 fn rounds_label(history: &History, rounds: &Range<usize>) -> String {
-    let calls = history.call_count(history.blocks_of(rounds));
+    let calls = history.block_totals_of(rounds).calls;
     let (first, last) = (rounds.start + 1, rounds.end);
     let name = if last == first {
         format!("round {first}")

@@ -15,9 +15,10 @@ use crate::history::{HistorySize, TrimPoint};
 use crate::input::Window;
 use crate::pipeline::attempt::{AssemblyInput, Attempt};
 use crate::pipeline::explain::required_segments;
+use crate::pipeline::scratch::HistoryMemo;
 use crate::rewrite::{
-    ClearDecision, PreviewDecision, PreviousRequest, RewriteCost, SentContext, decide_clearing,
-    preview_savings,
+    ClearDecision, PendingPreviews, PreviewDecision, PreviousRequest, RewriteCost, SentContext,
+    decide_clearing, preview_savings,
 };
 
 /// The result of fitting: everything in its place, or a rewriting that would make more room.
@@ -32,17 +33,15 @@ pub(crate) fn fit_to_budget(
     call: &AssemblyInput<'_>,
     slots: &[PayloadSlot<'_>],
     overhead: &RequestOverhead,
-    full: Vec<PlacedContribution>,
-    planned: TrimPoint,
-    memo: &mut Memo,
+    (full, planned): (Vec<PlacedContribution>, TrimPoint),
+    (memo, known): (&mut Memo, &mut HistoryMemo),
 ) -> Result<FittedParts, Refusal> {
     let history = &call.prepared.history;
-    let rounds: Vec<u64> = history.rounds.iter().map(|round| round.weight).collect();
     let required = history.required_messages().into_iter();
     let singles: Vec<(usize, u64)> = required.map(|kept| (kept.round, kept.weight())).collect();
     let policy = &call.input.request.history;
     let mut claim = HistoryBudgetRequest {
-        rounds: &rounds,
+        rounds: &history.round_weights,
         last: history.last,
         singles: &singles,
         frontier: planned.round,
@@ -73,7 +72,8 @@ pub(crate) fn fit_to_budget(
         room,
         floor: claim.floor,
     };
-    let value = match call.decide_rewriting(overhead, slots, &planned, size, &cost, memo) {
+    let value = match call.decide_rewriting(overhead, slots, &planned, (size, &cost), (memo, known))
+    {
         RewriteDecision::Preview(previews) => return Ok(FittedParts::Preview(previews)),
         RewriteDecision::Clear(clearing) => return Ok(FittedParts::Clear(clearing)),
         RewriteDecision::Unchanged(value) => value,
@@ -139,9 +139,8 @@ impl AssemblyInput<'_> {
         overhead: &RequestOverhead,
         slots: &[PayloadSlot<'_>],
         planned: &TrimPoint,
-        size: HistorySize,
-        cost: &RewriteCost<'_>,
-        memo: &mut Memo,
+        (size, cost): (HistorySize, &RewriteCost<'_>),
+        (memo, known): (&mut Memo, &mut HistoryMemo),
     ) -> RewriteDecision {
         match self.attempt {
             Attempt::First => {}
@@ -149,7 +148,9 @@ impl AssemblyInput<'_> {
             Attempt::AsBefore => return RewriteDecision::Unchanged(None),
         }
         // Previews come first: they keep what clearing would take away, and the rest can still be read.
-        let previews = self.decide_previews(overhead, slots, planned, size, cost, memo);
+        let pending = &mut known.previews;
+        let previews =
+            self.decide_previews(overhead, slots, planned, (size, cost), (memo, pending));
         if let Some(previews) = previews.filter(|previews| previews.begin) {
             return RewriteDecision::Preview(previews);
         }
@@ -197,13 +198,13 @@ impl AssemblyInput<'_> {
         overhead: &RequestOverhead,
         slots: &[PayloadSlot<'_>],
         planned: &TrimPoint,
-        size: HistorySize,
-        cost: &RewriteCost<'_>,
-        memo: &mut Memo,
+        (size, cost): (HistorySize, &RewriteCost<'_>),
+        (memo, pending): (&mut Memo, &mut PendingPreviews),
     ) -> Option<PreviewDecision> {
         let policy = self.view_policy.pending_previews()?;
         let history = &self.prepared.history;
-        let mut change = preview_savings(policy, history, planned, self.lowerer, memo)?;
+        let counting = (self.lowerer, &mut *memo);
+        let mut change = preview_savings(policy, history, planned, pending, counting)?;
         let request = self.input.request;
         if !has_read_tool(&request.tools) {
             let mut request = request.clone();

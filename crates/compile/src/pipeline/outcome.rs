@@ -1,16 +1,18 @@
 //! What the passes decided, and what follows from it: what was left out, what was lost, what to do.
 
-use std::ops::Range;
+use std::sync::Arc;
 
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, Loss};
 
-use crate::blocks::LoweredBlock;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
-use crate::history::{PreparedHistory, RequiredMessage, TrimPoint};
+use crate::history::{
+    BlockTotals, PreparedHistory, RequiredMessage, SentBlocks, TrimPoint, TrimmedItems,
+    block_losses, split_loss_path,
+};
 use crate::input::{CompactAdvice, CompileInput, Content};
 use crate::standing_rules::RuleChoice;
-use contexture_report::{OmitReason, Omitted, Rewritten};
+use contexture_report::{DeferredList, OmitReason, Omitted, Repair, Rewritten};
 
 /// What the passes decided.
 pub(crate) struct CompileOutcome<'a> {
@@ -23,9 +25,10 @@ pub(crate) struct CompileOutcome<'a> {
     pub(crate) natural: &'a [u64],
     pub(crate) trim_point: &'a TrimPoint,
     /// What is sent of the history.
-    pub(crate) sent_blocks: &'a [&'a LoweredBlock],
-    /// The path indexes that the cut left out, ascending.
-    pub(crate) trimmed: Vec<usize>,
+    pub(crate) sent_blocks: SentBlocks<'a>,
+    pub(crate) sent_totals: BlockTotals,
+    /// What the cut left out.
+    pub(crate) trimmed: TrimmedItems,
     pub(crate) overhead: &'a RequestOverhead,
     pub(crate) envelope: &'a Envelope,
     /// What repair changed in the tools.
@@ -58,9 +61,10 @@ impl CompileOutcome<'_> {
 
     /// Returns the span of the history that was trimmed, which compaction would replace; `None` if nothing was trimmed.
     pub(crate) fn compact_advice(&self) -> Option<CompactAdvice> {
+        let (first, last) = self.trimmed.ends()?;
         Some(CompactAdvice {
-            first: *self.trimmed.first()?,
-            last: *self.trimmed.last()?,
+            first,
+            last,
             tokens: self.trimmed_tokens().high,
         })
     }
@@ -68,33 +72,17 @@ impl CompileOutcome<'_> {
     /// The round behind the last one with something rewritten.
     pub(crate) fn treated_until(&self) -> usize {
         // Rewritten entries are in the order of the view, so the last one ends the changed stretch.
-        let last = self.prepared.rewritten.last().map(|(entry, _)| *entry);
+        let last = self.prepared.last_rewritten_entry();
         let rounds = &self.prepared.history.rounds;
         last.map_or(0, |last| {
             rounds.partition_point(|round| round.entries.start <= last)
         })
     }
 
-    /// What was rewritten in some rounds, in the order of the view.
-    pub(crate) fn rewritten_in_rounds(&self, rounds: &Range<usize>) -> Vec<&Rewritten> {
-        let entries = self.prepared.history.entries_of(rounds);
-        let all = self.prepared.rewritten.iter();
-        all.filter(|(entry, _)| entries.contains(entry))
-            .map(|(_, rewritten)| rewritten)
-            .collect()
-    }
-
     /// What trimming left out, in tokens.
     pub(crate) fn trimmed_tokens(&self) -> TokenBounds {
         let history = &self.prepared.history;
-        let pieces = history
-            .blocks
-            .get(history.blocks_of(&(0..self.trim_point.round)));
-        let all: TokenBounds = pieces
-            .unwrap_or_default()
-            .iter()
-            .map(|piece| piece.text)
-            .sum();
+        let all = history.block_totals_of(&(0..self.trim_point.round)).text;
         all - self
             .trim_point
             .kept
@@ -103,86 +91,112 @@ impl CompileOutcome<'_> {
             .sum()
     }
 
+    /// How many items of the path are not in the payload.
+    pub(crate) fn omitted_count(&self) -> usize {
+        self.trimmed.count + self.prepared.dropped.len() + self.prepared.hidden.len()
+    }
+
     /// Everything of the path that is not in the payload, as spans.
-    pub(crate) fn omitted_spans(&self) -> Vec<Omitted> {
-        let trimmed = self.trimmed.iter().map(|at| (*at, OmitReason::Trimmed));
-        let dropped = self
-            .prepared
-            .dropped
-            .iter()
-            .map(|at| (*at, OmitReason::Repaired));
-        let mut all: Vec<(usize, OmitReason)> = trimmed
-            .chain(dropped)
-            .chain(self.prepared.hidden.iter().copied())
-            .collect();
-        all.sort_unstable_by_key(|(at, _)| *at);
-        merge_neighbours(all)
+    pub(crate) fn omitted_spans(&self) -> DeferredList<Omitted> {
+        let hidden = self.prepared.hidden.clone();
+        let dropped = Arc::clone(&self.prepared.dropped);
+        let trimmed = Arc::clone(&self.trimmed.spans);
+        DeferredList::new(move || {
+            let trimmed = trimmed.iter().map(|(first, last)| Omitted {
+                first: *first,
+                last: *last,
+                items: last + 1 - first,
+                reason: OmitReason::Trimmed,
+            });
+            let dropped = dropped.iter().map(|at| (*at, OmitReason::Repaired));
+            let singles = dropped.chain(hidden.iter().copied());
+            let singles = singles.map(|(at, reason)| Omitted {
+                first: at,
+                last: at,
+                items: 1,
+                reason,
+            });
+            let mut all: Vec<Omitted> = trimmed.chain(singles).collect();
+            all.sort_by_key(|span| span.first);
+            merge_neighbours(all)
+        })
+    }
+
+    /// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.
+    pub(crate) fn rewritten_items(&self) -> DeferredList<Rewritten> {
+        let prepared = self.prepared;
+        let sent = self.trim_point.round..prepared.history.rounds.len();
+        let sent = prepared.rewritten_in(&sent);
+        let kept = self.trim_point.kept.iter().flat_map(|kept| {
+            let own = prepared.rewritten_in(&(kept.round..kept.round + 1));
+            let own = own.filter_map(|at| prepared.rewritten.get(at));
+            own.filter(|one| kept.sources.contains(&one.index))
+        });
+        let kept: Vec<Rewritten> = kept.cloned().collect();
+        let all = prepared.rewritten.clone();
+        DeferredList::new(move || {
+            let sent = all.iter_from(sent.start).take(sent.len());
+            let mut list: Vec<Rewritten> = kept.iter().chain(sent).cloned().collect();
+            list.sort_by_key(|one| one.index);
+            list
+        })
+    }
+
+    /// The repairs of the history, then those of the contributions.
+    pub(crate) fn all_repairs(&self) -> DeferredList<Repair> {
+        let own = Arc::clone(&self.prepared.repairs);
+        let placed = self.placed.iter().flat_map(|placed| &placed.repairs);
+        let placed: Vec<Repair> = placed.cloned().collect();
+        DeferredList::new(move || own.iter().chain(&placed).cloned().collect())
     }
 
     /// All losses, with paths that mean something outside this crate.
-    pub(crate) fn all_losses(&self) -> Vec<Loss> {
-        let mut out = [self.tool_losses, &self.envelope.losses].concat();
+    pub(crate) fn all_losses(&self) -> DeferredList<Loss> {
+        let mut first = [self.tool_losses, &self.envelope.losses].concat();
         for (slot, placed) in self.slots.iter().zip(self.placed) {
             for piece in &placed.blocks {
-                out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
+                first.extend(piece.lowered.chunk.losses.iter().map(|loss| {
                     // The format's writer knows only its block; the index is moved to the path of the
                     // conversation or to the contribution.
-                    let (index, rest) = split_index(&loss.path);
+                    let (index, rest) = split_loss_path(&loss.path);
                     let source = &slot.contribution.source;
                     let at = piece.entries.start + index;
-                    with_path(loss, format!("contributions[{source}][{at}]{rest}"))
+                    Loss {
+                        path: format!("contributions[{source}][{at}]{rest}"),
+                        ..loss.clone()
+                    }
                 }));
             }
         }
         let history = &self.prepared.history;
-        // Most blocks lose nothing: the flag saves touching their chunks.
-        for piece in self.sent_blocks.iter().filter(|piece| piece.is_lossy) {
-            out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
-                let (index, rest) = split_index(&loss.path);
-                let entry = history.entries.get(piece.entries.start + index);
-                match entry.and_then(|entry| entry.source) {
-                    Some(source) => with_path(loss, format!("items[{source}]{rest}")),
-                    None => with_path(loss, format!("repaired{rest}")),
-                }
-            }));
+        let kept = self.sent_blocks.kept();
+        first.extend(kept.flat_map(|block| block_losses(block, history)));
+        if self.sent_blocks.rest_totals().lossy == 0 {
+            return first.into();
         }
-        out
+        let from = self.sent_blocks.first();
+        let all = self.prepared.losses.clone();
+        DeferredList::new(move || {
+            let sent = all.partition_point(|(block, _)| *block < from);
+            let sent = all.iter_from(sent).map(|(_, loss)| loss);
+            first.iter().chain(sent).cloned().collect()
+        })
     }
 }
 
-/// Omitted items in ascending order as spans of one reason each.
-fn merge_neighbours(all: Vec<(usize, OmitReason)>) -> Vec<Omitted> {
+/// Spans in ascending order, those joined that follow each other for one reason.
+fn merge_neighbours(all: Vec<Omitted>) -> Vec<Omitted> {
     let mut spans: Vec<Omitted> = Vec::new();
-    for (at, why) in all {
+    for one in all {
         match spans.last_mut() {
             // Neighbours with one reason become one span: a trimmed history of thousands of items
             // is one line.
-            Some(span) if span.reason == why && span.last + 1 == at => {
-                span.last = at;
-                span.items += 1;
+            Some(span) if span.reason == one.reason && span.last + 1 == one.first => {
+                span.last = one.last;
+                span.items += one.items;
             }
-            _ => spans.push(Omitted {
-                first: at,
-                last: at,
-                items: 1,
-                reason: why,
-            }),
+            _ => spans.push(one),
         }
     }
     spans
-}
-
-fn split_index(path: &str) -> (usize, &str) {
-    let cut = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    match cut.map(|(index, rest)| (index.parse(), rest)) {
-        Some((Ok(index), rest)) => (index, rest),
-        _ => (0, path),
-    }
-}
-
-fn with_path(loss: &Loss, path: String) -> Loss {
-    Loss {
-        path,
-        ..loss.clone()
-    }
 }

@@ -9,7 +9,10 @@ use contexture_ir::ToolDefinition;
 use contexture_wire::{Format, Loss, ToolRefusal, repair_tools};
 
 use crate::blocks::Memo;
-use crate::history::PreparedHistory;
+use crate::growing::PrefixHashes;
+use crate::history::{PreparedHistory, TrimmedItems};
+use crate::rewrite::PendingPreviews;
+use crate::standing_rules::KnownRules;
 
 /// What the memo may hold by default, in bytes of chunks and entries of counts.
 const DEFAULT_BYTES: usize = 64 << 20;
@@ -21,8 +24,33 @@ const FRONTS: usize = 4;
 #[derive(Debug)]
 pub struct Scratch {
     pub(crate) memo: Memo,
-    histories: Vec<PreparedHistory>,
+    histories: Vec<KnownHistory>,
     tools: Option<MendedTools>,
+    /// How many items the last compile looked at.
+    pub(crate) items_read: usize,
+}
+
+/// A history, with what compiles of it have found out and the next one need not find out again.
+#[derive(Debug)]
+pub(crate) struct KnownHistory {
+    pub(crate) prepared: PreparedHistory,
+    pub(crate) memo: HistoryMemo,
+}
+
+/// What follows from a history and the plan, kept for the next compile. It decides nothing: each of its values is found anew
+/// where it is not of the same cut and the same payload.
+#[derive(Debug, Default)]
+pub(crate) struct HistoryMemo {
+    /// Over the beginnings of what is sent.
+    pub(crate) sent: PrefixHashes,
+    /// Over the beginnings of the outline.
+    pub(crate) outline: PrefixHashes,
+    /// What the last cut left out.
+    pub(crate) trimmed: Option<TrimmedItems>,
+    /// What previews would save.
+    pub(crate) previews: PendingPreviews,
+    /// The standing rules that were shown.
+    pub(crate) rules: Option<KnownRules>,
 }
 
 /// What repair made of the tools of the last request.
@@ -57,7 +85,15 @@ impl Scratch {
             memo: Memo::new(bytes),
             histories: Vec::new(),
             tools: None,
+            items_read: 0,
         }
+    }
+
+    /// How many items of its path the last compile with it looked at: all where it knew nothing of the path, only the newest
+    /// where the path has grown since the compile before.
+    #[must_use]
+    pub const fn items_read(&self) -> usize {
+        self.items_read
     }
 
     /// The tools as a target takes them; `None` if it takes them as they are.
@@ -92,20 +128,20 @@ impl Scratch {
     }
 
     /// Takes the first history out for which `fits` holds.
-    pub(crate) fn take_prepared_history(
+    pub(crate) fn take_history(
         &mut self,
-        fits: impl FnMut(&PreparedHistory) -> bool,
-    ) -> Option<PreparedHistory> {
+        fits: impl Fn(&PreparedHistory) -> bool,
+    ) -> Option<KnownHistory> {
         // Taken out, not borrowed: extending it consumes it, and a failed compile must not leave a
         // half-extended one behind.
-        let at = self.histories.iter().position(fits)?;
+        let at = self.histories.iter().position(|one| fits(&one.prepared))?;
         Some(self.histories.remove(at))
     }
 
     /// Keeps a history for the next compile.
-    pub(crate) fn store_prepared_history(&mut self, front: PreparedHistory) {
+    pub(crate) fn store_history(&mut self, history: KnownHistory) {
         // A host serves several conversations with one scratch; the least recently used history goes.
         self.histories.truncate(FRONTS - 1);
-        self.histories.insert(0, front);
+        self.histories.insert(0, history);
     }
 }

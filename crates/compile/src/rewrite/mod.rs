@@ -18,5 +18,5 @@ mod preview_decision;
 mod rewrite_cost;
 
 pub(crate) use clear_decision::{ClearDecision, decide_clearing};
-pub(crate) use preview_decision::{PreviewDecision, preview_savings};
+pub(crate) use preview_decision::{PendingPreviews, PreviewDecision, preview_savings};
 pub(crate) use rewrite_cost::{PreviousRequest, RewriteCost, SentContext};

@@ -6,34 +6,102 @@
 //!
 //! Not here: what a preview shows ([`contexture_condense`]).
 
+use std::ops::Range;
+
 use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_prompt_cache::RewriteValue;
 
 use crate::blocks::{Lowerer, Memo, ViewEntry};
+use crate::growing::{RangeSums, Totals};
 use crate::history::{History, HistorySize, LostThinking, TrimPoint, output_previews};
 use crate::rewrite::rewrite_cost::{HistoryChange, RewriteCost};
+
+/// What previews would save of a history, while they have not begun: each round is looked at once, when it is no longer the
+/// newest.
+#[derive(Debug, Default)]
+pub(crate) struct PendingPreviews {
+    policy: Option<PreviewPolicy>,
+    /// How many entries were looked at.
+    scanned: usize,
+    /// The entries that would be previewed, ascending.
+    entries: Vec<usize>,
+    /// The tokens that each of those saves.
+    saved: RangeSums<SavedTokens>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SavedTokens(u64);
+
+impl Totals for SavedTokens {
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+impl PendingPreviews {
+    /// Looks at the rounds that have become settled since the last compile.
+    fn scan_settled_rounds(
+        &mut self,
+        policy: &PreviewPolicy,
+        history: &History,
+        (lowerer, memo): (&Lowerer<'_>, &mut Memo),
+    ) {
+        if self.policy.as_ref() != Some(policy) {
+            *self = Self {
+                policy: Some(policy.clone()),
+                ..Self::default()
+            };
+        }
+        let newest = history.rounds.last().map_or(0, |round| round.entries.start);
+        let new = preview_savings_in(self.scanned..newest, policy, history, (lowerer, memo));
+        for (at, saved) in new {
+            self.entries.push(at);
+            self.saved.push(SavedTokens(saved));
+        }
+        self.scanned = newest;
+    }
+}
+
+/// The entries of a range of whole rounds that would be previewed, each with what that saves.
+fn preview_savings_in(
+    range: Range<usize>,
+    policy: &PreviewPolicy,
+    history: &History,
+    (lowerer, memo): (&Lowerer<'_>, &mut Memo),
+) -> Vec<(usize, u64)> {
+    let counter = lowerer.item_weigher().counter;
+    let own = history.entries.get(range.clone()).unwrap_or_default();
+    let previews = output_previews(own, &Previewer { policy, counter });
+    let saving = |(at, preview): (usize, ViewEntry)| {
+        let before = lowerer.count_item(own.get(at)?, memo).high;
+        let after = lowerer.count_item(&preview, memo).high;
+        Some((range.start + at, before.saturating_sub(after)))
+    };
+    previews.into_iter().filter_map(saving).collect()
+}
 
 /// What previews would change of the history that is sent; `None` if nothing.
 pub(crate) fn preview_savings(
     policy: &PreviewPolicy,
     history: &History,
     latched: &TrimPoint,
-    lowerer: &Lowerer<'_>,
-    memo: &mut Memo,
+    known: &mut PendingPreviews,
+    (lowerer, memo): (&Lowerer<'_>, &mut Memo),
 ) -> Option<HistoryChange> {
-    let counter = lowerer.item_weigher().counter;
-    let sent = history.rounds.get(latched.round)?.entries.start;
-    let all = output_previews(&history.entries, &Previewer { policy, counter });
+    known.scan_settled_rounds(policy, history, (lowerer, memo));
     // Outputs before the cut are not sent, so previewing them saves nothing.
-    let all: Vec<&(usize, ViewEntry)> = all.iter().filter(|(at, _)| *at >= sent).collect();
-    let first = all.iter().map(|(at, _)| *at).min()?;
-    let saved = all.iter().filter_map(|(at, preview)| {
-        let before = lowerer.count_item(history.entries.get(*at)?, memo).high;
-        Some(before.saturating_sub(lowerer.count_item(preview, memo).high))
-    });
+    let sent = history.rounds.get(latched.round)?.entries.start;
+    let open = known.scanned..history.entries.len();
+    let mut newest = preview_savings_in(open, policy, history, (lowerer, memo));
+    newest.retain(|(at, _)| *at >= sent);
+    let settled = known.entries.partition_point(|at| *at < sent);
+    let first = known.entries.get(settled).copied();
+    let first = first.or_else(|| newest.first().map(|(at, _)| *at))?;
+    let saved = known.saved.sum(settled..known.saved.len()).0;
+    let newest = newest.iter().map(|(_, saved)| *saved);
     Some(HistoryChange {
         first,
-        saved: saved.sum(),
+        saved: newest.fold(saved, u64::saturating_add),
         tools: None,
         thinking: LostThinking::default(),
     })

@@ -12,9 +12,8 @@ use contexture_prompt_cache::{
 };
 use contexture_tokens::TokenBounds;
 
-use crate::blocks::LoweredBlock;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
-use crate::history::LostThinking;
+use crate::history::{BlockTotals, LostThinking, SentBlocks};
 use crate::input::{Band, CompileInput};
 
 /// What stands around the history.
@@ -53,7 +52,7 @@ pub(crate) struct RewriteCost<'a> {
     input: &'a CompileInput<'a>,
     context: SentContext,
     /// The history as the plan shows it.
-    blocks: Vec<&'a LoweredBlock>,
+    blocks: SentBlocks<'a>,
     history: TokenBounds,
     /// How many of those the provider holds with what stands before them; `None`: nothing.
     cached_blocks: Option<usize>,
@@ -86,7 +85,7 @@ impl<'a> RewriteCost<'a> {
     pub(crate) fn for_request(
         input: &'a CompileInput<'a>,
         around: SentContext,
-        pieces: Vec<&'a LoweredBlock>,
+        blocks: SentBlocks<'a>,
         before: PreviousRequest,
     ) -> Self {
         // The newest block is not counted there, as it may have grown.
@@ -95,8 +94,8 @@ impl<'a> RewriteCost<'a> {
         let holds = before.same_prefix && input.request.cache.state == CacheState::Warm;
         Self {
             context: around,
-            history: pieces.iter().map(|piece| total_tokens(piece)).sum(),
-            blocks: pieces,
+            history: total_tokens(&blocks.totals()),
+            blocks,
             cached_blocks: sent.filter(|_| holds),
             previous: before,
             input,
@@ -173,11 +172,7 @@ impl<'a> RewriteCost<'a> {
     /// What the provider holds of a request that changes at an entry. Where marks decide, those within the history
     /// are behind the change, or may be.
     fn cached_after_change(&self, entry: usize) -> u64 {
-        let before = self
-            .blocks
-            .iter()
-            .take_while(|piece| piece.entries.end <= entry);
-        let before = before.count();
+        let before = self.blocks.count_before(entry);
         self.prefix_tokens(self.cached_blocks.map(|held| match () {
             () if held <= before => held,
             // A marker in the middle may be missing, so nothing before the change is taken to be
@@ -190,12 +185,7 @@ impl<'a> RewriteCost<'a> {
     /// The tokens up to a piece.
     fn prefix_tokens(&self, piece: Option<usize>) -> u64 {
         let Some(piece) = piece else { return 0 };
-        let held: TokenBounds = self
-            .blocks
-            .iter()
-            .take(piece)
-            .map(|one| total_tokens(one))
-            .sum();
+        let held = total_tokens(&self.blocks.totals_of_first(piece));
         (self.context.before + held).midpoint()
     }
 
@@ -207,6 +197,6 @@ impl<'a> RewriteCost<'a> {
     }
 }
 
-fn total_tokens(piece: &LoweredBlock) -> TokenBounds {
-    piece.text + piece.framing
+fn total_tokens(blocks: &BlockTotals) -> TokenBounds {
+    blocks.text + blocks.framing
 }

@@ -4,14 +4,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use contexture_ir::{Item, Message, Role};
 
 use crate::blocks::{Lowerer, Memo};
-use crate::input::{
-    Band, Budget, CompileInput, Content, Contribution, LatchedRules, PathItem, Stability,
-};
-use crate::standing_rules::statements::{NamedRule, RulesOnPath, dropped_hash};
+use crate::input::{Band, Budget, CompileInput, Content, Contribution, LatchedRules, Stability};
+use crate::standing_rules::statements::{FoundRules, NamedRule, RulesOnPath, dropped_hash};
 use contexture_report::{RuleReport, StandingReport};
 
 /// Most tokens that rules take.
@@ -28,19 +27,11 @@ const ELEMENT: &str = "standing_rules";
 const LEAD: &str = "Said by the user earlier in this conversation and still in force. \
     Quoted newest first; where two disagree, the newer one holds.";
 
-/// A rule that is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShownRule {
-    rule: NamedRule,
-    /// Which of the user's messages says it, counted from 1.
-    turn: usize,
-}
-
 /// The rules that a request shows.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleChoice {
-    shown: Vec<ShownRule>,
-    left_out: Vec<ShownRule>,
+    shown: Arc<[NamedRule]>,
+    left_out: Vec<NamedRule>,
     /// Most tokens of their text.
     max_tokens: u64,
     /// Which choice of this compile it is; 0 is that of the plan.
@@ -51,11 +42,10 @@ pub(crate) struct RuleChoice {
 impl RuleChoice {
     /// The rules of the plan.
     pub(crate) fn latched(input: &CompileInput<'_>, rules: &RulesOnPath) -> Self {
-        let shown = with_turns(rules.latched.clone(), input.path);
         let max_tokens = MAX_RULE_TOKENS.min(input.request.window / WINDOW_SHARE);
         Self {
-            contribution: contribution_of(&shown),
-            shown,
+            contribution: rules.latched.contribution.clone(),
+            shown: Arc::clone(&rules.latched.rules),
             left_out: Vec::new(),
             max_tokens,
             round: 0,
@@ -67,7 +57,7 @@ impl RuleChoice {
     pub(crate) fn next_choice(
         &self,
         input: &CompileInput<'_>,
-        rules: &RulesOnPath,
+        (rules, found): (&RulesOnPath, &FoundRules),
         (opened, is_placed): (bool, bool),
         in_view: &dyn Fn(usize) -> bool,
         (lowerer, memo): (&Lowerer<'_>, &mut Memo),
@@ -80,23 +70,22 @@ impl RuleChoice {
             || input.plan.rules.shown.is_empty();
         if !may_change
             || self.round == MAX_CHOICES
-            || (self.shown.is_empty() && rules.standing.is_empty())
+            || (self.shown.is_empty() && rules.is_none_standing())
         {
             return None;
         }
-        let out_of_view = rules.standing.iter().filter(|rule| !in_view(rule.index));
-        let candidates = with_turns(out_of_view.cloned().collect(), input.path);
+        let candidates = rules.out_of_view(&input.path, found, in_view);
         let max_tokens = match is_placed {
             true => self.max_tokens,
             false => self.max_tokens / 2,
         };
         let (shown, left_out) = fit_rules(candidates, max_tokens, lowerer, memo);
-        if is_placed && shown == self.shown && left_out == self.left_out {
+        if is_placed && *shown == *self.shown && left_out == self.left_out {
             return None;
         }
         Some(Self {
-            contribution: contribution_of(&shown),
-            shown,
+            contribution: show_rules(&shown),
+            shown: shown.into(),
             left_out,
             max_tokens,
             round: self.round + 1,
@@ -104,26 +93,22 @@ impl RuleChoice {
     }
 
     /// How many rules it shows.
-    pub(crate) const fn shown_count(&self) -> usize {
+    pub(crate) fn shown_count(&self) -> usize {
         self.shown.len()
     }
 
     /// What the plan keeps.
     pub(crate) fn to_latched(&self, input: &CompileInput<'_>) -> LatchedRules {
         LatchedRules {
-            shown: self
-                .shown
-                .iter()
-                .map(|shown| shown.rule.id.clone())
-                .collect(),
+            shown: self.shown.iter().map(|shown| shown.id.clone()).collect(),
             dropped: dropped_hash(input.dropped_rules),
         }
     }
 
     /// What the report says of them, if there is anything to say.
     pub(crate) fn report(&self, tokens: u64) -> Option<StandingReport> {
-        let row = |shown: &ShownRule| RuleReport {
-            id: shown.rule.id.to_string(),
+        let row = |shown: &NamedRule| RuleReport {
+            id: shown.id.to_string(),
             turn: shown.turn,
         };
         let report = StandingReport {
@@ -137,15 +122,15 @@ impl RuleChoice {
 
 /// The rules that fit, and those that do not: the most express first, and of those the newest. Both are in the order in which they are shown.
 fn fit_rules(
-    mut candidates: Vec<ShownRule>,
+    mut candidates: Vec<NamedRule>,
     max_tokens: u64,
     lowerer: &Lowerer<'_>,
     memo: &mut Memo,
-) -> (Vec<ShownRule>, Vec<ShownRule>) {
+) -> (Vec<NamedRule>, Vec<NamedRule>) {
     // Newest first; a stable sort keeps that among the equally express.
     candidates.reverse();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by_key(|at| candidates.get(*at).map(|one| Reverse(one.rule.strength)));
+    order.sort_by_key(|at| candidates.get(*at).map(|one| Reverse(one.strength)));
     let mut left = max_tokens.saturating_sub(lowerer.count_text(&text_of(&[]), memo).high);
     let mut fitting = BTreeSet::new();
     for at in order {
@@ -161,43 +146,22 @@ fn fit_rules(
     let marked = candidates.into_iter().enumerate();
     let (shown, left_out): (Vec<_>, Vec<_>) = marked.partition(|(at, _)| fitting.contains(at));
     let rules =
-        |marked: Vec<(usize, ShownRule)>| marked.into_iter().map(|(_, rule)| rule).collect();
+        |marked: Vec<(usize, NamedRule)>| marked.into_iter().map(|(_, rule)| rule).collect();
     (rules(shown), rules(left_out))
 }
 
-/// The rules with the turns in which they were said.
-fn with_turns(rules: Vec<NamedRule>, path: &[PathItem]) -> Vec<ShownRule> {
-    if rules.is_empty() {
-        return Vec::new();
-    }
-    // One pass for all of them: how many messages of the user stand before each index.
-    let mut before = Vec::with_capacity(path.len());
-    let mut turns = 0;
-    for item in path {
-        turns += usize::from(item.item.role() == Some(Role::User));
-        before.push(turns);
-    }
-    let turn = |index: usize| before.get(index).copied().unwrap_or_default().max(1);
-    rules
-        .into_iter()
-        .map(|rule| ShownRule {
-            turn: turn(rule.index),
-            rule,
-        })
-        .collect()
-}
-
 /// One line: a sentence has none but its own.
-fn line_of(shown: &ShownRule) -> String {
-    format!("- turn {}: {}\n", shown.turn, shown.rule.text)
+fn line_of(shown: &NamedRule) -> String {
+    format!("- turn {}: {}\n", shown.turn, shown.text)
 }
 
-fn text_of(shown: &[ShownRule]) -> String {
+fn text_of(shown: &[NamedRule]) -> String {
     let lines: String = shown.iter().map(line_of).collect();
     format!("<{ELEMENT}>\n{LEAD}\n{lines}</{ELEMENT}>")
 }
 
-fn contribution_of(shown: &[ShownRule]) -> Option<Contribution> {
+/// The message that shows rules.
+pub(crate) fn show_rules(shown: &[NamedRule]) -> Option<Contribution> {
     if shown.is_empty() {
         return None;
     }

@@ -58,14 +58,14 @@ pub fn list_standing_rules(path: &[PathItem], dropped: &[RuleId]) -> Vec<Standin
     let standing = StandingRules::from_statements(found.iter().map(|(at, one)| (*at, one)));
     let listed = standing.rules().iter().filter_map(|rule| {
         let item = path.get(rule.index)?;
-        let id = RuleId::of_sentence(item, rule.text);
+        let id = RuleId::of_sentence(item, rule.text());
         Some(StandingRule {
             is_dropped: dropped.contains(&id),
             id,
             node: item.node,
             index: rule.index,
             turn: turns.get(rule.index).copied().unwrap_or_default().max(1),
-            text: rule.text.to_owned(),
+            text: rule.text().to_owned(),
             is_express: rule.strength == RuleStrength::Express,
         })
     });

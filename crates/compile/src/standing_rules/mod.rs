@@ -13,6 +13,8 @@ mod choose;
 mod list;
 mod statements;
 
-pub(crate) use choose::RuleChoice;
+pub(crate) use choose::{RuleChoice, show_rules};
 pub use list::{StandingRule, list_standing_rules};
-pub(crate) use statements::{ItemStatements, RulesOnPath, find_item_statements};
+pub(crate) use statements::{
+    FoundRules, ItemStatements, KnownRules, RulesOnPath, find_item_statements,
+};

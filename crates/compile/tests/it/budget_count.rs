@@ -27,7 +27,7 @@ fn talk(rounds: usize) -> Vec<PathItem> {
 
 fn compiled(path: &[PathItem], request: &CompileRequest, plan: &Plan) -> Compiled {
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

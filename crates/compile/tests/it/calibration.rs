@@ -107,7 +107,7 @@ fn talk() -> Vec<PathItem> {
 
 fn compiled(path: &[PathItem], request: &CompileRequest) -> Compiled {
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

@@ -30,7 +30,7 @@ fn run(
 ) -> Result<Compiled, Refusal> {
     let request = request(Format::Anthropic, 20_000);
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: &[],
         passes,

@@ -103,7 +103,7 @@ pub(crate) fn with(
     scratch: &mut Scratch,
 ) -> Result<Compiled, Refusal> {
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

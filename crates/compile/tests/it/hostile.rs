@@ -268,7 +268,7 @@ fn check(
     request.history = policy.clone();
     let compile = |request: &CompileRequest, plan: &Plan| {
         let input = CompileInput {
-            path,
+            path: path.into(),
             covers,
             dropped_rules: &[],
             passes: &passes,

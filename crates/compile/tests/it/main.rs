@@ -23,6 +23,7 @@ mod hostile;
 mod invariants;
 mod native;
 mod never_worse;
+mod next_call;
 mod old_history;
 mod previews;
 mod provider_rules;

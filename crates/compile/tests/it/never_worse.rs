@@ -250,7 +250,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
     let mut sent = Vec::new();
     for length in calls(&session.path) {
         let input = CompileInput {
-            path: &session.path[..length],
+            path: (&session.path[..length]).into(),
             covers: &[],
             dropped_rules: &[],
             passes: &[],

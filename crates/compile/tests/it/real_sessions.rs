@@ -52,7 +52,7 @@ fn check(
     let limit = request.window - request.reserve;
     let needed = required_sum(&session.path, &session.system, request, counter);
     let input = CompileInput {
-        path: &session.path,
+        path: (&session.path).into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

@@ -122,7 +122,7 @@ fn edited_answer_keeps_calls_and_sends_edited_arguments() {
     for format in Format::PROVIDERS {
         let request = request(format, 2_000);
         let input = CompileInput {
-            path: &path,
+            path: (&path).into(),
             covers: &[],
             dropped_rules: &[],
             passes: &[&Editing],
@@ -301,7 +301,7 @@ fn covered(path: &[PathItem], format: Format) -> Compiled {
         last: path.len() - 3,
     };
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[cover],
         dropped_rules: &[],
         passes: &[],

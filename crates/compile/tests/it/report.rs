@@ -63,7 +63,8 @@ pub(crate) fn eventful() -> Report {
             last: 1_204,
             items: 1_204,
             reason: OmitReason::Trimmed,
-        }],
+        }]
+        .into(),
         ..plain()
     }
 }
@@ -108,12 +109,13 @@ fn nothing_is_out_of_reach_only_where_it_can_be_read() {
     );
     // What repair took out, and what there was no room for, is not promised.
     let mut repaired = eventful();
-    repaired.omitted.push(Omitted {
+    let single = Omitted {
         first: 2_000,
         last: 2_000,
         items: 1,
         reason: OmitReason::Repaired,
-    });
+    };
+    repaired.omitted.change(|omitted| omitted.push(single));
     let mut squeezed = eventful();
     squeezed.segments[0].omitted_tokens = 7;
     for report in [repaired, squeezed] {
@@ -135,13 +137,14 @@ fn nothing_is_out_of_reach_only_where_it_can_be_read() {
     // For what is covered something stands.
     let covered = |readable| Report {
         readable,
-        rewritten: Vec::new(),
+        rewritten: Vec::new().into(),
         omitted: vec![Omitted {
             first: 1,
             last: 40,
             items: 40,
             reason: OmitReason::Covered,
-        }],
+        }]
+        .into(),
         ..plain()
     };
     assert_eq!(line(&covered(false)), None);
@@ -210,13 +213,17 @@ fn with_text(text: &str) -> Report {
         }
         segment.omitted_tokens = 5;
     }
-    for repair in &mut report.repairs {
-        text.clone_into(&mut repair.what);
-        text.clone_into(&mut repair.reason);
-    }
-    for one in &mut report.rewritten {
-        text.clone_into(&mut one.link);
-    }
+    report.repairs.change(|repairs| {
+        for repair in repairs {
+            text.clone_into(&mut repair.what);
+            text.clone_into(&mut repair.reason);
+        }
+    });
+    report.rewritten.change(|rewritten| {
+        for one in rewritten {
+            text.clone_into(&mut one.link);
+        }
+    });
     for mark in &mut report.cache.markers {
         text.clone_into(&mut mark.ends);
     }
@@ -224,7 +231,8 @@ fn with_text(text: &str) -> Report {
         path: text.to_owned(),
         what: LossKind::Field,
         why: text.to_owned(),
-    }];
+    }]
+    .into();
     report
 }
 

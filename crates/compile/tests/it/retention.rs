@@ -234,7 +234,7 @@ fn last_view(session: &Session, limit: u64) -> Option<(usize, Compiled)> {
     let mut last = None;
     for length in calls(&session.path) {
         let input = CompileInput {
-            path: &session.path[..length],
+            path: (&session.path[..length]).into(),
             covers: &[],
             dropped_rules: &[],
             passes: &[],

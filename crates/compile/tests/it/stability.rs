@@ -138,7 +138,7 @@ fn with(
     scratch: &mut Scratch,
 ) -> Option<Compiled> {
     let input = CompileInput {
-        path: &session.path[..length],
+        path: (&session.path[..length]).into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

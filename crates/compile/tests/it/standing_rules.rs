@@ -154,7 +154,7 @@ fn compile_path(path: &[PathItem], plan: &Plan, dropped: &[RuleId], target: &Tar
     let request = target.build_request(Catalogue::builtin()).unwrap();
     let spec = target.model_spec(Catalogue::builtin()).unwrap();
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: dropped,
         passes: &[],

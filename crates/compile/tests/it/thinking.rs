@@ -230,7 +230,7 @@ impl Host {
             contributions.push(Contribution::tail("state", format!("step {}", self.count)));
         }
         let input = CompileInput {
-            path: &self.path,
+            path: (&self.path).into(),
             covers: &self.covers,
             dropped_rules: &[],
             passes: &[],
@@ -512,7 +512,7 @@ fn imported(rounds: usize, bytes: usize) -> Vec<PathItem> {
 fn compiled(path: &[PathItem], request: &CompileRequest, plan: &Plan) -> Compiled {
     let contributions = [Contribution::system("system", "Be brief.")];
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],
@@ -737,7 +737,7 @@ fn a_providers_own_compaction_keeps_what_is_thought_behind_it() {
         }];
         let contributions = [Contribution::system("system", "Be brief.")];
         let input = CompileInput {
-            path: &longer,
+            path: (&longer).into(),
             covers: &covers,
             dropped_rules: &[],
             passes: &[],

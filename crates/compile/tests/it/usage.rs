@@ -242,8 +242,9 @@ fn measure_by(format: Format, exchange: &Exchange, count: BudgetCount) -> Option
         .window(10_000_000)
         .reserve(1_000);
     let request = target.build_request(Catalogue::builtin()).unwrap();
+    let path = PathItem::from_items(transcript.items.iter().cloned());
     let input = CompileInput {
-        path: &PathItem::from_items(transcript.items.iter().cloned()),
+        path: (&path).into(),
         covers: &[],
         dropped_rules: &[],
         passes: &[],

@@ -27,7 +27,7 @@ fn calls(count: usize) -> Vec<PathItem> {
 
 fn run(path: &[PathItem], covers: &[Cover], request: &CompileRequest, plan: &Plan) -> Compiled {
     let input = CompileInput {
-        path,
+        path: path.into(),
         covers,
         dropped_rules: &[],
         passes: &[],

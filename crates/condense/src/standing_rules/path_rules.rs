@@ -4,65 +4,85 @@
 //!
 //! Not here: what the host decides (`contexture-compile`), and what is in view.
 
+use std::ops::Deref;
+
 use super::statement::{RuleStrength, Statement};
 
 /// Most rules of a path, newest first; older ones are passed over. Far more than can be shown.
 const MAX_RULES: usize = 300;
 
-/// The rules of a path that nothing has taken back, oldest first.
-#[derive(Clone, Debug, Default)]
-pub struct StandingRules<'s> {
-    rules: Vec<RuleOnPath<'s>>,
+/// The rules of a path that nothing has taken back, oldest first. They grow with the path: each statement is added once.
+#[derive(Clone, Debug)]
+pub struct StandingRules<S> {
+    rules: Vec<RuleOnPath<S>>,
 }
 
 /// A rule and where it was said.
 #[derive(Clone, Copy, Debug)]
-pub struct RuleOnPath<'s> {
+pub struct RuleOnPath<S> {
     /// Index on the path of the message that says it.
     pub index: usize,
-    /// The sentence as it was written.
-    pub text: &'s str,
     /// How expressly it is stated.
     pub strength: RuleStrength,
-    statement: &'s Statement,
+    statement: S,
 }
 
-impl<'s> StandingRules<'s> {
+impl<S: Deref<Target = Statement>> RuleOnPath<S> {
+    /// The sentence as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.statement.text
+    }
+}
+
+impl<S> Default for StandingRules<S> {
+    fn default() -> Self {
+        Self { rules: Vec::new() }
+    }
+}
+
+impl<S: Deref<Target = Statement>> StandingRules<S> {
     /// Reads the statements of a path in order, each with the index of its item.
     #[must_use]
-    pub fn from_statements(statements: impl IntoIterator<Item = (usize, &'s Statement)>) -> Self {
-        let mut rules: Vec<RuleOnPath<'s>> = Vec::new();
+    pub fn from_statements(statements: impl IntoIterator<Item = (usize, S)>) -> Self {
+        let mut rules = Self::default();
         for (index, statement) in statements {
-            if statement.takes_back() {
-                rules.retain(|rule| !is_about(statement, rule.statement));
-            }
-            if let Some(strength) = statement.strength() {
-                // A fact that an earlier sentence says with more words is known already.
-                let is_known = |rule: &RuleOnPath<'_>| {
-                    rule.text != statement.text && says_too(rule.statement, statement)
-                };
-                if rules.iter().any(is_known) {
-                    continue;
-                }
-                // Said again, it was said last.
-                rules.retain(|rule| !is_said_again(rule.statement, statement));
-                if rules.len() == MAX_RULES {
-                    rules.remove(0);
-                }
-                rules.push(RuleOnPath {
-                    index,
-                    text: &statement.text,
-                    strength,
-                    statement,
-                });
-            }
+            rules.add_statement(index, statement);
         }
-        Self { rules }
+        rules
+    }
+
+    /// Reads the next statement of the path, with the index of its item.
+    pub fn add_statement(&mut self, index: usize, statement: S) {
+        let rules = &mut self.rules;
+        if statement.takes_back() {
+            rules.retain(|rule| !is_about(&statement, &rule.statement));
+        }
+        let Some(strength) = statement.strength() else {
+            return;
+        };
+        // A fact that an earlier sentence says with more words is known already.
+        let is_known = |rule: &RuleOnPath<S>| {
+            rule.text() != statement.text && says_too(&rule.statement, &statement)
+        };
+        if rules.iter().any(is_known) {
+            return;
+        }
+        // Said again, it was said last.
+        rules.retain(|rule| !is_said_again(&rule.statement, &statement));
+        if rules.len() == MAX_RULES {
+            rules.remove(0);
+        }
+        rules.push(RuleOnPath {
+            index,
+            strength,
+            statement,
+        });
     }
 
     /// The rules, oldest first.
     #[must_use]
-    pub fn rules(&self) -> &[RuleOnPath<'s>] {
+    pub fn rules(&self) -> &[RuleOnPath<S>] {
         &self.rules
     }
 }

@@ -17,7 +17,7 @@ fn check(sentences: &[&str], expected: &[&str]) {
         })
         .collect();
     let standing = StandingRules::from_statements(found.iter().map(|(at, one)| (*at, one)));
-    let texts: Vec<&str> = standing.rules().iter().map(|rule| rule.text).collect();
+    let texts: Vec<&str> = standing.rules().iter().map(|rule| rule.text()).collect();
     assert_eq!(texts, expected, "{sentences:?}");
 }
 

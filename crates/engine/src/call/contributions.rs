@@ -3,7 +3,7 @@
 //! A call gathers it with its tools and its plan (`compile`); a view of the system prompt gathers it alone.
 
 use contexture_catalogue::{Capabilities, Encoding, ModelSpec};
-use contexture_compile::{Band, Content, Contribution, HistoryPolicy, PathItem};
+use contexture_compile::{Band, Content, Contribution, GrowingPath, HistoryPolicy, PathItem};
 use contexture_render::Renderer;
 use contexture_store::{NodeState, PathEnd};
 
@@ -84,7 +84,7 @@ pub(crate) async fn contributions_at(
         }
         None => (
             SessionPosition::from_path(&StoredPath::default()),
-            Vec::new(),
+            GrowingPath::default(),
         ),
     };
     items.extend(pending);

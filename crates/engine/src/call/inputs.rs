@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use contexture_catalogue::Encoding;
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Contribution, Cover, Pass, PathItem, Plan, RuleId,
+    Cancel, CompileInput, CompileRequest, Contribution, Cover, GrowingPath, Pass, PathItem, Plan,
+    RuleId,
 };
 use contexture_store::{NodeState, StateKey};
 use contexture_tokens::counter_for;
@@ -19,7 +20,7 @@ use crate::state::{Covers, DroppedRules, Pins};
 /// What the tree gives to a call.
 #[derive(Debug, Default)]
 pub(crate) struct TreeInputs<'p> {
-    pub(crate) items: Cow<'p, [PathItem]>,
+    pub(crate) items: Cow<'p, GrowingPath>,
     pub(crate) covers: Vec<Cover>,
     /// The standing rules that the host has dropped.
     pub(crate) dropped_rules: Vec<RuleId>,
@@ -45,7 +46,7 @@ impl CallInputs {
         cancel: Option<&'a Cancel>,
     ) -> CompileInput<'a> {
         CompileInput {
-            path: &given.items,
+            path: (&*given.items).into(),
             covers: &given.covers,
             dropped_rules: &given.dropped_rules,
             passes,
@@ -70,11 +71,13 @@ impl<'p> TreeInputs<'p> {
     ) -> Result<Self, EngineError> {
         let pinned = Pins::from_state(state)?.node_ids();
         // Borrowed where nothing is pinned, which is the rule: a long path is not copied for a call.
-        let mut items = Cow::Borrowed(path.items.as_slice());
+        let mut items = Cow::Borrowed(&path.items);
         if !pinned.is_empty() {
-            for item in items.to_mut() {
-                item.pinned = item.node.is_some_and(|node| pinned.contains(&node));
-            }
+            let marked = path.items.iter().map(|item| PathItem {
+                pinned: item.node.is_some_and(|node| pinned.contains(&node)),
+                ..item.clone()
+            });
+            items = Cow::Owned(marked.collect());
         }
         Ok(Self {
             items,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use contexture_compile::Target;
-use contexture_store::{Node, NodeKind};
 
 use super::branch_snapshot::load_snapshot;
 use super::compact::{
@@ -155,9 +154,7 @@ pub(crate) async fn prepare_call(
 /// Whether a compaction in effect was redacted: it is made anew, without what was redacted in it.
 async fn has_redacted_compaction(chat: &Conversation) -> Result<bool, EngineError> {
     let path = read_full_path(chat, chat.current_position()).await?;
-    let is_redacted =
-        |node: &Arc<Node>| node.kind == NodeKind::Compaction && node.redacted_ms.is_some();
-    if !path.nodes.iter().any(is_redacted) {
+    if !path.has_redacted_compaction() {
         return Ok(false);
     }
     let snapshot = load_snapshot(chat, chat.current_position()).await?;

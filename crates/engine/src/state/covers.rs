@@ -3,7 +3,7 @@
 //! Version 1 is a JSON array of objects with the node ids `compaction`, `first` and `last`. The compaction item itself
 //! says how it was made, in its field `ctx:covers`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use contexture_compile::Cover;
@@ -44,9 +44,13 @@ impl Covers {
         if self.entries.is_empty() {
             return Vec::new();
         }
-        let places: BTreeMap<NodeId, usize> = nodes
-            .iter()
-            .enumerate()
+        let named = self.entries.iter();
+        let named = named.flat_map(|entry| [entry.compaction, entry.first, entry.last]);
+        let named: BTreeSet<NodeId> = named.collect();
+        // Few nodes are named: a map of all would cost more than the compile.
+        let places: BTreeMap<NodeId, usize> = (0..)
+            .zip(nodes)
+            .filter(|(_, node)| named.contains(&node.id))
             .map(|(at, node)| (node.id, at))
             .collect();
         let at = |entry: &CoverEntry| {

@@ -21,4 +21,4 @@ mod segments;
 
 pub use parse::{OutlineError, automatic_marker, setting_value};
 pub(crate) use parse::{ParsedOutline, parse_outline};
-pub use segments::{Outline, OutlineSegment, SegmentStability};
+pub use segments::{Outline, OutlineSegment, SegmentList, SegmentStability, SegmentTotals};

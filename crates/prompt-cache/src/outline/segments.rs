@@ -5,7 +5,8 @@
 //! depend on the markers in it. Outlines of one conversation are compared with each other only if they
 //! were made in the same way: both from payloads, or both from JSON.
 
-use std::ops::RangeInclusive;
+use std::borrow::Cow;
+use std::ops::{Range, RangeInclusive};
 
 use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
 use contexture_tokens::TokenBounds;
@@ -61,6 +62,102 @@ pub enum SegmentStability {
     Call,
 }
 
+/// Sums over segments of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentTotals {
+    /// Tokens at their best guess.
+    pub tokens: u64,
+    /// Content blocks, by which look-back is counted.
+    pub blocks: usize,
+}
+
+/// The segments of a request, as far as markers and predictions ask for them.
+///
+/// [`Outline`] holds them all. A program that extends a long request by a little can answer without making one: an
+/// implementation gives what the outline of the same request would.
+pub trait SegmentList {
+    /// How many there are.
+    fn segment_count(&self) -> usize;
+
+    /// One of them.
+    fn segment(&self, at: usize) -> Option<Cow<'_, OutlineSegment>>;
+
+    /// The totals of some segments; what is behind the last adds nothing.
+    fn totals(&self, range: Range<usize>) -> SegmentTotals;
+
+    /// For each of some segments, ascending, the hash over everything up to and including it.
+    fn prefix_hashes(&self, segments: &[usize]) -> Vec<ContentHash>;
+
+    /// The segments that have markers of their own, ascending.
+    fn marked_segments(&self) -> Vec<usize>;
+
+    /// The last segment that lasts so long and satisfies a condition.
+    fn last_segment_where(
+        &self,
+        lasts: RangeInclusive<SegmentStability>,
+        like: &dyn Fn(&OutlineSegment) -> bool,
+    ) -> Option<usize>;
+
+    /// The marker that stands for the whole request, where the provider moves it by itself.
+    fn whole_marker(&self) -> Option<CacheTtl>;
+}
+
+impl SegmentList for Outline {
+    fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    fn segment(&self, at: usize) -> Option<Cow<'_, OutlineSegment>> {
+        self.segments.get(at).map(Cow::Borrowed)
+    }
+
+    fn totals(&self, range: Range<usize>) -> SegmentTotals {
+        let mut sum = SegmentTotals::default();
+        let own = range.start..range.end.min(self.segments.len());
+        for segment in self.segments.get(own).unwrap_or_default() {
+            sum.tokens = sum.tokens.saturating_add(segment.tokens.midpoint());
+            sum.blocks += segment.blocks;
+        }
+        sum
+    }
+
+    fn prefix_hashes(&self, segments: &[usize]) -> Vec<ContentHash> {
+        let mut hasher = blake3::Hasher::new();
+        // The scope first: equal contents for two models are two prefixes.
+        hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
+        let mut done = 0;
+        let hash = |segment: &usize| {
+            let end = segment.saturating_add(1).min(self.segments.len());
+            // Each segment is hashed once, however many prefixes are asked for.
+            let new = self.segments.get(done..end).unwrap_or_default();
+            hasher.update(&concat_hashes(new.iter().map(|one| &one.hash)));
+            done = done.max(end);
+            finish_content_hash(&hasher)
+        };
+        segments.iter().map(hash).collect()
+    }
+
+    fn marked_segments(&self) -> Vec<usize> {
+        let all = self.segments.iter().enumerate();
+        let marked = all.filter(|(_, segment)| !segment.markers.is_empty());
+        marked.map(|(at, _)| at).collect()
+    }
+
+    fn last_segment_where(
+        &self,
+        lasts: RangeInclusive<SegmentStability>,
+        like: &dyn Fn(&OutlineSegment) -> bool,
+    ) -> Option<usize> {
+        self.segments
+            .iter()
+            .rposition(|segment| lasts.contains(&segment.stability) && like(segment))
+    }
+
+    fn whole_marker(&self) -> Option<CacheTtl> {
+        self.whole
+    }
+}
+
 impl OutlineSegment {
     /// A segment of nothing.
     #[must_use]
@@ -96,29 +193,8 @@ impl Outline {
     /// segment.
     #[must_use]
     pub fn prefix_hash(&self, segment: usize) -> ContentHash {
-        let first = self.prefix_hashes([segment]).into_iter().next();
+        let first = self.prefix_hashes(&[segment]).into_iter().next();
         first.unwrap_or_else(|| ContentHash::of(b""))
-    }
-
-    /// The same for several segments, in ascending order, at the cost of the last.
-    #[must_use]
-    pub(crate) fn prefix_hashes(
-        &self,
-        segments: impl IntoIterator<Item = usize>,
-    ) -> Vec<ContentHash> {
-        let mut hasher = blake3::Hasher::new();
-        // The scope first: equal contents for two models are two prefixes.
-        hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
-        let mut done = 0;
-        let hash = |segment: usize| {
-            let end = segment.saturating_add(1).min(self.segments.len());
-            // Each segment is hashed once, however many prefixes are asked for.
-            let new = self.segments.get(done..end).unwrap_or_default();
-            hasher.update(&concat_hashes(new.iter().map(|one| &one.hash)));
-            done = done.max(end);
-            finish_content_hash(&hasher)
-        };
-        segments.into_iter().map(hash).collect()
     }
 
     /// The tokens up to and including each segment, at their best guess.
@@ -165,17 +241,6 @@ impl Outline {
                 segment.can_carry = false;
             }
         }
-    }
-
-    /// The last segment that lasts so long and satisfies a condition.
-    pub(crate) fn last_segment_where(
-        &self,
-        lasts: RangeInclusive<SegmentStability>,
-        like: impl Fn(&OutlineSegment) -> bool,
-    ) -> Option<usize> {
-        self.segments
-            .iter()
-            .rposition(|segment| lasts.contains(&segment.stability) && like(segment))
     }
 
     /// The same without the oldest messages, so that at most `limit` tokens are left: what a host does

@@ -7,26 +7,27 @@ use contexture_wire::CacheTtl;
 
 use crate::cost::CacheUsage;
 use crate::markers::{CacheMarker, CachedPrefix, blocks_between};
-use crate::outline::Outline;
+use crate::outline::SegmentList;
 use crate::rules::CacheRules;
 
 /// Predicts what a call will read and write if no cache entry has expired since the call before.
 #[must_use]
 pub fn predict_usage(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     markers: &[CacheMarker],
     previous: &[CachedPrefix],
 ) -> CacheUsage {
     // Only position and look-back are checked here: if a segment changed, the hash of the prefix differs below.
     let there = |kept: &&CachedPrefix| {
-        kept.segment < outline.segments.len()
+        kept.segment < outline.segment_count()
             && lookup_marker(outline, rules, markers, kept.segment).is_some()
     };
     let mut candidates: Vec<&CachedPrefix> = previous.iter().filter(there).collect();
     // Ascending, as prefix hashes are computed in one pass.
     candidates.sort_by_key(|kept| kept.segment);
-    let prefixes = outline.prefix_hashes(candidates.iter().map(|kept| kept.segment));
+    let segments: Vec<usize> = candidates.iter().map(|kept| kept.segment).collect();
+    let prefixes = outline.prefix_hashes(&segments);
     let found = candidates.iter().zip(prefixes);
     let found = found
         .filter(|(kept, prefix)| kept.prefix == *prefix)
@@ -37,7 +38,7 @@ pub fn predict_usage(
 /// Returns the segment of the last marker whose look-back reaches a prefix that was cached up to the end of `segment`;
 /// `segment` itself if the provider needs no markers.
 pub(crate) fn lookup_marker(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     markers: &[CacheMarker],
     segment: usize,
@@ -60,13 +61,17 @@ pub(crate) fn lookup_marker(
 
 /// Returns the usage of a call whose prefix up to the segment `found` is in the cache; `None`: nothing of it is.
 pub(crate) fn usage_for_prefix(
-    outline: &Outline,
+    outline: &impl SegmentList,
     rules: &CacheRules,
     markers: &[CacheMarker],
     found: Option<usize>,
 ) -> CacheUsage {
-    let sums = outline.cumulative_tokens();
-    let tokens_up_to = |at: usize| sums.get(at).copied().unwrap_or(0);
+    let count = outline.segment_count();
+    let all = outline.totals(0..count).tokens;
+    let tokens_up_to = |at: usize| match at < count {
+        true => outline.totals(0..at + 1).tokens,
+        false => 0,
+    };
     // OpenAI caches in steps of so many tokens; a step of 1 changes nothing.
     let stepped = |tokens: u64| tokens / rules.step * rules.step;
     let read = found.map_or(0, |at| stepped(tokens_up_to(at)));
@@ -75,7 +80,7 @@ pub(crate) fn usage_for_prefix(
     if !rules.is_marker_based() {
         return CacheUsage {
             read,
-            fresh: outline.tokens() - read,
+            fresh: all - read,
             ..CacheUsage::default()
         };
     }
@@ -87,7 +92,7 @@ pub(crate) fn usage_for_prefix(
         read,
         write_long: long - read,
         write: end.saturating_sub(long),
-        fresh: outline.tokens() - end,
+        fresh: all - end,
     }
 }
 
