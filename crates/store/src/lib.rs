@@ -27,7 +27,7 @@ pub use contract::{
     CallNames, CallOrder, CallOutcome, CallPage, CallPrediction, CallRecord, CallSum, CallTokens,
     Calls, Capabilities, Checkpoint, ChunkConflict, ChunkPage, CollectRequest, Collected,
     Compacted, Comparison, Conversation, ConversationCalls, ConversationCursor, ConversationPage,
-    ConversationUpdate, EntityKind, EntryCursor, EntryPage, EraseScope, Erased, Error, Event,
+    ConversationUpdate, DERIVED_KEYS, EntityKind, EntryCursor, EntryPage, EraseScope, Erased, Error, Event,
     EventKind, ExchangeChange, ExchangeMark, ExpectedVersion, Fence, FinishStream, HiddenContent,
     Hit, IdConflict, KeyScope, KeyValueEntry, KeyValues, Limits, ListCalls, ListConversations,
     ListEntries, Maintenance, MatchMode, Metadata, MetadataChange, MetadataFilter, MetadataKey,

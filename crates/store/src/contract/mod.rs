@@ -57,7 +57,7 @@ pub use error::{ChunkConflict, EntityKind, Error, IdConflict, StorageFault};
 pub use event::{Event, EventKind};
 pub use filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
 pub use key_value::{
-    EntryCursor, EntryPage, ExpectedVersion, KeyScope, KeyValueEntry, KeyValues, ListEntries,
+    DERIVED_KEYS, EntryCursor, EntryPage, ExpectedVersion, KeyScope, KeyValueEntry, KeyValues, ListEntries,
     PutEntry,
 };
 pub use limits::Limits;
