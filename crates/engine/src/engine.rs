@@ -23,7 +23,7 @@ use crate::builder::ConversationBuilder;
 use crate::error::EngineError;
 use crate::exchange::{Exchange, Exchanges};
 use crate::handle::{
-    Clock, ConversationOverview, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies,
+    BackgroundWork, Clock, ConversationOverview, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies,
     RandomIds, RecordLevel, Secrets, SystemClock, answer_cost, delete_conversation,
     list_conversations, load_conversation_info, load_overviews,
 };
@@ -79,6 +79,7 @@ impl Engine {
             secrets: None,
             copies: None,
             breakers: Arc::default(),
+            background: BackgroundWork::default(),
             record_level: RecordLevel::default(),
             calibrates: true,
             targets: Arc::default(),
