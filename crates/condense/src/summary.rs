@@ -179,9 +179,7 @@ pub fn summary_request(span: &[CoveredItem<'_>], options: &SummaryOptions) -> St
         text.push_str(", up to and including ");
         text.push_str(&end);
     }
-    text.push_str(
-        ". What stands before and behind this part stays as it is: do not sum it up.",
-    );
+    text.push_str(". What stands before and behind this part stays as it is: do not sum it up.");
     text.push_str("\n\n");
     text.push_str(FORM);
     push_instructions(&mut text, options);
@@ -433,7 +431,11 @@ mod tests {
     fn the_end_of_a_span_is_named_by_its_first_words() {
         let items: [Item; 3] = [
             Message::text(Role::User, "hi").into(),
-            FunctionCallOutput::new("a", Output::Text(format!("\"quoted\"\n{}", "word ".repeat(40)))).into(),
+            FunctionCallOutput::new(
+                "a",
+                Output::Text(format!("\"quoted\"\n{}", "word ".repeat(40))),
+            )
+            .into(),
             FunctionCall::new("b", "look", "{}").into(),
         ];
         let covered: Vec<CoveredItem<'_>> = items

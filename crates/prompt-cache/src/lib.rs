@@ -48,7 +48,8 @@ pub use outline::{
     Outline, OutlineError, OutlineSegment, SegmentStability, automatic_marker, setting_value,
 };
 pub use predict::{
-    CacheSimulator, TracedCall, predict_continued, predict_usage, simulate_calls, simulate_windowed_calls,
+    CacheSimulator, TracedCall, predict_continued, predict_usage, simulate_calls,
+    simulate_windowed_calls,
 };
 pub use report::{CacheReport, MarkerReport};
 pub use rules::CacheRules;

@@ -2,7 +2,8 @@
 
 use contexture_ir::Owner;
 use contexture_store::{
-    DERIVED_KEYS, EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
+    DERIVED_KEYS, EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+    rules,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

@@ -38,7 +38,9 @@ pub enum ContinueObstacle {
     #[error("the request has no list of messages")]
     NoMessages,
     /// Its last message cannot be continued without changing it.
-    #[error("the provider takes no two messages of one side, and the last one cannot be continued as it is written")]
+    #[error(
+        "the provider takes no two messages of one side, and the last one cannot be continued as it is written"
+    )]
     NoSeam,
     /// The model has to call a tool, or one of some.
     #[error("the request forces a tool call")]
@@ -59,7 +61,9 @@ pub enum ContinueObstacle {
     #[error("the request begins its own answer")]
     Prefill,
     /// The answer may not be long enough, and its limit must stay.
-    #[error("the answer is limited to {limit} tokens, and this provider's limit is not known to be free to change")]
+    #[error(
+        "the answer is limited to {limit} tokens, and this provider's limit is not known to be free to change"
+    )]
     ShortAnswer {
         /// The limit of the answer, in tokens.
         limit: u64,
@@ -133,7 +137,10 @@ fn find_obstacle(
     if member(CONTEXT_EDITS).is_some() || fields.iter().any(cuts) {
         return Some(ContinueObstacle::ProviderEdits);
     }
-    if spec.proxy().is_some_and(|edits| !edits.is_single_answer(&member)) {
+    if spec
+        .proxy()
+        .is_some_and(|edits| !edits.is_single_answer(&member))
+    {
         return Some(ContinueObstacle::SeveralAnswers);
     }
     // A choice that only one format knows may name the tools that must be called, so it counts as forced.
@@ -175,7 +182,9 @@ fn append_messages(
         .filter(|chunk| !chunk.is_empty())
         .collect();
     let added = chunks.join(",");
-    if !format.spec().structure().alternating_turns {
+    // The last message is of the user's side: only more of that side has to stand in the same message.
+    let is_same_side = runs.first().is_none_or(|run| run.side == Side::User);
+    if !is_same_side || !format.spec().structure().alternating_turns {
         return Ok((place.end..place.end, format!(",{added}")));
     }
     // The parts go into the last message, behind those that it has.

@@ -109,6 +109,14 @@ impl CompiledCall {
         self.inputs.request.calibrated_range
     }
 
+    /// Returns the same without the summary that would be asked for behind it: for who sends another body than its payload, and
+    /// begins the summary by [`Conversation::summarise_behind`].
+    #[must_use]
+    pub fn without_summary(mut self) -> Self {
+        self.after_answer = None;
+        self
+    }
+
     /// Begins what is to be done once the answer is recorded.
     pub(crate) fn begin_work_after_answer(&self, chat: &Conversation) {
         if let Some(work) = &self.after_answer {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_compile::{OmitReason, Omitted, Report, Target};
 use contexture_ir::NodeId;
 use contexture_store::{Node, NodeKind};
@@ -59,6 +60,23 @@ impl Default for PrepareOptions {
             compact: CompactOptions::default(),
             strategies: vec![Strategy::Manifest],
         }
+    }
+}
+
+impl PrepareOptions {
+    /// Whether summaries are to be written in the background.
+    #[must_use]
+    pub fn wants_summaries(&self) -> bool {
+        let mut strategies = self.strategies.iter();
+        strategies.any(|strategy| matches!(strategy, Strategy::Summary(_)))
+    }
+
+    /// Whether a request of this report is large enough for a summary to be asked for behind its answer. False for a model that is
+    /// not known.
+    #[must_use]
+    pub fn is_summary_due(&self, catalogue: &Catalogue, target: &Target, report: &Report) -> bool {
+        let sizes = TriggerSizes::for_target(catalogue, target, self.trigger);
+        sizes.is_ok_and(|sizes| wanted_summary(report, target, self, sizes).is_some())
     }
 }
 
@@ -322,6 +340,23 @@ struct TriggerSizes {
     trigger: u64,
 }
 
+impl TriggerSizes {
+    /// Of requests to a target, by our counts alone.
+    fn for_target(
+        catalogue: &Catalogue,
+        target: &Target,
+        trigger: Trigger,
+    ) -> Result<Self, CatalogueError> {
+        let request = target.build_request(catalogue)?;
+        let space = request.window.saturating_sub(request.reserve);
+        Ok(Self {
+            space,
+            scale: 1_000,
+            trigger: trigger_size(trigger, space, 1_000),
+        })
+    }
+}
+
 /// Returns the summary that is to be made in the background once a call is answered; `None` where none is wanted, where it is
 /// too early, and where the model does not see all that it would sum up.
 fn wanted_summary<'o>(
@@ -392,13 +427,7 @@ pub(crate) fn summarise_behind(
         options,
         ..
     } = answered;
-    let request = target.build_request(chat.engine().catalogue())?;
-    let space = request.window.saturating_sub(request.reserve);
-    let sizes = TriggerSizes {
-        space,
-        scale: 1_000,
-        trigger: trigger_size(options.trigger, space, 1_000),
-    };
+    let sizes = TriggerSizes::for_target(chat.engine().catalogue(), target, options.trigger)?;
     if let Some(wanted) = wanted_summary(report, target, options, sizes) {
         let cause = CompactionCause {
             room: Some(room_goal(report, sizes.trigger)),
@@ -409,7 +438,11 @@ pub(crate) fn summarise_behind(
             body: SentBody::Text(answered.body),
         };
         let counted = (report.totals.tokens, sizes);
-        start_summary(chat, sent, plan_summary(wanted, target, options, cause, counted));
+        start_summary(
+            chat,
+            sent,
+            plan_summary(wanted, target, options, cause, counted),
+        );
     }
     Ok(())
 }

@@ -213,7 +213,11 @@ async fn draft_with_cause(
         CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
         CompactSpan::Older => {
             let most = percent_of(space, options.retained_percent);
-            let sizes = SpanSizes { most, manifests, space };
+            let sizes = SpanSizes {
+                most,
+                manifests,
+                space,
+            };
             choose_older_span(&snapshot, &weights, cause, sizes)?
         }
     };

@@ -37,8 +37,8 @@ mod strategy;
 mod summarise;
 mod trigger;
 
-pub(crate) use auto_compact::{prepare_call, summarise_behind};
 pub use auto_compact::{AnsweredRequest, PrepareOptions, Prepared};
+pub(crate) use auto_compact::{prepare_call, summarise_behind};
 pub use background::BackgroundSummary;
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
 pub(crate) use compact::{

@@ -5,8 +5,8 @@ use contexture_ir::NodeId;
 
 use crate::call::CompileOptions;
 use crate::compaction::{
-    AnsweredRequest, CompactOptions, Compacted, CompactionDraft, PrepareOptions, Prepared, compact_branch,
-    draft_compaction, list_compactions, prepare_call, store_compaction,
+    AnsweredRequest, CompactOptions, Compacted, CompactionDraft, PrepareOptions, Prepared,
+    compact_branch, draft_compaction, list_compactions, prepare_call, store_compaction,
     summarise_behind, undo_compaction,
 };
 use crate::error::EngineError;

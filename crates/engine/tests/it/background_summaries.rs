@@ -36,14 +36,18 @@ fn target() -> Target {
 }
 
 fn is_question(request: &ModelRequest) -> bool {
-    request.payload.contains("Sum up the part of this conversation")
+    request
+        .payload
+        .contains("Sum up the part of this conversation")
 }
 
 /// A model that answers questions for summaries with one text and everything else with another.
 fn model(answer: impl Fn(usize) -> String + Send + 'static) -> Arc<ScriptedModel> {
     let mut questions = 0;
     Arc::new(ScriptedModel::with_fn(move |request| {
-        let body = match request.payload.contains("Write the summary: <analysis>") || is_question(request) {
+        let body = match request.payload.contains("Write the summary: <analysis>")
+            || is_question(request)
+        {
             true => {
                 questions += 1;
                 answer(questions)
@@ -281,7 +285,9 @@ async fn a_tool_call_is_answered_once() {
     let asked = questions(&model);
     assert_eq!(asked.len(), 2);
     let items = lift(FORMAT, &asked[1]).unwrap().transcript.items;
-    let outputs = items.iter().filter(|item| item.text() == "Not available now.");
+    let outputs = items
+        .iter()
+        .filter(|item| item.text() == "Not available now.");
     assert_eq!(outputs.count(), 1);
     assert!(matches!(items.last(), Some(Item::Message(_))));
     assert_eq!(last_summary(&turns).len(), 2);
@@ -352,12 +358,17 @@ async fn redaction_and_erasure_reach_a_waiting_summary() {
         }
         let store = chat.engine().store();
         if erases {
-            erase_all(&**store, chat.owner(), &EraseScope::Owner).await.unwrap();
+            erase_all(&**store, chat.owner(), &EraseScope::Owner)
+                .await
+                .unwrap();
             assert_eq!(count_entries(&chat, ListEntries::default()).await, 0);
             continue;
         }
         let path = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
-        let path = store.read_path(chat.owner(), chat.id(), path).await.unwrap();
+        let path = store
+            .read_path(chat.owner(), chat.id(), path)
+            .await
+            .unwrap();
         let node = [path.nodes[2].id];
         let closure = compute_redaction_closure(&**store, chat.owner(), chat.id(), &node, 1);
         let request = closure.await.unwrap();
@@ -407,7 +418,14 @@ async fn a_summary_that_does_not_pay_is_not_asked_for() {
     let mut summary = BackgroundSummary::by_own_model(model.clone());
     summary.must_pay = true;
     let turns = run_until_compacted(&chat, &*model, &target(), &options(summary)).await;
-    let why = turns.last().unwrap().prepared.call.report.summary_missing.clone();
+    let why = turns
+        .last()
+        .unwrap()
+        .prepared
+        .call
+        .report
+        .summary_missing
+        .clone();
     println!("{why:?}, {} questions", questions(&model).len());
     // 2,000 tokens of answer at gpt-4o's price are more than five calls save that read 8,000 tokens less.
     assert_eq!(questions(&model).len(), 0);

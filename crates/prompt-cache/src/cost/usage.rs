@@ -127,8 +127,8 @@ impl Question {
         let tokens = self.input.total_tokens();
         let rates = Rates::for_request(prices, kind, tokens)?;
         let output = prices.get(Meter::Output, tokens)?;
-        let answer = u128::from(self.answer)
-            .saturating_mul(u128::from(output.micro_dollars_per_million()));
+        let answer =
+            u128::from(self.answer).saturating_mul(u128::from(output.micro_dollars_per_million()));
         Some(self.input.input_cost(&rates).saturating_add(answer))
     }
 }

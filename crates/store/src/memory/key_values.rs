@@ -103,9 +103,8 @@ impl KeyValueTable {
             return;
         };
         let derived = slots.iter_mut();
-        let derived = derived.filter(|(key, slot)| {
-            key.starts_with(DERIVED_KEYS) && slot.value.is_some()
-        });
+        let derived =
+            derived.filter(|(key, slot)| key.starts_with(DERIVED_KEYS) && slot.value.is_some());
         for (_, slot) in derived {
             (slot.value, slot.version, slot.at_ms) = (None, slot.version + 1, at_ms);
         }

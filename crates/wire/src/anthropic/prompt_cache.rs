@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use super::spec::FORMAT;
 use crate::model::overhead::Overhead;
-use crate::model::prompt_cache::{CacheKeyRules, FreeMembers, OutlineShape, PrefixSetting, RequestPart};
+use crate::model::prompt_cache::{
+    CacheKeyRules, FreeMembers, OutlineShape, PrefixSetting, RequestPart,
+};
 
 pub(super) const OVERHEAD: Overhead = Overhead {
     request: (3, 3),

@@ -107,9 +107,15 @@ fn obstacles_are_named() {
     let responses = r#"{"input":[{"role":"user","content":"a"}],"previous_response_id":"r"}"#;
     assert_eq!(of(Format::OpenAiResponses, responses), history);
     let text = r#"{"input":"a"}"#;
-    assert_eq!(of(Format::OpenAiResponses, text), ContinueObstacle::NoMessages);
+    assert_eq!(
+        of(Format::OpenAiResponses, text),
+        ContinueObstacle::NoMessages
+    );
     let edits = r#"{"max_tokens":9,"messages":[{"role":"user","content":"a"}],"context_management":{"edits":[]}}"#;
-    assert_eq!(of(Format::Anthropic, edits), ContinueObstacle::ProviderEdits);
+    assert_eq!(
+        of(Format::Anthropic, edits),
+        ContinueObstacle::ProviderEdits
+    );
     let prefill = r#"{"max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"{"}]}"#;
     assert_eq!(of(Format::Anthropic, prefill), ContinueObstacle::Prefill);
     let short = r#"{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"maxOutputTokens":100}}"#;

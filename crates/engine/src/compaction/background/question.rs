@@ -100,7 +100,9 @@ impl BackgroundSummary {
             };
             question.cost(&spec.prices, spec.cache.kind)
         });
-        let is_other_cheaper = own_cost.zip(other_cost).is_some_and(|(own, other)| other < own);
+        let is_other_cheaper = own_cost
+            .zip(other_cost)
+            .is_some_and(|(own, other)| other < own);
         let way = match (own, &self.other) {
             (Some(Ok(_)), Some(_)) if is_other_cheaper => Way::Other,
             (Some(Ok(request)), _) => Way::Own(request),
@@ -218,7 +220,9 @@ impl BackgroundSummary {
                 return read_summary(&text, info.finish.as_ref()).map_err(NotWritten::paid);
             }
             if is_reminded {
-                return Err(NotWritten::paid("it called a tool twice instead of writing"));
+                return Err(NotWritten::paid(
+                    "it called a tool twice instead of writing",
+                ));
             }
             is_reminded = true;
             let (_, reminder) = summary_reminder();

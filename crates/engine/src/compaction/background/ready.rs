@@ -101,9 +101,7 @@ impl ReadySummary {
             snapshot.path.nodes.iter().position(|node| node.id == id)
         };
         let span = place(&self.first)?..=place(&self.last)?;
-        let is_covered = |cover: &Cover| {
-            cover.first <= *span.start() && *span.end() <= cover.last
-        };
+        let is_covered = |cover: &Cover| cover.first <= *span.start() && *span.end() <= cover.last;
         if span.is_empty() || snapshot.places.iter().any(is_covered) {
             return None;
         }

@@ -1,7 +1,6 @@
 //! The work in the background: from a recorded answer to a summary beside the tree.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use contexture_compile::compaction::gains_enough;
 use contexture_compile::{Payload, Target};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{Compaction, ContentHash, Item, Role, tombstone_json};
 use contexture_store::{
-    Activation, AppendRequest, BlobId, DERIVED_KEYS, EntityKind, Error, EventKind,
-    ExpectedVersion, IdConflict, KeyScope, ListEntries, NewItem, NodeQuery, PutEntry, RedactRequest, Redacted, RefChange, Span, StateKey, StatePatch, StateRequest, Store,
-    compute_redaction_closure,
+    Activation, AppendRequest, BlobId, DERIVED_KEYS, EntityKind, Error, EventKind, ExpectedVersion,
+    IdConflict, KeyScope, ListEntries, NewItem, NodeQuery, PutEntry, RedactRequest, Redacted,
+    RefChange, Span, StateKey, StatePatch, StateRequest, Store, compute_redaction_closure,
 };
 use contexture_store::{PathEnd, ReadRequest};
 
@@ -176,7 +176,10 @@ pub(in crate::behaviours) async fn derived_values_go_with_it(store: Tested) {
         expect: ExpectedVersion::Absent,
         ..put(&keys[0])
     };
-    let version = chat.store.put_entry(&chat.owner, &scope(&chat), again).await;
+    let version = chat
+        .store
+        .put_entry(&chat.owner, &scope(&chat), again)
+        .await;
     assert_eq!(version.unwrap(), 3);
 }
 

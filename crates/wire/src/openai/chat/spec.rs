@@ -18,7 +18,8 @@ use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{
-    CacheKeyRules, FreeMembers, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart, StoredAnswers,
+    CacheKeyRules, FreeMembers, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
+    StoredAnswers,
 };
 use crate::model::repair_rules::{CallIds, Charset, ItemRepair, RepairRules, ToolRules};
 use crate::model::structure::Structure;
