@@ -40,7 +40,8 @@ fn recorded_requests_are_continued_byte_for_byte() {
             let lifted = lift(format, &next).unwrap();
             assert_eq!(lifted.kind, DocumentKind::Request);
             let last = lifted.transcript.items.last().unwrap();
-            assert_eq!(last.text(), QUESTION, "{}", name(&exchange));
+            // Where one message holds all of a side, the question stands behind what it said before.
+            assert!(last.text().ends_with(QUESTION), "{}", name(&exchange));
             // Without the free members both are equal up to the end of the history, and from there on.
             let bare = |text: &str| {
                 let value: serde_json::Value = serde_json::from_str(text).unwrap();

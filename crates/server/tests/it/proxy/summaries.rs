@@ -131,3 +131,34 @@ async fn strict_policy_asks_for_no_summary_that_does_not_pay() {
     assert!(!sent(&proxied).iter().any(|body| is_question(body)));
     assert_eq!(own.len(), 0);
 }
+
+/// What a provider does about a history itself passes as the client wrote it, under a policy too, and nobody is asked for a summary
+/// behind it: the provider's own would fall into that question.
+#[tokio::test]
+async fn provider_features_pass_and_get_no_summary() {
+    let policy = format!("{POLICY}summary_credentials = \"client\"\n");
+    let edits = json!({"edits": [{"type": "clear_tool_uses_20250919"}]});
+    let engine = Engine::in_memory();
+    let proxied = Proxied::to(provider(None), engine.clone(), &all(&policy)).await;
+    let mut history = Vec::new();
+    for turn in 0..24 {
+        history.push(long(turn));
+        let body = json!({
+            "model": "claude-sonnet-4-5", "max_tokens": 300, "messages": history,
+            "context_management": edits,
+        });
+        let answer = proxied.ask("/v1/messages", &body).await;
+        let content = &answer.json()["content"];
+        history.push(json!({"role": "assistant", "content": content}));
+        let outcome = proxied.outcome(&answer).await;
+        let id = outcome["conversation"].as_str().unwrap();
+        let chat = engine.conversation(id).open_existing().await.unwrap();
+        chat.wait_for_summary().await;
+    }
+    let bodies = sent(&proxied);
+    assert_eq!(bodies.len(), 24);
+    for body in &bodies {
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["context_management"], edits);
+    }
+}
