@@ -33,8 +33,8 @@ pub struct PolicyConfig {
     pub preview: Option<PreviewConfig>,
     /// What stands for the older part of a history that does not fit. Default: nothing; it is left out.
     pub compact: Option<CompactConfig>,
-    /// The model that writes summaries, in the place of the conversation's own. It is sent the part that is summed up, and the cheaper
-    /// of the two is asked. Default: the conversation's own alone.
+    /// Another model that may write summaries: it is sent the part that is summed up, and the cheaper of the two is asked. Default:
+    /// only the conversation's own model is.
     pub summary_model: Option<String>,
     /// The upstream that this model is at. Default: that of the request.
     pub summary_upstream: Option<String>,

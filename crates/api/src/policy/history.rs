@@ -97,8 +97,8 @@ impl ClearConfig {
 pub enum CompactConfig {
     /// Its files, commands, errors, identifiers and numbers; no model is asked.
     Manifest,
-    /// The same behind a summary that a model writes in the background, before it is needed; where none is ready, the manifest
-    /// alone.
+    /// The same behind a summary that a model writes in the background, before it is needed. Only the proxy asks one; elsewhere, and
+    /// where none is ready, the manifest stands alone.
     Summary,
 }
 

@@ -119,7 +119,11 @@ pub(crate) async fn prepare_call(
         (given, _) => given,
     };
     let scale = usage_scale(reported, options.usage);
-    let trigger = trigger_size(options.trigger, space, scale);
+    let sizes = TriggerSizes {
+        space,
+        scale,
+        trigger: trigger_size(options.trigger, space, scale),
+    };
     let compiled = compile_call(chat, target.into(), compile).await;
     // A model's own wish, before the size asks for it.
     let wish = find_new_context(chat).await?;
@@ -134,35 +138,14 @@ pub(crate) async fn prepare_call(
     };
     let is_redacted = has_redacted_compaction(chat).await?;
     if !is_due && !is_redacted && wish.is_none() {
-        let call = compiled?;
-        let told = match &options.notice {
-            Some(notice) => {
-                compile_with_notice(chat, target, (&call, compile), (notice, trigger)).await?
-            }
-            None => None,
-        };
-        let mut call = told.unwrap_or(call);
-        let sizes = TriggerSizes {
-            space,
-            scale,
-            trigger,
-        };
-        if let Some(wanted) = wanted_summary(&call.report, target, options, sizes) {
-            let cause = cause_of(Some(&call), trigger);
-            let counted = (call.report.totals.tokens, sizes);
-            let plan = plan_summary(wanted, target, options, cause, counted);
-            call.after_answer = Some(Arc::new(plan));
-        }
-        return Ok(Prepared::unchanged(call));
+        return finish_undue_call(chat, target, (options, compile), compiled?, sizes).await;
     }
     let due = DueCompaction {
         chat,
         target,
         options,
         compiled: compiled.as_ref().ok(),
-        space,
-        scale,
-        trigger,
+        sizes,
         is_forced: is_redacted || wish.is_some(),
     };
     let (outcome, summary_missing) = due.run_strategies(wish).await?;
@@ -195,6 +178,31 @@ pub(crate) async fn prepare_call(
     }
 }
 
+/// Adds to a call that needs no compaction what the model is told of one to come, and the summary that is begun behind its answer.
+async fn finish_undue_call(
+    chat: &Conversation,
+    target: &Target,
+    (options, compile): (&PrepareOptions, CompileOptions<'_>),
+    call: CompiledCall,
+    sizes: TriggerSizes,
+) -> Result<Prepared, EngineError> {
+    let trigger = sizes.trigger;
+    let told = match &options.notice {
+        Some(notice) => {
+            compile_with_notice(chat, target, (&call, compile), (notice, trigger)).await?
+        }
+        None => None,
+    };
+    let mut call = told.unwrap_or(call);
+    if let Some(wanted) = wanted_summary(&call.report, target, options, sizes) {
+        let cause = cause_of(Some(&call), trigger);
+        let counted = (call.report.totals.tokens, sizes);
+        let plan = plan_summary(wanted, target, options, cause, counted);
+        call.after_answer = Some(Arc::new(plan));
+    }
+    Ok(Prepared::unchanged(call))
+}
+
 /// A compaction that is due, and the call that it is due for.
 struct DueCompaction<'a> {
     chat: &'a Conversation,
@@ -202,10 +210,7 @@ struct DueCompaction<'a> {
     options: &'a PrepareOptions,
     /// The call as it is; `None` if it was refused.
     compiled: Option<&'a CompiledCall>,
-    space: u64,
-    /// What the provider counts more than we do, in thousandths.
-    scale: u64,
-    trigger: u64,
+    sizes: TriggerSizes,
     /// Whether it is made whatever the size: the model asked for it, or a compaction in effect was redacted. Then neither the
     /// provider nor a summary of another span will do.
     is_forced: bool,
@@ -233,7 +238,7 @@ impl DueCompaction<'_> {
         let base = self.compact_options(wish.and_then(|wish| wish.summary));
         for strategy in &self.options.strategies {
             let mut how = base.clone();
-            let mut cause = cause_of(self.compiled, self.trigger);
+            let mut cause = cause_of(self.compiled, self.sizes.trigger);
             let mut key = None;
             match strategy {
                 Strategy::Manifest => {}
@@ -290,7 +295,7 @@ impl DueCompaction<'_> {
         let mut how = self.options.compact.clone();
         // A span of fixed nodes can be compacted once only; every call needs one of its own.
         how.span = CompactSpan::Older;
-        how.retained_percent = scaled_percent(how.retained_percent, self.scale);
+        how.retained_percent = scaled_percent(how.retained_percent, self.sizes.scale);
         if let Some(summary) = summary.and_then(GivenSummary::new) {
             how.compactor = Arc::new(summary);
         }
@@ -317,7 +322,7 @@ impl DueCompaction<'_> {
         let sizes = LookupSizes {
             format,
             weights: &weights,
-            most: percent_of(self.space, how.retained_percent),
+            most: percent_of(self.sizes.space, how.retained_percent),
             advice: cause.advice,
         };
         find_ready_summary(self.chat, &snapshot, sizes).await

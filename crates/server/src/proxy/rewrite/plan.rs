@@ -350,14 +350,7 @@ pub(crate) async fn rewrite_request(
     let counting = CountedRequest::from(&whole.report);
     let is_needed = may_be_refused || !plan.server_tools.is_empty();
     let plan = is_needed.then(|| Box::new(plan));
-    let (rewritten, own) = match (rewritten, plan) {
-        (Some(rewritten), plan) => (Some(Box::new(RewrittenRequest { plan, ..rewritten })), None),
-        (None, Some(plan)) if may_be_refused => {
-            let report = whole.report;
-            (None, Some(Box::new(OwnRequest { plan, report })))
-        }
-        (None, _) => (None, None),
-    };
+    let (rewritten, own) = attach_plan(rewritten, plan, may_be_refused.then_some(whole.report));
     Ok(Some(PricedRequest {
         predicted,
         rewritten,
@@ -369,6 +362,22 @@ pub(crate) async fn rewrite_request(
         counting,
         summary,
     }))
+}
+
+/// Keeps a plan with the request that is sent: with the rewritten one, or, where it may be refused, with the client's own and its
+/// report.
+fn attach_plan(
+    rewritten: Option<RewrittenRequest>,
+    plan: Option<Box<RewritePlan>>,
+    own: Option<Report>,
+) -> (Option<Box<RewrittenRequest>>, Option<Box<OwnRequest>>) {
+    match (rewritten, plan, own) {
+        (Some(rewritten), plan, _) => {
+            (Some(Box::new(RewrittenRequest { plan, ..rewritten })), None)
+        }
+        (None, Some(plan), Some(report)) => (None, Some(Box::new(OwnRequest { plan, report }))),
+        (None, ..) => (None, None),
+    }
 }
 
 impl RewritePlan {

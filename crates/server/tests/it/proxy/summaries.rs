@@ -32,7 +32,7 @@ fn provider(gate: Option<Gate>) -> impl Provider {
         });
         let answer = UpstreamResponse::json(200, &answer);
         match &gate {
-            Some(gate) => answer.gated_by(gate),
+            Some(gate) => answer.in_pieces_of(40).gated_by(gate),
             None => answer,
         }
     }
