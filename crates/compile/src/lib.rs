@@ -41,10 +41,10 @@ pub use contexture_prompt_cache::{
     CacheAdvice, CacheDiff, CacheMarker, CacheReport, CacheRules, CacheSimulator, CacheState,
     CacheUsage, CachedContent, CachedPrefix, CallTokens, ContentIgnored, ContentReport, DiffError,
     DiffTarget, Difference, EditedThinking, Framing, MarkerPlan, MarkerPolicy, MarkerReason,
-    MarkerReport, Outline, OutlineError, OutlineSegment, Prefix, Rates, RebilledCost, RequestPart,
-    Rewrite, RewriteValue, SegmentStability, SentHistory, ThinkingFrontier, TracedCall,
-    active_markers, cache_diff, invalidated_tokens, place_markers, predict_usage, rewrite_value,
-    simulate_calls, simulate_windowed_calls,
+    MarkerReport, Outline, OutlineError, OutlineSegment, Prefix, Question, Rates, RebilledCost,
+    RequestPart, Rewrite, RewriteValue, SegmentStability, SentHistory, ThinkingFrontier,
+    TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers, predict_continued,
+    predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
     BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
@@ -76,7 +76,7 @@ pub mod compaction {
         LinkEntry, Manifest, ManifestEntry, ManifestText, NEW_CONTEXT, NEW_CONTEXT_REPLY,
         NamedValues, SentenceKind, SummaryError, SummaryOptions, SummaryTask, TextBudget,
         ToolHints, UserSentence, new_context_summary, new_context_tool, read_summary,
-        summary_lines, summary_task,
+        summary_lines, summary_reminder, summary_request, summary_task,
     };
 
     pub use contexture_wire::NativeCompaction;

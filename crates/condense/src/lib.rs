@@ -1,7 +1,8 @@
 //! Shortens long history by rules, and reads back what was left out.
 //!
 //! * [`Manifest`] replaces a span of items: what the user said, what was done, its tasks, errors, files and identifiers, read
-//!   by rules and rendered within a budget. [`summary_task`] asks a model for a summary, [`read_summary`] checks the answer.
+//!   by rules and rendered within a budget. [`summary_task`] asks a model for a summary of a span, [`summary_request`] the
+//!   conversation's own model behind what it was sent, [`read_summary`] checks the answer.
 //! * [`Preview`] replaces one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
 //! * [`new_context_tool`] is the tool by which a model asks for a compaction itself.
 //! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by
@@ -45,5 +46,6 @@ pub use standing_rules::{
     RuleOnPath, RuleStrength, StandingRules, Statement, StatementKind, find_statements,
 };
 pub use summary::{
-    SummaryError, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,
+    SummaryError, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_reminder,
+    summary_request, summary_task,
 };

@@ -23,9 +23,9 @@ use crate::builder::ConversationBuilder;
 use crate::error::EngineError;
 use crate::exchange::{Exchange, Exchanges};
 use crate::handle::{
-    Clock, ConversationOverview, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies,
-    RandomIds, RecordLevel, Secrets, SystemClock, answer_cost, delete_conversation,
-    list_conversations, load_conversation_info, load_overviews,
+    BackgroundWork, Clock, ConversationOverview, Engine, Events, HandleCaches, IdSource,
+    LayerModel, OutputCopies, RandomIds, RecordLevel, Secrets, SystemClock, answer_cost,
+    delete_conversation, list_conversations, load_conversation_info, load_overviews,
 };
 use crate::import::{ImportOptions, Imported, import_session};
 use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
@@ -79,6 +79,7 @@ impl Engine {
             secrets: None,
             copies: None,
             breakers: Arc::default(),
+            background: BackgroundWork::default(),
             record_level: RecordLevel::default(),
             calibrates: true,
             targets: Arc::default(),

@@ -44,9 +44,9 @@ pub use call::{
 };
 pub use call_bodies::{BODY_CHAIN_MS, EncodedBody};
 pub use compaction::{
-    CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
-    CompactorError, GivenSummary, ManifestOnly, ModelCompactor, NoticePolicy, PrepareOptions,
-    Prepared, ReportedUsage, Trigger, UsagePreference,
+    AnsweredRequest, BackgroundSummary, CompactOptions, CompactRequest, CompactSpan, Compacted,
+    CompactionDraft, Compactor, CompactorError, GivenSummary, ManifestOnly, ModelCompactor,
+    NoticePolicy, PrepareOptions, Prepared, ReportedUsage, Strategy, Trigger, UsagePreference,
 };
 pub use draft::{Committed, Draft};
 pub use error::{EngineError, Unreplayable};

@@ -32,7 +32,7 @@ mod sent_history;
 pub use bound_thinking::{AnsweredHistory, EditedThinking, PathBlock, ThinkingFrontier};
 pub use contexture_wire::RequestPart;
 pub use cost::{
-    CacheState, CacheUsage, CallTokens, Rates, Rewrite, RewriteValue, invalidated_tokens,
+    CacheState, CacheUsage, CallTokens, Question, Rates, Rewrite, RewriteValue, invalidated_tokens,
     rewrite_value,
 };
 pub use diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledCost, cache_diff};
@@ -49,7 +49,8 @@ pub use outline::{
     automatic_marker, setting_value,
 };
 pub use predict::{
-    CacheSimulator, TracedCall, predict_usage, simulate_calls, simulate_windowed_calls,
+    CacheSimulator, TracedCall, predict_continued, predict_usage, simulate_calls,
+    simulate_windowed_calls,
 };
 pub use report::{CacheReport, MarkerReport};
 pub use rules::CacheRules;

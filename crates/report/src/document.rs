@@ -58,6 +58,10 @@ pub struct Report {
     /// made or none was due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction_declined: Option<&'static str>,
+    /// Why no summary of a model stands for what was compacted, or was to be, although one was wanted; absent if one does or none
+    /// was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_missing: Option<String>,
     /// The payload itself.
     pub payload: PayloadReport,
 }

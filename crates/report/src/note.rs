@@ -38,6 +38,8 @@ pub(crate) fn report_notes(report: &Report) -> Vec<ReportNote> {
     notes.extend(omitted_note(report).map(|text| ("omitted", text)));
     let declined = report.compaction_declined;
     notes.extend(declined.map(|why| ("compaction", format!("none was made: {why}"))));
+    let missing = report.summary_missing.as_ref();
+    notes.extend(missing.map(|why| ("summary", format!("none of a model: {why}"))));
     notes.extend(unreachable_note(report).map(|text| ("dropped", text)));
     notes.extend(tools_note(&report.removed_tools).map(|text| ("tools", text)));
     notes.extend(

@@ -2,7 +2,7 @@
 
 use contexture_ir::Owner;
 use contexture_store::{
-    EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
+    DERIVED_KEYS, EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
 };
 use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::Row;
@@ -276,4 +276,22 @@ fn write_entry(
         ],
     );
     Ok(u64::try_from(next).unwrap_or(0))
+}
+
+/// Removes the values of a conversation that repeat what its items say. The rows stay for their versions.
+pub(crate) fn remove_derived(tx: &mut Tx<'_>, conv: &ConversationRow, at_ms: i64) {
+    let (kind, name) = scope_columns(&KeyScope::Conversation(conv.id.clone()));
+    tx.execute_on_commit(
+        "UPDATE contexture.key_values \
+         SET version = version + 1, at_ms = $4, value_check = NULL, value = NULL \
+         WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND value IS NOT NULL \
+         AND substr(key, 1, length($5::bytea)) = $5::bytea",
+        params![
+            conv.owner.as_str(),
+            kind,
+            name,
+            at_ms,
+            Bytea::Text(DERIVED_KEYS.into())
+        ],
+    );
 }

@@ -2,7 +2,8 @@
 
 use contexture_ir::Owner;
 use contexture_store::{
-    EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
+    DERIVED_KEYS, EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+    rules,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -270,4 +271,27 @@ pub(crate) fn put_entry(
         put.value.as_deref()
     ])?;
     Ok(u64::try_from(version + 1).unwrap_or(0))
+}
+
+/// Removes the values of a conversation that repeat what its items say. The rows stay for their versions.
+pub(crate) fn remove_derived(
+    conn: &Connection,
+    conv: &ConversationRow,
+    at_ms: i64,
+) -> Result<(), RowError> {
+    let scope = KeyScope::Conversation(conv.id.clone());
+    let (kind, name) = rules::scope_columns(&scope);
+    conn.prepare_cached(
+        "UPDATE key_values SET version = version + 1, at_ms = ?, value_check = NULL, value = NULL \
+         WHERE owner = ? AND scope_kind = ? AND scope = ? AND value IS NOT NULL \
+         AND substr(key, 1, length(?5)) = ?5",
+    )?
+    .execute(params![
+        at_ms,
+        conv.owner.as_str(),
+        kind,
+        name,
+        DERIVED_KEYS
+    ])?;
+    Ok(())
 }

@@ -16,6 +16,7 @@
 mod accumulator;
 mod anthropic;
 mod bedrock;
+mod continue_request;
 mod custom_calls;
 mod document;
 mod formats;
@@ -42,6 +43,7 @@ mod turns;
 pub mod ui;
 
 pub use accumulator::Accumulator;
+pub use continue_request::{ContinueObstacle, continue_request};
 pub use document::{detect_messages, detect_object, lift, lower, lower_envelope, lower_run};
 pub use formats::long_cache_write;
 pub use framing::{Frame, FrameError, FrameReader, StreamFraming};
@@ -66,8 +68,9 @@ pub use model::overhead::{Overhead, TokenPair};
 pub use model::paired_item::{PairedItem, RoleRun, Side, paired_items, partner_indices};
 pub use model::pairing::{OpenCalls, OutputMatch};
 pub use model::prompt_cache::{
-    BlockContext, BlockOverhead, CacheKeyRules, CachedContentRules, ChangeReasons, OutlineBlock,
-    OutlineShape, OutlineVisitor, PrefixSetting, RequestPart, RoutingKey,
+    BlockContext, BlockOverhead, CacheKeyRules, CachedContentRules, ChangeReasons, FreeMembers,
+    OutlineBlock, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart, RoutingKey,
+    StoredAnswers,
 };
 pub use model::repair_rules::{
     BEGINNING, CONTINUE, CallIds, Charset, ItemRepair, NO_RESULT, RepairRules, RequestTraits,

@@ -9,6 +9,8 @@
 use contexture_ir::Raw;
 use serde::Serialize;
 
+use crate::continue_request::CONTEXT_EDITS;
+
 /// A provider's own compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -51,7 +53,7 @@ impl NativeCompaction {
             }]),
         };
         let value = value.unwrap_or_else(|_| Raw::null());
-        ("context_management", value)
+        (CONTEXT_EDITS, value)
     }
 
     /// The word of the provider's header for features in trial that a client must send with it.

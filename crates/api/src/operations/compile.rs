@@ -84,7 +84,10 @@ pub async fn compile_conversation(
         cancel: Some(cancel),
         ..CompileOptions::default()
     };
-    let compaction = note.policy.as_ref().and_then(PolicyConfig::prepare_options);
+    let compaction = note
+        .policy
+        .as_ref()
+        .and_then(|policy| policy.prepare_options(None));
     let call = match compaction.filter(|_| purpose == CompilePurpose::Call) {
         Some(how) => chat.prepare_with(&target, &how, options).await?.call,
         None => chat.compile_with(&target, options).await?,

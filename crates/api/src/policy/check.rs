@@ -4,7 +4,9 @@ use std::fmt;
 
 use contexture::compile::TextSize;
 
-use crate::policy::{PolicyConfig, ToolPreviewConfig, WindowConfig};
+use crate::policy::{
+    CompactConfig, PolicyConfig, SummaryCredentials, ToolPreviewConfig, WindowConfig,
+};
 
 /// What is wrong with a member of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,31 @@ impl PolicyConfig {
             .or_else(|| self.redact_fault())
             .or_else(|| self.size_fault())
             .or_else(|| self.guardrails_fault())
+            .or_else(|| self.summary_fault())
+    }
+
+    /// Members about summaries say nothing where none is wanted: such a policy is not what was meant.
+    fn summary_fault(&self) -> Option<PolicyFault> {
+        let members = [
+            ("summary_model", self.summary_model.is_some()),
+            ("summary_upstream", self.summary_upstream.is_some()),
+            (
+                "summary_credentials",
+                self.summary_credentials != SummaryCredentials::default(),
+            ),
+        ];
+        let wants_summaries = self.compact == Some(CompactConfig::Summary);
+        let unused = members
+            .iter()
+            .find(|(_, is_set)| *is_set && !wants_summaries);
+        if let Some((member, _)) = unused {
+            let why = "no summaries are wanted: add compact = \"summary\"";
+            return Some(PolicyFault::new(member, why));
+        }
+        let is_alone = self.summary_upstream.is_some() && self.summary_model.is_none();
+        let why =
+            "the conversation's own model is at the upstream of its request: name a summary_model";
+        is_alone.then(|| PolicyFault::new("summary_upstream", why))
     }
 
     fn window_fault(&self) -> Option<PolicyFault> {

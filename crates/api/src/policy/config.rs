@@ -10,7 +10,7 @@ use crate::policy::preview::{preview_json_schema, preview_schema};
 use crate::policy::toggle::toggle_schema;
 use crate::policy::{
     ClearConfig, CompactConfig, GuardrailsConfig, MemoryConfig, PreviewConfig, RedactConfig,
-    StateConfig, Toggle, ToolsConfig, WindowConfig,
+    StateConfig, SummaryCredentials, Toggle, ToolsConfig, WindowConfig,
 };
 
 /// What may be changed in a request. An empty one changes nothing.
@@ -33,6 +33,13 @@ pub struct PolicyConfig {
     pub preview: Option<PreviewConfig>,
     /// What stands for the older part of a history that does not fit. Default: nothing; it is left out.
     pub compact: Option<CompactConfig>,
+    /// Another model that may write summaries: it is sent the part that is summed up, and the cheaper of the two is asked. Default:
+    /// only the conversation's own model is.
+    pub summary_model: Option<String>,
+    /// The upstream that this model is at. Default: that of the request.
+    pub summary_upstream: Option<String>,
+    /// Whose key summaries are asked for with. Default: `configured`.
+    pub summary_credentials: SummaryCredentials,
     /// Whether rules that the user stated are quoted at the start of the history once their messages are out of view. Default: true.
     pub rules: bool,
     /// Which tools may be offered. Default: all. Holds whatever else fails, and whatever other policy the
@@ -88,6 +95,9 @@ impl Default for PolicyConfig {
             clear: None,
             preview: None,
             compact: None,
+            summary_model: None,
+            summary_upstream: None,
+            summary_credentials: SummaryCredentials::default(),
             rules: true,
             tools: ToolsConfig::default(),
             redact: Toggle::Off,

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use contexture::compile::{Clear, ClearPolicy, HistoryPolicy, StandingRulesPolicy, Window};
-use contexture::engine::{PrepareOptions, Trigger};
+use contexture::engine::{BackgroundSummary, PrepareOptions, Strategy, Trigger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::policy::PolicyConfig;
+use crate::policy::{CostCondition, PolicyConfig};
 
 /// How much of a history is sent at most: one of the two.
 #[derive(
@@ -90,10 +90,32 @@ impl ClearConfig {
 
 /// What stands for the older part of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema)]
-#[serde(rename_all = "lowercase", expecting = "compact = \"manifest\"")]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "compact = \"manifest\" or \"summary\""
+)]
 pub enum CompactConfig {
     /// Its files, commands, errors, identifiers and numbers; no model is asked.
     Manifest,
+    /// The same behind a summary that a model writes in the background, before it is needed. Only the proxy asks one; elsewhere, and
+    /// where none is ready, the manifest stands alone.
+    Summary,
+}
+
+/// Whose key a summary is asked for with.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, ToSchema,
+)]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "summary_credentials = \"configured\" or \"client\""
+)]
+pub enum SummaryCredentials {
+    /// The key that is configured for the upstream; without one no summary is asked for.
+    #[default]
+    Configured,
+    /// Also the client's own, for the summary that its request gives rise to. It stays in memory until the answer has come.
+    Client,
 }
 
 impl PolicyConfig {
@@ -127,11 +149,20 @@ impl PolicyConfig {
         }
     }
 
-    /// Returns how the older part of a history is compacted where it does not fit; `None`: it is left out.
+    /// Returns how the older part of a history is compacted where it does not fit; `None`: it is left out. `summary` is who
+    /// writes summaries, where the policy wants them and its caller can ask somebody.
     #[must_use]
-    pub fn prepare_options(&self) -> Option<PrepareOptions> {
-        self.compact.map(|CompactConfig::Manifest| PrepareOptions {
+    pub fn prepare_options(&self, summary: Option<BackgroundSummary>) -> Option<PrepareOptions> {
+        let compact = self.compact?;
+        let summary = summary.filter(|_| compact == CompactConfig::Summary);
+        let summary = summary.map(|mut summary| {
+            // A client's own request would have cost nothing more.
+            summary.must_pay = self.cost_condition == CostCondition::Strict;
+            Strategy::Summary(summary)
+        });
+        Some(PrepareOptions {
             trigger: Trigger::Overflow,
+            strategies: summary.into_iter().chain([Strategy::Manifest]).collect(),
             ..PrepareOptions::default()
         })
     }

@@ -19,7 +19,7 @@ mod tools;
 
 pub use check::PolicyFault;
 pub use config::{CostCondition, PolicyConfig};
-pub use history::{ClearConfig, CompactConfig, WindowConfig};
+pub use history::{ClearConfig, CompactConfig, SummaryCredentials, WindowConfig};
 pub use memory::{MemoryConfig, MemoryPlacement, MemoryScope};
 pub use preview::{PreviewConfig, ToolPreviewConfig};
 pub use redact::{RedactConfig, SecretKind};

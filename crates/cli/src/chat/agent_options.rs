@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use contexture::engine::{BackgroundSummary, PrepareOptions, Strategy};
 use contexture::models::Model;
 use contexture::runs::{Agent, Money, RunBudget};
 use contexture::tools::Policy;
@@ -50,6 +51,10 @@ pub(crate) struct AgentArguments {
     /// Dollars a run may cost, as far as prices are known: 0.50
     #[arg(long, value_name = "DOLLARS")]
     budget_cost: Option<Money>,
+    /// Have the model sum up the older part of a long conversation in the background, before it no longer fits; the summary
+    /// goes before the manifest. The command ends once a summary that it began is stored
+    #[arg(long)]
+    summaries: bool,
     /// Steps a run may take: each answer is one, and the calls of an answer are one
     #[arg(long, value_name = "COUNT")]
     max_steps: Option<u64>,
@@ -107,6 +112,7 @@ impl AgentArguments {
             answer,
             layers,
             ask,
+            summaries,
             // The run's own budget is stored with it. Every field is named, so that a new option is
             // not forgotten here.
             budget_tokens: _,
@@ -119,6 +125,7 @@ impl AgentArguments {
         words.extend(target.to_arguments());
         words.extend(layers.to_arguments());
         words.extend(ask.flatten());
+        words.extend(summaries.then(|| "--summaries".to_owned()));
         words.extend(answer.to_arguments());
         words.extend(globals.to_arguments());
         words
@@ -147,8 +154,17 @@ impl AgentArguments {
         };
         let asked = self.ask.iter();
         let policy = asked.fold(Policy::default(), |policy, tool| policy.ask(tool.as_str()));
+        let mut strategies = vec![Strategy::Manifest];
+        if self.summaries {
+            let summary = BackgroundSummary::by_own_model(Arc::clone(&model));
+            strategies.insert(0, Strategy::Summary(summary));
+        }
         let agent = Agent::new(AGENT, model, self.resolve_target()?);
         Ok(agent
+            .with_prepare_options(PrepareOptions {
+                strategies,
+                ..PrepareOptions::default()
+            })
             .with_tools(build_toolbox(chat, policy)?)
             .map_err(|error| Failure::usage(error.to_string()))?
             .with_budget(budget)

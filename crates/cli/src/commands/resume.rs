@@ -85,7 +85,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut run = Run::resume(&chat, id, &agent).await?;
     let driven = drive_run(&mut run).await;
     teller.close_line();
-    print_run_result(driven, &run, talk, globals).await
+    let printed = print_run_result(driven, &run, talk, globals).await;
+    chat.wait_for_summary().await;
+    printed
 }
 
 /// Stores what was decided.

@@ -70,7 +70,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut run = Run::begin(&chat, &agent, [said]).await?;
     let driven = drive_run(&mut run).await;
     teller.close_line();
-    print_run_result(driven, &run, &arguments.talk, globals).await
+    let printed = print_run_result(driven, &run, &arguments.talk, globals).await;
+    chat.wait_for_summary().await;
+    printed
 }
 
 fn read_task(source: &InputSource) -> Outcome<String> {

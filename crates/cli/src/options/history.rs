@@ -102,6 +102,10 @@ fn read_policy(path: &Path) -> Outcome<PolicyConfig> {
         ("memory", policy.memory.as_option().is_some()),
         ("skills", !policy.skills.is_empty()),
         ("redact", policy.redact.as_option().is_some()),
+        (
+            "compact = \"summary\"",
+            policy.compact == Some(CompactConfig::Summary),
+        ),
     ];
     match for_servers.iter().find(|(_, is_set)| *is_set) {
         Some((member, _)) => Err(bad(format!("`{member}` is for a server's policies"))

@@ -166,6 +166,7 @@ pub(crate) fn build_report(
         cache,
         // Only whoever compacts knows.
         compaction_declined: None,
+        summary_missing: None,
         payload: PayloadReport {
             bytes: payload.len(),
             fingerprint: fingerprint.to_string(),

@@ -38,6 +38,7 @@ mod schema;
 mod settings;
 mod stability;
 mod standing_rules;
+mod summary_cost;
 mod table;
 mod thinking;
 mod turns;

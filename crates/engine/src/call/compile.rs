@@ -3,6 +3,7 @@
 //! Not here: what the compiler decides (`contexture-compile`), compacting before a call (`compaction`).
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use contexture_compile::{
@@ -31,6 +32,12 @@ use crate::handle::{
 use crate::hooks::{SessionPosition, load_session};
 use crate::state::stored_settings;
 
+/// Work that begins once the answer to a call is recorded. It must not keep whoever records the answer waiting.
+pub(crate) trait AfterAnswer: fmt::Debug + Send + Sync {
+    /// Begins the work.
+    fn begin(&self, chat: &Conversation, call: &CompiledCall);
+}
+
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
 #[derive(Clone, Debug)]
 pub struct CompiledCall {
@@ -53,6 +60,8 @@ pub struct CompiledCall {
     pub(crate) inputs: Arc<CallInputs>,
     /// Id of the exchange with the provider, once its answer is stored: storing it again is no other exchange.
     pub(crate) exchange: Arc<OnceLock<CallId>>,
+    /// What begins once its answer is recorded.
+    pub(crate) after_answer: Option<Arc<dyn AfterAnswer>>,
 }
 
 impl CompiledCall {
@@ -77,6 +86,7 @@ impl CompiledCall {
             renames: compiled.tool_names,
             inputs: Arc::new(inputs),
             exchange: Arc::default(),
+            after_answer: None,
         }
     }
 
@@ -97,6 +107,21 @@ impl CompiledCall {
     #[must_use]
     pub fn calibrated_range(&self) -> Option<CalibratedRange> {
         self.inputs.request.calibrated_range
+    }
+
+    /// Returns the same without the summary that would be asked for behind it: for who sends another body than its payload, and
+    /// begins the summary by [`Conversation::summarise_behind`].
+    #[must_use]
+    pub fn without_summary(mut self) -> Self {
+        self.after_answer = None;
+        self
+    }
+
+    /// Begins what is to be done once the answer is recorded.
+    pub(crate) fn begin_work_after_answer(&self, chat: &Conversation) {
+        if let Some(work) = &self.after_answer {
+            work.begin(chat, self);
+        }
     }
 
     /// The head the call was compiled against.

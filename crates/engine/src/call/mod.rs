@@ -37,7 +37,7 @@ mod stored_inputs;
 
 pub(crate) use calibration::{budget_after_refusal, learn_from_usage, load_calibrated_range};
 pub use compile::CompiledCall;
-pub(crate) use compile::{compile_call, compile_external};
+pub(crate) use compile::{AfterAnswer, compile_call, compile_external};
 pub(crate) use contributions::contributions_at;
 pub use kept_call::KeptCall;
 pub(crate) use kept_call::{keep_call, load_kept_call, load_newest_kept_call};

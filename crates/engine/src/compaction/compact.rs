@@ -165,6 +165,8 @@ pub(super) struct CompactionCause {
     pub(super) room: Option<RoomGoal>,
     /// The tools that layers offer beside those of the target.
     pub(super) tools: Vec<ToolDefinition>,
+    /// How much the history is expected to grow until the compaction is made, in tokens: 0 for one that is made now.
+    pub(super) growth: u64,
 }
 
 /// The size of requests that a compaction is to make room in.
@@ -207,31 +209,16 @@ async fn draft_with_cause(
     let manifests = percent_of(request.window, options.manifest_percent);
     let shown = snapshot.positions_in_view(target.format());
     let weights = snapshot.token_weights(&shown, counter);
-    let most = percent_of(space, options.retained_percent);
     let span = match options.span {
         CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
         CompactSpan::Older => {
-            let keep = match cause.room {
-                // At most half of what there is: a short history in a large window is compacted all the same when asked
-                // for.
-                None => most.min(weights.iter().sum::<u64>() / 2),
-                Some(goal) => retained_tokens(&RoomAfterCompaction {
-                    trigger: goal.trigger,
-                    fixed: goal.fixed.saturating_add(snapshot.opening_weight(&weights)),
-                    compactions: manifests,
-                    step: snapshot.mean_step(&weights),
-                    most,
-                }),
+            let most = percent_of(space, options.retained_percent);
+            let sizes = SpanSizes {
+                most,
+                manifests,
+                space,
             };
-            snapshot.older_span(
-                &weights,
-                OlderSpan {
-                    advice: cause.advice,
-                    keep,
-                    // A model's summaries may take more than manifests do, but no more than a quarter of the space.
-                    compactions: manifests.max(space / 4),
-                },
-            )?
+            choose_older_span(&snapshot, &weights, cause, sizes)?
         }
     };
     let tools = [&request.tools[..], &cause.tools].concat();
@@ -253,6 +240,46 @@ async fn draft_with_cause(
         &making,
     )
     .await
+}
+
+/// Sizes that decide how far the older part of a history reaches, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpanSizes {
+    /// What stays of the history at most.
+    pub(super) most: u64,
+    /// What all manifests in effect may take.
+    pub(super) manifests: u64,
+    /// The space of a request.
+    pub(super) space: u64,
+}
+
+/// Chooses the older part of a history that a compaction is to stand for.
+pub(super) fn choose_older_span(
+    snapshot: &BranchSnapshot,
+    weights: &[u64],
+    cause: &CompactionCause,
+    sizes: SpanSizes,
+) -> Result<RangeInclusive<usize>, EngineError> {
+    let keep = match cause.room {
+        // At most half of what there is: a short history in a large window is compacted all the same when asked for.
+        None => sizes.most.min(weights.iter().sum::<u64>() / 2),
+        Some(goal) => retained_tokens(&RoomAfterCompaction {
+            trigger: goal.trigger,
+            fixed: goal.fixed.saturating_add(snapshot.opening_weight(weights)),
+            compactions: sizes.manifests,
+            step: snapshot.mean_step(weights),
+            most: sizes.most,
+        }),
+    };
+    snapshot.older_span(
+        weights,
+        OlderSpan {
+            advice: cause.advice,
+            keep: keep.saturating_sub(cause.growth),
+            // A model's summaries may take more than manifests do, but no more than a quarter of the space.
+            compactions: sizes.manifests.max(sizes.space / 4),
+        },
+    )
 }
 
 /// How a manifest is made.

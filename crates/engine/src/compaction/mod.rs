@@ -13,8 +13,8 @@
 //! steps; no item of n is summarised more than log₂(n) times. The laws are `contexture_compile::compaction`'s, which also
 //! hold for callers who keep the history themselves. Where nothing can be gained, the report and an event say why.
 //! * `compact`: choose a span, summarise it, store the result, take it back;
-//! * `auto_compact`, `trigger`, `reported_usage`: compact before a call that has grown too large;
-//! * `compactor`, `model`, `summarise`: what writes summaries, and when it is asked;
+//! * `auto_compact`, `strategy`, `trigger`, `reported_usage`: compact before a call that has grown too large;
+//! * `compactor`, `model`, `summarise`: what writes summaries, and when it is asked; `background`: before a compaction is due;
 //! * `branch_snapshot`, `span`: the branch as compaction sees it, and where it can be cut;
 //! * `notice`: what a model is told before a cut, and how it asks for one;
 //! * `native`: compactions that a provider made.
@@ -24,6 +24,7 @@
 //! Not here: the texts of manifests and summaries (`contexture-compile`), models over HTTP.
 
 mod auto_compact;
+mod background;
 mod branch_snapshot;
 mod compact;
 mod compactor;
@@ -32,11 +33,13 @@ mod native;
 mod notice;
 mod reported_usage;
 mod span;
+mod strategy;
 mod summarise;
 mod trigger;
 
-pub(crate) use auto_compact::prepare_call;
-pub use auto_compact::{PrepareOptions, Prepared};
+pub use auto_compact::{AnsweredRequest, PrepareOptions, Prepared};
+pub(crate) use auto_compact::{prepare_call, summarise_behind};
+pub use background::BackgroundSummary;
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
 pub(crate) use compact::{
     compact_branch, draft_compaction, list_compactions, store_compaction, undo_compaction,
@@ -45,4 +48,5 @@ pub use compactor::{CompactRequest, Compactor, CompactorError, GivenSummary, Man
 pub use model::ModelCompactor;
 pub(crate) use native::adopt_compactions;
 pub use notice::NoticePolicy;
+pub use strategy::Strategy;
 pub use trigger::{ReportedUsage, Trigger, UsagePreference};

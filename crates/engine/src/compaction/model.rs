@@ -48,6 +48,11 @@ impl ModelCompactor {
         self
     }
 
+    /// Returns the model that is asked, and how large its window is.
+    pub(super) const fn target(&self) -> &Target {
+        &self.target
+    }
+
     fn options_for(&self, request: &CompactRequest<'_>) -> SummaryOptions {
         let both = [self.options.instructions.as_deref(), request.instructions];
         let instructions: Vec<&str> = both.into_iter().flatten().collect();

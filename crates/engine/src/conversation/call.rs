@@ -253,13 +253,8 @@ impl Conversation {
         call: &CompiledCall,
         response: &str,
     ) -> Result<Recorded, EngineError> {
-        record_call(
-            self,
-            &SentCall::from_call(self.engine(), call),
-            response,
-            RecordOptions::default(),
-        )
-        .await
+        self.record_with(call, response, RecordOptions::default())
+            .await
     }
 
     /// Records as [`Self::record`], with options for a step of a run.
@@ -295,13 +290,13 @@ impl Conversation {
         response: &str,
         options: RecordOptions<'_>,
     ) -> Result<Recorded, EngineError> {
-        record_call(
-            self,
-            &SentCall::from_call(self.engine(), call),
-            response,
-            options,
-        )
-        .await
+        let sent = SentCall::from_call(self.engine(), call);
+        let recorded = record_call(self, &sent, response, options).await?;
+        // An answer on a branch of its own is not where the conversation goes on.
+        if !recorded.replayed && !recorded.on_sibling_branch {
+            call.begin_work_after_answer(self);
+        }
+        Ok(recorded)
     }
 
     /// Keeps a compiled call until its answer comes, perhaps in another process, and returns its id: the same for the same

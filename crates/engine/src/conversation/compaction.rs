@@ -5,8 +5,9 @@ use contexture_ir::NodeId;
 
 use crate::call::CompileOptions;
 use crate::compaction::{
-    CompactOptions, Compacted, CompactionDraft, PrepareOptions, Prepared, compact_branch,
-    draft_compaction, list_compactions, prepare_call, store_compaction, undo_compaction,
+    AnsweredRequest, CompactOptions, Compacted, CompactionDraft, PrepareOptions, Prepared,
+    compact_branch, draft_compaction, list_compactions, prepare_call, store_compaction,
+    summarise_behind, undo_compaction,
 };
 use crate::error::EngineError;
 use crate::handle::Conversation;
@@ -229,5 +230,66 @@ impl Conversation {
         compile: CompileOptions<'_>,
     ) -> Result<Prepared, EngineError> {
         prepare_call(self, target, options, compile).await
+    }
+    /// Waits until no summary is being written in the background for this conversation: before a program ends, say, or in a
+    /// test. Calls need not wait; where no summary is ready, a manifest stands alone.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use std::sync::Arc;
+    /// # use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{assistant_text, user};
+    /// # use contexture_models::{Model, ModelRequest, ScriptedModel};
+    /// # use contexture_wire::Format;
+    /// use contexture_engine::{BackgroundSummary, PrepareOptions, Strategy, Trigger};
+    /// # let summary = "<summary>Parts 0 to 7 were read, one by one, and nothing was found in them.</summary>";
+    /// # let model = Arc::new(ScriptedModel::with_texts(Format::OpenAiChat, ["Read.", summary]));
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// # for part in 0..8 {
+    /// #     let text = format!("Part {part}: {}", "and so on, ".repeat(200));
+    /// #     chat.save([user(text.as_str()), assistant_text("Read.")]).await?;
+    /// # }
+    /// # chat.save([user("Go on.")]).await?;
+    ///
+    /// let target = Target::openai_chat("gpt-4o").window(8_000).reserve(1_000);
+    /// let mut options = PrepareOptions {
+    ///     trigger: Trigger::Share(90),
+    ///     strategies: vec![
+    ///         Strategy::Summary(BackgroundSummary::by_own_model(model.clone())),
+    ///         Strategy::Manifest,
+    ///     ],
+    ///     ..PrepareOptions::default()
+    /// };
+    /// // The history takes more than 70 per cent of the space: once the answer is recorded, the model is asked again.
+    /// let prepared = chat.prepare(&target, &options).await?;
+    /// # let request = ModelRequest {
+    /// #     format: Format::OpenAiChat,
+    /// #     model: "gpt-4o".into(),
+    /// #     payload: prepared.call.payload.to_json(),
+    /// # };
+    /// let answer = model.answer(request).await?;
+    /// chat.record(&prepared.call, &answer.body).await?;
+    /// chat.wait_for_summary().await;
+    /// assert_eq!(model.requests().len(), 2);
+    /// // The compaction to come waits for no model.
+    /// options.trigger = Trigger::Share(50);
+    /// let prepared = chat.prepare(&target, &options).await?;
+    /// assert!(prepared.compacted[0].draft.summary[0].contains("Parts 0 to 7 were read"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn wait_for_summary(&self) {
+        self.engine().background_work().wait_until_idle(self).await;
+    }
+
+    /// Begins a summary in the background behind a request that was sent as a client wrote it and answered, if the options want
+    /// one and the request has the size for it. For calls that were prepared here, recording their answer does it.
+    ///
+    /// # Errors
+    /// The catalogue's, for a model that is not known.
+    pub fn summarise_behind(&self, answered: AnsweredRequest<'_>) -> Result<(), EngineError> {
+        summarise_behind(self, answered)
     }
 }

@@ -7,6 +7,7 @@ use contexture_ir::{ConversationId, Owner, ProcessId};
 use contexture_layers::Layers;
 use contexture_store::{Processes, Store};
 
+use super::background_work::BackgroundWork;
 use super::circuit_breaker::CircuitBreakers;
 use super::environment::{Clock, IdSource};
 use super::events::Watchers;
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) secrets: Option<Arc<Secrets>>,
     pub(crate) copies: Option<OutputCopies>,
     pub(crate) breakers: Arc<CircuitBreakers>,
+    pub(crate) background: BackgroundWork,
     pub(crate) record_level: RecordLevel,
     pub(crate) calibrates: bool,
     pub(crate) targets: Arc<Targets>,
@@ -132,6 +134,11 @@ impl Engine {
 
     pub(crate) fn circuit_breakers(&self) -> &CircuitBreakers {
         &self.breakers
+    }
+
+    /// The work that is done where nobody waits for it.
+    pub(crate) const fn background_work(&self) -> &BackgroundWork {
+        &self.background
     }
 
     /// The processes that share the store, where others can use it too.

@@ -71,6 +71,22 @@ pub enum EngineEventKind {
         /// Why, in plain words.
         reason: &'static str,
     },
+    /// A model is asked for a summary in the background. Prices are in pico-dollars, as far as the catalogue has them.
+    SummaryAsked {
+        /// Whether it is the conversation's own model, behind what it was sent last.
+        is_own: bool,
+        /// What the own model's summary is expected to cost; `None` if it cannot be asked, or no price is known.
+        own_cost: Option<u128>,
+        /// What another model's is expected to cost; `None` if none is named, or no price is known.
+        other_cost: Option<u128>,
+    },
+    /// A summary waits for the compaction to come.
+    SummaryReady,
+    /// No summary was written in the background; the compaction to come has none.
+    SummaryMissing {
+        /// Why, in plain words.
+        reason: String,
+    },
     /// A compaction was taken back.
     Uncompacted {
         /// Node of the compaction.

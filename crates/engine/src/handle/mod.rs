@@ -11,10 +11,12 @@
 //! * `events`: watchers of a running engine; `spans`: tracing;
 //! * `call_rows`: rows of the record of calls, and costs;
 //! * `targets`: targets by name; `side_calls`: model calls for layers and summaries; `circuit_breaker`: when they rest;
+//!   `background_work`: for which conversations something is done that nobody waits for;
 //! * `handle_cache`: what handles share to save work; `last_bodies`: what the next body is compared with.
 //!
 //! Not here: the public methods (`engine`, `conversation`).
 
+mod background_work;
 mod call_rows;
 mod circuit_breaker;
 mod conversation;
@@ -33,6 +35,7 @@ mod side_calls;
 mod spans;
 mod targets;
 
+pub(crate) use background_work::BackgroundWork;
 pub use call_rows::CallTiming;
 pub(crate) use call_rows::{
     answer_cost, answered_call_id, begin_row, failed_outcome, new_call_id, set_row_answer,

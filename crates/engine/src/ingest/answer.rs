@@ -190,6 +190,7 @@ impl Ingested {
             call.body = unless_redacted(chat, body).await?;
         }
         request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
+        let compiled = call;
         // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
         let call = &call.map(|call| SentCall::from_call(chat.engine(), call));
         let response = match call {
@@ -231,6 +232,10 @@ impl Ingested {
         }
         if !recorded.replayed {
             report_recorded(chat, call.as_ref(), &recorded).await;
+            // With calls of ours in it, the model goes on.
+            if let Some(compiled) = compiled.filter(|_| own.is_empty()) {
+                compiled.begin_work_after_answer(chat);
+            }
         }
         Ok(recorded)
     }

@@ -8,6 +8,7 @@
     reason = "a failed unwrap is the failed test, and what was measured is shown"
 )]
 
+mod background_summaries;
 mod built_in;
 mod calibration;
 mod call_context;

@@ -110,3 +110,25 @@ impl Rates {
         })
     }
 }
+
+/// A question to a model, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Tokens of its input.
+    pub input: CacheUsage,
+    /// Tokens of its answer.
+    pub answer: u64,
+}
+
+impl Question {
+    /// What it costs, in pico-dollars; `None` where the catalogue has no price of the input or of the answer.
+    #[must_use]
+    pub fn cost(&self, prices: &Prices, kind: CacheKind) -> Option<u128> {
+        let tokens = self.input.total_tokens();
+        let rates = Rates::for_request(prices, kind, tokens)?;
+        let output = prices.get(Meter::Output, tokens)?;
+        let answer =
+            u128::from(self.answer).saturating_mul(u128::from(output.micro_dollars_per_million()));
+        Some(self.input.input_cost(&rates).saturating_add(answer))
+    }
+}

@@ -18,4 +18,6 @@ mod prediction;
 mod simulator;
 
 pub use prediction::predict_usage;
-pub use simulator::{CacheSimulator, TracedCall, simulate_calls, simulate_windowed_calls};
+pub use simulator::{
+    CacheSimulator, TracedCall, predict_continued, simulate_calls, simulate_windowed_calls,
+};

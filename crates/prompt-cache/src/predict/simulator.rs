@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use contexture_catalogue::CacheKind;
 use contexture_ir::ContentHash;
-use contexture_wire::CacheTtl;
+use contexture_tokens::TokenCounter;
+use contexture_wire::{CacheTtl, Format};
 
 use crate::cost::CacheUsage;
-use crate::markers::{CacheMarker, MarkerPolicy, place_markers};
-use crate::outline::Outline;
+use crate::markers::{CacheMarker, MarkerPolicy, active_markers, place_markers};
+use crate::outline::{Outline, OutlineError};
 use crate::predict::prediction::{lookup_marker, usage_for_prefix};
 use crate::rules::CacheRules;
 
@@ -178,6 +179,24 @@ fn segment_prefix_hashes(outline: &Outline) -> Vec<ContentHash> {
         hash
     };
     outline.segments.iter().map(next).collect()
+}
+
+/// Predicts what `next` reads and writes, if `sent` was answered just before and nothing else is in the cache. Both are
+/// requests as they are sent, with the markers that stand in them.
+///
+/// # Errors
+/// [`OutlineError`]: one of them is no request of the format.
+pub fn predict_continued(
+    format: Format,
+    (sent, next): (&str, &str),
+    rules: &CacheRules,
+    counter: &dyn TokenCounter,
+) -> Result<CacheUsage, OutlineError> {
+    let sent = Outline::parse_request(format, sent, counter)?;
+    let next = Outline::parse_request(format, next, counter)?;
+    let mut cache = CacheSimulator::new(rules.clone());
+    cache.record_call(&sent, &active_markers(&sent, rules), 0);
+    Ok(cache.predict_usage(&next, &active_markers(&next, rules), 0))
 }
 
 /// A whole session, call by call, with markers placed for each call. Gives what each one reads and writes.

@@ -185,6 +185,19 @@ fn policy_fault(config: &Config) -> Option<ConfigFault> {
         if let Some(why) = bad_name(name) {
             return Some(ConfigFault::new(here.to_vec(), why));
         }
+        let named = policy.summary_upstream.as_deref();
+        let is_known = |name: &str| config.upstreams.contains_key(name);
+        if let Some(unknown) = named.filter(|name| !is_known(name)) {
+            let known: Vec<&str> = config.upstreams.keys().map(String::as_str).collect();
+            let path = here
+                .into_iter()
+                .chain([KeyPathStep::key("summary_upstream")]);
+            let why = format!(
+                "there is no upstream {unknown:?}{}",
+                list_known_names(&known)
+            );
+            return Some(ConfigFault::new(path.collect(), why));
+        }
         let fault = policy.first_fault()?;
         let inner = fault.path.iter().map(|name| KeyPathStep::key(name));
         let path = here.into_iter().chain(inner).collect();

@@ -154,7 +154,11 @@ fn key_headers() -> impl Iterator<Item = &'static str> {
         .chain([OTHER_KEY_HEADER])
 }
 
-fn insert_upstream_key(
+/// Puts the key of an upstream where its provider looks for it.
+///
+/// # Errors
+/// It fits in no header.
+pub(crate) fn insert_upstream_key(
     headers: &mut HeaderMap,
     format: UpstreamFormat,
     key: &ApiKey,

@@ -37,6 +37,7 @@ use crate::proxy::route::policy::{PolicyChoice, PolicyQuery};
 use crate::proxy::route::target::{RouteTarget, resolve_target};
 use crate::proxy::send::send_and_respond;
 use crate::proxy::signature::RequestSignature;
+use crate::proxy::summary::SummaryCaller;
 use crate::state::App;
 use crate::state::body_memory::estimate_work_bytes_of_length;
 use crate::state::call_log::CallRecorder;
@@ -205,6 +206,7 @@ async fn forward_authorized(
                 choice: &choice,
                 signature,
                 call: &call,
+                head: &head,
             };
             Some(context.start_capture(endpoint, control_headers, body).await)
         }
@@ -328,6 +330,8 @@ struct CaptureContext<'a> {
     choice: &'a PolicyChoice<'a>,
     signature: RequestSignature,
     call: &'a CallRecorder,
+    /// What of its head is sent on.
+    head: &'a OutgoingHead,
 }
 
 impl CaptureContext<'_> {
@@ -345,6 +349,7 @@ impl CaptureContext<'_> {
             choice,
             signature,
             call,
+            head,
         } = self;
         let RestrictedBody {
             body,
@@ -375,6 +380,14 @@ impl CaptureContext<'_> {
         }
         let should_wait_for_store = control_headers.wait;
         let holds_last_piece = app.engine().store().capabilities().shared;
+        let caller = SummaryCaller {
+            upstreams: app.upstreams(),
+            upstream,
+            path: target.path,
+            head,
+        };
+        let summary = policy.as_ref();
+        let summary = summary.and_then(|policy| caller.summary_for(policy));
         let skills = choice
             .policy
             .and_then(|(name, _)| app.skills_for_policy(name).cloned());
@@ -392,6 +405,7 @@ impl CaptureContext<'_> {
             conversation_from: upstream.conversation_from.clone(),
             by_user: policy.as_ref().is_some_and(has_user_memory),
             skills,
+            summary,
             refuses_overflow: upstream.refuses_overflow,
             is_awaited: policy.is_some()
                 || should_wait_for_store

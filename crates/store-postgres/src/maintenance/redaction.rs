@@ -14,6 +14,7 @@ use crate::calls;
 use crate::connection::error::RowError;
 use crate::connection::params::{Bytea, get_bytes, get_column, params};
 use crate::connection::transaction::Tx;
+use crate::key_values;
 use crate::rows::conversation_row::{ConversationKey, ConversationRow};
 use crate::rows::path::NodePosition;
 use crate::rows::{event, response};
@@ -53,6 +54,7 @@ pub(crate) async fn redact_content(
     if done != Redacted::default() {
         // Nothing tells which of them have the text.
         calls::remove_bodies(tx, ConversationKey::of(owner, id).into_bytes());
+        key_values::remove_derived(tx, conv, request.at_ms);
         conv.save(tx);
     }
     Ok(done)

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::calls;
 use crate::error::RowError;
+use crate::key_values;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_columns::{self, NodeColumns};
 use crate::rows::path::NodePosition;
@@ -47,6 +48,7 @@ pub(crate) fn redact_content(
     if done != Redacted::default() {
         // Nothing tells which of them have the text.
         calls::remove_bodies(conn, conv.no)?;
+        key_values::remove_derived(conn, conv, request.at_ms)?;
         conv.save(conn)?;
     }
     Ok(done)

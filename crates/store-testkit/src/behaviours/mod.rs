@@ -216,6 +216,7 @@ static TABLE: &[Behaviour] = table! {
         an_unknown_node_changes_nothing
         a_repeated_redacted_append_conflicts
         state_and_blobs_go_with_it
+        derived_values_go_with_it
         provenance_is_followed;
     Base responses:
         come_back_as_they_were

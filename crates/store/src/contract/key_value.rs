@@ -7,6 +7,12 @@ use contexture_ir::{ConversationId, Owner};
 
 use crate::contract::Error;
 
+/// Beginning of the keys whose values repeat what items of their conversation say: a summary that waits to be used, say.
+///
+/// [`Store::redact_content`](crate::Store::redact_content) removes all values of the conversation under such keys, because
+/// nothing records which items they were made from. Whoever makes them makes them anew.
+pub const DERIVED_KEYS: &str = "derived/";
+
 /// Scope of a value outside the tree: what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyScope {

@@ -221,7 +221,8 @@ pub trait Store: KeyValues + fmt::Debug {
     ///
     /// Responses that were computed from a path with one of these nodes lose their inputs. If a value or
     /// blob is removed, all responses of the conversation lose their inputs, because nothing records
-    /// which of them read it.
+    /// which of them read it. Values of the conversation under [`DERIVED_KEYS`](crate::DERIVED_KEYS) are removed if anything
+    /// is.
     ///
     /// Exactly what the request lists is redacted;
     /// [`compute_redaction_closure`](crate::compute_redaction_closure) finds copies and summaries that

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use contexture_ir::Owner;
 
 use crate::contract::{
-    EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+    DERIVED_KEYS, EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry,
 };
 use crate::rules;
 
@@ -95,6 +95,19 @@ impl KeyValueTable {
             },
         );
         Ok(version)
+    }
+
+    /// Removes the values of a scope that repeat what its items say.
+    pub(super) fn remove_derived(&mut self, owner: &Owner, scope: &KeyScope, at_ms: i64) {
+        let Some(slots) = self.0.get_mut(&(owner.clone(), scope.clone())) else {
+            return;
+        };
+        let derived = slots.iter_mut();
+        let derived =
+            derived.filter(|(key, slot)| key.starts_with(DERIVED_KEYS) && slot.value.is_some());
+        for (_, slot) in derived {
+            (slot.value, slot.version, slot.at_ms) = (None, slot.version + 1, at_ms);
+        }
     }
 
     /// Removes every scope for which `goes` is true, versions included; returns the number of keys.

@@ -384,7 +384,10 @@ impl Store for MemoryStore {
         let done = self.with_tree(owner, id, |tree| tree.redact_content(&request))?;
         if done != Redacted::default() {
             // Nothing tells which of them have the text.
-            self.lock_tables().calls.remove_bodies(owner, id);
+            let mut tables = self.lock_tables();
+            tables.calls.remove_bodies(owner, id);
+            let scope = KeyScope::Conversation(id.clone());
+            tables.entries.remove_derived(owner, &scope, request.at_ms);
         }
         Ok(done)
     }

@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use super::spec::FORMAT;
 use crate::model::overhead::Overhead;
-use crate::model::prompt_cache::{CacheKeyRules, OutlineShape, PrefixSetting, RequestPart};
+use crate::model::prompt_cache::{
+    CacheKeyRules, FreeMembers, OutlineShape, PrefixSetting, RequestPart,
+};
 
 pub(super) const OVERHEAD: Overhead = Overhead {
     request: (3, 3),
@@ -37,6 +39,12 @@ pub(super) const CACHE_KEY: CacheKeyRules = CacheKeyRules {
         ),
     ],
     explicit_markers: true,
+    // The page lists what invalidates the cache; neither of the two is there.
+    free: FreeMembers {
+        not_streamed: &[("stream", "false")],
+        output_limit: &["max_tokens"],
+        stored: None,
+    },
     ..CacheKeyRules::NONE
 };
 

@@ -78,6 +78,8 @@ pub struct CacheKeyRules {
     pub routing_key: Option<RoutingKey>,
     /// How a request names a cache object that was made beforehand; `None` where there are no such objects.
     pub cached_content: Option<CachedContentRules>,
+    /// The members that may differ between two requests of one prefix.
+    pub free: FreeMembers,
 }
 
 impl CacheKeyRules {
@@ -93,7 +95,38 @@ impl CacheKeyRules {
         explicit_markers: false,
         routing_key: None,
         cached_content: None,
+        free: FreeMembers::NONE,
     };
+}
+
+/// The members of a request that the provider documents as no part of what its cache compares, as far as a request of ours
+/// that goes on from a client's has to change them. A member that is not listed stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeMembers {
+    /// The members that belong to a stream, each with its value in a request for a whole answer.
+    pub not_streamed: &'static [(&'static str, &'static str)],
+    /// The spellings of the limit of the answer; empty where it must stay.
+    pub output_limit: &'static [&'static str],
+    /// Whether the provider keeps answers; `None` where a request cannot say.
+    pub stored: Option<StoredAnswers>,
+}
+
+impl FreeMembers {
+    /// No member may differ.
+    pub const NONE: Self = Self {
+        not_streamed: &[],
+        output_limit: &[],
+        stored: None,
+    };
+}
+
+/// The member by which a request says whether the provider keeps its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredAnswers {
+    /// The name of the member, a boolean.
+    pub member: &'static str,
+    /// Whether an answer is kept where the request does not say.
+    pub by_default: bool,
 }
 
 /// A provider's words for what changed between two requests.

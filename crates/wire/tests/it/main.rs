@@ -12,6 +12,7 @@ mod anthropic;
 mod anthropic_cases;
 mod bedrock;
 mod bedrock_cases;
+mod continued;
 mod convert;
 mod gemini;
 mod gemini_cases;

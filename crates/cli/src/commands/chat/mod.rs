@@ -80,7 +80,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
         chat.print_waiting_runs().await?;
     }
-    answer_lines(&chat, &typing, person).await
+    let answered = answer_lines(&chat, &typing, person).await;
+    chat.conversation.wait_for_summary().await;
+    answered
 }
 
 /// Answers line after line, until the input ends or somebody leaves.

@@ -198,7 +198,7 @@ impl SourceArguments {
                 ..CompileOptions::default()
             };
             // Compactions are stored, and the call shows them.
-            let call = match order.policy.prepare_options() {
+            let call = match order.policy.prepare_options(None) {
                 Some(how) => chat.prepare_with(&target, &how, options).await?.call,
                 None => chat.compile_with(&target, options).await?,
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use contexture::engine::{Exchange, IngestRequest, Ingested};
+use contexture::engine::{BackgroundSummary, Exchange, IngestRequest, Ingested};
 use contexture::ir::{ConversationId, Transcript};
 use contexture::layers::builtin::Skills;
 use contexture::wire::DocumentKind;
@@ -39,6 +39,8 @@ pub(crate) struct CaptureRequest {
     pub(crate) by_user: bool,
     /// Skills that are listed to the model.
     pub(crate) skills: Option<Skills>,
+    /// Who writes summaries of its conversation in the background, if anybody.
+    pub(crate) summary: Option<BackgroundSummary>,
     /// Whether something waits for it to be stored: a rewrite, or the client's answer.
     pub(crate) is_awaited: bool,
     /// Whether its host refuses what is too long.

@@ -4,7 +4,7 @@
 
 use contexture::EngineError;
 use contexture::engine::{AnswerOptions, Ingested, InterceptedCall, Recorded};
-use contexture::ir::Transcript;
+use contexture::ir::{NodeId, Transcript};
 
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::rewrite::{PricedRequest, RewrittenRequest, ToolRound};
@@ -53,9 +53,11 @@ pub(crate) async fn store_answer(
         body: call.take_body(),
         ..AnswerOptions::default()
     };
+    let head = ingested.head;
     let recorded = ingested.record_with(transcript, options).await;
     let recorded = recorded.map_err(|error| store_failure(&error))?;
     call.set_stored();
+    begin_summary(ingested, head, &answer, &recorded);
     let usage = transcript.response.as_ref();
     let usage = usage.and_then(|info| info.usage.as_ref());
     // Counts of a rewritten request are learned from by the engine, which compiled it.
@@ -66,6 +68,24 @@ pub(crate) async fn store_answer(
             .await;
     }
     Ok(recorded)
+}
+
+/// Begins a summary behind an answer that the client goes on from, where one is wanted: nobody waits for it.
+fn begin_summary(
+    ingested: &Ingested,
+    head: Option<NodeId>,
+    answer: &PendingAnswer<'_>,
+    recorded: &Recorded,
+) {
+    let order = answer.priced.and_then(|priced| priced.summary.as_ref());
+    // With calls of server tools in it, the model goes on with another request.
+    let goes_on = answer.server_calls.is_empty() && !recorded.replayed;
+    let is_here = goes_on && !recorded.on_sibling_branch;
+    if let (Some(order), Some(head)) = (order.filter(|_| is_here), head)
+        && let Err(error) = order.begin(&ingested.chat, head, answer.sent)
+    {
+        tracing::warn!(%error, "no summary was begun");
+    }
 }
 
 fn store_failure(error: &EngineError) -> ProxyFailure {

@@ -350,7 +350,10 @@ async fn store_and_rewrite(
             format,
             &mut stored,
             parsed,
-            request.refuses_overflow,
+            rewrite::HostTraits {
+                refuses_overflow: request.refuses_overflow,
+                summary: request.summary.take(),
+            },
         ));
         // Boxed: most requests have no policy, and while they wait for the store they take no memory for one.
         match rewriting.await {

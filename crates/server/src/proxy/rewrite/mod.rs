@@ -14,6 +14,6 @@ mod plan;
 pub(super) mod redact;
 
 pub(super) use plan::{
-    PricedRequest, RefusedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms,
+    HostTraits, PricedRequest, RefusedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms,
     rewrite_request, rewrite_timeout,
 };

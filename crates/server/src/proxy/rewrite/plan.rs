@@ -11,8 +11,10 @@ use contexture::compile::{
     Contribution, CountedRequest, HistoryPolicy, MarkerPolicy, Outline, Report, RetryBudget,
     Target, Window,
 };
-use contexture::engine::{CompileAttempt, Ingested, SettingsSource};
-use contexture::ir::{Item, ToolDefinition, Transcript};
+use contexture::engine::{
+    AnsweredRequest, BackgroundSummary, CompileAttempt, Ingested, PrepareOptions, SettingsSource,
+};
+use contexture::ir::{Item, NodeId, ToolDefinition, Transcript};
 use contexture::wire::TooLong;
 use contexture::wire::replace_history;
 use contexture::{CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format};
@@ -45,6 +47,55 @@ pub(crate) struct PricedRequest {
     pub(crate) rewritten: Option<Box<RewrittenRequest>>,
     /// How it is shortened if the client's own is sent and refused as too long.
     pub(crate) own: Option<Box<OwnRequest>>,
+    /// Who is asked for a summary behind its answer; `None` if nobody is, or it is too early for one.
+    pub(crate) summary: Option<Box<SummaryOrder>>,
+}
+
+/// A summary that may be asked for behind the answer to a request.
+#[derive(Debug)]
+pub(crate) struct SummaryOrder {
+    options: PrepareOptions,
+    target: Target,
+    /// The client's own request with what was counted of it, if that is sent and large enough.
+    own: Option<(String, Report)>,
+}
+
+impl SummaryOrder {
+    /// Begins a summary in the background behind what was sent, if it is due. `head` is the last node of what was sent.
+    ///
+    /// # Errors
+    /// The model is not known.
+    pub(crate) fn begin(
+        &self,
+        chat: &Conversation,
+        head: NodeId,
+        sent: Option<&RewrittenRequest>,
+    ) -> Result<(), EngineError> {
+        let (body, report) = match (sent, &self.own) {
+            (Some(sent), _) => {
+                let body = String::from_utf8_lossy(&sent.body).into_owned();
+                (body, &sent.call.report)
+            }
+            (None, Some((body, report))) => (body.clone(), report),
+            (None, None) => return Ok(()),
+        };
+        chat.summarise_behind(AnsweredRequest {
+            body,
+            head,
+            target: &self.target,
+            report,
+            options: &self.options,
+        })
+    }
+}
+
+/// What is known of a request's host beside its format.
+#[derive(Debug)]
+pub(crate) struct HostTraits {
+    /// Whether it refuses what is too long.
+    pub(crate) refuses_overflow: bool,
+    /// Who writes summaries in the background, if anybody.
+    pub(crate) summary: Option<BackgroundSummary>,
 }
 
 /// A client's own request that is sent, and how another is made in its place.
@@ -97,6 +148,8 @@ pub(crate) struct RewritePlan {
     /// What a request may take behind one that was refused as too long.
     retry_budget: Option<RetryBudget>,
     server_tools: ServerTools,
+    /// How its history is compacted where it does not fit.
+    prepare: Option<PrepareOptions>,
 }
 
 /// What a plan changes in a request, injected layers apart.
@@ -221,8 +274,9 @@ pub(crate) async fn rewrite_request(
     format: Format,
     stored: &mut IngestedRequest,
     parsed: ParsedRequest,
-    refuses_overflow: bool,
+    host: HostTraits,
 ) -> Result<Option<PricedRequest>, ProxyFailure> {
+    let refuses_overflow = host.refuses_overflow;
     if parsed.has_provider_history(format) {
         return Ok(None);
     }
@@ -234,6 +288,7 @@ pub(crate) async fn rewrite_request(
     let chat = ingested.chat.clone();
     let mut plan = RewritePlan {
         refuses_overflow,
+        prepare: policy.prepare_options(host.summary),
         ..RewritePlan::new(policy, format, parsed, &chat)?
     };
     let target = plan.compile_target();
@@ -288,20 +343,14 @@ pub(crate) async fn rewrite_request(
             ..plan.build_rewritten(&chat, call, outline)?
         }),
     };
+    let summary = plan.order_summary(&chat, &whole.report, rewritten.is_some());
     let (predicted, at_ms) = (cost_check.predict_usage(&original), cost_check.at_ms);
     // The plan is needed again for the rounds behind server tools, and where the provider may refuse what is sent.
     let may_be_refused = refuses_overflow && request.count == BudgetCount::Likely;
     let counting = CountedRequest::from(&whole.report);
     let is_needed = may_be_refused || !plan.server_tools.is_empty();
     let plan = is_needed.then(|| Box::new(plan));
-    let (rewritten, own) = match (rewritten, plan) {
-        (Some(rewritten), plan) => (Some(Box::new(RewrittenRequest { plan, ..rewritten })), None),
-        (None, Some(plan)) if may_be_refused => {
-            let report = whole.report;
-            (None, Some(Box::new(OwnRequest { plan, report })))
-        }
-        (None, _) => (None, None),
-    };
+    let (rewritten, own) = attach_plan(rewritten, plan, may_be_refused.then_some(whole.report));
     Ok(Some(PricedRequest {
         predicted,
         rewritten,
@@ -311,7 +360,24 @@ pub(crate) async fn rewrite_request(
         at_ms,
         original,
         counting,
+        summary,
     }))
+}
+
+/// Keeps a plan with the request that is sent: with the rewritten one, or, where it may be refused, with the client's own and its
+/// report.
+fn attach_plan(
+    rewritten: Option<RewrittenRequest>,
+    plan: Option<Box<RewritePlan>>,
+    own: Option<Report>,
+) -> (Option<Box<RewrittenRequest>>, Option<Box<OwnRequest>>) {
+    match (rewritten, plan, own) {
+        (Some(rewritten), plan, _) => {
+            (Some(Box::new(RewrittenRequest { plan, ..rewritten })), None)
+        }
+        (None, Some(plan), Some(report)) => (None, Some(Box::new(OwnRequest { plan, report }))),
+        (None, ..) => (None, None),
+    }
 }
 
 impl RewritePlan {
@@ -352,6 +418,30 @@ impl RewritePlan {
             refuses_overflow: false,
             retry_budget: None,
             server_tools: ServerTools::from_layers(chat),
+            prepare: None,
+        })
+    }
+
+    /// Orders a summary behind the answer, where the policy wants one; of the client's own request only if that is sent and it is
+    /// time, as its body is kept until then.
+    fn order_summary(
+        &self,
+        chat: &Conversation,
+        whole: &Report,
+        is_rewritten: bool,
+    ) -> Option<Box<SummaryOrder>> {
+        let options = self.prepare.as_ref()?;
+        let target = self.compile_target();
+        let is_due =
+            !is_rewritten && options.is_summary_due(chat.engine().catalogue(), &target, whole);
+        let own = is_due.then(|| (self.request.body.clone(), whole.clone()));
+        let wants_any = options.wants_summaries() && (is_rewritten || own.is_some());
+        wants_any.then(|| {
+            Box::new(SummaryOrder {
+                options: options.clone(),
+                target,
+                own,
+            })
         })
     }
 
@@ -544,13 +634,14 @@ impl RewritePlan {
         // round before.
         let refused = |error: EngineError| rewrite_failure(&error);
         // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
-        let compaction = self.policy.prepare_options();
+        let compaction = self.prepare.as_ref();
         let call = if let Some(how) = compaction.filter(|_| self.is_over_window) {
-            let prepared = chat.prepare_with(&target, &how, options).await;
+            let prepared = chat.prepare_with(&target, how, options).await;
             let prepared = prepared.map_err(refused)?;
             // The compaction is stored by now, so the answer goes behind it, whichever request is sent.
             ingested.head = prepared.call.base();
-            prepared.call
+            // A summary goes on from the client's body with this history, and not from what was compiled.
+            prepared.call.without_summary()
         } else {
             chat.compile_with(&target, options).await.map_err(refused)?
         };

@@ -25,6 +25,7 @@ mod selecting;
 mod shown;
 mod slow;
 mod spending;
+mod summaries;
 mod too_long;
 mod two_servers;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{Compaction, ContentHash, Item, Role, tombstone_json};
 use contexture_store::{
-    Activation, AppendRequest, BlobId, EntityKind, Error, EventKind, IdConflict, NewItem,
-    NodeQuery, RedactRequest, Redacted, RefChange, Span, StateKey, StatePatch, StateRequest, Store,
-    compute_redaction_closure,
+    Activation, AppendRequest, BlobId, DERIVED_KEYS, EntityKind, Error, EventKind, ExpectedVersion,
+    IdConflict, KeyScope, ListEntries, NewItem, NodeQuery, PutEntry, RedactRequest, Redacted,
+    RefChange, Span, StateKey, StatePatch, StateRequest, Store, compute_redaction_closure,
 };
 use contexture_store::{PathEnd, ReadRequest};
 
@@ -143,6 +143,44 @@ pub(in crate::behaviours) async fn a_repeated_redacted_append_conflicts(store: T
     }
     chat.append_messages("main", &["b"]).await;
     chat.expect_path("main", &["a", "b"]).await;
+}
+
+/// What was made of items repeats what they say: nothing tells of which, so all of it goes, and nothing else.
+pub(in crate::behaviours) async fn derived_values_go_with_it(store: Tested) {
+    let chat = Chat::start(store).await;
+    let other = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
+    chat.append_messages("main", &["a", "b"]).await;
+    let scope = |of: &Chat| KeyScope::Conversation(of.id.clone());
+    let put = |key: &str| PutEntry {
+        key: key.to_owned(),
+        value: Some(Arc::from(*b"a says")),
+        expect: ExpectedVersion::Any,
+        at_ms: NOW,
+    };
+    let keys = [format!("{DERIVED_KEYS}summary"), "derived".to_owned()];
+    for of in [&chat, &other] {
+        for key in &keys {
+            let put = of.store.put_entry(&of.owner, &scope(of), put(key)).await;
+            put.unwrap();
+        }
+    }
+    redact_content(&chat, redact_request(&["a"])).await.unwrap();
+    for (of, expected) in [(&chat, vec![&keys[1]]), (&other, vec![&keys[1], &keys[0]])] {
+        let list = ListEntries::in_scope(scope(of), "");
+        let page = of.store.list_entries(&of.owner, list).await.unwrap();
+        let left: Vec<&String> = page.entries.iter().map(|(_, entry)| &entry.key).collect();
+        assert_eq!(left, expected);
+    }
+    // The key is free, and counts its versions on.
+    let again = PutEntry {
+        expect: ExpectedVersion::Absent,
+        ..put(&keys[0])
+    };
+    let version = chat
+        .store
+        .put_entry(&chat.owner, &scope(&chat), again)
+        .await;
+    assert_eq!(version.unwrap(), 3);
 }
 
 pub(in crate::behaviours) async fn state_and_blobs_go_with_it(store: Tested) {

@@ -16,7 +16,8 @@ use crate::model::name_rule::NameRule;
 use crate::model::overhead::Overhead;
 use crate::model::paired_item::RoleRun;
 use crate::model::prompt_cache::{
-    CacheKeyRules, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
+    CacheKeyRules, FreeMembers, OutlineShape, OutlineVisitor, PrefixSetting, RequestPart,
+    StoredAnswers,
 };
 use crate::model::repair_rules::{CallIds, Charset, ItemRepair, RepairRules, ToolRules};
 use crate::model::structure::Structure;
@@ -108,6 +109,15 @@ const CACHE_KEY: CacheKeyRules = CacheKeyRules {
             "verbosity_changed",
         ),
     ],
+    // Neither is named among what has to be equal, and the diagnostics have no word for a difference in them.
+    free: FreeMembers {
+        not_streamed: prompt_cache::NOT_STREAMED,
+        output_limit: &["max_output_tokens"],
+        stored: Some(StoredAnswers {
+            member: "store",
+            by_default: true,
+        }),
+    },
     ..prompt_cache::CACHE_KEY
 };
 

@@ -4,7 +4,7 @@
 //! (<https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics>, read on 2026-11-21).
 
 use crate::model::overhead::Overhead;
-use crate::model::prompt_cache::{CacheKeyRules, ChangeReasons, RoutingKey};
+use crate::model::prompt_cache::{CacheKeyRules, ChangeReasons, FreeMembers, RoutingKey};
 use crate::openai::shared::PROVIDER;
 
 /// The member by which requests with one prefix are brought to one machine.
@@ -44,4 +44,9 @@ pub(in crate::openai) const CACHE_KEY: CacheKeyRules = CacheKeyRules {
         provider: PROVIDER,
     }),
     cached_content: None,
+    free: FreeMembers::NONE,
 };
+
+/// The members of a stream, in both formats.
+pub(in crate::openai) const NOT_STREAMED: &[(&str, &str)] =
+    &[("stream", "false"), ("stream_options", "null")];
