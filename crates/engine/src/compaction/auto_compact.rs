@@ -5,7 +5,6 @@ use std::sync::Arc;
 use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_compile::{OmitReason, Omitted, Report, Target};
 use contexture_ir::NodeId;
-use contexture_store::{Node, NodeKind};
 use contexture_tokens::counter_for;
 
 use super::background::{

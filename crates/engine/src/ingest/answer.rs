@@ -107,8 +107,13 @@ impl Ingested {
         answer: &Transcript,
         options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
-        let own = options.intercepted;
+        let (own, call) = (options.intercepted, options.call);
         let recorded = self.store_answer(answer, options).await?;
+        // With calls of ours in it, the model goes on.
+        let is_over = own.is_empty() && !recorded.replayed && !recorded.on_sibling_branch;
+        if let Some(call) = call.filter(|_| is_over) {
+            call.begin_work_after_answer(&self.chat);
+        }
         let ingested_answer = IngestedAnswer { answer, own };
         ingested_answer
             .visible_items()
@@ -190,7 +195,6 @@ impl Ingested {
             call.body = unless_redacted(chat, body).await?;
         }
         request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
-        let compiled = call;
         // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
         let call = &call.map(|call| SentCall::from_call(chat.engine(), call));
         let response = match call {
@@ -232,10 +236,6 @@ impl Ingested {
         }
         if !recorded.replayed {
             report_recorded(chat, call.as_ref(), &recorded).await;
-            // With calls of ours in it, the model goes on.
-            if let Some(compiled) = compiled.filter(|_| own.is_empty()) {
-                compiled.begin_work_after_answer(chat);
-            }
         }
         Ok(recorded)
     }

@@ -186,7 +186,7 @@ async fn summary_is_asked_behind_the_last_request_and_ready() {
     let used = predict_continued(FORMAT, (before, &asked[0]), &rules, counter).unwrap();
     let share = used.read * 1_000 / used.total_tokens();
     println!("read {share} of 1,000 of {used:?}");
-    assert!(share >= 930, "{used:?}");
+    assert!(share >= 950, "{used:?}");
     let summary = last_summary(&turns);
     assert!(summary[0].starts_with("The modules were read in order"));
     assert!(summary[1].contains("Earlier here"));

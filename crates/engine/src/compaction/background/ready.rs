@@ -21,7 +21,7 @@ const SLOTS: u8 = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SummaryOutcome {
-    /// The summary.
+    /// Text of the summary.
     Written(String),
     /// Why there is none.
     Missing {
