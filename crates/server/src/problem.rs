@@ -249,6 +249,7 @@ fn store_status(error: &StoreError) -> StatusCode {
         | StoreError::VersionConflict { .. }
         | StoreError::IdConflict { .. }
         | StoreError::StaleFence { .. }
+        | StoreError::BranchHeld { .. }
         | StoreError::StaleEpoch { .. }
         | StoreError::StreamEnded { .. }
         | StoreError::ChunkConflict { .. }
