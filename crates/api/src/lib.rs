@@ -32,7 +32,7 @@ pub use documents::{
     ReplacedDocument, RequestDocument, RequestView, RuleDocument, RulesDocument, RunDocument,
     RunsDocument, SavedDocument, SearchDocument, SegmentItemsDocument, SessionDocument,
     SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument,
-    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument,
+    ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument, DecidedDocument, WaitingCallDocument,
     WhatIfDocument, WordHitsDocument,
 };
 pub use item_kind::ItemKind;
