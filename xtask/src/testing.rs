@@ -82,7 +82,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
 }
 
 /// Crates whose tests need a PostgreSQL server.
-const WITH_POSTGRES: [&str; 3] = ["store-postgres", "cli", "server"];
+const WITH_POSTGRES: [&str; 4] = ["store-postgres", "contexture", "cli", "server"];
 
 /// Starts a PostgreSQL server, if the selection needs one and none is named.
 fn start_server_if_needed(rest: &[String]) -> Result<Option<postgres::PostgresServer>> {

@@ -47,11 +47,11 @@ pub use contexture_prompt_cache::{
     predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
-    BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES, OmitReason, Omitted,
-    PageItem, PayloadReport, PrefixBreak, RemovedTool, Repair, Report, Rewriting, Rewritten,
-    RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange, StandingReport, TargetReport,
-    TokenRange, Totals, Width, break_text, number_format, part_kind, render_band, render_html,
-    render_html_with, render_left_out, render_table,
+    BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES,
+    OmitReason, Omitted, PageItem, PayloadReport, PrefixBreak, RemovedTool, Repair, Report,
+    Rewriting, Rewritten, RuleReport, Segment, SegmentRule, SegmentVerdict, SettingChange,
+    StandingReport, TargetReport, TokenRange, Totals, Width, break_text, number_format, part_kind,
+    render_band, render_html, render_html_with, render_left_out, render_table,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contributions::system_prompt;

@@ -48,6 +48,21 @@ pub enum EngineError {
         /// Most that can be dropped.
         most: usize,
     },
+    /// Somebody else works on the branch.
+    #[error(
+        "branch {branch} is being worked on by process {by} since {since_ms} ms: wait for it, or work on another branch"
+    )]
+    BranchBusy {
+        /// Name of the branch.
+        branch: contexture_ir::BranchName,
+        /// Process that holds it.
+        by: contexture_ir::ProcessId,
+        /// Time of its claim, in milliseconds since the Unix epoch.
+        since_ms: i64,
+        /// Time after which the process counts as dead if it gives no sign of life until then, at most 10 s; `None` for
+        /// this process itself.
+        dead_in: Option<std::time::Duration>,
+    },
     /// The store has no search.
     #[error("cannot search: this store has no search")]
     CannotSearch,
@@ -239,6 +254,7 @@ impl EngineError {
             Self::Function(_) => "function",
             Self::NoLink { .. } | Self::UnknownRule { .. } => "not_found",
             Self::Evicted { .. } => "evicted",
+            Self::BranchBusy { .. } => "branch_busy",
             Self::CannotSearch => "cannot_search",
             Self::NotAMessage { .. } => "not_a_message",
             Self::NotData { .. } => "not_data",
@@ -307,6 +323,7 @@ impl EngineError {
         match self {
             Self::Store(error) => error.is_retryable(),
             Self::Offload(error) => error.is_retryable(),
+            Self::BranchBusy { .. } => true,
             Self::Name(_)
             | Self::Layers(_)
             | Self::LayerState(_)

@@ -15,6 +15,8 @@ mod append;
 mod builder;
 mod call;
 mod call_bodies;
+mod claim;
+mod claim_fence;
 mod compaction;
 mod conversation;
 mod draft;
@@ -43,6 +45,7 @@ pub use call::{
     SettingsSource, ToolFilter,
 };
 pub use call_bodies::{BODY_CHAIN_MS, EncodedBody};
+pub use claim::BranchClaim;
 pub use compaction::{
     AnsweredRequest, BackgroundSummary, CompactOptions, CompactRequest, CompactSpan, Compacted,
     CompactionDraft, Compactor, CompactorError, GivenSummary, ManifestOnly, ModelCompactor,

@@ -5,18 +5,20 @@
 //! [`DEAD_AFTER`] by this process's own monotonic clock, or once the store knows that it has ended. No wall
 //! clock is read, and an id of the operating system is never used.
 //!
-//! A claim that its holder could not withdraw itself, because it was dropped, is withdrawn with the next beat.
+//! A claim that its holder could not withdraw itself, because it was dropped, is withdrawn with the next beat. Which branches
+//! are claimed by somebody in this very process is known without the store: each live claim has a [`Seat`].
 //!
-//! Not here: what is claimed (`exchange`, `ingest`, a server's idempotency keys), how a store knows that a process has ended (the stores).
+//! Not here: what is claimed (`claim`, `exchange`, `ingest`, a server's idempotency keys), how a store knows that a process has ended (the stores).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use contexture_ir::{ConversationId, Owner, ProcessId};
+use contexture_ir::{BranchName, ConversationId, Owner, ProcessId};
 use contexture_store::{
-    Error as StoreError, ExchangeChange, ExchangeMark, ProcessBeat, Processes, Store,
+    ClaimOver, Error as StoreError, ExchangeChange, ExchangeMark, Fence, ProcessBeat, Processes,
+    RefChange, Store,
 };
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -56,6 +58,43 @@ struct Process {
     seen: Mutex<BTreeMap<ProcessId, (u64, Instant)>>,
     /// Marks whose exchanges ended without removing them.
     left: Mutex<Vec<LeftMark>>,
+    /// The branches that are claimed in this process, each with the time of its claim in milliseconds since the Unix epoch.
+    seats: Mutex<BTreeMap<SeatKey, i64>>,
+    /// Claims that were dropped without being released.
+    left_claims: Mutex<Vec<LeftClaim>>,
+}
+
+/// A branch of a conversation of an owner.
+pub(crate) type SeatKey = (Owner, ConversationId, BranchName);
+
+/// The place of a branch's one live claim in this process. Dropping it makes room for another.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    presence: Presence,
+    key: SeatKey,
+}
+
+impl Seat {
+    pub(crate) const fn presence(&self) -> &Presence {
+        &self.presence
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        lock(&self.presence.0.seats).remove(&self.key);
+    }
+}
+
+/// A claim that nobody releases any more.
+#[derive(Debug)]
+pub(crate) struct LeftClaim {
+    pub(crate) owner: Owner,
+    pub(crate) conversation: ConversationId,
+    pub(crate) branch: BranchName,
+    pub(crate) fence: Fence,
+    /// Time at which it was dropped, in milliseconds since the Unix epoch.
+    pub(crate) at_ms: i64,
 }
 
 /// A mark that nobody removes any more.
@@ -133,6 +172,28 @@ impl Presence {
         self.0.marks.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Takes the place of a branch's live claim in this process.
+    ///
+    /// # Errors
+    /// The time at which it was taken, if a claim lives.
+    pub(crate) fn take_seat(&self, key: SeatKey, now_ms: i64) -> Result<Seat, i64> {
+        use std::collections::btree_map::Entry;
+        match lock(&self.0.seats).entry(key) {
+            Entry::Occupied(taken) => Err(*taken.get()),
+            Entry::Vacant(free) => {
+                let key = free.key().clone();
+                free.insert(now_ms);
+                let presence = self.clone();
+                Ok(Seat { presence, key })
+            }
+        }
+    }
+
+    /// Has a claim released with the next beat.
+    pub(crate) fn leave_claim(&self, claim: LeftClaim) {
+        lock(&self.0.left_claims).push(claim);
+    }
+
     /// Has a mark removed with the next beat.
     pub(crate) fn leave_mark(
         &self,
@@ -157,6 +218,8 @@ impl Default for Process {
             task: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
             left: Mutex::default(),
+            seats: Mutex::default(),
+            left_claims: Mutex::default(),
         }
     }
 }
@@ -193,6 +256,26 @@ impl Process {
                 Err(error) => {
                     tracing::warn!(%error, "the mark of an exchange is removed later");
                     lock(&self.left).push(one);
+                }
+            }
+        }
+    }
+
+    async fn release_left_claims(&self, store: &dyn Store) {
+        let left = std::mem::take(&mut *lock(&self.left_claims));
+        for one in left {
+            let release = RefChange::Claim {
+                branch: one.branch.clone(),
+                over: ClaimOver::Fence(one.fence),
+                holder: None,
+            };
+            let released = store.change_ref(&one.owner, &one.conversation, release, one.at_ms);
+            match released.await {
+                // Somebody claimed the branch since, or it is gone.
+                Ok(_) | Err(StoreError::StaleFence { .. } | StoreError::NotFound { .. }) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a claim of a branch is released later");
+                    lock(&self.left_claims).push(one);
                 }
             }
         }
@@ -243,6 +326,7 @@ async fn keep_beating(process: Weak<Process>, store: Weak<dyn Store>) {
             tracing::warn!(%error, "others may take this process for dead");
         }
         process.remove_left_marks(processes).await;
+        process.release_left_claims(&*store).await;
         if beats.is_multiple_of(BEATS_PER_CLEANUP)
             && let Err(error) = process.remove_dead(processes).await
         {

@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use contexture_engine::EngineError;
+use contexture_ir::{BranchName, FunctionCallOutput, NodeId, ProcessId, RunId};
 use contexture_models::{ModelError, Retryable};
+use contexture_store::Error as StoreError;
 
-use crate::agent::AgentError;
+use crate::agent::{AgentError, StoredDecision, WaitingCall};
 use crate::channels::ChannelError;
 use crate::limits::Exceeded;
 use crate::tasks::{Cancelled, PartialFailure};
@@ -77,6 +79,57 @@ pub enum RunError {
         /// Reason as it was stored.
         reason: String,
     },
+    /// The run is being driven, or another run works on its branch; nothing was changed.
+    #[error(
+        "branch {branch} is being worked on by process {by} since {since_ms} ms: wait for it, or work on another branch"
+    )]
+    Busy {
+        /// Branch of the run.
+        branch: BranchName,
+        /// Process that drives it.
+        by: ProcessId,
+        /// Time since when, in milliseconds since the Unix epoch.
+        since_ms: i64,
+        /// Time after which the process counts as dead if it gives no sign of life until then, at most 10 s; `None` for
+        /// this process itself.
+        dead_in: Option<Duration>,
+    },
+    /// Another process has taken the run up, because this one gave no sign of life. It goes on there; nothing more is done
+    /// here.
+    #[error("another process has taken the run up: follow it there")]
+    Superseded {
+        /// Output of a tool that ran here and that could not be stored, because its call was answered meanwhile.
+        output: Option<Box<FunctionCallOutput>>,
+    },
+    /// A run of the branch waits for a decision, so no other one begins there.
+    #[error(
+        "run {run} of agent {agent:?} waits for a decision{}: decide and resume it, or abandon it",
+        of_calls(calls)
+    )]
+    Unfinished {
+        /// The run that waits.
+        run: RunId,
+        /// Name of its agent.
+        agent: String,
+        /// The calls that it waits for.
+        calls: Vec<WaitingCall>,
+    },
+    /// Another decision about the call was made before; it holds.
+    #[error("call {call} was {decided}: that decision holds")]
+    AlreadyDecided {
+        /// Node of the call.
+        call: NodeId,
+        /// The decision that holds.
+        decided: StoredDecision,
+    },
+    /// There is no such call, or it has its output.
+    #[error("call {call} of run {run} does not wait for a decision")]
+    NotWaiting {
+        /// Node that was named.
+        call: NodeId,
+        /// Run that was named.
+        run: RunId,
+    },
     /// A limit of the budget is reached.
     #[error(transparent)]
     BudgetExceeded(#[from] Exceeded),
@@ -121,6 +174,29 @@ impl RunError {
         Ok(())
     }
 
+    /// Whether the run stays open: it goes on once it is resumed, here or elsewhere. Any other error of a driven run has
+    /// ended it.
+    #[must_use]
+    pub(crate) const fn leaves_open(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine(EngineError::Store(_))
+                | Self::Busy { .. }
+                | Self::Superseded { .. }
+                | Self::Agent(AgentError::OtherAgent { .. })
+        )
+    }
+
+    /// Returns what a refused append means to a driver: another process has claimed the branch.
+    pub(crate) fn or_superseded(self) -> Self {
+        match self {
+            Self::Engine(EngineError::Store(StoreError::StaleFence { .. })) => {
+                Self::Superseded { output: None }
+            }
+            error => error,
+        }
+    }
+
     /// Returns a short stable name for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -135,6 +211,11 @@ impl RunError {
             Self::Channel(_) => "channel_mismatch",
             Self::ItemMismatch { .. } => "item_mismatch",
             Self::Ended { .. } => "ended",
+            Self::Busy { .. } => "busy",
+            Self::Superseded { .. } => "superseded",
+            Self::Unfinished { .. } => "unfinished",
+            Self::AlreadyDecided { .. } => "already_decided",
+            Self::NotWaiting { .. } => "not_waiting",
             Self::BudgetExceeded(_) => "budget_exceeded",
             Self::Denied { .. } => "denied",
             Self::Depth { .. } => "depth",
@@ -150,7 +231,7 @@ impl RunError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Channel(ChannelError::TimedOut { .. }) => true,
+            Self::Channel(ChannelError::TimedOut { .. }) | Self::Busy { .. } => true,
             Self::Engine(error) => error.is_retryable(),
             Self::Model(error) => error.is_retryable(),
             Self::StepFailed { .. }
@@ -161,11 +242,27 @@ impl RunError {
             | Self::Cancelled(_)
             | Self::ItemMismatch { .. }
             | Self::Ended { .. }
+            | Self::Superseded { .. }
+            | Self::Unfinished { .. }
+            | Self::AlreadyDecided { .. }
+            | Self::NotWaiting { .. }
             | Self::BudgetExceeded(_)
             | Self::Denied { .. }
             | Self::Depth { .. }
             | Self::Agent(_) => false,
         }
+    }
+}
+
+/// Names the calls that a run waits for.
+fn of_calls(calls: &[WaitingCall]) -> String {
+    let names: Vec<String> = calls
+        .iter()
+        .map(|call| format!("{} ({})", call.tool, call.node))
+        .collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" about {}", names.join(", ")),
     }
 }
 
@@ -177,6 +274,7 @@ impl Retryable for RunError {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Model(error) => error.retry_after(),
+            Self::Busy { dead_in, .. } => *dead_in,
             _ => None,
         }
     }

@@ -17,14 +17,16 @@ mod execution;
 mod limits;
 mod protocols;
 mod record;
+mod recovery;
 mod run;
 mod steps;
 mod tasks;
 mod tools;
 
 pub use agent::{
-    Agent, AgentError, ApprovalDecision, Approver, ChildHistory, NoApprover, Observer, RunEvent,
-    RunEventKind, SubAgent, ToolOrigin, Turn, TurnEnd,
+    Agent, AgentError, ApprovalDecision, Approver, ChildHistory, Decision, NoApprover, Observer,
+    RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn, TurnEnd, UnfinishedRun,
+    WaitingCall,
 };
 pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
@@ -33,15 +35,16 @@ pub use channels::{
 pub use contexture_catalogue::{Money, MoneyError};
 pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
-pub use execution::store_decision;
+pub use execution::{open_calls, store_decision, waiting_calls};
 pub use limits::{
     BudgetKind, BudgetValue, Exceeded, RunBudget, RunUsage, Snapshot, StopCause, StopCondition,
     StopReason, Tokens,
 };
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
-pub use record::{RunEntry, RunStatus, WaitingCall, list_runs, open_calls, waiting_calls};
+pub use record::{RunEntry, RunStatus, list_runs};
+pub use recovery::{Recovered, recover_runs};
 pub use run::{Run, RunHandle, run_turn, run_turn_with_text};
-pub use steps::post_to_inbox;
+pub use steps::{abandon_run, post_to_inbox};
 pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{
     Allowed, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,

@@ -16,11 +16,11 @@ use serde::de::DeserializeOwned;
 use crate::agent::{Agent, SubAgent, Turn};
 use crate::channels::Channels;
 use crate::error::RunError;
-use crate::execution::{LiveRun, SideUsageLog, user_message};
+use crate::execution::{LiveRun, user_message};
 use crate::limits::RunUsage;
-use crate::record::{RUN_STATE_VERSION, RunRecord, head_to_string, state_key, step_key};
-use crate::steps::{drive, join_child, resume, spawn_child};
-use crate::tasks::Abort;
+use crate::record::{RUN_STATE_VERSION, RunStatus, state_key};
+use crate::steps::{begin, drive, join_child, resume, spawn_child};
+use crate::tasks::{Abort, Cancelled};
 
 /// One execution of an agent over a conversation. Its owner drives it; [`Run::handle`] is for everybody else.
 pub struct Run {
@@ -47,7 +47,19 @@ impl RunHandle {
         self.abort.abort(reason);
     }
 
-    /// The channels of the run's tree.
+    /// Returns why the run was aborted, if it was.
+    #[must_use]
+    pub fn abort_reason(&self) -> Option<Cancelled> {
+        self.abort.reason()
+    }
+
+    /// The run's abort: for work that is to end with the run, such as [`Abort::run_until_aborted`].
+    #[must_use]
+    pub const fn abort_signal(&self) -> &Abort {
+        &self.abort
+    }
+
+    /// The channels of the run's tree. An abort of the run ends every wait on them.
     #[must_use]
     pub const fn channels(&self) -> &Channels {
         &self.channels
@@ -73,33 +85,18 @@ impl Run {
     /// # }
     /// ```
     ///
+    /// The branch is claimed for this process until the run ends or waits, or is dropped. A run of the branch that was interrupted
+    /// is abandoned.
+    ///
     /// # Errors
+    /// [`RunError::Busy`] while another run works on the branch; [`RunError::Unfinished`] if one waits there for a decision;
     /// [`RunError::Engine`].
     pub async fn begin(
         chat: &Conversation,
         agent: &Agent,
         input: impl IntoIterator<Item = Item>,
     ) -> Result<Self, RunError> {
-        let id = chat.engine().new_run_id();
-        let record = RunRecord {
-            agent: agent.name.clone(),
-            parent: None,
-            depth: 0,
-            budget: agent.budget,
-            started_ms: chat.engine().now_ms(),
-            base: head_to_string(chat.head().await?),
-        };
-        let session = chat.layer_session(Some(record.run_scope(id))).await?;
-        let mut live = LiveRun::new(
-            chat.clone(),
-            agent.clone(),
-            id,
-            record,
-            session,
-            Abort::new(),
-            SideUsageLog::new(),
-        )?;
-        live.store_input(input.into_iter().collect()).await?;
+        let live = begin(chat, agent, input.into_iter().collect()).await?;
         Ok(Self { live })
     }
 
@@ -239,6 +236,38 @@ impl Run {
         self.live.side_usage()
     }
 
+    /// Returns the run's status: [`RunStatus::Waiting`] between a [`drive`](Self::drive) that found calls to decide and the
+    /// next one.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run, RunStatus};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// assert_eq!(run.status(), RunStatus::Running);
+    /// run.drive().await?;
+    /// assert_eq!(run.status(), RunStatus::Completed);
+    /// assert!(run.drive().await.is_err(), "it has ended");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        self.live.status()
+    }
+
+    /// Returns the value that ends the run, once it is set.
+    #[must_use]
+    pub const fn value(&self) -> Option<&Raw> {
+        self.live.value.as_ref()
+    }
+
     /// Returns the conversation, on the run's branch.
     ///
     /// ```
@@ -285,7 +314,7 @@ impl Run {
         RunHandle {
             id: self.live.id,
             abort: self.live.abort.clone(),
-            channels: self.live.channels.clone(),
+            channels: self.live.channels.bound_to(&self.live.abort),
         }
     }
 
@@ -341,6 +370,7 @@ impl Run {
     /// # Errors
     /// [`RunError::ItemMismatch`] if the stored state is of another type; or an error of the store.
     pub async fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
+        self.live.check_open()?;
         let key = state_key(self.live.id)?;
         let Some(bytes) = self.live.load_state_value(&key).await? else {
             return Ok(None);
@@ -381,7 +411,8 @@ impl Run {
     /// Runs a step of the program once: a resumed run returns the stored result instead.
     ///
     /// `name` identifies the step; calls with the same name are numbered in order, and a failed one is tried again. The
-    /// result is stored as JSON, and returned as it is read from there.
+    /// result is stored as JSON, and returned as it is read from there. It may have as many bytes as an item of the store,
+    /// 16 MiB by default. A step costs the same however many were before it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -402,8 +433,8 @@ impl Run {
     ///
     /// # Errors
     /// [`RunError::StepFailed`] with the step's own error, which is not stored; [`RunError::ItemMismatch`] if the
-    /// result cannot be written as JSON and read again, in which case it is not stored either, or if the stored result
-    /// is of another type; [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or an error of the store.
+    /// result cannot be written as JSON and read again or is too large, in which case it is not stored either, or if the
+    /// stored result is of another type; [`RunError::Ended`] behind the end of the run or its final value; [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or an error of the store.
     pub async fn run_durable_step<T, E, F>(
         &mut self,
         name: &str,
@@ -422,13 +453,21 @@ impl Run {
             .get(name)
             .copied()
             .unwrap_or_default();
-        let key = step_key(self.live.id, name, time)?;
-        if let Some(bytes) = self.live.load_state_value(&key).await? {
-            let done = from_json(&what, &bytes)?;
+        if let Some(stored) = self.live.load_step_result(name, time).await? {
+            let done = from_json(&what, stored.get().as_bytes())?;
             self.live
                 .durable_step_counts
                 .insert(name.to_owned(), time + 1);
             return Ok(done);
+        }
+        // A resumed program takes what it had; behind the value that ends the run nothing new begins.
+        if self.live.value.is_some() {
+            return Err(RunError::Ended {
+                reason: format!(
+                    "run {} has its value: step {name:?} is not run",
+                    self.live.id
+                ),
+            });
         }
         self.live.advance_to_step(self.live.step.saturating_add(1));
         let done = self.live.abort.run_until_aborted(work()).await?;
@@ -440,8 +479,7 @@ impl Run {
         let raw = to_json(&what, &done)?;
         // Returned as read back: the first run and a resumed one must see the same value.
         let done = from_json(&what, raw.get().as_bytes())?;
-        let put = StateChange::put_entry(key, RUN_STATE_VERSION, raw.get().as_bytes());
-        self.live.append_state("step", vec![put]).await?;
+        self.live.store_step_result(name, time, raw).await?;
         self.live
             .durable_step_counts
             .insert(name.to_owned(), time + 1);
@@ -554,7 +592,9 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Engine`].
+    /// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Busy`] while it is being driven, by another
+    /// process or in this one; [`RunError::Agent`] if it belongs to an agent of another name; [`RunError::Ended`] if another turn
+    /// was stored behind its open calls; [`RunError::Engine`].
     pub async fn resume(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Self, RunError> {
         let live = resume(chat, id, agent).await?;
         Ok(Self { live })

@@ -249,6 +249,7 @@ fn store_status(error: &StoreError) -> StatusCode {
         | StoreError::VersionConflict { .. }
         | StoreError::IdConflict { .. }
         | StoreError::StaleFence { .. }
+        | StoreError::BranchHeld { .. }
         | StoreError::StaleEpoch { .. }
         | StoreError::StreamEnded { .. }
         | StoreError::ChunkConflict { .. }
@@ -305,7 +306,9 @@ impl From<EngineError> for Problem {
             EngineError::Store(error) => return error.into(),
             EngineError::NoLink { .. } | EngineError::UnknownRule { .. } => StatusCode::NOT_FOUND,
             EngineError::Evicted { .. } => StatusCode::GONE,
-            EngineError::ConversationExists { .. } => StatusCode::CONFLICT,
+            EngineError::ConversationExists { .. } | EngineError::BranchBusy { .. } => {
+                StatusCode::CONFLICT
+            }
             EngineError::CannotSearch => StatusCode::NOT_IMPLEMENTED,
             _ if error.is_fault() => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::UNPROCESSABLE_ENTITY,

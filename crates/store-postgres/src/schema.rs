@@ -20,7 +20,7 @@ use crate::conversations::list_index::fill_title_terms;
 use crate::options::PostgresOptions;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 11;
+pub const FORMAT: u32 = 12;
 
 /// A migration from one format to the next.
 struct Migration {
@@ -78,6 +78,11 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
         sql: include_str!("../migrations/0011_call_bodies.sql"),
         // An older version would redact a message and leave it in them.
         needs: 11,
+    },
+    Migration {
+        sql: include_str!("../migrations/0012_branch_holders.sql"),
+        // An older version would work on what another process is working on.
+        needs: 12,
     },
 ];
 

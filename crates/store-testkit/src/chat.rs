@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Role};
 use contexture_store::{
-    Activation, AppendPoint, AppendRequest, Appended, Branch, BranchLabel, Conversation, Error,
-    EventKind, KeyScope, ListEntries, NewBranch, NewConversation, NewItem, Node, NodeQuery,
+    Activation, AppendPoint, AppendRequest, Appended, Branch, BranchLabel, ClaimOver, Conversation,
+    Error, EventKind, KeyScope, ListEntries, NewBranch, NewConversation, NewItem, Node, NodeQuery,
     PathEnd, ReadRequest, RefChange, RefChanged, StateRequest, Store, load_graph,
 };
 
@@ -61,6 +61,16 @@ pub fn branch(name: &str) -> BranchName {
 #[must_use]
 pub fn branch_end(name: &str) -> PathEnd {
     PathEnd::Branch(branch(name))
+}
+
+/// Returns a claim of a branch by nobody in particular, whoever claimed it before.
+#[must_use]
+pub fn claim_of(name: &str) -> RefChange {
+    RefChange::Claim {
+        branch: branch(name),
+        over: ClaimOver::Anybody,
+        holder: None,
+    }
 }
 
 /// Returns a request for a new branch at the node of the word `base`.

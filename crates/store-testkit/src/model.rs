@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
+use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner, ProcessId};
 use contexture_store::{
-    Activation, AppendPoint, AppendRequest, Appended, BranchLabel, Error, ExpectedVersion, Fence,
-    KeyScope, NewBranch, NewConversation, OnMoved, PutEntry, RedactRequest, RefChange, StateChange,
-    StateKey, StatePatch, Store,
+    Activation, AppendPoint, AppendRequest, Appended, BranchLabel, ClaimOver, Error,
+    ExpectedVersion, Fence, KeyScope, NewBranch, NewConversation, OnMoved, PutEntry, RedactRequest,
+    RefChange, StateChange, StateKey, StatePatch, Store,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -65,7 +65,14 @@ pub(crate) enum Op {
         to: usize,
     },
     /// Claims a branch.
-    Claim(usize),
+    Claim {
+        /// Number of the branch to claim.
+        branch: usize,
+        /// Whom it may supersede.
+        over: ClaimOverOp,
+        /// The process that claims it; `None` to release it.
+        holder: Option<u8>,
+    },
     /// Points a checkpoint at a node.
     Set {
         /// Number of the checkpoint, one of four.
@@ -77,6 +84,15 @@ pub(crate) enum Op {
     Unset(usize),
     /// Closes the store and opens it again.
     Reopen,
+}
+
+/// Whom a claim may supersede.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClaimOverOp {
+    Anybody,
+    Nobody,
+    /// The claim of this age, 0 for the current one.
+    Age(u64),
 }
 
 /// An append to a branch.
@@ -137,6 +153,20 @@ fn an_append() -> impl Strategy<Value = AppendOp> {
         )
 }
 
+fn a_claim() -> impl Strategy<Value = Op> {
+    let over = prop_oneof![
+        1 => Just(ClaimOverOp::Anybody),
+        2 => Just(ClaimOverOp::Nobody),
+        2 => (0_u64..2).prop_map(ClaimOverOp::Age),
+    ];
+    let holder = prop::option::weighted(0.7, 0_u8..2);
+    (any::<usize>(), over, holder).prop_map(|(branch, over, holder)| Op::Claim {
+        branch,
+        over,
+        holder,
+    })
+}
+
 fn an_entry() -> impl Strategy<Value = EntryWrite> {
     let value = prop::option::weighted(0.8, 0_u8..4);
     // Rarely, since a refused value refuses the whole append and leaves nothing to compare.
@@ -159,7 +189,7 @@ pub(crate) fn any_op() -> impl Strategy<Value = Op> {
         1 => any::<usize>().prop_map(Op::Redact),
         2 => (any::<usize>(), prop_oneof![4 => Just(0_usize), 1 => 1_usize..4], any::<usize>())
             .prop_map(|(branch, back, to)| Op::Move { branch, back, to }),
-        1 => any::<usize>().prop_map(Op::Claim),
+        1 => a_claim(),
         1 => (0_usize..4, any::<usize>()).prop_map(|(checkpoint, node)| Op::Set { checkpoint, node }),
         1 => (0_usize..4).prop_map(Op::Unset),
         1 => Just(Op::Reopen),
@@ -257,6 +287,13 @@ struct ModelBranch {
     name: String,
     path: Vec<usize>,
     fence: u64,
+    /// The process that holds the newest claim.
+    holder: Option<u8>,
+}
+
+/// Returns the id of a process by its number.
+fn process_id(number: u8) -> ProcessId {
+    ProcessId::from_bytes([number; 16])
 }
 
 /// Runs the operations; returns the first difference.
@@ -328,6 +365,7 @@ impl Model {
                 name: "main".to_owned(),
                 path: Vec::new(),
                 fence: 0,
+                holder: None,
             }],
             active: "main".to_owned(),
             // The creation of the conversation is an event itself.
@@ -423,7 +461,14 @@ impl Model {
                 let to = (to % (self.nodes.len() + 1)).checked_sub(1);
                 self.apply_move(chat, n, *back, to).await
             }
-            Op::Claim(n) => self.apply_claim(chat, n % self.branches.len()).await,
+            Op::Claim {
+                branch,
+                over,
+                holder,
+            } => {
+                let n = branch % self.branches.len();
+                self.apply_claim(chat, n, *over, *holder).await
+            }
             Op::Unset(c) => self.apply_unset(chat, checkpoint_name(*c)).await,
             // Operations that name a node do nothing while there is none.
             Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) if self.nodes.is_empty() => Ok(()),
@@ -507,12 +552,39 @@ impl Model {
         expect_outcome(&changed, "ok")
     }
 
-    async fn apply_claim(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+    async fn apply_claim(
+        &mut self,
+        chat: &Chat,
+        n: usize,
+        over: ClaimOverOp,
+        holder: Option<u8>,
+    ) -> Result<(), String> {
         let branch = &mut self.branches[n];
-        branch.fence += 1;
-        self.events += 1;
-        let claim = RefChange::Claim(parse_branch_name(&branch.name));
-        expect_outcome(&chat.change_ref(claim).await, "ok")
+        let (over, wanted) = match over {
+            ClaimOverOp::Anybody => (ClaimOver::Anybody, "ok"),
+            ClaimOverOp::Nobody if branch.holder.is_some() => (ClaimOver::Nobody, "branch_held"),
+            ClaimOverOp::Nobody => (ClaimOver::Nobody, "ok"),
+            ClaimOverOp::Age(age) => {
+                let fence = branch.fence.saturating_sub(age);
+                let wanted = if fence == branch.fence {
+                    "ok"
+                } else {
+                    "stale_fence"
+                };
+                (ClaimOver::Fence(Fence(fence)), wanted)
+            }
+        };
+        let claim = RefChange::Claim {
+            branch: parse_branch_name(&branch.name),
+            over,
+            holder: holder.map(process_id),
+        };
+        if wanted == "ok" {
+            branch.fence += 1;
+            branch.holder = holder;
+            self.events += 1;
+        }
+        expect_outcome(&chat.change_ref(claim).await, wanted)
     }
 
     async fn apply_redact(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
@@ -633,6 +705,7 @@ impl Model {
                 name: sibling,
                 path,
                 fence: 0,
+                holder: None,
             });
         } else {
             self.branches[n].path = self.add_nodes(&words, &path, Some(&append));
@@ -670,6 +743,7 @@ impl Model {
             name: opened.clone(),
             path,
             fence: 0,
+            holder: None,
         });
         // A branch without items is one event, with items it is two.
         self.events += 1 + u64::from(*count > 0);

@@ -45,7 +45,7 @@ pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
-pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
+pub use run::{DecidedDocument, RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{
     HitDocument, ReplacedDocument, SearchDocument, SnippetDocument, WordHitsDocument,
 };

@@ -1,6 +1,6 @@
 //! Runs of agents, and their calls that wait for a decision.
 
-use contexture::runs::{RunEntry, WaitingCall};
+use contexture::runs::{ApprovalDecision, RunEntry, StoredDecision, WaitingCall};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -49,6 +49,21 @@ pub struct WaitingCallDocument {
     /// Arguments of the call as JSON; a string with the model's text if that is not valid JSON.
     #[schema(value_type = Value)]
     pub arguments: Value,
+    /// Decision about it, which holds; `null` if nobody has decided. The run applies it once it is resumed.
+    pub decided: Option<DecidedDocument>,
+}
+
+/// A decision about a call that waits.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DecidedDocument {
+    /// `allow` or `deny`.
+    pub what: String,
+    /// Reason of a denial, for the model; `null` otherwise.
+    pub reason: Option<String>,
+    /// Who decided; `null` if that was not stored.
+    pub by: Option<String>,
+    /// Time of the decision (RFC 3339).
+    pub at: String,
 }
 
 /// Runs, the newest first.
@@ -92,6 +107,23 @@ impl From<&WaitingCall> for WaitingCallDocument {
             tool: call.tool.clone(),
             // Models write invalid JSON at times: a person who decides must see what they wrote.
             arguments: parsed.unwrap_or_else(|_| arguments.into()),
+            decided: call.decided.as_ref().map(Into::into),
+        }
+    }
+}
+
+impl From<&StoredDecision> for DecidedDocument {
+    fn from(decided: &StoredDecision) -> Self {
+        let (what, reason) = match &decided.decision {
+            ApprovalDecision::Allow => ("allow", None),
+            ApprovalDecision::Deny { reason } => ("deny", Some(reason.clone())),
+            ApprovalDecision::Later => ("later", None),
+        };
+        Self {
+            what: what.to_owned(),
+            reason,
+            by: decided.by.clone(),
+            at: format_timestamp(decided.at_ms),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of a run that wait for a person's word: what they would do, and the commands that give it.
 
-use contexture::runs::WaitingCall;
+use contexture::runs::{ApprovalDecision, StoredDecision, WaitingCall};
 use owo_colors::OwoColorize as _;
 
 use crate::output::printable::{clip_to_width, display_width, one_line, short_id};
@@ -23,7 +23,28 @@ pub(crate) fn call_line(tool: &str, arguments: &str) -> String {
 /// A call's id, the tool and its arguments, for a table, which cuts and colours it.
 pub(crate) fn waiting_text(call: &WaitingCall) -> String {
     let id = call.node.to_string();
-    format!("{} {} {}", short_id(&id), call.tool, call.arguments)
+    let decided = call.decided.as_ref();
+    let decided = decided.map(|decided| format!(" ({})", decided_text(decided)));
+    let decided = decided.unwrap_or_default();
+    format!(
+        "{} {} {}{decided}",
+        short_id(&id),
+        call.tool,
+        call.arguments
+    )
+}
+
+/// What was decided, and by whom.
+fn decided_text(decided: &StoredDecision) -> String {
+    let what = match decided.decision {
+        ApprovalDecision::Allow => "allowed",
+        ApprovalDecision::Deny { .. } => "denied",
+        ApprovalDecision::Later => "left open",
+    };
+    match &decided.by {
+        Some(by) => format!("{what} by {by}"),
+        None => what.to_owned(),
+    }
 }
 
 /// A call's id, the tool and its arguments on one line.

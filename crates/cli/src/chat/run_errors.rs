@@ -4,6 +4,7 @@ use contexture::models::ModelError;
 use contexture::models_http::ClientError;
 use contexture::runs::{BudgetKind, RunError};
 
+use crate::chat::pending_calls::next_commands;
 use crate::output::error_messages::error_chain;
 use crate::output::exit::Exit;
 use crate::output::failure::Failure;
@@ -67,6 +68,20 @@ impl From<RunError> for Failure {
                 Self::new(Exit::Refused, "budget", exceeded.to_string()).with_hint(format!(
                     "what was finished is kept; go on with more: {option}"
                 ))
+            }
+            RunError::Busy { .. } => Self::new(Exit::Conflict, error.kind(), error.to_string())
+                .with_hint("another program drives it: wait for that, or stop it"),
+            RunError::Unfinished { ref calls, run, .. } => {
+                let (run, calls) = (run.to_string(), calls.clone());
+                Self::new(Exit::Conflict, error.kind(), error.to_string()).with_hint(next_commands(
+                    &run,
+                    &calls,
+                    &[],
+                ))
+            }
+            RunError::AlreadyDecided { .. } | RunError::NotWaiting { .. } => {
+                Self::new(Exit::Conflict, error.kind(), error.to_string())
+                    .with_hint("`contexture runs` shows what waits and what was decided")
             }
             RunError::ItemMismatch { .. } => {
                 Self::new(Exit::NotFound, error.kind(), error_chain(&error))

@@ -264,7 +264,8 @@ fn store_exit(error: &StoreError) -> Exit {
         | StoreError::StateConflict { .. }
         | StoreError::VersionConflict { .. }
         | StoreError::IdConflict { .. }
-        | StoreError::StaleFence { .. } => Exit::Conflict,
+        | StoreError::StaleFence { .. }
+        | StoreError::BranchHeld { .. } => Exit::Conflict,
         StoreError::Limit { .. } | StoreError::Invalid { .. } | StoreError::NotOffered { .. } => {
             Exit::Refused
         }

@@ -9,6 +9,7 @@ mod compile_without_database;
 #[path = "../../examples/custom_store.rs"]
 mod custom_store;
 
+mod runs_across_processes;
 mod target_adapter;
 
 #[test]

@@ -24,8 +24,9 @@ use crate::refs::list_refs;
 /// Appends, and copies the long outputs of what was appended.
 pub(crate) async fn append_with_copies(
     chat: &Conversation,
-    request: AppendRequest,
+    mut request: AppendRequest,
 ) -> Result<Appended, EngineError> {
+    chat.apply_fence(&mut request);
     // Collected before the append, which takes the items, and put after it: a copy of an output that was not
     // stored would be garbage.
     let outputs = long_outputs(chat, &request.items);

@@ -63,6 +63,7 @@ pub(crate) async fn append_states(
     };
     let mut request = AppendRequest::new(at, vec![item], now);
     request.patch = StatePatch { changes, from: 0 };
+    chat.apply_fence(&mut request);
     let appended = append(chat.store(), chat.owner(), chat.id(), request).await?;
     Ok(appended.head)
 }

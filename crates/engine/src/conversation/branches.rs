@@ -5,6 +5,7 @@
 use contexture_ir::{BranchName, NodeId};
 use contexture_store::{Branch, Checkpoint, Graph, Refs};
 
+use crate::claim::{BranchClaim, Takeover, claim_branch};
 use crate::error::EngineError;
 use crate::handle::Conversation;
 use crate::refs::{
@@ -290,6 +291,75 @@ impl Conversation {
     /// The store's `NotFound`.
     pub async fn restore(&self, name: &str) -> Result<Branch, EngineError> {
         restore_checkpoint(self, name).await
+    }
+
+    /// Claims this handle's branch for this process, until the claim is released or dropped: what is appended by the claim's
+    /// own handle is refused once another process has claimed the branch. A claim of a process that has died is taken over.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::{Engine, EngineError};
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let mut claim = chat.claim_branch().await?;
+    /// assert!(matches!(chat.claim_branch().await, Err(EngineError::BranchBusy { .. })));
+    /// claim.conversation().save([user("Hello")]).await?;
+    /// claim.release().await?;
+    /// assert!(chat.claim_branch().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EngineError::BranchBusy`] while a process that may live holds the branch, this one included; the store's.
+    pub async fn claim_branch(&self) -> Result<BranchClaim, EngineError> {
+        claim_branch(self, Takeover::Dead).await
+    }
+
+    /// Claims this handle's branch over whatever process holds it, alive or not: for a branch that belongs to one which is claimed
+    /// already, so that its other writer is superseded too.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let claim = chat.take_branch().await?;
+    /// assert!(claim.is_current().await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EngineError::BranchBusy`] while a claim of this very process holds the branch; the store's.
+    pub async fn take_branch(&self) -> Result<BranchClaim, EngineError> {
+        claim_branch(self, Takeover::Any).await
+    }
+
+    /// Takes over what was set on another handle: its fragments, which need not be stored yet, and its call context.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::hint;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    /// chat.set([hint("Be brief.")])?;
+    /// let same = chat.for_branch(chat.branch());
+    /// assert!(same.fragments().await?.is_empty());
+    /// same.adopt_settings(&chat);
+    /// assert_eq!(same.fragments().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn adopt_settings(&self, of: &Self) {
+        let (fragments, context) = {
+            let other = of.lock_state();
+            (other.fragments.clone(), other.call_context.clone())
+        };
+        let mut own = self.lock_state();
+        (own.fragments, own.call_context) = (fragments, context);
     }
 
     /// Deletes a checkpoint; its node stays.

@@ -10,18 +10,21 @@ use contexture_compile::{CallContext, Scratch};
 use contexture_ir::{BranchName, ConversationId, Owner};
 use contexture_layers::{Layers, RecallCache};
 use contexture_render::{Renderer, XmlRenderer};
-use contexture_store::{PathEnd, Store};
+use contexture_store::{AppendRequest, PathEnd, Store};
 
 use super::engine::Engine;
 use super::events::{EngineEvent, EngineEventKind};
 use super::fragments::HandleFragments;
 use super::handle_cache::{CalibrationCache, HandleCache};
 use super::read_path::PathCache;
+use crate::claim_fence::HandleFence;
 
 /// One conversation, seen from one branch.
 #[derive(Clone)]
 pub struct Conversation {
     pub(crate) inner: Arc<ConversationInner>,
+    /// The fence that appends name; `None` unless this handle belongs to a claim.
+    fence: Option<HandleFence>,
 }
 
 pub(crate) struct ConversationInner {
@@ -71,6 +74,22 @@ impl Conversation {
                 recall_cache: Mutex::default(),
                 resource: OnceLock::new(),
             }),
+            fence: None,
+        }
+    }
+
+    /// Returns a handle that shares everything with this one, and whose appends name a fence.
+    pub(crate) fn with_fence(&self, fence: HandleFence) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            fence: Some(fence),
+        }
+    }
+
+    /// Names the fence of this handle's claim in an append to the claimed branch.
+    pub(crate) fn apply_fence(&self, request: &mut AppendRequest) {
+        if let Some(fence) = &self.fence {
+            fence.apply(request);
         }
     }
 

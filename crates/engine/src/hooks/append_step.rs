@@ -96,8 +96,11 @@ pub(crate) async fn append_with_hooks(
     let Some(session) = session else {
         return append_with_copies(chat, request).await;
     };
-    // Before the changes are collected: what the layers note about these items is stored with them.
-    session.observe(seen).await?;
+    // Before the changes are collected: what the layers note about these items is stored with them. A node that only carries
+    // state shows them nothing.
+    if !seen.items.is_empty() || seen.response.is_some() {
+        session.observe(seen).await?;
+    }
     let mut changes = session.tree_changes()?;
     let tracker = session.tracker.clone();
     changes.extend(

@@ -6,15 +6,16 @@ use contexture_ir::{Audience, CallId, Item, MessageId, NodeId, ResponseId, Respo
 use contexture_layers::ObservedItems;
 use contexture_models::ModelError;
 use contexture_store::{
-    AppendPoint, AppendRequest, Appended, CallOutcome, CallRecord, NewItem, Node, NodeKind,
-    OnMoved, PathEnd, ReadRequest, StateChange, StateKey, StatePatch,
+    Activation, AppendPoint, AppendRequest, Appended, BranchLabel, CallOutcome, CallRecord,
+    Error as StoreError, NewBranch, NewItem, Node, NodeKind, OnMoved, PathEnd, ReadRequest,
+    StateChange, StateKey, StatePatch,
 };
 use contexture_telemetry::{count_compaction, record_cache_read};
 use contexture_wire::{DocumentKind, lift};
 use tracing::{Instrument, Span};
 
 use super::{RecordOptions, Recorded};
-use crate::append::{new_item, state_node};
+use crate::append::{RunStep, append_with_copies, new_item, state_node};
 use crate::call::{CompiledCall, SentCall, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
@@ -123,8 +124,18 @@ async fn record_answer(
         response: Some(id),
         usage: recorded.usage.as_ref(),
     };
-    let appended = append_answer(chat, call, request, observed, options.layers).await?;
-    recorded.apply_append(appended);
+    let appended = append_answer(chat, call, request, observed, options.layers).await;
+    if let Err(EngineError::Store(StoreError::StaleFence { .. })) = &appended {
+        store_aside(
+            chat,
+            call,
+            (&answer, &row_info),
+            options.step,
+            options.timing,
+        )
+        .await?;
+    }
+    recorded.apply_append(appended?);
     state.mark_stored(chat, &recorded);
     if !recorded.replayed {
         report_recorded(chat, Some(call), &recorded).await;
@@ -134,6 +145,46 @@ async fn record_answer(
         }
     }
     Ok(recorded)
+}
+
+/// Stores the answer of a writer that was superseded meanwhile, on a branch of its own: it was paid for. Nothing else of the
+/// call is stored, because the branch it was made for belongs to another writer.
+async fn store_aside(
+    chat: &Conversation,
+    call: &SentCall,
+    (answer, info): (&[Item], &ResponseInfo),
+    step: Option<RunStep>,
+    timing: CallTiming,
+) -> Result<(), EngineError> {
+    let base = call.base.map(|node| node.to_string()).unwrap_or_default();
+    let json: Vec<String> = answer.iter().map(Item::to_json).collect();
+    // Other ids than on the branch: the new writer may get the same answer.
+    let key = NodeId::derive("superseded", &[base.as_bytes(), json.concat().as_bytes()]);
+    let id = ResponseId::from_bytes(*key.as_bytes());
+    let now = chat.engine().now_ms();
+    let options = RecordOptions {
+        step,
+        ..RecordOptions::default()
+    };
+    let mut items = answer_items(chat, answer, key, now, &options)?;
+    let message = response_message_id(chat, call.base, key).await?;
+    for item in &mut items {
+        item.message_id = Some(message.clone());
+        item.response = Some(id);
+        item.run = step.map(|step| step.run);
+        item.step = step.map(|step| step.step);
+    }
+    let at = AppendPoint::New(NewBranch {
+        base: call.base,
+        label: BranchLabel::After(call.branch.clone()),
+        activate: Activation::Keep,
+    });
+    let mut request = AppendRequest::new(at, items, now);
+    request.response = Some(response_record(chat.engine(), id, call, info));
+    let call_id = answered_call_id(now, timing, key);
+    request.call = answered_row(chat, call, (call_id, id), info, timing);
+    append_with_copies(chat, request).await?;
+    Ok(())
 }
 
 /// Returns the row of the exchange that gave an answer; `None` where the store keeps none.

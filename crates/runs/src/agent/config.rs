@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use contexture_compile::Target;
 use contexture_engine::PrepareOptions;
+use contexture_ir::{Body, Fragment};
 use contexture_models::{Model, Retry};
 use contexture_tools::Choice;
 
@@ -34,6 +35,9 @@ pub struct Agent {
     pub(crate) prepare_options: PrepareOptions,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) former_names: Vec<String>,
+    pub(crate) instructions: Vec<Fragment>,
+    pub(crate) unfinished_run: UnfinishedRun,
 }
 
 impl Agent {
@@ -64,6 +68,9 @@ impl Agent {
             prepare_options: PrepareOptions::default(),
             approver: Arc::new(NoApprover),
             observer: None,
+            former_names: Vec::new(),
+            instructions: Vec::new(),
+            unfinished_run: UnfinishedRun::default(),
         }
     }
 
@@ -79,6 +86,85 @@ impl Agent {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Sets the agent's own instructions: what its model reads first, before what the conversation says. They are not stored with
+    /// the conversation, so each agent that works on it has its own, from the first turn on.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_ir::{hint, role};
+    ///
+    /// let agent = agent.with_instructions([role("You guide travellers."), hint("Be brief.")])?;
+    /// # Ok::<(), contexture_runs::AgentError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`AgentError::NotInstructions`] for a fragment that carries a message: those belong to the conversation.
+    pub fn with_instructions(
+        mut self,
+        fragments: impl IntoIterator<Item = Fragment>,
+    ) -> Result<Self, AgentError> {
+        let fragments: Vec<Fragment> = fragments.into_iter().collect();
+        let message = fragments
+            .iter()
+            .find(|fragment| !matches!(fragment.body, Body::Data(_)));
+        if let Some(fragment) = message {
+            let name = fragment.name.clone();
+            return Err(AgentError::NotInstructions { name });
+        }
+        self.instructions = fragments;
+        Ok(self)
+    }
+
+    /// Names the agent had before: it may resume the runs that began under them.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// let agent = agent.with_former_names(["tour-guide"]);
+    /// ```
+    #[must_use]
+    pub fn with_former_names<N: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = N>,
+    ) -> Self {
+        self.former_names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets what becomes of a run of the branch that waits for a decision when a new one begins. Default: the new one is
+    /// refused.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_runs::UnfinishedRun;
+    ///
+    /// let agent = agent.with_unfinished_run(UnfinishedRun::Abandon);
+    /// ```
+    #[must_use]
+    pub const fn with_unfinished_run(mut self, unfinished: UnfinishedRun) -> Self {
+        self.unfinished_run = unfinished;
+        self
+    }
+
+    /// Checks that a run of the agent of this name may be resumed.
+    pub(crate) fn check_name(&self, began_as: &str) -> Result<(), AgentError> {
+        if self.name == began_as || self.former_names.iter().any(|name| name == began_as) {
+            return Ok(());
+        }
+        Err(AgentError::OtherAgent {
+            expected: began_as.to_owned(),
+            found: self.name.clone(),
+        })
     }
 
     /// Sets the tools.
@@ -280,6 +366,16 @@ impl fmt::Debug for Agent {
             .field("agents", &self.agents)
             .finish_non_exhaustive()
     }
+}
+
+/// What becomes of a run of the branch that waits for a decision when a new one begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnfinishedRun {
+    /// The new run is refused with [`RunError::Unfinished`](crate::RunError::Unfinished), which names the calls.
+    #[default]
+    Refuse,
+    /// The one that waits is ended as aborted; its calls never run.
+    Abandon,
 }
 
 /// An agent that another calls as a tool.

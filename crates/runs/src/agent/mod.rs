@@ -22,8 +22,8 @@ mod event;
 mod tool_names;
 mod turn;
 
-pub use approval::{ApprovalDecision, Approver, NoApprover};
-pub use config::{Agent, ChildHistory, SubAgent};
+pub use approval::{ApprovalDecision, Approver, Decision, NoApprover, StoredDecision, WaitingCall};
+pub use config::{Agent, ChildHistory, SubAgent, UnfinishedRun};
 pub use event::{Observer, RunEvent, RunEventKind};
 pub use tool_names::{AgentError, ToolOrigin};
 pub use turn::{Turn, TurnEnd};

@@ -25,6 +25,24 @@ pub enum AgentError {
         /// Where the second comes from.
         second: ToolOrigin,
     },
+    /// The run belongs to another agent.
+    #[error(
+        "the run belongs to agent {expected:?}, not to {found:?}: resume it with that agent, or say that it was renamed"
+    )]
+    OtherAgent {
+        /// Name of the agent that began the run.
+        expected: String,
+        /// Name of the agent that was given.
+        found: String,
+    },
+    /// An agent's instructions contain a message.
+    #[error(
+        "fragment `{name}` carries a message: an agent's instructions are data, messages belong to the conversation"
+    )]
+    NotInstructions {
+        /// The fragment's name.
+        name: String,
+    },
     /// The target does not take the name of a sub-agent.
     #[error(
         "{format} takes no tool named {name:?}: name the sub-agent with letters, digits and `_`"

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use contexture_ir::Raw;
 use contexture_tools::SchemaValidator;
+use futures_util::future::select_all;
 
 use crate::channels::channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
 use crate::channels::error::ChannelError;
@@ -87,7 +88,7 @@ impl<T: ChannelMessage> ChannelSlot<T> {
         &self,
         value: T,
         wait: WaitTimeout,
-        abort: &Abort,
+        aborts: &[&Abort],
     ) -> Result<(), ChannelError> {
         self.validate_message(&value)?;
         let sent = self.with_state(|state, wakes| state.send_or_park(Arc::new(value), wakes));
@@ -100,14 +101,18 @@ impl<T: ChannelMessage> ChannelSlot<T> {
             biased;
             entered = poll_fn(|cx| registration.poll(cx)) => entered.map_err(|ChannelClosed| self.closed_error()),
             // The value may have entered at the same moment as the timeout or abort; then the send has succeeded.
-            reason = self.wait_until_expired(wait, abort) => match registration.cancel_send() {
+            reason = self.wait_until_expired(wait, aborts) => match registration.cancel_send() {
                 Some(_) => Err(reason),
                 None => Ok(()),
             },
         }
     }
 
-    pub(super) async fn recv(&self, wait: WaitTimeout, abort: &Abort) -> Result<T, ChannelError> {
+    pub(super) async fn recv(
+        &self,
+        wait: WaitTimeout,
+        aborts: &[&Abort],
+    ) -> Result<T, ChannelError> {
         let received = self.with_state(ChannelState::receive_or_wait);
         let ticket = match received.map_err(|ChannelClosed| self.closed_error())? {
             ReceiveOutcome::Value(value) => return Ok(Arc::unwrap_or_clone(value)),
@@ -117,18 +122,21 @@ impl<T: ChannelMessage> ChannelSlot<T> {
         tokio::select! {
             biased;
             handed = poll_fn(|cx| registration.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|ChannelClosed| self.closed_error()),
-            reason = self.wait_until_expired(wait, abort) => registration.cancel_receive().map(Arc::unwrap_or_clone).ok_or(reason),
+            reason = self.wait_until_expired(wait, aborts) => registration.cancel_receive().map(Arc::unwrap_or_clone).ok_or(reason),
         }
     }
 
-    /// Waits for the timeout or an abort, and returns the error for it.
-    async fn wait_until_expired(&self, wait: WaitTimeout, abort: &Abort) -> ChannelError {
+    /// Waits for the timeout or the first of the aborts, and returns the error for it.
+    async fn wait_until_expired(&self, wait: WaitTimeout, aborts: &[&Abort]) -> ChannelError {
+        let aborted = aborts.iter().map(|abort| Box::pin(abort.wait_for_abort()));
+        let aborted = select_all(aborted);
         let WaitTimeout::For(waited) = wait else {
-            return abort.wait_for_abort().await.into();
+            return aborted.await.0.into();
         };
-        match abort.run_until_aborted(tokio::time::sleep(waited)).await {
-            Err(cancelled) => cancelled.into(),
-            Ok(()) => ChannelError::TimedOut {
+        tokio::select! {
+            biased;
+            (cancelled, ..) = aborted => cancelled.into(),
+            () = tokio::time::sleep(waited) => ChannelError::TimedOut {
                 channel: Arc::clone(&self.name),
                 waited,
             },

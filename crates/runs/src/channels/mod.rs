@@ -10,8 +10,8 @@
 //! | receive | the current value, any number of times; waits for the first | the oldest, once | the next one sent |
 //! | try | the current value | the oldest, or a waiting sender's | nothing |
 //!
-//! Waiting is first come, first served, ends after a timeout ([`WaitTimeout`], 30 s by default) or an abort, and leaves
-//! nothing behind. When the tree's root run ends, [`Channels::close`] refuses further sends; queued messages and
+//! Waiting is first come, first served, ends after a timeout ([`WaitTimeout`], 30 s by default), an abort of
+//! the caller's or an abort of the run that the channels were taken from, and leaves nothing behind. When the tree's root run ends, [`Channels::close`] refuses further sends; queued messages and
 //! current values can still be received. Dropping the last [`Channels`] closes all channels.
 //!
 //! Not here: messages that outlive a process.
@@ -55,6 +55,8 @@ pub use external::{ChannelSender, ChannelStream};
 #[derive(Clone, Default)]
 pub struct Channels {
     inner: Arc<Mutex<ChannelTable>>,
+    /// Abort of the run that these were taken from: it ends every wait.
+    abort: Option<Abort>,
 }
 
 #[derive(Default)]
@@ -93,6 +95,23 @@ impl Channels {
         Self::default()
     }
 
+    /// Returns the same channels, on which an abort of the run ends every wait.
+    pub(crate) fn bound_to(&self, abort: &Abort) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            abort: Some(abort.clone()),
+        }
+    }
+
+    /// The aborts that end a wait: the caller's, and that of the run.
+    fn aborts<'a>(&'a self, abort: &'a Abort) -> Result<Vec<&'a Abort>, ChannelError> {
+        let aborts: Vec<&Abort> = self.abort.iter().chain([abort]).collect();
+        for abort in &aborts {
+            abort.ensure_not_aborted()?;
+        }
+        Ok(aborts)
+    }
+
     /// Sends a message, waiting for room.
     ///
     /// # Errors
@@ -104,10 +123,9 @@ impl Channels {
         wait: WaitTimeout,
         abort: &Abort,
     ) -> Result<(), ChannelError> {
-        abort.ensure_not_aborted()?;
-        self.slot_for_channel(channel)?
-            .send(value, wait, abort)
-            .await
+        let aborts = self.aborts(abort)?;
+        let slot = self.slot_for_channel(channel)?;
+        slot.send(value, wait, &aborts).await
     }
 
     /// Receives the next message.
@@ -120,8 +138,9 @@ impl Channels {
         wait: WaitTimeout,
         abort: &Abort,
     ) -> Result<T, ChannelError> {
-        abort.ensure_not_aborted()?;
-        self.slot_for_channel(channel)?.recv(wait, abort).await
+        let aborts = self.aborts(abort)?;
+        let slot = self.slot_for_channel(channel)?;
+        slot.recv(wait, &aborts).await
     }
 
     /// Receives a message without waiting. A topic never has one.

@@ -114,6 +114,7 @@ impl LiveRun {
         batch: &AppendBatch,
         changes: Vec<StateChange>,
     ) -> Result<bool, RunError> {
+        self.check_open()?;
         let step = StepAppend {
             // At the branch's tip, not at a fixed head: others may have appended meanwhile.
             point: AppendPoint::Tip {
@@ -129,7 +130,10 @@ impl LiveRun {
                 self.retry_on_conflict(error.into()).await?;
                 Ok(false)
             }
-            Ok(_) => {
+            Ok(appended) => {
+                if appended.replayed {
+                    self.check_current().await?;
+                }
                 self.append_conflicts = 0;
                 Ok(true)
             }
@@ -145,7 +149,7 @@ impl LiveRun {
                 self.append_conflicts += 1;
                 Ok(self.chat.refresh_session(&mut self.session).await?)
             }
-            error => Err(error),
+            error => Err(error.or_superseded()),
         }
     }
 }

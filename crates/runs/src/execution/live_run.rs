@@ -5,7 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contexture_engine::{Conversation, EngineError, LayerSession, RunStep, run_prefix};
+use contexture_engine::{
+    BranchClaim, Conversation, EngineError, LayerSession, RunStep, run_prefix,
+};
 use contexture_ir::{Item, Message, NodeId, Raw, Role, RunId};
 use contexture_store::{NodeState, PathEnd, StateChange, StateKey, StateRequest};
 use contexture_tools::LoadedToolkits;
@@ -19,8 +21,8 @@ use crate::execution::resume_state::ResumeState;
 use crate::execution::side_usage::{RunSideUsage, SideUsageLog};
 use crate::limits::RunUsage;
 use crate::record::{
-    RUN_STATE_VERSION, RunEntry, RunRecord, StoredRunEnd, node_id, run_key, side_usage_key,
-    value_key,
+    RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, StoredRunEnd, node_id, run_key,
+    side_usage_key, value_key,
 };
 use crate::tasks::Abort;
 
@@ -45,6 +47,16 @@ pub(crate) struct LiveRun {
     pub(crate) resume_state: ResumeState,
     /// Consecutive appends that failed because a layer's state was stale.
     pub(crate) append_conflicts: usize,
+    /// The claim of the run's branch; `None` for a child that had ended before it was loaded.
+    pub(crate) claim: Option<BranchClaim>,
+    /// Whether an earlier driver worked on the run, which may have been superseded in the midst of a call.
+    pub(crate) was_resumed: bool,
+    /// Whether another turn was stored on the branch behind calls of the run that are still open.
+    pub(crate) is_overtaken: bool,
+    /// Whether the last drive ended with calls to decide.
+    pub(crate) is_waiting: bool,
+    /// How the run ended here.
+    pub(crate) end: Option<StoredRunEnd>,
     /// How the run ended, if it had ended before it was loaded.
     pub(crate) stored_end: Option<StoredRunEnd>,
     pub(crate) durable_step_counts: BTreeMap<String, u32>,
@@ -92,6 +104,11 @@ impl LiveRun {
             loaded: LoadedToolkits::default(),
             resume_state: ResumeState::default(),
             append_conflicts: 0,
+            claim: None,
+            was_resumed: false,
+            is_overtaken: false,
+            is_waiting: false,
+            end: None,
             stored_end: None,
             durable_step_counts: BTreeMap::new(),
             last_text: None,
@@ -168,8 +185,51 @@ impl LiveRun {
         self.step = step;
     }
 
+    /// Checks that no other process has taken the run up.
+    ///
+    /// Ids of nodes derive from what they are about, so another driver stores the same nodes as this one would. An append that
+    /// finds its nodes stored may therefore be the other's, whatever fence it names: it must not pass for this driver's own.
+    pub(crate) async fn check_current(&self) -> Result<(), RunError> {
+        match &self.claim {
+            Some(claim) if !claim.is_current().await? => Err(RunError::Superseded { output: None }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Releases the run's branch, so that another process may drive the run.
+    pub(crate) async fn release_claim(&mut self) {
+        if let Some(claim) = &mut self.claim
+            && let Err(error) = claim.release().await
+        {
+            // It only delays the next driver: it is released with the next beat of this process.
+            tracing::warn!(run = %self.id, %error, "the run's branch is released later");
+        }
+    }
+
+    pub(crate) fn status(&self) -> RunStatus {
+        match self.end.as_ref().or(self.stored_end.as_ref()) {
+            Some(end) => end.status,
+            None if self.is_waiting => RunStatus::Waiting,
+            None => RunStatus::Running,
+        }
+    }
+
+    /// Checks that the run has not ended.
+    pub(crate) fn check_open(&self) -> Result<(), RunError> {
+        match self.end.as_ref().or(self.stored_end.as_ref()) {
+            None => Ok(()),
+            Some(end) => Err(RunError::Ended {
+                reason: match &end.reason {
+                    None => format!("run {} has ended: {}", self.id, end.status.as_str()),
+                    Some(reason) => reason.clone(),
+                },
+            }),
+        }
+    }
+
     /// Checks that another step may begin: the run is not aborted and its budget is not used up.
     pub(crate) fn check_budget(&self) -> Result<(), RunError> {
+        self.check_open()?;
         self.abort.ensure_not_aborted()?;
         self.record.budget.check_next(&self.usage())?;
         Ok(())

@@ -16,18 +16,22 @@
 //! here: what a step does (`crate::steps`), and the handle that programs hold (`crate::run`).
 
 mod append;
+mod decision;
+mod durable_step;
 mod live_run;
 mod next_step;
 mod resume_state;
 mod side_usage;
 mod usage;
+mod waiting_calls;
 
 pub(crate) use append::AppendBatch;
+pub use decision::store_decision;
 pub(crate) use live_run::{LiveRun, json_bytes, user_message};
 pub(crate) use next_step::{
     NextStep, RunPath, UnansweredCall, UnansweredCalls, answer_texts, next_step,
 };
 pub(crate) use resume_state::ResumeState;
-pub use resume_state::store_decision;
 pub(crate) use side_usage::{RunSideUsage, SideUsageLog};
 pub(crate) use usage::{load_usage, model_call_usage};
+pub use waiting_calls::{open_calls, waiting_calls};

@@ -115,6 +115,13 @@ impl RunPath {
         last == Some(self.step_count())
     }
 
+    /// Whether a model's answer that is not the run's stands behind the run's last answer.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        let is_answer = |node: &&Arc<Node>| node.response.is_some();
+        let last = self.nodes.iter().rev().find(is_answer);
+        last.is_some_and(|node| node.run != Some(self.run))
+    }
+
     /// The nodes before the last answer on the path.
     pub(crate) fn before_last_answer(&self) -> &[Arc<Node>] {
         let last = answer_groups(self.run, &self.nodes).last();

@@ -8,17 +8,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture_engine::{Conversation, EngineError, parse_node_item, state_node};
-use contexture_ir::{BranchName, Extension, Item, NodeId, Origin, Raw, RunId};
-use contexture_store::{AppendPoint, AppendRequest, NewItem, Node, NodeQuery, NodeState};
+use contexture_engine::EngineError;
+use contexture_ir::{NodeId, RunId};
+use contexture_store::{Node, NodeState};
 use contexture_tools::ToolId;
 use serde::{Deserialize, Serialize};
 
+use super::decision::decision_of_node;
 use crate::agent::ApprovalDecision;
-use crate::record::{RunEntry, node_id, started_key};
-
-/// Kind of the extension item that holds a decision.
-const APPROVAL_KIND: &str = "ctx:approval";
+use crate::record::started_key;
 
 /// What is stored about calls without an output.
 #[derive(Clone, Debug, Default)]
@@ -35,16 +33,7 @@ pub(crate) struct StartedTool {
     tool: String,
     /// Node of the decision that was known when the tool started; it allows that attempt and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    decided: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ApprovalRecord {
-    #[serde(rename = "type")]
-    kind: String,
-    call: String,
-    #[serde(flatten)]
-    decision: ApprovalDecision,
+    pub(super) decided: Option<String>,
 }
 
 impl ResumeState {
@@ -68,13 +57,9 @@ impl ResumeState {
             }
         }
         for node in nodes {
-            // Oldest first, so a later decision about the same call replaces an earlier one.
-            if let Item::Extension(extension) = parse_node_item(node)?
-                && extension.kind == APPROVAL_KIND
-                && let Ok(approval) = extension.raw.parse_as::<ApprovalRecord>()
-                && let Ok(call) = approval.call.parse()
-            {
-                resume.decisions.insert(call, (node.id, approval.decision));
+            // Oldest first, so the decision about a later attempt replaces that about an earlier one.
+            if let Some((call, decided)) = decision_of_node(node)? {
+                resume.decisions.insert(call, (node.id, decided.decision));
             }
         }
         Ok(resume)
@@ -104,56 +89,4 @@ impl ResumeState {
         let before = self.started_tools.get(&call)?.decided.as_deref();
         (before != Some(node.to_string().as_str())).then_some(decision)
     }
-}
-
-/// Stores a person's decision about a waiting call of the run or of a child run. Resuming the run applies it.
-///
-/// # Errors
-/// The store's `NotFound` if there is no such call, or any other error of the store.
-pub async fn store_decision(
-    chat: &Conversation,
-    run: RunId,
-    call: NodeId,
-    decision: ApprovalDecision,
-) -> Result<(), EngineError> {
-    let store = chat.engine().store();
-    let found = store.find_nodes(chat.owner(), chat.id(), NodeQuery::Id(call));
-    let of = found.await?.first().and_then(|node| node.run);
-    // A child reads decisions from its own branch, so the decision goes to the run that made the call, not to the run
-    // that was named.
-    let run = of.unwrap_or(run);
-    let chat = match RunEntry::load(chat, run).await? {
-        Some(entry) => &chat.for_branch(BranchName::new(entry.branch)?),
-        None => chat,
-    };
-    let approval = ApprovalRecord {
-        kind: APPROVAL_KIND.to_owned(),
-        call: call.to_string(),
-        decision,
-    };
-    let item = Item::Extension(Extension {
-        kind: APPROVAL_KIND.to_owned(),
-        id: None,
-        raw: Raw::from_value(&approval)?,
-    });
-    let now = chat.engine().now_ms();
-    let head = chat
-        .head()
-        .await?
-        .map_or_else(String::new, |head| head.to_string());
-    // The head makes the id unique: the same call may be decided again later, for another attempt.
-    let id = node_id(run, "approval", format!("{call}/{head}").as_bytes());
-    let like = state_node(id, now)?;
-    let new = NewItem {
-        run: Some(run),
-        origin: Origin::User,
-        audience: like.audience,
-        ..NewItem::new(id, &item, item.to_json(), now)
-    };
-    let at = AppendPoint::Tip {
-        branch: chat.branch(),
-    };
-    let request = AppendRequest::new(at, vec![new], now);
-    store.append_items(chat.owner(), chat.id(), request).await?;
-    Ok(())
 }

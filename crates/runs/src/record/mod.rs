@@ -8,23 +8,24 @@
 //! |---|---|---|---|
 //! | entry | outside the tree, `runs/<id>` | before the first append | never removed |
 //! | record | state of the branch's head | the first append, with the input | the end node |
-//! | start markers, steps, values | state of the branch's head | the step that needs them | the end node |
+//! | start markers, values | state of the branch's head | the step that needs them | the end node |
+//! | results of durable steps | nodes of the branch | their step | never removed |
 //! | end node | a node of the branch | the last append | never removed |
 //!
 //! All ids and keys derive from the run and their subject, so a step that is repeated after a crash writes the same
 //! nodes again, which the store ignores. Not here: when something is stored (`crate::steps`).
 
-mod pending_approvals;
 mod run_end;
 mod run_entry;
 mod state_keys;
+mod step_result;
 
-pub use pending_approvals::{WaitingCall, open_calls, waiting_calls};
 pub(crate) use run_end::StoredRunEnd;
 pub(crate) use run_entry::{RUN_STATE_VERSION, RunRecord, head_to_string};
 pub use run_entry::{RunEntry, RunStatus, list_runs};
 pub(crate) use state_keys::{
-    child_branch, child_id, child_key, find_node, inbox_node_id, inbox_prefix, node_id,
-    nth_node_id, output_node_id, run_key, side_usage_key, started_key, state_key, step_key,
-    stop_key, value_key,
+    RUNS_PREFIX, approval_node_id, child_branch, child_id, child_key, find_node, inbox_node_id,
+    inbox_prefix, node_id, nth_node_id, open_run_of_key, output_node_id, run_key, side_usage_key,
+    started_key, state_key, step_key, stop_key, value_key,
 };
+pub(crate) use step_result::{load_step_result, step_node_id, step_result_node};

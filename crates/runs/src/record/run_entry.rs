@@ -30,6 +30,9 @@ pub(crate) struct RunRecord {
     /// The head after which the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
+    /// Whether the results of its durable steps are nodes, which they are of every run that begins now.
+    #[serde(default)]
+    pub(crate) has_step_nodes: bool,
 }
 
 impl RunRecord {
@@ -190,14 +193,23 @@ impl RunEntry {
     /// # Errors
     /// The store's.
     pub async fn load(chat: &Conversation, run: RunId) -> Result<Option<Self>, EngineError> {
-        let scope = KeyScope::Conversation(chat.id().clone());
-        let store = chat.engine().store();
-        let entry = store
-            .get_entry(chat.owner(), &scope, &entry_key(run))
-            .await?;
+        Self::load_of(chat.engine(), chat.owner(), chat.id(), run).await
+    }
+
+    /// Loads the entry of a run of a conversation.
+    pub(crate) async fn load_of(
+        engine: &Engine,
+        owner: &Owner,
+        conversation: &ConversationId,
+        run: RunId,
+    ) -> Result<Option<Self>, EngineError> {
+        let scope = KeyScope::Conversation(conversation.clone());
+        let key = entry_key(run);
+        let entry = engine.store().get_entry(owner, &scope, &key);
+        let entry = entry.await?;
         let entry = entry.and_then(|entry| Self::parse_stored(&entry.value));
         Ok(entry.map(|entry| Self {
-            conversation: Some(chat.id().clone()),
+            conversation: Some(conversation.clone()),
             ..entry
         }))
     }

@@ -11,6 +11,15 @@ pub(crate) fn run_key(run: RunId) -> Result<StateKey, EngineError> {
     run_state_key(run, "@run")
 }
 
+/// Prefix of the state of all runs.
+pub(crate) const RUNS_PREFIX: &str = "run/";
+
+/// Returns the open run whose record has this key, if it is the key of a record.
+pub(crate) fn open_run_of_key(key: &StateKey) -> Option<RunId> {
+    let run = key.as_str().strip_prefix(RUNS_PREFIX)?;
+    run.strip_suffix("/@run")?.parse().ok()
+}
+
 /// Key of the program's own state in a run.
 pub(crate) fn state_key(run: RunId) -> Result<StateKey, EngineError> {
     run_state_key(run, "@state")
@@ -80,6 +89,13 @@ pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
 /// Returns the id of the output of a call.
 pub(crate) fn output_node_id(run: RunId, call: NodeId) -> NodeId {
     node_id(run, "output", call.as_bytes())
+}
+
+/// Returns the id of the decision about a call, made after the decision `before`. A second decision about the same attempt has
+/// the same id, so it is refused.
+pub(crate) fn approval_node_id(run: RunId, call: NodeId, before: Option<&str>) -> NodeId {
+    let which = format!("{call}/{}", before.unwrap_or_default());
+    node_id(run, "approval", which.as_bytes())
 }
 
 /// Returns the ids of items that are stored together: the first has the given id, the others derive from it.

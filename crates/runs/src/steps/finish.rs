@@ -9,17 +9,21 @@ use crate::agent::RunEventKind;
 use crate::error::RunError;
 use crate::execution::LiveRun;
 use crate::record::{RunEntry, RunStatus, StoredRunEnd, side_usage_key};
+use crate::steps::resume::count_late_answers;
 use crate::steps::sub_agent::run_end;
 
-/// Ends the run. Call it once: a second call runs hooks again, and its end node conflicts with the stored one.
+/// Ends the run: layers are told and its end is stored, then they are disposed of and its branch is released. Call it once: a
+/// second call runs hooks again, and its end node conflicts with the stored one.
 pub(crate) async fn finish_run(
     run: &mut LiveRun,
     status: RunStatus,
     error: Option<&RunError>,
 ) -> Result<(), RunError> {
+    if run.was_resumed {
+        count_late_answers(run).await?;
+    }
     // Hooks first: their state changes are stored with the end node below, in one append.
     run.session.on_complete(&run_end(error)).await;
-    run.session.dispose().await;
     let removals = run_state_removals(run).await?;
     let ended = StoredRunEnd {
         status,
@@ -34,10 +38,14 @@ pub(crate) async fn finish_run(
     // The entry last, because the end node is authoritative. A crash in between leaves an entry that says "running",
     // which `resume` corrects.
     let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
+    run.end = Some(ended.clone());
     ended
         .apply_to_entry(entry)
         .store_entry(&run.chat, run.id)
         .await?;
+    // Last: nothing is asked of a layer behind it.
+    run.session.dispose().await;
+    run.release_claim().await;
     // Channels belong to the whole tree of runs, so only its root closes them.
     if run.record.depth == 0 {
         run.channels.close();

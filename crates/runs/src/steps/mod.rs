@@ -11,14 +11,19 @@
 //! * `step_loop` decides which step is next, evaluates stop conditions and checks the budget.
 //! * `model_step` gets one answer; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
 //! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
-//! * `finish` ends the run; `resume` rebuilds a live run from the store.
+//! * `begin` claims the branch and starts the run; `resume` rebuilds a live run from the store; `finish` ends it, and
+//!   `abandon` ends one that nobody goes on with.
+//! * `late_output` keeps what a tool gave while another process took the run up.
 //!
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),
 //! providers, storage.
 
+mod abandon;
+mod begin;
 mod decide_call;
 mod finish;
 mod inbox;
+mod late_output;
 mod model_step;
 mod resume;
 mod step_loop;
@@ -26,6 +31,8 @@ mod store_output;
 mod sub_agent;
 mod tool_step;
 
+pub use abandon::abandon_run;
+pub(crate) use begin::begin;
 pub use inbox::post_to_inbox;
 pub(crate) use resume::resume;
 pub(crate) use step_loop::drive;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use contexture_compile::Target;
+use contexture_compile::{Band, Content, Contribution, Target};
 use contexture_engine::{
     CallTiming, CompileAttempt, CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded,
     RegistryTools, SettingsSource,
@@ -241,7 +241,9 @@ async fn compile_call(
     target: &Target,
     attempt: CompileAttempt,
 ) -> Result<CompiledCall, RunError> {
+    let contributions = agent_instructions(run);
     let options = CompileOptions {
+        contributions: &contributions,
         layers: Some(&run.session),
         tools: Some(RegistryTools {
             registry: run.agent.tools.registry(),
@@ -260,6 +262,22 @@ async fn compile_call(
     prepare.compact.key = Some(*key.as_bytes());
     let prepared = run.chat.prepare_with(target, &prepare, options);
     Ok(prepared.await?.call)
+}
+
+/// The agent's own instructions. Before those of the conversation, which change more often: what leads stays cached.
+fn agent_instructions(run: &LiveRun) -> Vec<Contribution> {
+    if run.agent.instructions.is_empty() {
+        return Vec::new();
+    }
+    let content = Content::Fragments {
+        fragments: run.agent.instructions.clone(),
+        renderer: run.chat.renderer(),
+    };
+    let instructions = Contribution::new("agent", Band::System, content);
+    vec![Contribution {
+        order: -1,
+        ..instructions
+    }]
 }
 
 /// Asks the model and returns its answer. Transient failures are retried as the agent configures.
@@ -405,6 +423,9 @@ async fn record_answer(
         ..options
     };
     let recorded = run.chat.record_with(call, &answer.body, options).await?;
+    if recorded.replayed {
+        run.check_current().await?;
+    }
     // The limit applies to consecutive conflicts, and this append succeeded.
     run.append_conflicts = 0;
     let usage = recorded.usage.clone().unwrap_or_default();

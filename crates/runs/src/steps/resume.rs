@@ -17,10 +17,13 @@ use crate::execution::{
     LiveRun, NextStep, ResumeState, RunPath, SideUsageLog, answer_texts, json_bytes, load_usage,
     next_step,
 };
+use crate::limits::RunUsage;
 use crate::record::{
-    RUN_STATE_VERSION, RunEntry, RunRecord, StoredRunEnd, run_key, side_usage_key, stop_key,
-    value_key,
+    RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, StoredRunEnd, run_key, side_usage_key,
+    stop_key, value_key,
 };
+use crate::steps::begin::{claim_branch, release};
+use crate::steps::finish::finish_run;
 use crate::tasks::Abort;
 
 /// State key of the loaded toolkits. It does not contain the run, so toolkits stay loaded for the next run on the path.
@@ -29,7 +32,8 @@ const LOADED_TOOLKITS_KEY: &str = "@toolkits";
 /// Resumes an open run where it was interrupted, or where it waits. `chat` is any handle on its conversation.
 ///
 /// # Errors
-/// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Engine`].
+/// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Busy`] while another driver has it;
+/// [`RunError::Agent`] if it belongs to another agent; [`RunError::Ended`] if another turn overtook it; [`RunError::Engine`].
 pub(crate) async fn resume(
     chat: &Conversation,
     id: RunId,
@@ -42,11 +46,40 @@ pub(crate) async fn resume(
     };
     let entry = RunEntry::load(chat, id).await?;
     let entry = entry.ok_or_else(|| no_open_run("no run of this id"))?;
+    agent.check_name(&entry.agent)?;
+    if !entry.status.is_open() {
+        return Err(no_open_run("a run that has ended"));
+    }
     let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
     // The entry names the branch; the given handle may be on another one.
     let on_branch = chat.for_branch(branch);
-    let run = load_run(&on_branch, id, agent, Abort::new()).await?;
-    if run.is_none() && entry.status.is_open() {
+    // Before anything is read: what another driver appends until then belongs to the run.
+    let mut claim = claim_branch(&on_branch).await?;
+    match resume_claimed(claim.conversation(), entry, id, agent).await {
+        Ok(Some(mut run)) => {
+            run.claim = Some(claim);
+            end_if_overtaken(run).await
+        }
+        Ok(None) => {
+            release(&mut claim).await;
+            Err(no_open_run("a run that has ended"))
+        }
+        Err(error) => {
+            release(&mut claim).await;
+            Err(error.or_superseded())
+        }
+    }
+}
+
+/// Loads the run from its branch, which is claimed; `None` if it has ended.
+async fn resume_claimed(
+    chat: &Conversation,
+    entry: RunEntry,
+    id: RunId,
+    agent: &Agent,
+) -> Result<Option<LiveRun>, RunError> {
+    let run = load_run(chat, id, agent, Abort::new()).await?;
+    if run.is_none() {
         // A process died between the end node and the entry, or between the entry and the first append. Only the entry
         // is wrong, and lists would show the run as open forever.
         let ended = match StoredRunEnd::load(chat, id).await? {
@@ -55,7 +88,67 @@ pub(crate) async fn resume(
         };
         ended.apply_to_entry(entry).store_entry(chat, id).await?;
     }
-    run.ok_or_else(|| no_open_run("a run that has ended"))
+    Ok(run)
+}
+
+/// Ends a run whose calls are open behind another turn: what its tools did would answer a question of the past.
+async fn end_if_overtaken(mut run: LiveRun) -> Result<LiveRun, RunError> {
+    if !run.is_overtaken {
+        return Ok(run);
+    }
+    let error = RunError::Ended {
+        reason: format!(
+            "another turn was stored on its branch while calls of run {} were open",
+            run.id
+        ),
+    };
+    finish_run(&mut run, RunStatus::Aborted, Some(&error)).await?;
+    Err(error)
+}
+
+/// Claims the branch of a run again that this handle drove before, and reads what was stored since.
+pub(crate) async fn reclaim(run: &mut LiveRun) -> Result<(), RunError> {
+    let mut claim = claim_branch(&run.chat).await?;
+    let chat = claim.conversation().clone();
+    let loaded = load_run(&chat, run.id, &run.agent, run.abort.clone()).await;
+    match loaded {
+        Ok(Some(mut fresh)) => {
+            fresh.channels = run.channels.clone();
+            fresh.durable_step_counts = std::mem::take(&mut run.durable_step_counts);
+            fresh.claim = Some(claim);
+            *run = fresh;
+            Ok(())
+        }
+        Ok(None) => {
+            release(&mut claim).await;
+            run.end = StoredRunEnd::load(&chat, run.id).await?.map(|(_, end)| end);
+            run.check_open()?;
+            Err(RunError::Ended {
+                reason: format!("run {} has ended elsewhere", run.id),
+            })
+        }
+        Err(error) => {
+            release(&mut claim).await;
+            Err(error.or_superseded())
+        }
+    }
+}
+
+/// Counts the answers that an earlier driver paid for after it was superseded, which this one could not know of.
+pub(crate) async fn count_late_answers(run: &mut LiveRun) -> Result<(), RunError> {
+    let base = run
+        .record
+        .base
+        .as_deref()
+        .and_then(|base| base.parse().ok());
+    let path = RunPath::load(&run.chat, run.id, base, run.record.started_ms).await?;
+    let state = run.load_run_state().await?;
+    let stored = load_usage(&run.chat, &path, &state).await?;
+    run.usage = RunUsage {
+        steps: run.usage.steps.max(stored.steps),
+        ..stored
+    };
+    Ok(())
 }
 
 /// Loads an open run from its branch; `None` if the branch holds no record of it.
@@ -74,6 +167,7 @@ pub(crate) async fn load_run(
         return Ok(None);
     };
     let record: RunRecord = parse_state(id, record)?;
+    agent.check_name(&record.agent)?;
     let base = record.base.as_ref().map(|base| base.parse());
     let base = base
         .transpose()
@@ -95,6 +189,7 @@ pub(crate) async fn load_run(
         abort,
         side_usage,
     )?;
+    run.was_resumed = true;
     restore_usage(&mut run, &path, &state, began_ms).await?;
     restore_next_step(&mut run, &path, &state)?;
     run.loaded = stored_toolkits(&state)?;
@@ -153,6 +248,7 @@ fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Re
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
         NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
     };
+    run.is_overtaken = matches!(run.next_step, NextStep::Run(_)) && path.is_overtaken();
     run.resume_state = ResumeState::from_path(id, nodes, state, calls.into_iter())?;
     Ok(())
 }

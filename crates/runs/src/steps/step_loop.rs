@@ -1,6 +1,7 @@
 //! The agent loop: drives a run step by step until it ends or waits.
 
-use contexture_engine::EngineError;
+use contexture_engine::{BranchClaim, EngineError};
+use contexture_store::Error as StoreError;
 use contexture_telemetry::Operation;
 use tracing::Instrument as _;
 
@@ -12,6 +13,7 @@ use crate::record::{RunStatus, StoredRunEnd};
 use crate::steps::finish::{finish_run, store_waiting};
 use crate::steps::inbox::drain_inbox;
 use crate::steps::model_step::run_model_step;
+use crate::steps::resume::reclaim;
 use crate::steps::tool_step::run_calls;
 
 /// Drives the run until it ends or waits.
@@ -22,6 +24,11 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     // A child run may have ended before its parent could store that: then nothing runs again.
     if let Some(ended) = run.stored_end.clone() {
         return stored_outcome(run, ended);
+    }
+    run.check_open()?;
+    // It waited, or the store failed: meanwhile decisions may have been stored, or another process may have gone on.
+    if !run.claim.as_ref().is_some_and(BranchClaim::is_held) {
+        reclaim(run).await?;
     }
     let (agent, chat, id) = (&run.record.agent, run.chat.id(), run.id.to_string());
     let operation = Operation::for_agent(agent, chat.as_str(), &id, run.record.depth);
@@ -37,21 +44,36 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
 
 /// Runs the loop and stores how it ended.
 async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
-    let ended = step_loop(run).await;
+    let ended = match step_loop(run).await {
+        Ok(end) => Ok(end),
+        Err(error) => Err(explain_error(run, error).await),
+    };
     match ended {
         Ok(TurnEnd::Waiting { calls }) => {
             run.notify_observer(|| RunEventKind::Waiting {
                 calls: calls.clone(),
             });
             store_waiting(run, &calls).await?;
+            run.is_waiting = true;
+            // Nobody drives a run that waits, so whoever has the decision can go on with it.
+            run.release_claim().await;
             Ok(build_turn(run, TurnEnd::Waiting { calls }))
         }
         Ok(end) => {
-            finish_run(run, RunStatus::Completed, None).await?;
+            let finished = finish_run(run, RunStatus::Completed, None).await;
+            if let Err(error) = finished {
+                let error = explain_error(run, error).await;
+                run.release_claim().await;
+                return Err(error);
+            }
             Ok(build_turn(run, end))
         }
-        // A store that failed cannot store the end either. What it holds is consistent, so the run can be resumed.
-        Err(error @ RunError::Engine(EngineError::Store(_))) => Err(error),
+        // A store that failed cannot store the end either, and another driver goes on by itself. What is stored is consistent,
+        // so the run can be resumed.
+        Err(error) if error.leaves_open() => {
+            run.release_claim().await;
+            Err(error)
+        }
         Err(error) => {
             let status = match &error {
                 RunError::Cancelled(_) => RunStatus::Aborted,
@@ -60,9 +82,23 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
             // The caller gets the first error, which is the cause. If the end could not be stored, the run stays open.
             if let Err(second) = finish_run(run, status, Some(&error)).await {
                 tracing::warn!(run = %run.id, error = %second, "a run's end is not stored");
+                run.release_claim().await;
             }
             Err(error)
         }
+    }
+}
+
+/// Says what a refused append means: whether another process has taken the run up.
+async fn explain_error(run: &LiveRun, error: RunError) -> RunError {
+    let error = error.or_superseded();
+    let RunError::Engine(EngineError::Store(StoreError::IdConflict { .. })) = &error else {
+        return error;
+    };
+    // The other driver's nodes have the same ids, because these derive from what they are about.
+    match run.check_current().await {
+        Err(superseded @ RunError::Superseded { .. }) => superseded,
+        Ok(()) | Err(_) => error,
     }
 }
 

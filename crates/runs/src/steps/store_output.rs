@@ -3,15 +3,16 @@
 //! One append per output, so that a crash between two tools loses only unfinished work. Not here: running tools
 //! (`tool_step`).
 
+use contexture_engine::{EngineError, parse_node_item};
 use contexture_ir::{FunctionCallOutput, Item, Origin, Output, Part, Raw};
-use contexture_store::{NewItem, StateChange};
+use contexture_store::{Error as StoreError, NewItem, StateChange};
 use contexture_telemetry::Operation;
 use tracing::Instrument as _;
 
 use crate::agent::RunEventKind;
 use crate::error::RunError;
 use crate::execution::{AppendBatch, LiveRun, UnansweredCall, UnansweredCalls};
-use crate::record::{nth_node_id, output_node_id};
+use crate::record::{find_node, nth_node_id, output_node_id};
 use crate::tools::{ToolFailure, ToolOutput, function_call_output};
 
 /// Stores an output with changes of state, and notifies the observer.
@@ -25,9 +26,35 @@ pub(crate) async fn store_output(
     let items = vec![Item::FunctionCallOutput(output)];
     let place = |run: &LiveRun, items| Ok(batch_of_output(run, of, call, items));
     // The observer is notified after the append, so never of an output that a crash could still lose.
-    let stored = run.append_items(items, changes, place).await?;
+    let stored = match run.append_items(items, changes, place).await {
+        Ok(stored) => stored,
+        Err(error) if is_answered(run, call, &error) => late_output_of(run, call).await?,
+        Err(error) => return Err(error),
+    };
     notify_tool_done(run, call, &stored);
     Ok(())
+}
+
+/// Whether the append was refused because the call has an output.
+fn is_answered(run: &LiveRun, call: &UnansweredCall, error: &RunError) -> bool {
+    let output = output_node_id(run.id, call.node);
+    matches!(
+        error,
+        RunError::Engine(EngineError::Store(StoreError::IdConflict { node, .. })) if *node == output
+    )
+}
+
+/// Accepts the output that an earlier driver stored after this one took the run up.
+///
+/// # Errors
+/// [`RunError::Superseded`] if it is this driver that is late.
+async fn late_output_of(run: &mut LiveRun, call: &UnansweredCall) -> Result<Vec<Item>, RunError> {
+    run.check_current().await?;
+    run.chat.refresh_session(&mut run.session).await?;
+    let (chat, output) = (&run.chat, output_node_id(run.id, call.node));
+    let stored = find_node(chat.engine(), chat.owner(), chat.id(), output).await?;
+    let items = stored.map(|node| parse_node_item(&node)).transpose()?;
+    Ok(items.into_iter().collect())
 }
 
 /// Calls a function of a layer and stores its output together with the layer's new state.
@@ -62,7 +89,7 @@ pub(crate) async fn call_layer_function(
 }
 
 /// Builds the batch of a call's output: the output itself, then items that layers added.
-fn batch_of_output(
+pub(crate) fn batch_of_output(
     run: &LiveRun,
     of: &UnansweredCalls,
     call: &UnansweredCall,

@@ -19,6 +19,7 @@ use crate::record::{
     RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, StoredRunEnd, child_branch, child_id,
     child_key, head_to_string,
 };
+use crate::steps::begin::{claim_child_branch, release};
 use crate::steps::resume::load_run;
 use crate::steps::step_loop::drive;
 use crate::tools::{ToolFailure, ToolOutput};
@@ -121,8 +122,8 @@ pub(crate) async fn run_sub_agent(
     // Boxed, because driving a child may call this function again, and a future cannot contain itself.
     let turn = Box::pin(drive(&mut child)).await;
     match turn {
-        // The store failed, so the child stays open. An output now would complete a call that is not finished.
-        Err(error @ RunError::Engine(EngineError::Store(_))) => return Err(error),
+        // The child stays open. An output now would complete a call that is not finished.
+        Err(error) if error.leaves_open() => return Err(error),
         Ok(Turn {
             end: TurnEnd::Waiting { calls },
             ..
@@ -182,6 +183,31 @@ async fn open_child_run(
     // Before the branch is created, so a call that goes too deep leaves nothing behind.
     RunError::check_depth(depth as usize)?;
     let chat = open_child_branch(run, id, base).await?;
+    let mut claim = claim_child_branch(run, &chat).await?;
+    let chat = claim.conversation().clone();
+    match open_claimed_child(run, (chat, id), agent, base, task).await {
+        Ok(mut child) => {
+            match child.stored_end {
+                Some(_) => release(&mut claim).await,
+                None => child.claim = Some(claim),
+            }
+            Ok(child)
+        }
+        Err(error) => {
+            release(&mut claim).await;
+            Err(error)
+        }
+    }
+}
+
+async fn open_claimed_child(
+    run: &mut LiveRun,
+    (chat, id): (Conversation, RunId),
+    agent: &SubAgent,
+    base: Option<NodeId>,
+    task: &str,
+) -> Result<LiveRun, RunError> {
+    let depth = run.record.depth + 1;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
     let config = child_config(run, agent);
     if let Some(mut child) = load_run(&chat, id, &config, run.abort.child()).await? {
@@ -196,6 +222,7 @@ async fn open_child_run(
         budget: config.budget,
         started_ms: chat.engine().now_ms(),
         base: head_to_string(base),
+        has_step_nodes: true,
     };
     let place = record.run_scope(id);
     let session = match &ended {
@@ -296,7 +323,12 @@ async fn open_child_branch(
         Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
         Err(error) => return Err(EngineError::from(error).into()),
     }
-    Ok(run.chat.for_branch(branch))
+    let chat = run.chat.for_branch(branch);
+    if base.is_some() {
+        // A child that sees its parent's history sees what its parent is told too, which need not be stored yet.
+        chat.adopt_settings(&run.chat);
+    }
+    Ok(chat)
 }
 
 /// Returns how a run ended, in the form that layers get.

@@ -22,6 +22,7 @@ use crate::error::RunError;
 use crate::execution::{LiveRun, NextStep, UnansweredCall, UnansweredCalls, json_bytes};
 use crate::record::{RUN_STATE_VERSION, started_key};
 use crate::steps::decide_call::{PlannedAction, ToolPlan, decide_call};
+use crate::steps::late_output::store_late_output;
 use crate::steps::resume::loaded_toolkits_change;
 use crate::steps::store_output::append_guidance;
 use crate::steps::store_output::{call_layer_function, store_output};
@@ -32,8 +33,8 @@ use crate::tools::{Permit, ToolConcurrency, ToolFailure, ToolOutput, function_ca
 /// The result of a tool that ran.
 struct ToolRun {
     call: UnansweredCall,
-    /// Whether a start marker is stored, to be removed when the output is stored.
-    has_start_marker: bool,
+    /// The stored start marker, to be removed when the output is stored; `None` for a tool that needs none.
+    start_marker: Option<Vec<u8>>,
     guidance: String,
     result: Result<ToolOutput, ToolFailure>,
 }
@@ -169,14 +170,19 @@ async fn run_tool_batch(
     rest: &mut ToolPlans,
 ) -> Result<(), RunError> {
     let together = permit.tool_concurrency() == ToolConcurrency::Parallel;
-    let mut batch = vec![(call, permit, guidance)];
+    let marker = |run: &LiveRun, call: &UnansweredCall, permit: &Permit| {
+        (permit.rerun_policy() != Rerun::Repeat).then(|| start_marker(run, call, permit))
+    };
+    let first = marker(run, &call, &permit);
+    let mut batch = vec![(call, permit, guidance, first)];
     // Only adjacent calls: a tool that must run alone sees the effects of all calls before it, in the model's order.
     let runs_beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Parallel);
     while together && let Some(plan) = rest.next_if(runs_beside) {
         if let PlannedAction::Tool(permit) = plan.planned {
             let (node, call) = (plan.call.node, plan.call.call.clone());
             run.notify_observer(|| RunEventKind::ToolStarted { node, call });
-            batch.push((plan.call, permit, plan.guidance));
+            let marker = marker(run, &plan.call, &permit);
+            batch.push((plan.call, permit, plan.guidance, marker));
         }
     }
     // The tools' future does not borrow `run`, which storing needs exclusively: appends stay sequential, because each
@@ -184,19 +190,20 @@ async fn run_tool_batch(
     let (done, mut results) = mpsc::channel(batch.len());
     let (tools, abort) = (Arc::clone(&run.agent.tools), run.abort.clone());
     let work = async move {
-        let each = batch.into_iter().map(async |(call, permit, guidance)| {
-            let marked = permit.rerun_policy() != Rerun::Repeat;
-            let result = tools.run_tool(permit, &abort).await;
-            let finished = ToolRun {
-                call,
-                has_start_marker: marked,
-                guidance,
-                result,
-            };
-            // Cannot fail: the receiver outlives the tools. If storing failed, unread results are lost, and the error
-            // is returned below.
-            drop(done.send(finished).await);
-        });
+        let each = batch
+            .into_iter()
+            .map(async |(call, permit, guidance, start_marker)| {
+                let result = tools.run_tool(permit, &abort).await;
+                let finished = ToolRun {
+                    call,
+                    start_marker,
+                    guidance,
+                    result,
+                };
+                // Cannot fail: the receiver outlives the tools. If storing failed, unread results are lost, and the error
+                // is returned below.
+                drop(done.send(finished).await);
+            });
         join_all(each).await;
     };
     let store = async {
@@ -217,7 +224,7 @@ async fn store_result(
     finished: ToolRun,
 ) -> Result<(), RunError> {
     let mut changes = Vec::new();
-    if finished.has_start_marker {
+    if finished.start_marker.is_some() {
         changes.push(StateChange::remove_entry(started_key(
             run.id,
             finished.call.node,
@@ -233,7 +240,20 @@ async fn store_result(
     }
     let output = function_call_output(&finished.call.call.call_id, finished.result);
     let output = append_guidance(output, &finished.guidance);
-    store_output(run, of, &finished.call, output, changes).await
+    let stored = store_output(run, of, &finished.call, output.clone(), changes.clone()).await;
+    match stored.map_err(RunError::or_superseded) {
+        // The tool did its work for nothing, unless its output can still be stored.
+        Err(RunError::Superseded { .. }) => {
+            let with = (finished.start_marker.as_deref(), changes);
+            Err(store_late_output(run, of, &finished.call, output, with).await)
+        }
+        stored => stored,
+    }
+}
+
+/// The start marker of a call's tool, as it is stored.
+fn start_marker(run: &LiveRun, call: &UnansweredCall, permit: &Permit) -> Vec<u8> {
+    json_bytes(&run.resume_state.start_marker(call.node, permit.tool()))
 }
 
 /// Stores start markers for tools that are not safe to repeat, before any of them starts.
@@ -246,11 +266,10 @@ async fn store_start_markers(run: &mut LiveRun, plans: &[ToolPlan]) -> Result<()
             && permit.rerun_policy() != Rerun::Repeat
         {
             let key = started_key(run.id, plan.call.node)?;
-            let started = run.resume_state.start_marker(plan.call.node, permit.tool());
             changes.push(StateChange::put_entry(
                 key,
                 RUN_STATE_VERSION,
-                json_bytes(&started),
+                start_marker(run, &plan.call, permit),
             ));
         }
     }

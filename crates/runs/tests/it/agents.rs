@@ -237,10 +237,9 @@ impl Layer for Watching {
         seen: &ObservedItems<'_>,
         _: &HookContext,
     ) -> Result<(), LayerError> {
-        if !seen.items.is_empty() {
-            self.saw(format!("observe {}", seen.items.len()));
-            *state += 1;
-        }
+        // Counted whatever it shows: a node that only carries state is not shown.
+        self.saw(format!("observe {}", seen.items.len()));
+        *state += 1;
         Ok(())
     }
 
@@ -654,7 +653,9 @@ async fn a_child_is_taken_back_once() {
             run.join_child(&child, &turn).await.unwrap();
             assert_eq!(run.usage().responses, 1);
         }
-        run = Run::resume(&chat, run.id(), &agent).await.unwrap();
+        let id = run.id();
+        drop(run);
+        run = Run::resume(&chat, id, &agent).await.unwrap();
     }
     assert_eq!(run.drive().await.unwrap().usage.responses, 2);
     let seen = seen.lock().unwrap();

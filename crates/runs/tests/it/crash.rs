@@ -68,7 +68,8 @@ fn store_failed(error: &RunError) -> bool {
     matches!(error, RunError::Engine(EngineError::Store(_)))
 }
 
-#[tokio::test]
+// The clock stands still, so waiting for a process to count as dead takes no time.
+#[tokio::test(start_paused = true)]
 async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
     let plain = fresh().await;
     let counted = Arc::new(Faulty::never(Arc::clone(&plain)));

@@ -20,7 +20,7 @@ use contexture_runs::{
 use contexture_store::{ListEntries, Node, PathEnd, ReadRequest, StateRequest, Store};
 use contexture_tools::{Policy, Tool};
 
-use crate::test_support::{calling, saying};
+use crate::test_support::{calling, saying, when_free};
 use crate::usage::Tally;
 
 /// What a call that was begun before a crash is answered.
@@ -199,7 +199,8 @@ pub(crate) async fn go_on(
     let root = listed.iter().find(|run| run.parent.is_none());
     let mut run = match root {
         Some(entry) if entry.status.is_open() => {
-            match Run::resume(&chat, entry.id().unwrap(), &agent).await {
+            let id = entry.id().unwrap();
+            match when_free(async || Run::resume(&chat, id, &agent).await).await {
                 Ok(run) => run,
                 // It never began, or only its entry was missing.
                 Err(RunError::ItemMismatch { .. }) => {
@@ -209,7 +210,7 @@ pub(crate) async fn go_on(
             }
         }
         Some(entry) if entry.status == contexture_runs::RunStatus::Completed => return Ok(None),
-        _ => Run::begin(&chat, &agent, [said("Work.")]).await?,
+        _ => when_free(async || Run::begin(&chat, &agent, [said("Work.")]).await).await?,
     };
     Ok(Some(run.drive().await?))
 }
@@ -218,7 +219,8 @@ async fn go_on_after(chat: Conversation, agent: &Agent) -> Result<Option<Turn>, 
     match chat.head().await? {
         Some(_) => Ok(None),
         None => {
-            let mut run = Run::begin(&chat, agent, [said("Work.")]).await?;
+            let begun = when_free(async || Run::begin(&chat, agent, [said("Work.")]).await);
+            let mut run = begun.await?;
             Ok(Some(run.drive().await?))
         }
     }

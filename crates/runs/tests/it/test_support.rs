@@ -9,7 +9,7 @@ use contexture_ir::{Item, Raw, quote_json};
 use contexture_layers::Rerun;
 use contexture_models::{ModelResponse, ScriptedModel, text_response};
 use contexture_runs::{
-    Agent, ToolBox, ToolCall, ToolConcurrency, ToolFailure, ToolOptions, ToolOutput,
+    Agent, RunError, ToolBox, ToolCall, ToolConcurrency, ToolFailure, ToolOptions, ToolOutput,
 };
 use contexture_store::{PathEnd, ReadRequest, Store};
 use contexture_tools::{Policy, Tool};
@@ -115,6 +115,21 @@ pub(crate) fn tool(
     tools
         .add_tool(Tool::function(name, "Does something.", schema), handler)
         .unwrap();
+}
+
+/// Repeats what is refused because a process that may have died drives the run, once that counts as dead.
+pub(crate) async fn when_free<T>(
+    mut work: impl AsyncFnMut() -> Result<T, RunError>,
+) -> Result<T, RunError> {
+    loop {
+        match work().await {
+            Err(RunError::Busy {
+                dead_in: Some(dead_in),
+                ..
+            }) => tokio::time::sleep(dead_in).await,
+            done => return done,
+        }
+    }
 }
 
 /// What the branch says, a line an item.

@@ -3,7 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use contexture::Conversation;
-use contexture::runs::{self, ApprovalDecision, RunEntry, store_decision, waiting_calls};
+use contexture::runs::{
+    self, ApprovalDecision, Decision, RunEntry, RunError, store_decision, waiting_calls,
+};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,7 +18,7 @@ use crate::api::conventions::page::{PageParams, cut_page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use contexture_api::{RunDocument, RunsDocument};
+use contexture_api::{DecidedDocument, RunDocument, RunsDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -94,6 +96,8 @@ struct DecisionDocument {
     decision: ApprovalChoice,
     /// With `deny`: the reason, for the model.
     reason: Option<String>,
+    /// Who decides, as the list of runs shows it.
+    by: Option<String>,
 }
 
 /// A choice between allowing and denying a call.
@@ -105,7 +109,7 @@ enum ApprovalChoice {
     Deny,
 }
 
-/// Allows or denies a call that waits. Whoever carries the run out goes on by itself once it is taken up.
+/// Allows or denies a call that waits. The first decision holds: another one afterwards is a conflict. Whoever carries the run out goes on by itself once it is taken up.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/runs/{run}/decisions", tag = "runs",
     request_body(content = DecisionDocument, example = json!({"call": "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e", "decision": "deny", "reason": "not before Monday"})),
@@ -122,13 +126,10 @@ async fn decide_call(
     let found = find_run(&chat, &run).await?;
     let call = node_id(&asked.call)?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
-    // Checked before it is stored: a late decision must not approve a call that has been answered already.
+    let run = found.id().ok_or_else(|| run_not_found(&run))?;
+    // Of this run, and of no other one of the conversation.
     if !waiting.iter().any(|waiting| waiting.node == call) {
-        return Err(Problem::custom(
-            "not_waiting",
-            StatusCode::CONFLICT,
-            format!("call {call} of this run does not wait for a decision"),
-        ));
+        return Err(decision_problem(RunError::NotWaiting { call, run }));
     }
     let decision = match asked.decision {
         ApprovalChoice::Allow => ApprovalDecision::Allow,
@@ -138,9 +139,30 @@ async fn decide_call(
                 .unwrap_or_else(|| "the user said no".to_owned()),
         },
     };
-    let run = found.id().ok_or_else(|| run_not_found(&run))?;
-    store_decision(&chat, run, call, decision).await?;
+    let decision = Decision {
+        decision,
+        by: asked.by,
+    };
+    let stored = store_decision(&chat, run, call, decision).await;
+    stored.map_err(decision_problem)?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Returns why a decision is not stored.
+fn decision_problem(error: RunError) -> Problem {
+    match error {
+        RunError::Engine(error) => error.into(),
+        error => {
+            let problem = Problem::custom(error.kind(), StatusCode::CONFLICT, error.to_string());
+            match &error {
+                RunError::AlreadyDecided { decided, .. } => {
+                    let decided = DecidedDocument::from(decided);
+                    problem.with_member("decided", serde_json::json!(decided))
+                }
+                _ => problem,
+            }
+        }
+    }
 }
 
 async fn find_run(chat: &Conversation, run: &str) -> Result<RunEntry, Problem> {

@@ -77,6 +77,17 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
             .status,
         204
     );
+    // The first decision holds, and the list says whose it is.
+    let call = run["waiting"][0]["call"].as_str().unwrap();
+    let denied = json!({"call": call, "decision": "deny", "by": "bob"});
+    let refused = stand.post(&format!("{at}/decisions"), &denied).await;
+    refused.refused(409, "already_decided");
+    let shown = stand.get(&at).await.ok();
+    let decided = &shown["waiting"][0]["decided"];
+    assert_eq!(
+        (&decided["what"], &decided["by"]),
+        (&json!("allow"), &json!(null))
+    );
     let chat = stand
         .engine
         .conversation("a")

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
+use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner, ProcessId};
 use contexture_store::rules;
 use contexture_store::{
-    Activation, Branch, BranchLabel, Checkpoint, EntityKind, Error, EventKind, Fence, NewBranch,
-    RefChange, RefChanged, Refs,
+    Activation, Branch, BranchHolder, BranchLabel, Checkpoint, ClaimOver, EntityKind, Error,
+    EventKind, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
 use futures_util::future::try_join3;
 use tokio_postgres::Row;
@@ -28,6 +28,7 @@ pub(crate) struct BranchRow {
     /// Segment that it extends; 0 if it has none yet.
     pub(crate) segment: i32,
     pub(crate) fence: Fence,
+    pub(crate) holder: Option<BranchHolder>,
     pub(crate) created_ms: i64,
 }
 
@@ -35,7 +36,7 @@ macro_rules! select {
     () => {
         "SELECT b.branch, b.name, b.segment, b.fence, b.created_ms, b.head_node, b.head_segment, \
          b.head_depth, b.messages, b.turns, b.compacted, b.root_no, s.first_depth, s.ancestors, \
-         s.upto FROM contexture.branches b LEFT JOIN contexture.segments s \
+         s.upto, b.holder, b.held_ms FROM contexture.branches b LEFT JOIN contexture.segments s \
          ON s.conversation = b.conversation AND s.segment = b.head_segment \
          WHERE b.conversation = $1"
     };
@@ -45,12 +46,18 @@ fn decode_branch(row: &Row) -> Result<BranchRow, RowError> {
     let name: &str = get_column(row, 1)?;
     let fence: i64 = get_column(row, 3)?;
     let head = get_bytes_or_null(row, 5)?.map(NodeId::from_bytes);
+    let holder = get_bytes_or_null(row, 15)?.map(ProcessId::from_bytes);
+    let held_ms: Option<i64> = get_column(row, 16)?;
     Ok(BranchRow {
         no: get_column(row, 0)?,
         name: BranchName::new(name).map_err(|error| corrupt_error(error.to_string()))?,
         tip: Tip::from_row(row, 6, head)?,
         segment: get_column(row, 2)?,
         fence: Fence(u64::try_from(fence).unwrap_or(0)),
+        holder: holder.map(|process| BranchHolder {
+            process,
+            since_ms: held_ms.unwrap_or(0),
+        }),
         created_ms: get_column(row, 4)?,
     })
 }
@@ -129,6 +136,7 @@ fn branch_record(row: &BranchRow, conv: &ConversationRow) -> Branch {
         turns: row.tip.counters.turns,
         active: row.no == conv.active_branch,
         fence: row.fence,
+        holder: row.holder,
         compacted: row.tip.counters.compacted,
         created_ms: row.created_ms,
     }
@@ -314,6 +322,7 @@ pub(crate) fn create_branch(
         tip,
         segment: 0,
         fence: Fence(0),
+        holder: None,
         created_ms: at_ms,
     })
 }
@@ -354,7 +363,11 @@ pub(crate) async fn change_ref(
         RefChange::Move { branch, expect, to } => {
             move_branch(tx, conv, branch, *expect, *to, at_ms).await?
         }
-        RefChange::Claim(branch) => claim_branch(tx, conv, branch, at_ms).await?,
+        RefChange::Claim {
+            branch,
+            over,
+            holder,
+        } => claim_branch(tx, conv, branch, (*over, *holder), at_ms).await?,
         RefChange::CreateCheckpoint { name, node } => {
             let existing = find_checkpoint(tx, conv.key, name).await?;
             rules::check_new_checkpoint(name, existing, *node)?;
@@ -456,19 +469,33 @@ async fn move_branch(
     Ok(RefChanged::Branch(branch_record(&moved, conv)))
 }
 
+/// Gives a branch a new writer, or none; older fences are refused from now on.
 async fn claim_branch(
     tx: &mut Tx<'_>,
     conv: &mut ConversationRow,
     branch: &BranchName,
+    (over, holder): (ClaimOver, Option<ProcessId>),
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(tx, conv.key, branch).await?;
+    rules::check_claim_over(branch, over, row.fence, row.holder)?;
     // The fence only grows, so that older writers are refused without having to be known.
     row.fence = Fence(row.fence.0 + 1);
     let fence = row.fence;
+    row.holder = holder.map(|process| BranchHolder {
+        process,
+        since_ms: at_ms,
+    });
     tx.execute_on_commit(
-        "UPDATE contexture.branches SET fence = $3 WHERE conversation = $1 AND branch = $2",
-        params![conv.key, row.no, fence_number(fence)],
+        "UPDATE contexture.branches SET fence = $3, holder = $4, held_ms = $5 \
+         WHERE conversation = $1 AND branch = $2",
+        params![
+            conv.key,
+            row.no,
+            fence_number(fence),
+            holder,
+            holder.map(|_| at_ms)
+        ],
     );
     let branch = branch.clone();
     event::record_event(tx, conv, at_ms, &EventKind::BranchClaimed { branch, fence });

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use contexture_store::{
-    AppendRequest, Error, RefChange, RefChanged, SearchRequest, SearchScope, Store,
-};
+use contexture_store::{AppendRequest, Error, RefChanged, SearchRequest, SearchScope, Store};
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, branch, item};
+use contexture_store_testkit::chat::{NOW, claim_of, item};
 use tokio_postgres::Client;
 
 use crate::proxy::{Cut, Proxy};
@@ -67,7 +65,7 @@ async fn an_append_whose_commit_is_lost_is_made_again() {
 async fn what_cannot_be_repeated_says_that_its_outcome_is_unknown() {
     let database = Database::migrated().await;
     let (proxy, chat) = through_a_proxy(&database).await;
-    let claim = || chat.change_ref(RefChange::Claim(branch("main")));
+    let claim = || chat.change_ref(claim_of("main"));
     proxy.cut(Cut::AfterCommit);
     assert!(matches!(
         claim().await.unwrap_err(),
@@ -392,7 +390,7 @@ async fn a_server_that_is_away_is_an_error_that_passes() {
     for _ in 0..5 {
         proxy.cut(Cut::Before("UPDATE contexture.conv"));
     }
-    let claim = chat.change_ref(RefChange::Claim(branch("main"))).await;
+    let claim = chat.change_ref(claim_of("main")).await;
     assert!(
         matches!(claim.unwrap_err(), Error::Unavailable { .. }),
         "nothing was stored"

@@ -1,9 +1,9 @@
 //! Branches as rows: name, head, and the free part of the segment that the branch extends.
 
-use contexture_ir::{BranchName, NodeId};
+use contexture_ir::{BranchName, NodeId, ProcessId};
 use contexture_store::rules;
 use contexture_store::{
-    Activation, Branch, BranchLabel, EntityKind, Error, EventKind, Fence, NewBranch,
+    Activation, Branch, BranchHolder, BranchLabel, EntityKind, Error, EventKind, Fence, NewBranch,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -23,11 +23,12 @@ pub(crate) struct BranchRow {
     pub(crate) next_seq: u32,
     pub(crate) end_seq: u32,
     pub(crate) fence: Fence,
+    pub(crate) holder: Option<BranchHolder>,
     pub(crate) created_ms: i64,
 }
 
 const COLUMNS: &str = "id, name, head_segment, head_depth, head_node, messages, turns, compacted, \
-     root_no, segment, next_seq, end_seq, fence, created_ms";
+     root_no, segment, next_seq, end_seq, fence, created_ms, holder, held_ms";
 
 /// Counts the branches with names in a range.
 pub(crate) const COUNT_LIKE: &str =
@@ -47,6 +48,8 @@ fn decode_branch(row: &Row<'_>) -> Result<BranchRow, RowError> {
     let id: i64 = row.get(0)?;
     let name: String = row.get(1)?;
     let fence: i64 = row.get(12)?;
+    let holder: Option<[u8; 16]> = row.get(14)?;
+    let held_ms: Option<i64> = row.get(15)?;
     Ok(BranchRow {
         no: id as u32,
         name: BranchName::new(name).map_err(|error| corrupt_error(error.to_string()))?,
@@ -65,6 +68,10 @@ fn decode_branch(row: &Row<'_>) -> Result<BranchRow, RowError> {
         next_seq: row.get(10)?,
         end_seq: row.get(11)?,
         fence: Fence(u64::try_from(fence).unwrap_or(0)),
+        holder: holder.map(|process| BranchHolder {
+            process: ProcessId::from_bytes(process),
+            since_ms: held_ms.unwrap_or(0),
+        }),
         created_ms: row.get(13)?,
     })
 }
@@ -129,6 +136,7 @@ pub(super) fn branch_record(row: &BranchRow, conv: &ConversationRow) -> Branch {
         turns: u64::from(row.tip.turns),
         active: row.no == conv.active_branch,
         fence: row.fence,
+        holder: row.holder,
         compacted: u64::from(row.tip.compacted),
         created_ms: row.created_ms,
     }
@@ -160,19 +168,21 @@ fn insert_branch(
 ) -> Result<(), RowError> {
     // A new branch has no segment (zeros): it gets one with its first node, so that unused branches
     // reserve no positions.
-    conn.prepare_cached("INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)")?
-        .execute(params![
-            packed_key(conversation, number),
-            name.as_str(),
-            tip.position.segment,
-            tip.position.depth,
-            tip.node.as_ref().map(NodeId::as_bytes),
-            tip.messages,
-            tip.turns,
-            tip.compacted,
-            tip.root_no,
-            created_ms
-        ])?;
+    conn.prepare_cached(
+        "INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, NULL, NULL)",
+    )?
+    .execute(params![
+        packed_key(conversation, number),
+        name.as_str(),
+        tip.position.segment,
+        tip.position.depth,
+        tip.node.as_ref().map(NodeId::as_bytes),
+        tip.messages,
+        tip.turns,
+        tip.compacted,
+        tip.root_no,
+        created_ms
+    ])?;
     Ok(())
 }
 
@@ -266,6 +276,7 @@ pub(crate) fn create_branch(
         next_seq: 0,
         end_seq: 0,
         fence: Fence(0),
+        holder: None,
         created_ms: at_ms,
     })
 }

@@ -7,11 +7,11 @@
 //! What always holds: a change of a name and its event are one transaction, and the active branch
 //! is never deleted.
 
-use contexture_ir::{BranchName, CheckpointName, NodeId};
+use contexture_ir::{BranchName, CheckpointName, NodeId, ProcessId};
 use contexture_store::rules;
 use contexture_store::{
-    BranchLabel, Checkpoint, EntityKind, Error, EventKind, Fence, PathEnd, RefChange, RefChanged,
-    Refs,
+    BranchHolder, BranchLabel, Checkpoint, ClaimOver, EntityKind, Error, EventKind, Fence, PathEnd,
+    RefChange, RefChanged, Refs,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -116,7 +116,11 @@ pub(crate) fn change_ref(
         RefChange::Move { branch, expect, to } => {
             move_branch(conn, conv, branch, expect, to, at_ms)?
         }
-        RefChange::Claim(branch) => claim_branch(conn, conv, branch, at_ms)?,
+        RefChange::Claim {
+            branch,
+            over,
+            holder,
+        } => claim_branch(conn, conv, branch, (over, holder), at_ms)?,
         RefChange::CreateCheckpoint { name, node } => {
             let existing = find_checkpoint(conn, conv.no, &name)?;
             rules::check_new_checkpoint(&name, existing, node)?;
@@ -227,20 +231,28 @@ fn move_branch(
     Ok(RefChanged::Branch(branch_record(&moved, conv)))
 }
 
-/// Gives a branch a new writer; older fences are refused from now on.
+/// Gives a branch a new writer, or none; older fences are refused from now on.
 fn claim_branch(
     conn: &Connection,
     conv: &mut ConversationRow,
     branch: BranchName,
+    (over, holder): (ClaimOver, Option<ProcessId>),
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(conn, conv.no, &branch)?;
+    rules::check_claim_over(&branch, over, row.fence, row.holder)?;
     // The fence only grows, so that older writers are refused without having to be known.
     row.fence = Fence(row.fence.0 + 1);
     let fence = row.fence;
-    conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?
-        .execute([
+    row.holder = holder.map(|process| BranchHolder {
+        process,
+        since_ms: at_ms,
+    });
+    conn.prepare_cached("UPDATE branches SET fence = ?, holder = ?, held_ms = ? WHERE id = ?")?
+        .execute(params![
             i64::try_from(fence.0).unwrap_or(i64::MAX),
+            row.holder.as_ref().map(|holder| holder.process.as_bytes()),
+            row.holder.map(|holder| holder.since_ms),
             packed_key(conv.no, row.no),
         ])?;
     let claimed = EventKind::BranchClaimed { branch, fence };

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use contexture_store::{
-    Activation, AppendPoint, AppendRequest, Error, OnMoved, ReadRequest, RefChange, StateChange,
-    StateKey, StatePatch, Store,
+    Activation, AppendPoint, AppendRequest, Error, OnMoved, ReadRequest, StateChange, StateKey,
+    StatePatch, Store,
 };
 
-use crate::chat::{Chat, NOW, branch, branch_end, item, node};
+use crate::chat::{Chat, NOW, branch, branch_end, claim_of, item, node};
 
 type Tested = Arc<dyn Store>;
 
@@ -336,7 +336,7 @@ async fn call_once(chat: &Chat, n: usize) -> Result<(), Error> {
             chat.read_path(whole).await.map(drop)
         }
         2 => {
-            let claim = RefChange::Claim(branch("main"));
+            let claim = claim_of("main");
             chat.change_ref(claim).await.map(drop)
         }
         _ => {

@@ -8,7 +8,7 @@ use contexture_store::{
     ExpectedVersion, Fence, KeyScope, ListEntries, PutEntry, RefChange, Store,
 };
 
-use crate::chat::{Chat, NOW, branch, item, node};
+use crate::chat::{Chat, NOW, branch, claim_of, item, node};
 
 type Tested = Arc<dyn Store>;
 
@@ -218,9 +218,7 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
 async fn write_all_kinds(chat: &Chat) {
     chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "a", Activation::Activate).await;
-    chat.change_ref(RefChange::Claim(branch("main-v2")))
-        .await
-        .unwrap();
+    chat.change_ref(claim_of("main-v2")).await.unwrap();
     chat.change_ref(RefChange::Activate(branch("main")))
         .await
         .unwrap();

@@ -96,6 +96,8 @@ static TABLE: &[Behaviour] = table! {
         a_stale_writer_is_refused_and_learns_it
         a_stale_writer_cannot_open_a_sibling
         a_claim_is_of_one_branch
+        a_claim_names_its_holder_until_it_is_released
+        of_claims_at_once_one_wins
         writers_without_a_claim_may_write
         a_repetition_is_no_new_write
         a_new_branch_has_no_writer;

@@ -13,7 +13,7 @@ use contexture_store::{
 
 use super::presence::exchange_mark;
 use super::streaming::Streaming;
-use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
+use crate::chat::{Chat, NOW, branch, branch_end, claim_of, item, new_branch, node};
 use crate::method::Method;
 
 type Tested = Arc<dyn Store>;
@@ -314,7 +314,7 @@ fn ref_changes() -> [RefChange; 7] {
             to: branch("mine"),
         },
         RefChange::DeleteBranch(BranchName::main()),
-        RefChange::Claim(BranchName::main()),
+        claim_of("main"),
         RefChange::SetCheckpoint {
             name: checkpoint.clone(),
             node: node("a"),

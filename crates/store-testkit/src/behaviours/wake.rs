@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use contexture_store::{
-    Activation, ConversationUpdate, EventTail, FollowOptions, RedactRequest, RefChange, Store,
-    erase_all,
+    Activation, ConversationUpdate, EventTail, FollowOptions, RedactRequest, Store, erase_all,
 };
 use futures_util::FutureExt as _;
 
-use crate::chat::{Chat, NOW, branch, node};
+use crate::chat::{Chat, NOW, claim_of, node};
 
 type Tested = Arc<dyn Store>;
 
@@ -70,7 +69,7 @@ pub(super) async fn each_event_wakes_a_follower(store: Tested) {
     let rewound = chat.rewind("main", "a", Activation::Activate);
     let (seen, _) = tokio::join!(next_event_numbers(&mut tail, 2), rewound);
     assert_eq!(seen, [3, 4]);
-    let claimed = chat.change_ref(RefChange::Claim(branch("main")));
+    let claimed = chat.change_ref(claim_of("main"));
     let (seen, claimed) = tokio::join!(next_event_numbers(&mut tail, 1), claimed);
     claimed.unwrap();
     assert_eq!(seen, [5]);

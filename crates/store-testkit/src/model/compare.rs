@@ -2,7 +2,7 @@
 
 use contexture_store::{KeyScope, ListEntries, PathEnd, ReadRequest};
 
-use super::{Model, expect_equal, parse_branch_name};
+use super::{Model, expect_equal, parse_branch_name, process_id};
 use crate::chat::Chat;
 
 impl Model {
@@ -20,6 +20,7 @@ impl Model {
                     branch.nodes,
                     branch.active,
                     branch.fence.0,
+                    branch.holder.map(|holder| holder.process),
                 )
             })
             .collect();
@@ -33,6 +34,7 @@ impl Model {
                     branch.path.len() as u64,
                     active,
                     branch.fence,
+                    branch.holder.map(process_id),
                 )
             })
             .collect();

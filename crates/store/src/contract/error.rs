@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, StreamId};
 
-use crate::contract::{Fence, StateExpectation, StateKey, StreamEnd, StreamEpoch};
+use crate::contract::{BranchHolder, Fence, StateExpectation, StateKey, StreamEnd, StreamEpoch};
 
 /// Reason why a call to a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +97,16 @@ pub enum Error {
         held: Fence,
         /// Current fence of the branch.
         current: Fence,
+    },
+    /// A process holds the branch; nothing was changed.
+    #[error("branch {branch} is held by process {} since {} ms", holder.process, holder.since_ms)]
+    BranchHeld {
+        /// Name of the branch.
+        branch: BranchName,
+        /// Process that holds it.
+        holder: BranchHolder,
+        /// Fence of its claim.
+        fence: Fence,
     },
     /// Another writer has opened the stream since; nothing was stored. Stop writing.
     #[error("stream {stream} was opened by another writer: epoch {held} is not {current}")]
@@ -348,6 +358,7 @@ impl Error {
             Self::VersionConflict { .. } => "version_conflict",
             Self::IdConflict { .. } => "id_conflict",
             Self::StaleFence { .. } => "stale_fence",
+            Self::BranchHeld { .. } => "branch_held",
             Self::StaleEpoch { .. } => "stale_epoch",
             Self::StreamEnded { .. } => "stream_ended",
             Self::ChunkConflict { .. } => "chunk_conflict",
@@ -388,6 +399,7 @@ impl Error {
             | Self::VersionConflict { .. }
             | Self::IdConflict { .. }
             | Self::StaleFence { .. }
+            | Self::BranchHeld { .. }
             | Self::StaleEpoch { .. }
             | Self::StreamEnded { .. }
             | Self::ChunkConflict { .. }

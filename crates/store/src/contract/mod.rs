@@ -64,7 +64,8 @@ pub use limits::Limits;
 pub use node::{NewItem, Node, NodeKind};
 pub use read::{NodeQuery, PathEnd, PathPage, ReadRequest, Span};
 pub use refs::{
-    Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
+    Activation, Branch, BranchHolder, BranchLabel, Checkpoint, ClaimOver, Fence, NewBranch,
+    RefChange, RefChanged, Refs,
 };
 pub use removal::{EraseScope, Erased, RedactRequest, Redacted};
 pub use response::{ResponseInputs, ResponseRecord, ResponseStatus};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use contexture_ir::{BranchName, CheckpointName, NodeId};
+use contexture_ir::{BranchName, CheckpointName, NodeId, ProcessId};
 
 /// A named pointer that moves with each append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Branch {
     pub active: bool,
     /// Fence of the newest claim; 0 if it was never claimed.
     pub fence: Fence,
+    /// Process that holds the newest claim; `None` if it was released, made by nobody in particular, or never made.
+    pub holder: Option<BranchHolder>,
     /// Depth of the newest compaction on its path; 0 without one.
     pub compacted: u64,
     /// Creation time in milliseconds since the Unix epoch, as given by the creator.
@@ -69,6 +71,26 @@ impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
+}
+
+/// Whom a claim on a branch may supersede.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimOver {
+    /// Whoever claimed the branch before.
+    Anybody,
+    /// Nobody: [`Error::BranchHeld`](crate::Error::BranchHeld) if a process holds the branch.
+    Nobody,
+    /// The claim with this fence; [`Error::StaleFence`](crate::Error::StaleFence) if another one is newer.
+    Fence(Fence),
+}
+
+/// Process that holds a branch's newest claim. Whether it still lives, [`Processes`](crate::Processes) tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchHolder {
+    /// Id of the process.
+    pub process: ProcessId,
+    /// Time of the claim in milliseconds since the Unix epoch, as given by the claimer.
+    pub since_ms: i64,
 }
 
 /// A branch to be made.
@@ -133,7 +155,16 @@ pub enum RefChange {
         to: Option<NodeId>,
     },
     /// Become the branch's writer: earlier fences are refused from now on.
-    Claim(BranchName),
+    ///
+    /// A claim without a holder releases the branch: the earlier writer may not write any more, and nobody holds it.
+    Claim {
+        /// Name of the branch.
+        branch: BranchName,
+        /// Whom the claim may supersede.
+        over: ClaimOver,
+        /// Process that holds the claim, for others that ask who writes.
+        holder: Option<ProcessId>,
+    },
     /// Make a checkpoint; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if one of that name points to another node.
     CreateCheckpoint {
         /// Name of the checkpoint.

@@ -10,10 +10,10 @@ use foldhash::fast::RandomState;
 
 use super::stream_log::StreamLogs;
 use crate::contract::{
-    Activation, BlobId, Branch, BranchLabel, Checkpoint, Conversation, ConversationUpdate,
-    EntityKind, Error, Event, EventKind, Fence, Limits, NewBranch, NewConversation, Node,
-    NodeQuery, NodeState, PathEnd, PathPage, ReadRequest, RefChange, RefChanged, Refs,
-    ResponseRecord, StateRequest, StateRoot, StateValues, TitleChange,
+    Activation, BlobId, Branch, BranchHolder, BranchLabel, Checkpoint, Conversation,
+    ConversationUpdate, EntityKind, Error, Event, EventKind, Fence, Limits, NewBranch,
+    NewConversation, Node, NodeQuery, NodeState, PathEnd, PathPage, ReadRequest, RefChange,
+    RefChanged, Refs, ResponseRecord, StateRequest, StateRoot, StateValues, TitleChange,
 };
 use crate::rules::{self, Counters};
 
@@ -51,6 +51,7 @@ pub(super) struct BranchState {
     pub(super) name: BranchName,
     pub(super) head: Option<usize>,
     pub(super) fence: Fence,
+    pub(super) holder: Option<BranchHolder>,
     pub(super) created_ms: i64,
 }
 
@@ -80,6 +81,7 @@ impl NodeTree {
                 name: BranchName::main(),
                 head: None,
                 fence: Fence(0),
+                holder: None,
                 created_ms: at_ms,
             }],
             checkpoints: BTreeMap::new(),
@@ -308,6 +310,7 @@ impl NodeTree {
             turns: counters.turns,
             active: named.name == self.record.active,
             fence: named.fence,
+            holder: named.holder,
             compacted: counters.compacted,
             created_ms: named.created_ms,
         }
@@ -363,10 +366,19 @@ impl NodeTree {
                 self.record_event(at_ms, EventKind::BranchMoved { branch, head: to });
                 result
             }
-            RefChange::Claim(name) => {
+            RefChange::Claim {
+                branch: name,
+                over,
+                holder,
+            } => {
                 let branch = self.branch_mut(&name)?;
+                rules::check_claim_over(&name, over, branch.fence, branch.holder)?;
                 // The fence only grows, so writers with an older one are refused.
                 branch.fence = Fence(branch.fence.0 + 1);
+                branch.holder = holder.map(|process| BranchHolder {
+                    process,
+                    since_ms: at_ms,
+                });
                 let (branch, fence) = (name.clone(), branch.fence);
                 self.record_event(at_ms, EventKind::BranchClaimed { branch, fence });
                 self.branch_result(&name)
@@ -451,6 +463,7 @@ impl NodeTree {
             name: name.clone(),
             head,
             fence: Fence(0),
+            holder: None,
             created_ms: at_ms,
         });
         let kind = EventKind::BranchCreated {

@@ -3,8 +3,8 @@
 use contexture_ir::{BranchName, NodeId};
 
 use crate::contract::{
-    Activation, AppendPoint, AppendRequest, BranchLabel, EntityKind, Error, Fence, NewBranch,
-    OnMoved,
+    Activation, AppendPoint, AppendRequest, BranchHolder, BranchLabel, ClaimOver, EntityKind,
+    Error, Fence, NewBranch, OnMoved,
 };
 
 /// Facts about the branch that an append names.
@@ -44,14 +44,8 @@ pub fn append_target(
     let facts = branch.ok_or_else(|| Error::not_found(EntityKind::Branch, name))?;
     // The fence is checked before the head: a superseded writer must learn that, not retry with a
     // new head.
-    if let Some(held) = request.fence
-        && held != facts.fence
-    {
-        return Err(Error::StaleFence {
-            branch: name.clone(),
-            held,
-            current: facts.fence,
-        });
+    if let Some(held) = request.fence {
+        check_fence(name, held, facts.fence)?;
     }
     match (expected, request.on_moved) {
         (Some(head), OnMoved::Refuse) => {
@@ -68,6 +62,39 @@ pub fn append_target(
             }))
         }
         _ => Ok(AppendTarget::Extend),
+    }
+}
+
+/// Checks that a claim may supersede the branch's newest one.
+///
+/// # Errors
+///
+/// [`Error::StaleFence`] or [`Error::BranchHeld`] if it may not.
+pub fn check_claim_over(
+    branch: &BranchName,
+    over: ClaimOver,
+    fence: Fence,
+    holder: Option<BranchHolder>,
+) -> Result<(), Error> {
+    match (over, holder) {
+        (ClaimOver::Fence(held), _) => check_fence(branch, held, fence),
+        (ClaimOver::Nobody, Some(holder)) => Err(Error::BranchHeld {
+            branch: branch.clone(),
+            holder,
+            fence,
+        }),
+        (ClaimOver::Nobody, None) | (ClaimOver::Anybody, _) => Ok(()),
+    }
+}
+
+fn check_fence(branch: &BranchName, held: Fence, current: Fence) -> Result<(), Error> {
+    match held == current {
+        true => Ok(()),
+        false => Err(Error::StaleFence {
+            branch: branch.clone(),
+            held,
+            current,
+        }),
     }
 }
 

@@ -18,7 +18,7 @@ mod root_record;
 mod search;
 mod streams;
 
-pub use append_target::{AppendTarget, BranchFacts, append_target, check_head};
+pub use append_target::{AppendTarget, BranchFacts, append_target, check_claim_over, check_head};
 pub use automatic_name::automatic_name;
 pub(crate) use calls::matches_call;
 pub use calls::{

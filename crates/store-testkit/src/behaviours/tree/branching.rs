@@ -8,7 +8,7 @@ use contexture_store::{
     RefChanged, Store,
 };
 
-use crate::chat::{Chat, branch, branch_end, new_branch, node};
+use crate::chat::{Chat, branch, branch_end, claim_of, new_branch, node};
 
 type Tested = Arc<dyn Store>;
 
@@ -211,7 +211,7 @@ pub(in crate::behaviours) async fn unknown_names_are_not_found(store: Tested) {
     for change in [
         RefChange::Activate(branch("never")),
         RefChange::DeleteBranch(branch("never")),
-        RefChange::Claim(branch("never")),
+        claim_of("never"),
         move_to("never", None, None),
         RefChange::DeleteCheckpoint(never.clone()),
         RefChange::SetCheckpoint {
@@ -306,9 +306,7 @@ pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Te
     let chat = Chat::start(store).await;
     chat.append_messages("main", &["a", "b"]).await;
     // Claimed, to show that the fence is kept under the new name.
-    chat.change_ref(RefChange::Claim(branch("main")))
-        .await
-        .unwrap();
+    chat.change_ref(claim_of("main")).await.unwrap();
     let side = chat.rewind("main", "a", Activation::Keep).await;
     let rename = |from: &str, to: &str| RefChange::RenameBranch {
         from: branch(from),
@@ -414,9 +412,7 @@ pub(in crate::behaviours) async fn a_branch_is_moved_from_the_expected_head_only
     }
     assert_eq!(chat.snapshot_text().await, seen);
     // A claim and other branches at the same nodes are not touched by it.
-    chat.change_ref(RefChange::Claim(branch("main")))
-        .await
-        .unwrap();
+    chat.change_ref(claim_of("main")).await.unwrap();
     chat.change_ref(move_to("main", Some("b"), Some("a")))
         .await
         .unwrap();

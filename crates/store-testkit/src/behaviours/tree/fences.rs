@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
+use contexture_ir::ProcessId;
 use contexture_store::{
-    Activation, AppendPoint, AppendRequest, Appended, BranchLabel, Error, Fence, OnMoved,
-    RefChange, RefChanged, Store,
+    Activation, AppendPoint, AppendRequest, Appended, BranchHolder, BranchLabel, ClaimOver, Error,
+    Fence, OnMoved, RefChange, RefChanged, Store,
 };
 
-use crate::chat::{Chat, NOW, branch, item, new_branch};
+use crate::chat::{Chat, NOW, branch, claim_of, item, new_branch};
 
 type Tested = Arc<dyn Store>;
 
 async fn claim_branch(chat: &Chat, name: &str) -> Fence {
-    match chat
-        .change_ref(RefChange::Claim(branch(name)))
-        .await
-        .unwrap()
-    {
+    match chat.change_ref(claim_of(name)).await.unwrap() {
         RefChanged::Branch(branch) => branch.fence,
         other => panic!("{other:?}"),
     }
@@ -100,6 +97,73 @@ pub(in crate::behaviours) async fn a_claim_is_of_one_branch(store: Tested) {
         other,
         main,
     );
+}
+
+pub(in crate::behaviours) async fn a_claim_names_its_holder_until_it_is_released(store: Tested) {
+    let chat = Chat::start(store).await;
+    assert_eq!(chat.branch_record("main").await.holder, None);
+    let process = ProcessId::from_bytes([7; 16]);
+    let claim = |over, holder| RefChange::Claim {
+        branch: branch("main"),
+        over,
+        holder,
+    };
+    let free = claim(ClaimOver::Nobody, Some(process));
+    chat.change_ref(free.clone()).await.unwrap();
+    let holder = BranchHolder {
+        process,
+        since_ms: NOW,
+    };
+    assert_eq!(chat.branch_record("main").await.holder, Some(holder));
+    // An append changes nothing of it, a branch from here has none of its own.
+    chat.append_request(fenced_append("main", "a", Fence(1)))
+        .await
+        .unwrap();
+    chat.rewind("main", "a", Activation::Keep).await;
+    assert_eq!(chat.branch_record("main").await.holder, Some(holder));
+    assert_eq!(chat.branch_record("main-v2").await.holder, None);
+    // Whoever expects nobody, or an older claim, learns the newer one, and changes nothing.
+    let held = chat.change_ref(free.clone()).await.unwrap_err();
+    match held {
+        Error::BranchHeld {
+            holder: by, fence, ..
+        } => assert_eq!((by, fence), (holder, Fence(1))),
+        other => panic!("{other}"),
+    }
+    for holder in [None, Some(ProcessId::from_bytes([8; 16]))] {
+        let old = claim(ClaimOver::Fence(Fence(0)), holder);
+        match chat.change_ref(old).await.unwrap_err() {
+            Error::StaleFence { held, current, .. } => {
+                assert_eq!((held, current), (Fence(0), Fence(1)));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    let release = claim(ClaimOver::Fence(Fence(1)), None);
+    chat.change_ref(release).await.unwrap();
+    let main = chat.branch_record("main").await;
+    assert_eq!((main.holder, main.fence), (None, Fence(2)));
+    chat.change_ref(free).await.unwrap();
+}
+
+pub(in crate::behaviours) async fn of_claims_at_once_one_wins(store: Tested) {
+    let chat = Chat::start(store).await;
+    let claims = (0..8).map(|n| {
+        chat.change_ref(RefChange::Claim {
+            branch: branch("main"),
+            over: ClaimOver::Nobody,
+            holder: Some(ProcessId::from_bytes([n; 16])),
+        })
+    });
+    let claimed = futures_util::future::join_all(claims).await;
+    let won: Vec<usize> = (0..claimed.len()).filter(|n| claimed[*n].is_ok()).collect();
+    let [won] = won[..] else {
+        panic!("{claimed:?}");
+    };
+    let main = chat.branch_record("main").await;
+    let process = main.holder.map(|holder| holder.process);
+    let winner = ProcessId::from_bytes([u8::try_from(won).unwrap(); 16]);
+    assert_eq!((process, main.fence), (Some(winner), Fence(1)));
 }
 
 pub(in crate::behaviours) async fn writers_without_a_claim_may_write(store: Tested) {

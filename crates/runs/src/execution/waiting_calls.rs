@@ -6,20 +6,9 @@
 use contexture_engine::{Engine, EngineError, parse_node_item};
 use contexture_ir::{ConversationId, Item, NodeId, Owner};
 
-use crate::record::run_entry::{RunEntry, RunStatus};
-use crate::record::state_keys::find_node;
-use crate::record::state_keys::output_node_id;
-
-/// A call without an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingCall {
-    /// Node of the call.
-    pub node: NodeId,
-    /// Name of the tool.
-    pub tool: String,
-    /// Arguments as the model wrote them; usually JSON.
-    pub arguments: String,
-}
+use super::decision::load_decision;
+use crate::agent::WaitingCall;
+use crate::record::{RunEntry, RunStatus, find_node, output_node_id};
 
 /// Returns the calls for which a listed run waits, its own first, then those of its child runs; none if it does not
 /// wait.
@@ -70,6 +59,7 @@ pub async fn open_calls(
                 node: *id,
                 tool: call.name,
                 arguments: call.arguments,
+                decided: load_decision(engine, owner, conversation, *id).await?,
             });
         }
     }

@@ -1,0 +1,160 @@
+//! The beginning of a run: its branch is claimed, what is unfinished there is dealt with, its input is stored.
+//!
+//! A branch is worked on by one run at a time. Not here: resuming a run (`resume`), and child runs (`sub_agent`).
+
+use contexture_engine::{BranchClaim, Conversation, EngineError};
+use contexture_ir::{Item, RunId};
+use contexture_store::{PathEnd, StateRequest};
+
+use crate::agent::{Agent, UnfinishedRun};
+use crate::error::RunError;
+use crate::execution::{LiveRun, SideUsageLog, waiting_calls};
+use crate::record::{RUNS_PREFIX, RunEntry, RunRecord, head_to_string, open_run_of_key};
+use crate::steps::abandon::abandon_claimed;
+use crate::tasks::Abort;
+
+/// Starts a run. See [`Run::begin`](crate::Run::begin).
+///
+/// # Errors
+/// [`RunError::Busy`], [`RunError::Unfinished`], [`RunError::Agent`], [`RunError::Engine`].
+pub(crate) async fn begin(
+    chat: &Conversation,
+    agent: &Agent,
+    input: Vec<Item>,
+) -> Result<LiveRun, RunError> {
+    let mut claim = claim_branch(chat).await?;
+    match begin_claimed(&claim, agent, input).await {
+        Ok(mut run) => {
+            run.claim = Some(claim);
+            Ok(run)
+        }
+        Err(error) => {
+            release(&mut claim).await;
+            Err(error.or_superseded())
+        }
+    }
+}
+
+async fn begin_claimed(
+    claim: &BranchClaim,
+    agent: &Agent,
+    input: Vec<Item>,
+) -> Result<LiveRun, RunError> {
+    let chat = claim.conversation();
+    settle_open_runs(claim, agent).await?;
+    let id = chat.engine().new_run_id();
+    let record = RunRecord {
+        agent: agent.name.clone(),
+        parent: None,
+        depth: 0,
+        budget: agent.budget,
+        started_ms: chat.engine().now_ms(),
+        base: head_to_string(chat.head().await?),
+        has_step_nodes: true,
+    };
+    let session = chat.layer_session(Some(record.run_scope(id))).await?;
+    let mut run = LiveRun::new(
+        chat.clone(),
+        agent.clone(),
+        id,
+        record,
+        session,
+        Abort::new(),
+        SideUsageLog::new(),
+    )?;
+    run.store_input(input).await?;
+    Ok(run)
+}
+
+/// Claims the branch of a run for this process.
+///
+/// # Errors
+/// [`RunError::Busy`] while another driver has it; the store's.
+pub(crate) async fn claim_branch(chat: &Conversation) -> Result<BranchClaim, RunError> {
+    chat.claim_branch().await.map_err(busy_error)
+}
+
+/// Claims the branch of a child of `run`: whoever drives the parent drives the child, so an earlier driver of the parent, which may
+/// live, is superseded in the child too.
+///
+/// # Errors
+/// [`RunError::Busy`] while the child is driven in this process; [`RunError::Superseded`] if it is this driver of the parent that
+/// is late; the store's.
+pub(crate) async fn claim_child_branch(
+    run: &LiveRun,
+    chat: &Conversation,
+) -> Result<BranchClaim, RunError> {
+    match claim_branch(chat).await {
+        Err(RunError::Busy {
+            dead_in: Some(_), ..
+        }) => {
+            run.check_current().await?;
+            chat.take_branch().await.map_err(busy_error)
+        }
+        claimed => claimed,
+    }
+}
+
+fn busy_error(error: EngineError) -> RunError {
+    match error {
+        EngineError::BranchBusy {
+            branch,
+            by,
+            since_ms,
+            dead_in,
+        } => RunError::Busy {
+            branch,
+            by,
+            since_ms,
+            dead_in,
+        },
+        error => error.into(),
+    }
+}
+
+/// Releases a claim. A failure only delays the next driver: the claim is released with the next beat of this process.
+pub(crate) async fn release(claim: &mut BranchClaim) {
+    if let Err(error) = claim.release().await {
+        tracing::warn!(%error, "a run's branch is released later");
+    }
+}
+
+/// Deals with runs that are open on the branch, which nobody drives now: its claim is held.
+///
+/// One that waits for a decision is left alone, and the new run is refused, unless the agent says otherwise. One that was
+/// interrupted is abandoned: the person went on without it, and its tools must not run behind what they said since.
+async fn settle_open_runs(claim: &BranchClaim, agent: &Agent) -> Result<(), RunError> {
+    let chat = claim.conversation();
+    for id in open_runs_of_branch(chat).await? {
+        let Some(entry) = RunEntry::load(chat, id).await? else {
+            continue;
+        };
+        // The records of runs of other branches are seen where a branch begins in the midst of them.
+        if entry.branch != chat.branch().as_str() || !entry.status.is_open() {
+            continue;
+        }
+        let calls = waiting_calls(chat.engine(), chat.owner(), &entry).await?;
+        if !calls.is_empty() && agent.unfinished_run == UnfinishedRun::Refuse {
+            return Err(RunError::Unfinished {
+                run: id,
+                agent: entry.agent,
+                calls,
+            });
+        }
+        abandon_claimed(claim, entry, "another turn began").await?;
+    }
+    Ok(())
+}
+
+/// The runs whose record is state of the branch's head.
+async fn open_runs_of_branch(chat: &Conversation) -> Result<Vec<RunId>, RunError> {
+    let request = StateRequest {
+        // The states of the branch's layers may be large.
+        prefix: RUNS_PREFIX.to_owned(),
+        ..StateRequest::all_entries(PathEnd::Branch(chat.branch()))
+    };
+    let store = chat.engine().store();
+    let state = store.read_state(chat.owner(), chat.id(), request).await;
+    let state = state.map_err(EngineError::from)?;
+    Ok(state.root.keys().filter_map(open_run_of_key).collect())
+}
