@@ -53,17 +53,21 @@ fn measure_compilers(target: &Path) -> Result<()> {
         ensure!(status.success(), "the program failed: {status}");
         Ok(())
     })?;
-    shell::run_step("peers", "@context-chef/core, the next call, nanoseconds", || {
-        let script = install_script(&home, "context_chef_next_call.mjs")?;
-        let mut node = Command::new("node");
-        node.current_dir(&home).arg(script);
-        // What it keeps of a million messages is more than Node takes by default.
-        node.env("NODE_OPTIONS", "--max-old-space-size=8192");
-        node.args(["10000", "100000", "1000000"]);
-        let status = node.status()?;
-        ensure!(status.success(), "the program failed: {status}");
-        Ok(())
-    })?;
+    shell::run_step(
+        "peers",
+        "@context-chef/core, the next call, nanoseconds",
+        || {
+            let script = install_script(&home, "context_chef_next_call.mjs")?;
+            let mut node = Command::new("node");
+            node.current_dir(&home).arg(script);
+            // What it keeps of a million messages is more than Node takes by default.
+            node.env("NODE_OPTIONS", "--max-old-space-size=8192");
+            node.args(["10000", "100000", "1000000"]);
+            let status = node.status()?;
+            ensure!(status.success(), "the program failed: {status}");
+            Ok(())
+        },
+    )?;
     let views = home.join("views.json");
     shell::run_step("peers", "what @context-chef/core still shows", || {
         let script = install_script(&home, "context_chef_views.mjs")?;
