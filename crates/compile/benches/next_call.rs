@@ -125,8 +125,8 @@ fn run(
     compile(&input, scratch).unwrap()
 }
 
-/// The items of an agent's session without end: an answer and the next question, a call and its output. Ten times a person says
-/// something that is to hold: what is quoted of that is written in each call, however long the history.
+/// The items of an agent's session without end: an answer and the next question, a call and its output. Every 4,000 items a
+/// person says something that is to hold; what is quoted of that is written in each call.
 fn item(at: usize) -> PathItem {
     let words = "the parser reads the next token and reports where it stands ";
     let id = format!("call_{}", at / 4);
@@ -135,7 +135,7 @@ fn item(at: usize) -> PathItem {
             Role::Assistant,
             format!("answer {at}: {words}"),
         )),
-        1 if at % 1_000 == 1 && at < 10_000 => {
+        1 if at % 4_000 == 1 => {
             let rule = format!("Never touch file number {} again.", at / 4);
             Message::text(Role::User, rule).into()
         }
