@@ -78,10 +78,8 @@ impl BackgroundSummary {
         let catalogue = subject.caller.engine.catalogue();
         let spec = subject.target.model_spec(catalogue);
         let spec = spec.map_err(|error| error.to_string())?;
-        let own = match self.own {
-            None => None,
-            Some(_) => Some(self.own_request(subject, &spec)),
-        };
+        let own = self.own.as_ref();
+        let own = own.map(|_| self.own_request(subject, &spec));
         let own_cost = match &own {
             Some(Ok(request)) => own_cost(subject, request, &spec),
             _ => None,

@@ -93,8 +93,8 @@ async fn summary_is_asked_with_client_key_and_used_when_it_overflows() {
     assert!(used.count() > 0);
     // The client's key went where its request went, and each question has its row.
     let received = proxied.upstream.received_requests();
-    let keys = received.iter().map(|one| one.header("authorization"));
-    assert!(keys.into_iter().all(|key| key == Some("Bearer sk-client")));
+    let mut keys = received.iter().map(|one| one.header("authorization"));
+    assert!(keys.all(|key| key == Some("Bearer sk-client")));
     assert_eq!(own.len(), questions.len());
     assert!(own.iter().all(|call| call.details.tokens.is_some()));
 }
