@@ -3,6 +3,12 @@
 //! Each of two children goes on with the run until it has ended, deciding whatever waits; the parent kills them and starts others.
 //! Whatever is killed, no tool begins twice and the run comes to its end. Tools note in a file that they began, which survives.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed unwrap is the failed test"
+)]
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,9 +21,9 @@ use contexture::models::{ModelResponse, ScriptedModel, text_response};
 use contexture::runs::{
     ApprovalDecision, Run, RunError, RunStatus, SubAgent, TurnEnd, list_runs, store_decision,
 };
+use contexture::store::Store;
 use contexture::tools::{Policy, Tool};
 use contexture::{Agent, Conversation, Engine, Format, Target, ToolBox, ToolCall, ToolOutput};
-use contexture::store::Store;
 use contexture_store_postgres::{PostgresStore, migrate};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::test_seed;
@@ -75,7 +81,11 @@ fn desk(notes: &Path) -> Agent {
         .with_tools(tools(&["send_mail"], Policy::default(), notes))
         .unwrap();
     let model = ScriptedModel::with_fn(|request| {
-        let done = |id: &str| request.payload.contains(&format!(r#""tool_call_id":"{id}""#));
+        let done = |id: &str| {
+            request
+                .payload
+                .contains(&format!(r#""tool_call_id":"{id}""#))
+        };
         Ok(match (done("l"), done("r"), done("c")) {
             (false, ..) => calling("l", "look_up", "{}"),
             (_, false, _) => calling("r", "refund", "{}"),
@@ -162,7 +172,7 @@ async fn drives_until_it_is_killed() {
                 for call in calls {
                     match store_decision(&chat, id, call, ApprovalDecision::Allow).await {
                         Ok(_) | Err(RunError::NotWaiting { .. }) => {}
-                        Err(error) => panic!("{error:?}"),
+                        Err(error) => unreachable!("{error:?}"),
                     }
                 }
             }
@@ -170,7 +180,7 @@ async fn drives_until_it_is_killed() {
             Err(RunError::Busy { .. } | RunError::Superseded { .. }) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            Err(error) => panic!("{error:?}"),
+            Err(error) => unreachable!("{error:?}"),
         }
     }
 }
@@ -193,7 +203,9 @@ async fn drive_with_kills(place: &Place, seed: u64, kills: u32) -> u32 {
     std::fs::write(&place.notes, "").unwrap();
     let chat = place.open().await;
     let said = Item::Message(Message::text(Role::User, "Refund A-7."));
-    let run = Run::begin(&chat, &desk(&place.notes), [said]).await.unwrap();
+    let run = Run::begin(&chat, &desk(&place.notes), [said])
+        .await
+        .unwrap();
     let id = run.id();
     // It is released with the next beat of this process; until then the children are told that it is busy.
     drop(run);
@@ -223,11 +235,22 @@ async fn drive_with_kills(place: &Place, seed: u64, kills: u32) -> u32 {
     }
     let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     let of_tree: Vec<_> = listed.iter().map(|entry| entry.status).collect();
-    assert_eq!(of_tree, [RunStatus::Completed; 2], "seed {seed}: {listed:?}");
+    assert_eq!(
+        of_tree,
+        [RunStatus::Completed; 2],
+        "seed {seed}: {listed:?}"
+    );
     let root = listed.iter().find(|entry| entry.id() == Some(id)).unwrap();
-    assert_eq!(root.result.as_deref(), Some("Refunded, and a mail is sent."));
+    assert_eq!(
+        root.result.as_deref(),
+        Some("Refunded, and a mail is sent.")
+    );
     // Six answers, and those of processes that lost a race for the same step.
-    assert!(root.usage.unwrap().responses >= 6, "seed {seed}: {:?}", root.usage);
+    assert!(
+        root.usage.unwrap().responses >= 6,
+        "seed {seed}: {:?}",
+        root.usage
+    );
     killed
 }
 
@@ -257,7 +280,7 @@ async fn killed_drivers_on_sqlite_leave_one_run() {
 #[tokio::test]
 async fn killed_drivers_on_postgres_leave_one_run() {
     let server = std::env::var(POSTGRES).unwrap_or_else(|_| {
-        panic!(
+        unreachable!(
             "this test needs a PostgreSQL server: run `cargo xtask test -p contexture`, which starts one, or name one in \
              {POSTGRES}=postgres://superuser:password@host:port/postgres"
         )
