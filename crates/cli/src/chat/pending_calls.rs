@@ -26,7 +26,12 @@ pub(crate) fn waiting_text(call: &WaitingCall) -> String {
     let decided = call.decided.as_ref();
     let decided = decided.map(|decided| format!(" ({})", decided_text(decided)));
     let decided = decided.unwrap_or_default();
-    format!("{} {} {}{decided}", short_id(&id), call.tool, call.arguments)
+    format!(
+        "{} {} {}{decided}",
+        short_id(&id),
+        call.tool,
+        call.arguments
+    )
 }
 
 /// What was decided, and by whom.

@@ -73,8 +73,11 @@ impl From<RunError> for Failure {
                 .with_hint("another program drives it: wait for that, or stop it"),
             RunError::Unfinished { ref calls, run, .. } => {
                 let (run, calls) = (run.to_string(), calls.clone());
-                Self::new(Exit::Conflict, error.kind(), error.to_string())
-                    .with_hint(next_commands(&run, &calls, &[]))
+                Self::new(Exit::Conflict, error.kind(), error.to_string()).with_hint(next_commands(
+                    &run,
+                    &calls,
+                    &[],
+                ))
             }
             RunError::AlreadyDecided { .. } | RunError::NotWaiting { .. } => {
                 Self::new(Exit::Conflict, error.kind(), error.to_string())

@@ -3,7 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use contexture::Conversation;
-use contexture::runs::{self, ApprovalDecision, Decision, RunEntry, RunError, store_decision, waiting_calls};
+use contexture::runs::{
+    self, ApprovalDecision, Decision, RunEntry, RunError, store_decision, waiting_calls,
+};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

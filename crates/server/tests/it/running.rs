@@ -84,7 +84,10 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
     refused.refused(409, "already_decided");
     let shown = stand.get(&at).await.ok();
     let decided = &shown["waiting"][0]["decided"];
-    assert_eq!((&decided["what"], &decided["by"]), (&json!("allow"), &json!(null)));
+    assert_eq!(
+        (&decided["what"], &decided["by"]),
+        (&json!("allow"), &json!(null))
+    );
     let chat = stand
         .engine
         .conversation("a")
