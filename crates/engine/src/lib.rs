@@ -4,8 +4,8 @@
 //! fragments on one, put messages into a [`Draft`] and commit it, resolve or compile what the model shall see, record its
 //! answer, move to another branch.
 //!
-//! The modules, from the bottom up: `error`, `presence` (which processes share the store), `exchange` (requests under way), `path` (nodes read from a store), `state`
-//! (typed entries of state), `handle` (what engine and conversation hold), `refs`, `search` and `owner_events`, `append` (the one way into
+//! The modules, from the bottom up: `error`, `presence` (which processes share the store), `claim_fence` (the fence of a claimed branch), `exchange` (requests under way), `path` (nodes read from a store), `state`
+//! (typed entries of state), `handle` (what engine and conversation hold), `refs`, `claim` (who writes to a branch), `search` and `owner_events`, `append` (the one way into
 //! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `call_bodies` (requests as they came), `past_call`, `compaction`, `record`, `import`, `ingest`,
 //! `tree`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
 //!

@@ -3,6 +3,7 @@
 //! * An [`Agent`] is configuration; a [`Run`] is one execution of it, which can be resumed after a crash.
 //! * [`RunUsage`] counts usage; a [`RunBudget`] limits it; a [`StopCondition`] says when the step loop ends.
 //! * An [`Abort`] cancels a run and its children; [`Retry`] configures retries; [`parallel`] runs tasks concurrently.
+//! * A [`RunContext`] is what tools, approvers and steps of the program are given of their run.
 //! * [`Channels`] carry messages between the runs of one tree, and to and from the host.
 //! * A [`ToolBox`] runs the tools that a policy allows.
 //! * [`OpenResponses`] and [`AgUi`] convert a run's events for clients of those protocols.
@@ -12,6 +13,7 @@
 
 mod agent;
 mod channels;
+mod context;
 mod error;
 mod execution;
 mod limits;
@@ -19,19 +21,21 @@ mod protocols;
 mod record;
 mod recovery;
 mod run;
+mod run_handle;
 mod steps;
 mod tasks;
 mod tools;
 
 pub use agent::{
-    Agent, AgentError, ApprovalDecision, Approver, ChildHistory, Decision, NoApprover, Observer,
-    RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn, TurnEnd, UnfinishedRun,
-    WaitingCall,
+    Agent, AgentError, AnswerKind, ApprovalDecision, Approver, ChildHistory, Decision, NoApprover,
+    Observer, RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn, TurnEnd,
+    UnfinishedRun, WaitingCall,
 };
 pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
     WaitTimeout,
 };
+pub use context::{LastStep, RunContext};
 pub use contexture_catalogue::{Money, MoneyError};
 pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
@@ -43,7 +47,8 @@ pub use limits::{
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use record::{RunEntry, RunStatus, list_runs};
 pub use recovery::{Recovered, recover_runs};
-pub use run::{Run, RunHandle, run_turn, run_turn_with_text};
+pub use run::{Run, run_turn, run_turn_with_text};
+pub use run_handle::RunHandle;
 pub use steps::{abandon_run, post_to_inbox};
 pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{

@@ -1,10 +1,10 @@
-//! The public handles of a run: [`Run`] drives it, [`RunHandle`] observes and cancels it.
+//! The handle by which a run is driven: [`Run`].
 //!
-//! Everything here delegates: `execution` holds what a run knows, `steps` does the work.
+//! Everything here delegates: `execution` holds what a run knows, `steps` does the work. Not here: the handle for everybody
+//! else (`run_handle`).
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use contexture_engine::{Conversation, LayerHandle, LayerSession};
 use contexture_ir::{Item, Raw, RunId};
@@ -14,56 +14,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::agent::{Agent, SubAgent, Turn};
-use crate::channels::Channels;
+use crate::context::RunContext;
 use crate::error::RunError;
 use crate::execution::{LiveRun, user_message};
 use crate::limits::RunUsage;
 use crate::record::{RUN_STATE_VERSION, RunStatus, state_key};
+use crate::run_handle::RunHandle;
 use crate::steps::{begin, drive, join_child, resume, spawn_child};
-use crate::tasks::{Abort, Cancelled};
 
 /// One execution of an agent over a conversation. Its owner drives it; [`Run::handle`] is for everybody else.
 pub struct Run {
     live: LiveRun,
-}
-
-/// A handle for observers of a run: its id, its channels, and a way to abort it.
-#[derive(Clone, Debug)]
-pub struct RunHandle {
-    id: RunId,
-    abort: Abort,
-    channels: Channels,
-}
-
-impl RunHandle {
-    /// The run's id.
-    #[must_use]
-    pub const fn id(&self) -> RunId {
-        self.id
-    }
-
-    /// Aborts the run and its children: calls in progress are cut off, finished work stays stored.
-    pub fn abort(&self, reason: impl Into<Arc<str>>) {
-        self.abort.abort(reason);
-    }
-
-    /// Returns why the run was aborted, if it was.
-    #[must_use]
-    pub fn abort_reason(&self) -> Option<Cancelled> {
-        self.abort.reason()
-    }
-
-    /// The run's abort: for work that is to end with the run, such as [`Abort::run_until_aborted`].
-    #[must_use]
-    pub const fn abort_signal(&self) -> &Abort {
-        &self.abort
-    }
-
-    /// The channels of the run's tree. An abort of the run ends every wait on them.
-    #[must_use]
-    pub const fn channels(&self) -> &Channels {
-        &self.channels
-    }
 }
 
 impl Run {
@@ -311,11 +272,34 @@ impl Run {
     /// ```
     #[must_use]
     pub fn handle(&self) -> RunHandle {
-        RunHandle {
-            id: self.live.id,
-            abort: self.live.abort.clone(),
-            channels: self.live.channels.bound_to(&self.live.abort),
-        }
+        RunHandle::of(&self.live)
+    }
+
+    /// Returns what work inside the run is given of it, for a step of the program.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # use contexture_runs::{Agent, Run};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = Arc::new(ScriptedModel::with_texts(contexture_wire::Format::OpenAiChat, ["Sunny.", "Warm."]));
+    /// # let agent = Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let chat = contexture_engine::Engine::in_memory().conversation("trip").owner("ada").open().await?;
+    /// # let question = contexture_ir::Item::Message(contexture_ir::Message::text(contexture_ir::Role::User, "How is the weather?"));
+    /// # let mut run = Run::begin(&chat, &agent, [question]).await?;
+    /// let context = run.context();
+    /// let whose = run.run_durable_step("look", || async move {
+    ///     context.report_progress("looking");
+    ///     Ok::<_, std::io::Error>(context.owner().to_string())
+    /// });
+    /// assert_eq!(whose.await?, "ada");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn context(&self) -> RunContext {
+        self.live.context()
     }
 
     /// Returns its layers with their current states.
@@ -569,7 +553,9 @@ impl Run {
         drive(&mut self.live).await
     }
 
-    /// Resumes an open run where it was interrupted, or where it waits. `chat` is any handle on its conversation.
+    /// Resumes an open run where it was interrupted, or where it waits. `chat` is any handle on its conversation. What is set on a handle on
+    /// the run's branch, such as fragments and call context, is said as at the beginning of the run; a handle on another branch is
+    /// only used to find the conversation.
     ///
     /// ```
     /// # use std::sync::Arc;

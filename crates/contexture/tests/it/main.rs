@@ -9,6 +9,9 @@ mod compile_without_database;
 #[path = "../../examples/custom_store.rs"]
 mod custom_store;
 
+#[path = "../../examples/support_desk.rs"]
+mod support_desk;
+
 mod runs_across_processes;
 mod target_adapter;
 
@@ -30,4 +33,9 @@ fn example_agent_with_approval_runs() {
 #[test]
 fn example_custom_store_runs() {
     custom_store::main().unwrap();
+}
+
+#[test]
+fn example_support_desk_runs() {
+    support_desk::main().unwrap();
 }

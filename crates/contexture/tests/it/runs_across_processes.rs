@@ -3,6 +3,12 @@
 //! Each of two children goes on with the run until it has ended, deciding whatever waits; the parent kills them and starts others.
 //! Whatever is killed, no tool begins twice and the run comes to its end. Tools note in a file that they began, which survives.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed unwrap is the failed test"
+)]
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -166,7 +172,7 @@ async fn drives_until_it_is_killed() {
                 for call in calls {
                     match store_decision(&chat, id, call, ApprovalDecision::Allow).await {
                         Ok(_) | Err(RunError::NotWaiting { .. }) => {}
-                        Err(error) => panic!("{error:?}"),
+                        Err(error) => unreachable!("{error:?}"),
                     }
                 }
             }
@@ -174,7 +180,7 @@ async fn drives_until_it_is_killed() {
             Err(RunError::Busy { .. } | RunError::Superseded { .. }) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            Err(error) => panic!("{error:?}"),
+            Err(error) => unreachable!("{error:?}"),
         }
     }
 }
@@ -274,7 +280,7 @@ async fn killed_drivers_on_sqlite_leave_one_run() {
 #[tokio::test]
 async fn killed_drivers_on_postgres_leave_one_run() {
     let server = std::env::var(POSTGRES).unwrap_or_else(|_| {
-        panic!(
+        unreachable!(
             "this test needs a PostgreSQL server: run `cargo xtask test -p contexture`, which starts one, or name one in \
              {POSTGRES}=postgres://superuser:password@host:port/postgres"
         )

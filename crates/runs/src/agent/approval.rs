@@ -7,6 +7,8 @@ use contexture_ir::NodeId;
 use contexture_layers::ToolRequest;
 use serde::{Deserialize, Serialize};
 
+use crate::context::RunContext;
+
 /// Decision of a person about a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "decision")]
@@ -94,8 +96,8 @@ pub struct WaitingCall {
 /// Decides about calls that a policy or a layer leaves to a person.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// Decides about a call. `reason` is the layer's reason for asking; empty if only the policy asks.
-    async fn decide(&self, call: &ToolRequest, reason: &str) -> ApprovalDecision;
+    /// Decides about a call of a run. `reason` is the layer's reason for asking; empty if only the policy asks.
+    async fn decide(&self, call: &ToolRequest, reason: &str, run: &RunContext) -> ApprovalDecision;
 }
 
 /// Approver that never decides, so the run waits.
@@ -104,7 +106,7 @@ pub struct NoApprover;
 
 #[async_trait]
 impl Approver for NoApprover {
-    async fn decide(&self, _: &ToolRequest, _: &str) -> ApprovalDecision {
+    async fn decide(&self, _: &ToolRequest, _: &str, _: &RunContext) -> ApprovalDecision {
         ApprovalDecision::Later
     }
 }

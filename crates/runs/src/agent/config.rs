@@ -1,5 +1,6 @@
 //! Configuration of an agent: a model, its target, its tools and its limits.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use contexture_tools::Choice;
 use crate::agent::approval::{Approver, NoApprover};
 use crate::agent::event::Observer;
 use crate::agent::tool_names::AgentError;
+use crate::context::Values;
 use crate::limits::{RunBudget, StopCondition};
 use crate::tools::ToolBox;
 
@@ -37,6 +39,7 @@ pub struct Agent {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) former_names: Vec<String>,
     pub(crate) instructions: Vec<Fragment>,
+    pub(crate) values: Values,
     pub(crate) unfinished_run: UnfinishedRun,
 }
 
@@ -70,6 +73,7 @@ impl Agent {
             observer: None,
             former_names: Vec::new(),
             instructions: Vec::new(),
+            values: Values::default(),
             unfinished_run: UnfinishedRun::default(),
         }
     }
@@ -118,6 +122,25 @@ impl Agent {
         }
         self.instructions = fragments;
         Ok(self)
+    }
+
+    /// Gives the agent's tools a value of the program, such as a connection or who is signed in: they find it by its type
+    /// ([`RunContext::value`](crate::RunContext::value)). Another one of the same type replaces it. Sub-agents have their parent's values, unless
+    /// they have their own. An agent is cheap to clone, so one with the values of a request can be made for each.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// struct SignedIn(String);
+    ///
+    /// let for_ada = agent.clone().with_value(SignedIn("ada".to_owned()));
+    /// ```
+    #[must_use]
+    pub fn with_value<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.values.set(value);
+        self
     }
 
     /// Names the agent had before: it may resume the runs that began under them.

@@ -3,6 +3,7 @@
 use contexture_ir::{FunctionCall, FunctionCallOutput, NodeId, ResponseId, RunId};
 use contexture_wire::StreamEvent;
 
+use crate::agent::approval::ApprovalDecision;
 use crate::limits::RunUsage;
 use crate::record::RunStatus;
 
@@ -62,6 +63,29 @@ pub enum RunEventKind {
         node: NodeId,
         /// The stored output.
         output: FunctionCallOutput,
+    },
+    /// A person, or whoever approves for one, is asked about a call.
+    ApprovalAsked {
+        /// The call's node.
+        node: NodeId,
+        /// Name of the tool.
+        tool: String,
+        /// The layer's reason for asking; empty if only the policy asks.
+        reason: String,
+    },
+    /// The call was allowed or denied by who was asked.
+    ApprovalDecided {
+        /// The call's node.
+        node: NodeId,
+        /// What was decided.
+        decision: ApprovalDecision,
+    },
+    /// A tool, or a step of the program, says how far it is.
+    Progress {
+        /// The call's node; `None` for a step of the program.
+        node: Option<NodeId>,
+        /// How far it is, in its own words.
+        text: String,
     },
     /// The run waits until somebody decides about these calls.
     Waiting {

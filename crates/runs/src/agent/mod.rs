@@ -26,4 +26,4 @@ pub use approval::{ApprovalDecision, Approver, Decision, NoApprover, StoredDecis
 pub use config::{Agent, ChildHistory, SubAgent, UnfinishedRun};
 pub use event::{Observer, RunEvent, RunEventKind};
 pub use tool_names::{AgentError, ToolOrigin};
-pub use turn::{Turn, TurnEnd};
+pub use turn::{AnswerKind, Turn, TurnEnd};

@@ -13,8 +13,9 @@ use contexture_store::{NodeState, PathEnd, StateChange, StateKey, StateRequest};
 use contexture_tools::LoadedToolkits;
 use serde::Serialize;
 
-use crate::agent::{Agent, RunEvent, RunEventKind};
+use crate::agent::{Agent, Observer, RunEvent, RunEventKind};
 use crate::channels::Channels;
+use crate::context::{ContextParts, LastStep, RunContext};
 use crate::error::RunError;
 use crate::execution::next_step::NextStep;
 use crate::execution::resume_state::ResumeState;
@@ -25,6 +26,9 @@ use crate::record::{
     side_usage_key, value_key,
 };
 use crate::tasks::Abort;
+
+/// Empty answers in a row that are given before the run ends with one.
+const MAX_EMPTY_ANSWERS: usize = 3;
 
 /// A run that a process drives: its conversation, layers, limits and position.
 pub(crate) struct LiveRun {
@@ -45,6 +49,10 @@ pub(crate) struct LiveRun {
     pub(crate) channels: Channels,
     pub(crate) loaded: LoadedToolkits,
     pub(crate) resume_state: ResumeState,
+    /// The last answer of this process.
+    pub(crate) last_step: Option<Arc<LastStep>>,
+    /// Whether a layer stopped the run with the last answer.
+    pub(crate) is_stopped: bool,
     /// Consecutive appends that failed because a layer's state was stale.
     pub(crate) append_conflicts: usize,
     /// The claim of the run's branch; `None` for a child that had ended before it was loaded.
@@ -103,6 +111,8 @@ impl LiveRun {
             abort,
             loaded: LoadedToolkits::default(),
             resume_state: ResumeState::default(),
+            last_step: None,
+            is_stopped: false,
             append_conflicts: 0,
             claim: None,
             was_resumed: false,
@@ -257,6 +267,40 @@ impl LiveRun {
         Ok(state.map_err(EngineError::from)?)
     }
 
+    /// Whether the model may be asked again for an answer that was empty.
+    pub(crate) fn may_ask_again(&self) -> bool {
+        let empty = self.answer_texts.iter().rev();
+        let empty = empty.take_while(|text| text.is_empty()).count();
+        !self.is_stopped && empty < MAX_EMPTY_ANSWERS
+    }
+
+    /// Returns what work inside the run is given of it.
+    pub(crate) fn context(&self) -> RunContext {
+        let (observer, run, step) = (self.agent.observer.clone(), self.id, self.step);
+        let progress = move |node, text| {
+            let kind = || RunEventKind::Progress { node, text };
+            notify(observer.as_ref(), run, step, kind);
+        };
+        RunContext::new(ContextParts {
+            run,
+            step,
+            depth: self.record.depth,
+            parent: self
+                .record
+                .parent
+                .as_ref()
+                .and_then(|parent| parent.parse().ok()),
+            agent: self.record.agent.clone(),
+            chat: self.chat.clone(),
+            values: self.agent.values.clone(),
+            abort: self.abort.clone(),
+            channels: self.channels.bound_to(&self.abort),
+            usage: self.usage(),
+            last_step: self.last_step.clone(),
+            progress: Arc::new(progress),
+        })
+    }
+
     pub(crate) const fn run_step(&self) -> RunStep {
         RunStep {
             run: self.id,
@@ -266,23 +310,30 @@ impl LiveRun {
 
     /// Sends an event to the observer, if there is one.
     pub(crate) fn notify_observer(&self, event: impl FnOnce() -> RunEventKind) {
-        let Some(observer) = &self.agent.observer else {
-            return;
-        };
-        let event = RunEvent {
-            run: self.id,
-            step: self.step,
-            kind: event(),
-        };
-        // An observer's panic must not end the run it observes.
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));
-        if outcome.is_err() {
-            tracing::warn!(run = %self.id, "an observer of a run panicked");
-        }
+        notify(self.agent.observer.as_ref(), self.id, self.step, event);
     }
 
     pub(crate) fn last_head(&self) -> Option<NodeId> {
         self.session.context().head
+    }
+}
+
+/// Sends an event to an observer, if there is one.
+fn notify(
+    observer: Option<&Arc<dyn Observer>>,
+    run: RunId,
+    step: u32,
+    event: impl FnOnce() -> RunEventKind,
+) {
+    let Some(observer) = observer else {
+        return;
+    };
+    let kind = event();
+    let event = RunEvent { run, step, kind };
+    // An observer's panic must not end the run it observes.
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));
+    if outcome.is_err() {
+        tracing::warn!(%run, "an observer of a run panicked");
     }
 }
 

@@ -134,6 +134,19 @@ impl AgUi {
                 let value = json!({"run": child.to_string()});
                 out.push(custom_event("contexture:spawned", value));
             }
+            RunEventKind::ApprovalAsked { node, tool, reason } => {
+                let value = json!({"call": node.to_string(), "tool": tool, "why": reason});
+                out.push(custom_event("contexture:approval_asked", value));
+            }
+            RunEventKind::ApprovalDecided { node, decision } => {
+                let value = json!({"call": node.to_string(), "decided": decision});
+                out.push(custom_event("contexture:approval_decided", value));
+            }
+            RunEventKind::Progress { node, text } => {
+                let call = node.map(|node| node.to_string());
+                let value = json!({"call": call, "text": text});
+                out.push(custom_event("contexture:progress", value));
+            }
             RunEventKind::Waiting { calls } => {
                 let waits = calls
                     .iter()

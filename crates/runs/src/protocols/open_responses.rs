@@ -346,6 +346,18 @@ fn extension_event(kind: &RunEventKind) -> (&'static str, Value) {
                 "is_error": output.is_error,
             }),
         ),
+        RunEventKind::ApprovalAsked { node, tool, reason } => (
+            "contexture:run.approval_asked",
+            json!({"call": node.to_string(), "tool": tool, "why": reason}),
+        ),
+        RunEventKind::ApprovalDecided { node, decision } => (
+            "contexture:run.approval_decided",
+            json!({"call": node.to_string(), "decided": decision}),
+        ),
+        RunEventKind::Progress { node, text } => (
+            "contexture:run.progress",
+            json!({"call": node.map(|node| node.to_string()), "text": text}),
+        ),
         RunEventKind::Waiting { calls } => {
             let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
             ("contexture:run.waiting", json!({"calls": calls}))

@@ -8,7 +8,7 @@ use contexture_ir::{NodeId, Raw};
 use contexture_layers::{OfferedTo, Rerun, ToolGate, ToolRequest};
 use contexture_tools::{Call as ToolsCall, Name, PolicyVerdict, ToolId, arguments};
 
-use crate::agent::ApprovalDecision;
+use crate::agent::{ApprovalDecision, RunEventKind};
 use crate::error::RunError;
 use crate::execution::{LiveRun, UnansweredCall};
 use crate::tools::{Allowed, PendingApproval, Permit, Resolution, ToolFailure, ToolOutput};
@@ -164,12 +164,21 @@ async fn request_approval(
         // Decisions are nodes on the branch, so a resumed run finds earlier ones.
         Some(decision) => decision.clone(),
         None => {
-            let decision = run.agent.approver.decide(request, reason);
+            run.notify_observer(|| RunEventKind::ApprovalAsked {
+                node,
+                tool: request.tool.clone(),
+                reason: reason.to_owned(),
+            });
+            let context = run.context().for_call(node);
+            let decision = run.agent.approver.decide(request, reason, &context);
             // An abort while a person decides is no decision: the call stays open, and the run ends as aborted.
-            run.abort
-                .run_until_aborted(decision)
-                .await
-                .unwrap_or(ApprovalDecision::Later)
+            let decision = run.abort.run_until_aborted(decision).await;
+            let decision = decision.unwrap_or(ApprovalDecision::Later);
+            if decision != ApprovalDecision::Later {
+                let decision = decision.clone();
+                run.notify_observer(|| RunEventKind::ApprovalDecided { node, decision });
+            }
+            decision
         }
     }
 }

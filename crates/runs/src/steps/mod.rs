@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * `step_loop` decides which step is next, evaluates stop conditions and checks the budget.
-//! * `model_step` gets one answer; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
+//! * `model_step` gets one answer to what `model_request` asks; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
 //! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
 //! * `begin` claims the branch and starts the run; `resume` rebuilds a live run from the store; `finish` ends it, and
 //!   `abandon` ends one that nobody goes on with.
@@ -24,6 +24,7 @@ mod decide_call;
 mod finish;
 mod inbox;
 mod late_output;
+mod model_request;
 mod model_step;
 mod resume;
 mod step_loop;

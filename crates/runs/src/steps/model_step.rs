@@ -4,14 +4,10 @@
 
 use std::sync::Arc;
 
-use contexture_compile::{Band, Content, Contribution, Target};
 use contexture_engine::{
-    CallTiming, CompileAttempt, CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded,
-    RegistryTools, SettingsSource,
+    CallTiming, CompileAttempt, CompiledCall, EngineError, RecordOptions, Recorded,
 };
-use contexture_ir::{
-    Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
-};
+use contexture_ir::{Audience, Item, Message, Origin, Part, Role};
 use contexture_layers::AnswerVerdict;
 use contexture_layers::builtin::Guardrails;
 use contexture_models::{ModelError, ModelRequest, Retryable};
@@ -22,11 +18,13 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::agent::RunEventKind;
+use crate::context::LastStep;
 use crate::error::RunError;
 use crate::execution::{
-    LiveRun, NextStep, RunSideUsage, UnansweredCall, UnansweredCalls, json_bytes, model_call_usage,
+    LiveRun, NextStep, UnansweredCall, UnansweredCalls, json_bytes, model_call_usage,
 };
 use crate::record::{RUN_STATE_VERSION, node_id, stop_key};
+use crate::steps::model_request::{compile_call, step_target};
 use crate::tasks::Cancelled;
 
 /// Result of streaming one model call.
@@ -105,6 +103,7 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
     let call = compile_call(run, &step_target(run), CompileAttempt::First).await?;
     let (call, answer) = ask_within_window(run, call).await?;
     let (verdict, items, recorded) = apply_after_model(run, &call, &answer).await?;
+    note_last_step(run, &call, &recorded, &items);
     if recorded.on_sibling_branch {
         // Another writer appended while the model answered, so the answer is based on a history that is no longer
         // current. It is stored on a branch of its own, because it was paid for, and the model is asked again on the
@@ -130,13 +129,45 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
             }
         }
         // The reason replaces the answer's text, so that the caller sees why the run ended.
-        AnswerVerdict::Stop { reason } => NextStep::End { text: reason },
+        AnswerVerdict::Stop { reason } => {
+            run.is_stopped = true;
+            NextStep::End { text: reason }
+        }
         AnswerVerdict::Pass | AnswerVerdict::Fix(_) => {
             next_after_answer(run, &call, &recorded, items)
         }
     };
     run.set_next_step(next);
     Ok(())
+}
+
+/// Keeps what was asked and answered last, for tools, approvers and whoever gets the turn.
+fn note_last_step(run: &mut LiveRun, call: &CompiledCall, recorded: &Recorded, items: &[Item]) {
+    let mut calls = Vec::new();
+    let mut refusal = None;
+    for item in items {
+        match item {
+            Item::FunctionCall(call) => calls.push(call.clone()),
+            Item::Message(message) => {
+                for part in &message.content {
+                    if let Part::Refusal(part) = part {
+                        refusal.get_or_insert_with(String::new).push_str(&part.text);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let usage = recorded.usage.clone().unwrap_or_default();
+    let catalogue = run.chat.engine().catalogue();
+    run.last_step = Some(Arc::new(LastStep {
+        response: recorded.response,
+        finish: recorded.finish.clone(),
+        refusal,
+        calls,
+        usage: model_call_usage(catalogue, &call.report.target.model, &usage),
+        report: call.report.clone(),
+    }));
 }
 
 /// Asks layers about an answer and stores it as they decide. Returns the verdict, the items that count, and the record.
@@ -215,69 +246,6 @@ async fn ask_within_window(
         // Never a third time: what the upper bound does not mend, another compile would not either.
         AskOutcome::TooLong { error, .. } => Err(error.into()),
     }
-}
-
-/// The target of a step: the agent's, with sub-agents as tools.
-fn step_target(run: &LiveRun) -> Target {
-    let mut tools: Vec<ToolDefinition> = Vec::new();
-    for (name, agent) in &run.agent.agents {
-        tools.push(sub_agent_tool(name, &agent.description));
-    }
-    let mut target = run.agent.target.clone();
-    // Sub-agents are not in the tool box, so they are added to the target's own tools.
-    if !tools.is_empty() {
-        target = target.add_tools(tools);
-    }
-    // A host of which nothing is known may cut what is too long without a word.
-    if run.agent.model.refuses_overflow() {
-        target = target.likely_where_refused();
-    }
-    target
-}
-
-/// Compiles the call, after compacting the history if that is due.
-async fn compile_call(
-    run: &LiveRun,
-    target: &Target,
-    attempt: CompileAttempt,
-) -> Result<CompiledCall, RunError> {
-    let contributions = agent_instructions(run);
-    let options = CompileOptions {
-        contributions: &contributions,
-        layers: Some(&run.session),
-        tools: Some(RegistryTools {
-            registry: run.agent.tools.registry(),
-            choice: &run.agent.tool_choice,
-            loaded: &run.loaded,
-        }),
-        // An agent asks in its own way, whatever a request that the conversation was imported from asked.
-        settings: SettingsSource::Target,
-        attempt,
-        ..CompileOptions::default()
-    };
-    let mut prepare = run.agent.prepare_options.clone();
-    // The key derives from the step: a resumed run that compacts again finds the summary of the first attempt.
-    let key = node_id(run.id, "compaction", &run.step.to_le_bytes());
-    prepare.compact.side_usage = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
-    prepare.compact.key = Some(*key.as_bytes());
-    let prepared = run.chat.prepare_with(target, &prepare, options);
-    Ok(prepared.await?.call)
-}
-
-/// The agent's own instructions. Before those of the conversation, which change more often: what leads stays cached.
-fn agent_instructions(run: &LiveRun) -> Vec<Contribution> {
-    if run.agent.instructions.is_empty() {
-        return Vec::new();
-    }
-    let content = Content::Fragments {
-        fragments: run.agent.instructions.clone(),
-        renderer: run.chat.renderer(),
-    };
-    let instructions = Contribution::new("agent", Band::System, content);
-    vec![Contribution {
-        order: -1,
-        ..instructions
-    }]
 }
 
 /// Asks the model and returns its answer. Transient failures are retried as the agent configures.
@@ -485,16 +453,4 @@ fn next_after_answer(
             calls,
         }),
     }
-}
-
-/// Describes a sub-agent as a tool with one argument, its task.
-fn sub_agent_tool(name: &str, description: &str) -> ToolDefinition {
-    let schema = r#"{"type":"object","properties":{"task":{"type":"string","description":"What is to be done, with all that is needed to do it"}},"required":["task"],"additionalProperties":false}"#;
-    ToolDefinition::Function(FunctionTool {
-        name: name.to_owned(),
-        description: Some(description.to_owned()),
-        parameters: Raw::parse(schema).ok(),
-        strict: None,
-        extra: Extra::default(),
-    })
 }

@@ -51,8 +51,12 @@ pub(crate) async fn resume(
         return Err(no_open_run("a run that has ended"));
     }
     let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
-    // The entry names the branch; the given handle may be on another one.
-    let on_branch = chat.for_branch(branch);
+    // The given handle itself where it is on the run's branch, as at the beginning of a run: what is set on it is said. The
+    // entry names the branch; a handle on another one says something else.
+    let on_branch = match chat.branch() == branch {
+        true => chat.clone(),
+        false => chat.for_branch(branch),
+    };
     // Before anything is read: what another driver appends until then belongs to the run.
     let mut claim = claim_branch(&on_branch).await?;
     match resume_claimed(claim.conversation(), entry, id, agent).await {
@@ -226,6 +230,7 @@ fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Re
         },
         None => next_step(id, nodes)?,
     };
+    run.is_stopped = state.loaded_value(&stop_key(id)?).is_some();
     run.value = match state.loaded_value(&value_key(id)?) {
         Some(value) => Some(
             Raw::parse(String::from_utf8_lossy(value))

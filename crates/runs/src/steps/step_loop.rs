@@ -146,6 +146,12 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
                     return Ok(TurnEnd::Waiting { calls: waiting });
                 }
             }
+            // Providers give empty answers at times; the next one mostly is not.
+            NextStep::End { text } if text.is_empty() && run.may_ask_again() => {
+                let feedback = "the answer is empty".to_owned();
+                run.notify_observer(|| RunEventKind::ResponseRejected { feedback });
+                run.next_step = NextStep::Ask { refused: 0 };
+            }
             NextStep::End { .. } => {
                 // A message that arrived during the last answer still belongs to this run.
                 if !drain_inbox(run).await? {
@@ -184,5 +190,6 @@ fn build_turn(run: &LiveRun, end: TurnEnd) -> Turn {
         text: run.last_text.clone().unwrap_or_default(),
         value: run.value.clone(),
         usage: run.usage(),
+        last_step: run.last_step.clone(),
     }
 }

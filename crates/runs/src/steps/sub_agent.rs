@@ -256,6 +256,7 @@ fn child_config(run: &LiveRun, agent: &SubAgent) -> Agent {
         .limit_child(&run.usage(), &agent.agent.budget);
     // One observer sees the whole tree, unless the sub-agent has one of its own.
     config.observer = config.observer.or_else(|| run.agent.observer.clone());
+    config.values = config.values.over(&run.agent.values);
     config
 }
 

@@ -188,12 +188,12 @@ async fn run_tool_batch(
     // The tools' future does not borrow `run`, which storing needs exclusively: appends stay sequential, because each
     // goes after the one before. The channel has room for all results, so no tool waits for the store.
     let (done, mut results) = mpsc::channel(batch.len());
-    let (tools, abort) = (Arc::clone(&run.agent.tools), run.abort.clone());
+    let (tools, context) = (Arc::clone(&run.agent.tools), run.context());
     let work = async move {
         let each = batch
             .into_iter()
             .map(async |(call, permit, guidance, start_marker)| {
-                let result = tools.run_tool(permit, &abort).await;
+                let result = tools.run_tool_in(permit, context.for_call(call.node)).await;
                 let finished = ToolRun {
                     call,
                     start_marker,

@@ -9,6 +9,7 @@ use contexture_ir::{Extra, FunctionCallOutput, Output, Raw};
 use contexture_layers::Rerun;
 use contexture_tools::{ResolveError, ToolId};
 
+use crate::context::RunContext;
 use crate::tasks::{Abort, Cancelled};
 
 /// A call that is about to run.
@@ -23,6 +24,8 @@ pub struct ToolCall {
     /// Aborted when the call is over, however it ends: for work that the tool has started elsewhere. The tool itself is
     /// dropped at its current await by a timeout or an abort.
     pub abort: Abort,
+    /// The run that the tool works in; `None` if a program calls it by itself.
+    pub run: Option<RunContext>,
 }
 
 /// Runs a tool. Functions from a [`ToolCall`] to a future of a result are handlers.

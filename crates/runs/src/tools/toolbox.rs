@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 
 use super::handler::{ToolCall, ToolFailure, ToolHandler, ToolOptions, ToolOutput};
 use super::permit::{ApprovalState, Permit, Resolution};
+use crate::context::RunContext;
 use crate::tasks::{Abort, panic_message};
 
 /// Tools, their handlers, and the policy that decides which calls run.
@@ -194,8 +195,27 @@ impl ToolBox {
     /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run, unless the handler returned
     /// them.
     pub async fn run_tool(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
+        self.run_traced(permit, abort, None).await
+    }
+
+    /// Runs a call of a run, which its tool is given.
+    pub(crate) async fn run_tool_in(
+        &self,
+        permit: Permit,
+        run: RunContext,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let abort = run.abort().clone();
+        self.run_traced(permit, &abort, Some(run)).await
+    }
+
+    async fn run_traced(
+        &self,
+        permit: Permit,
+        abort: &Abort,
+        run: Option<RunContext>,
+    ) -> Result<ToolOutput, ToolFailure> {
         let operation = Operation::for_tool(&permit.tool().to_string(), permit.call_id());
-        let run = self.run_permitted(permit, abort);
+        let run = self.run_permitted(permit, abort, run);
         let ended = run.instrument(operation.span().clone()).await;
         operation.end(ended.as_ref().err().map(ToolFailure::kind));
         ended
@@ -205,6 +225,7 @@ impl ToolBox {
         &self,
         permit: Permit,
         abort: &Abort,
+        run: Option<RunContext>,
     ) -> Result<ToolOutput, ToolFailure> {
         abort.ensure_not_aborted()?;
         let held = self.registered_tool(permit.tool())?;
@@ -218,6 +239,7 @@ impl ToolBox {
             call_id: permit.call_id().to_owned(),
             arguments: permit.arguments().clone(),
             abort: abort.child(),
+            run,
         };
         // The tool may have spawned tasks. However this call ends, by a timeout or a drop, they are aborted too.
         let over = AbortOnDrop(call.abort.clone());

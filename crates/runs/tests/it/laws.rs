@@ -82,7 +82,12 @@ struct Yes;
 
 #[async_trait]
 impl Approver for Yes {
-    async fn decide(&self, _: &contexture_layers::ToolRequest, _: &str) -> ApprovalDecision {
+    async fn decide(
+        &self,
+        _: &contexture_layers::ToolRequest,
+        _: &str,
+        _: &contexture_runs::RunContext,
+    ) -> ApprovalDecision {
         ApprovalDecision::Allow
     }
 }

@@ -168,7 +168,7 @@ async fn an_abort_of_the_run_ends_waits_on_its_channels() {
     let (waited, ()) = tokio::join!(wait, abort);
     match waited {
         Err(ChannelError::Cancelled(cancelled)) => assert_eq!(&*cancelled.reason, "the user left"),
-        waited => panic!("{waited:?}"),
+        waited => unreachable!("{waited:?}"),
     }
     assert_eq!(&*handle.abort_reason().unwrap().reason, "the user left");
     assert!(handle.abort_signal().ensure_not_aborted().is_err());
@@ -229,4 +229,29 @@ async fn a_result_that_is_too_large_names_its_step() {
         .await
         .unwrap()
         .unwrap();
+}
+
+#[tokio::test]
+async fn what_is_set_on_the_handle_is_said_before_and_after_a_wait() {
+    let chat = chat().await;
+    chat.update_call_context(|context| context.set_context("open_file", "src/main.rs"));
+    chat.set([hint("Be brief.").transient()]).unwrap();
+    let model = model([calling(&[("a", "asked", "{}")]), saying("Done.")]);
+    let mut tools = contexture_runs::ToolBox::new(contexture_tools::Policy::default().ask("asked"));
+    crate::test_support::tool(&mut tools, "asked", || Ok("ran".into()));
+    let agent = agent(&model).with_tools(tools).unwrap();
+    let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
+    let contexture_runs::TurnEnd::Waiting { calls } = &turn.end else {
+        unreachable!("{turn:?}");
+    };
+    let allow = contexture_runs::ApprovalDecision::Allow;
+    contexture_runs::store_decision(&chat, turn.run, calls[0], allow)
+        .await
+        .unwrap();
+    let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
+    assert_eq!(run.drive().await.unwrap().text, "Done.");
+    for payload in asked(&model) {
+        assert!(payload.contains("src/main.rs"), "{payload}");
+        assert!(payload.contains("Be brief."), "{payload}");
+    }
 }

@@ -26,6 +26,7 @@ mod random_drivers;
 mod recorded_calls;
 mod regressions;
 mod resume;
+mod run_context;
 mod scripted_agent;
 mod side_by_side;
 mod spans;

@@ -156,7 +156,7 @@ async fn begin(chat: &Conversation, agent: &Agent) -> RunId {
 fn waits_for(turn: &Turn) -> &[NodeId] {
     match &turn.end {
         TurnEnd::Waiting { calls } => calls,
-        end => panic!("{end:?}"),
+        end => unreachable!("{end:?}"),
     }
 }
 
@@ -184,7 +184,7 @@ async fn of_two_that_resume_a_run_at_once_one_drives_it() {
     let (a, b) = tokio::join!(go(), open);
     let (turn, told) = match (a, b) {
         (Ok(turn), Err(told)) | (Err(told), Ok(turn)) => (turn, told),
-        both => panic!("{both:?}"),
+        both => unreachable!("{both:?}"),
     };
     assert_eq!(turn.text, "It is paid.");
     assert_eq!(till.times(), 1);
@@ -217,7 +217,7 @@ fn a_run_that_another_process_drives_is_left_to_it() {
                 branch,
                 ..
             }) => assert_eq!(branch.as_str(), "main"),
-            busy => panic!("{busy:?}"),
+            busy => unreachable!("{busy:?}"),
         }
         let begun = other.run(Run::begin(&other.chat, &agent, [said("Pay more.")]));
         assert!(matches!(begun, Err(RunError::Busy { .. })), "{begun:?}");
@@ -260,7 +260,7 @@ fn a_superseded_driver_gets_its_late_output_back_where_the_call_is_answered() {
         } => {
             assert_eq!(output.output, Output::Text("paid".to_owned()));
         }
-        told => panic!("{told:?}"),
+        told => unreachable!("{told:?}"),
     }
     assert_eq!(
         other.run(status_of(&other.chat, turn.run)),
@@ -368,7 +368,7 @@ async fn a_run_is_resumed_only_by_the_agent_that_began_it() {
         Err(RunError::Agent(AgentError::OtherAgent { expected, found })) => {
             assert_eq!((expected.as_str(), found.as_str()), ("cashier", "clerk"));
         }
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
     let renamed = Agent::new("till", payer(), Target::openai_chat("gpt-4o"))
         .with_tools(till.tools(Policy::default(), Rerun::Unknown))
@@ -410,7 +410,7 @@ async fn the_first_decision_holds_and_the_list_shows_it() {
         }) => {
             assert_eq!((named, decided), (call, first.clone()));
         }
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
     let later = store_decision(&chat, run, call, ApprovalDecision::Later).await;
     assert!(
@@ -488,7 +488,7 @@ async fn a_new_turn_is_refused_while_a_call_waits() {
             assert_eq!((*named, agent.as_str()), (run, "cashier"));
             assert_eq!((calls[0].node, calls[0].tool.as_str()), (call, "pay"));
         }
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
     assert!(refused.to_string().contains(&call.to_string()), "{refused}");
     // Nothing of the refused turn is stored, and the branch is free.
@@ -623,7 +623,7 @@ fn orphans_are_taken_up_parents_before_children_by_the_agents_of_their_names() {
     names.sort();
     assert_eq!(names, ["desk", "failing", "stranger"]);
     let [desk, failing] = &recovered[..] else {
-        panic!("{recovered:?}");
+        unreachable!("{recovered:?}");
     };
     assert_eq!(desk.entry.id(), Some(desk_run));
     let turn = desk.outcome.as_ref().unwrap();

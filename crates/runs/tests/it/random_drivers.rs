@@ -181,7 +181,7 @@ async fn drive_to_end(store: Arc<dyn Store>, id: RunId, agent: Agent) -> Vec<Run
                         match store_decision(&chat, id, *call, ApprovalDecision::Allow).await {
                             // Another process was faster, with the decision or with the call.
                             Ok(_) | Err(RunError::NotWaiting { .. }) => {}
-                            Err(error) => panic!("{error:?}"),
+                            Err(error) => unreachable!("{error:?}"),
                         }
                     }
                 }
@@ -295,7 +295,7 @@ fn check_laws(
         // Each call has one output, which says what became of it.
         for output in outputs.values() {
             let Output::Text(text) = &output.output else {
-                panic!("seed {seed}: {output:?}");
+                unreachable!("seed {seed}: {output:?}");
             };
             let known = ["is done", "nobody knows", "The mail is sent."];
             assert!(

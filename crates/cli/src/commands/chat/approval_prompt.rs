@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture::layers::ToolRequest;
-use contexture::runs::{ApprovalDecision, Approver};
+use contexture::runs::{ApprovalDecision, Approver, RunContext};
 use tokio::sync::Mutex;
 
 use crate::chat::call_line;
@@ -25,7 +25,7 @@ impl ApprovalPrompt {
 
 #[async_trait]
 impl Approver for ApprovalPrompt {
-    async fn decide(&self, call: &ToolRequest, why: &str) -> ApprovalDecision {
+    async fn decide(&self, call: &ToolRequest, why: &str, _: &RunContext) -> ApprovalDecision {
         let why = match why {
             "" => String::new(),
             why => format!(" ({})", one_line(why)),
