@@ -42,9 +42,9 @@ pub use contexture_prompt_cache::{
     CacheUsage, CachedContent, CachedPrefix, CallTokens, ContentIgnored, ContentReport, DiffError,
     DiffTarget, Difference, EditedThinking, Framing, MarkerPlan, MarkerPolicy, MarkerReason,
     MarkerReport, Outline, OutlineError, OutlineSegment, Prefix, Question, Rates, RebilledCost,
-    RequestPart, Rewrite, RewriteValue, SegmentList, SegmentStability, SegmentTotals, SentHistory, ThinkingFrontier,
-    TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers, predict_continued,
-    predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
+    RequestPart, Rewrite, RewriteValue, SegmentList, SegmentStability, SegmentTotals, SentHistory,
+    ThinkingFrontier, TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers,
+    predict_continued, predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_report::{
     BandError, BandPart, CallBand, DeferredList, EpochReason, EpochReport, MAX_BAND_BYTES,

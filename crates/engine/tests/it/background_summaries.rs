@@ -181,7 +181,7 @@ async fn summary_is_asked_behind_the_last_request_and_ready() {
         })
         .unwrap();
     let spec = Catalogue::builtin().resolve("gpt-4o").unwrap();
-    let rules = CacheRules::for_model(&spec, FORMAT);
+    let rules = CacheRules::for_model(spec, FORMAT);
     let counter = counter_for(spec.encoding);
     let used = predict_continued(FORMAT, (before, &asked[0]), &rules, counter).unwrap();
     let share = used.read * 1_000 / used.total_tokens();

@@ -251,7 +251,7 @@ fn superseded_in_a_tool(store: &Arc<dyn Store>, rerun: Rerun) -> (RunError, Turn
 }
 
 #[test]
-fn a_superseded_driver_gets_its_late_output_back_where_the_call_is_answered() {
+fn a_superseded_driver_gets_its_late_output_back() {
     let (told, turn, till, other) = superseded_in_a_tool(&memory(), Rerun::Unknown);
     assert_eq!((turn.text.as_str(), till.times()), ("Nobody knows.", 1));
     match told {
@@ -269,7 +269,7 @@ fn a_superseded_driver_gets_its_late_output_back_where_the_call_is_answered() {
 }
 
 #[test]
-fn a_late_output_is_kept_where_nothing_else_was_done_for_its_call() {
+fn a_late_output_is_kept_if_nothing_else_was_done_for_its_call() {
     let store = memory();
     let (told, turn, till, other) = superseded_in_a_tool(&store, Rerun::Ask);
     // The other driver waits for a person's word about what was cut off.
@@ -292,7 +292,7 @@ fn a_late_output_is_kept_where_nothing_else_was_done_for_its_call() {
 }
 
 #[test]
-fn a_superseded_driver_starts_no_tool_and_its_answer_is_paid_for() {
+fn a_superseded_driver_starts_no_tool_and_its_answer_is_paid() {
     let store = memory();
     let (one, other) = (Process::new(&store), Process::new(&store));
     let till = Till::open();
@@ -568,7 +568,7 @@ fn desk(till: &Till, history: ChildHistory) -> Agent {
 }
 
 #[test]
-fn orphans_are_taken_up_parents_before_children_by_the_agents_of_their_names() {
+fn orphans_are_taken_up_parents_first_by_agents_of_their_names() {
     let store = memory();
     let one = Process::new(&store);
     let till = Till::closed();

@@ -172,7 +172,7 @@ fn ending(message: &str, finish: &str) -> ModelResponse {
 }
 
 #[tokio::test]
-async fn a_turn_tells_a_good_answer_from_a_refused_a_cut_and_an_empty_one() {
+async fn a_turn_tells_good_refused_cut_and_empty_answers_apart() {
     for (message, finish, kind, asked) in [
         (
             r#"{"role":"assistant","content":"Four."}"#,

@@ -99,15 +99,43 @@ pub(in crate::behaviours) async fn a_claim_is_of_one_branch(store: Tested) {
     );
 }
 
+/// A claim of the branch `main`.
+fn claim_of_main(over: ClaimOver, holder: Option<ProcessId>) -> RefChange {
+    RefChange::Claim {
+        branch: branch("main"),
+        over,
+        holder,
+    }
+}
+
+async fn late_claims_change_nothing(chat: &Chat, holder: BranchHolder) {
+    // Whoever expects nobody, or an older claim, learns the newer one, and changes nothing.
+    let held = chat
+        .change_ref(claim_of_main(ClaimOver::Nobody, Some(holder.process)))
+        .await
+        .unwrap_err();
+    match held {
+        Error::BranchHeld {
+            holder: by, fence, ..
+        } => assert_eq!((by, fence), (holder, Fence(1))),
+        other => panic!("{other}"),
+    }
+    for holder in [None, Some(ProcessId::from_bytes([8; 16]))] {
+        let old = claim_of_main(ClaimOver::Fence(Fence(0)), holder);
+        match chat.change_ref(old).await.unwrap_err() {
+            Error::StaleFence { held, current, .. } => {
+                assert_eq!((held, current), (Fence(0), Fence(1)));
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
 pub(in crate::behaviours) async fn a_claim_names_its_holder_until_it_is_released(store: Tested) {
     let chat = Chat::start(store).await;
     assert_eq!(chat.branch_record("main").await.holder, None);
     let process = ProcessId::from_bytes([7; 16]);
-    let claim = |over, holder| RefChange::Claim {
-        branch: branch("main"),
-        over,
-        holder,
-    };
+    let claim = claim_of_main;
     let free = claim(ClaimOver::Nobody, Some(process));
     chat.change_ref(free.clone()).await.unwrap();
     let holder = BranchHolder {
@@ -122,23 +150,7 @@ pub(in crate::behaviours) async fn a_claim_names_its_holder_until_it_is_released
     chat.rewind("main", "a", Activation::Keep).await;
     assert_eq!(chat.branch_record("main").await.holder, Some(holder));
     assert_eq!(chat.branch_record("main-v2").await.holder, None);
-    // Whoever expects nobody, or an older claim, learns the newer one, and changes nothing.
-    let held = chat.change_ref(free.clone()).await.unwrap_err();
-    match held {
-        Error::BranchHeld {
-            holder: by, fence, ..
-        } => assert_eq!((by, fence), (holder, Fence(1))),
-        other => panic!("{other}"),
-    }
-    for holder in [None, Some(ProcessId::from_bytes([8; 16]))] {
-        let old = claim(ClaimOver::Fence(Fence(0)), holder);
-        match chat.change_ref(old).await.unwrap_err() {
-            Error::StaleFence { held, current, .. } => {
-                assert_eq!((held, current), (Fence(0), Fence(1)));
-            }
-            other => panic!("{other}"),
-        }
-    }
+    late_claims_change_nothing(&chat, holder).await;
     let release = claim(ClaimOver::Fence(Fence(1)), None);
     chat.change_ref(release).await.unwrap();
     let main = chat.branch_record("main").await;
