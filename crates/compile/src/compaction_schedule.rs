@@ -40,9 +40,9 @@ pub struct StandingCompaction {
 /// use contexture_compile::compaction::{StandingCompaction, absorbed_count};
 ///
 /// let standing = |generation| StandingCompaction { tokens: 100, generation };
-/// assert_eq!(absorbed_count(&[standing(1), standing(1)], 1_000, 900), 0);
-/// assert_eq!(absorbed_count(&[standing(2), standing(1), standing(1)], 1_000, 900), 2);
-/// assert_eq!(absorbed_count(&[standing(2), standing(2), standing(2)], 1_000, 900), 3);
+/// assert_eq!(absorbed_count(&[standing(1), standing(1)], 400, 900), 0);
+/// assert_eq!(absorbed_count(&[standing(2), standing(1), standing(1)], 400, 900), 2);
+/// assert_eq!(absorbed_count(&[standing(2), standing(2), standing(2)], 400, 900), 3);
 /// ```
 #[must_use]
 pub fn absorbed_count(standing: &[StandingCompaction], items: usize, limit: u64) -> usize {
