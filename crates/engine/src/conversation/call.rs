@@ -82,11 +82,11 @@ impl Conversation {
     /// use contexture_engine::{CompileAttempt, CompileOptions};
     /// use contexture_wire::Format;
     /// # use contexture_engine::Engine;
-    /// # use contexture_ir::{assistant, user};
+    /// # use contexture_ir::{assistant_text, user};
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
     ///
     /// for round in 0..60 {
-    ///     chat.save([user(format!("{round}: {}", "and so on ".repeat(20))), assistant("Go on.")]).await?;
+    ///     chat.save([user(format!("{round}: {}", "and so on ".repeat(20))), assistant_text("Go on.")]).await?;
     /// }
     /// chat.save([user("Where was I?")]).await?;
     /// let target = Target::anthropic("claude-sonnet-4-5").window(2_000).count(BudgetCount::Likely);
