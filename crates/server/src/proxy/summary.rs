@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use contexture::compile::Target;
 use contexture::engine::{BackgroundSummary, ModelCompactor};
 use contexture::models::{Model, ModelError, ModelRequest, ModelResponse};
 use contexture::models_http::{PassthroughRequest, Upstream, UpstreamError, decompress_to_end};
-use contexture::wire::{CallPath, HttpProfile, ResponseMode};
+use contexture::wire::{CallPath, HttpProfile, ResponseMode, StreamFailure};
 use contexture_api::policy::{CompactConfig, PolicyConfig, SummaryCredentials};
 use futures_util::StreamExt as _;
 
@@ -161,11 +161,7 @@ impl fmt::Debug for UpstreamModel {
 #[async_trait]
 impl Model for UpstreamModel {
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError> {
-        let ModelRequest {
-            format,
-            model,
-            payload,
-        } = request;
+        let ModelRequest { model, payload, .. } = request;
         let unreachable = |error: UpstreamError| ModelError::Unreachable {
             model: model.clone(),
             reason: error.to_string(),
@@ -193,29 +189,16 @@ impl Model for UpstreamModel {
         let bytes = decompress_to_end(&answer.headers, bytes.into(), MAX_ANSWER_BYTES).await;
         let bytes = bytes.map_err(|error| malformed(error.to_string()))?;
         let body = String::from_utf8_lossy(&bytes).into_owned();
-        // What the provider says is not repeated: it may quote the request.
-        let reason = format!("the provider answered {}", answer.status);
-        match answer.status {
-            status if status.is_success() => Ok(ModelResponse::new(body)),
-            StatusCode::TOO_MANY_REQUESTS => Err(ModelError::RateLimited {
-                model,
-                reason,
-                retry_after_ms: None,
-            }),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(ModelError::Forbidden { model, reason })
-            }
-            status if status.is_server_error() => Err(ModelError::Unavailable {
-                model,
-                reason,
-                retry_after_ms: None,
-            }),
-            status => Err(ModelError::Refused {
-                too_long: format.spec().too_long(status.as_u16(), &body),
-                model,
-                reason,
-            }),
+        if answer.status.is_success() {
+            return Ok(ModelResponse::new(body));
         }
+        // What the provider says is not repeated: it may quote the request.
+        let failure = StreamFailure {
+            message: format!("the provider answered {}", answer.status),
+            ..StreamFailure::from_body(&body)
+        };
+        let status = Some(answer.status.as_u16());
+        Err(ModelError::from_failure(&model, &failure, status, None))
     }
 }
 
