@@ -10,25 +10,13 @@ use contexture_compile::{
 };
 use contexture_ir::{Audience, Compaction, Item, Part, Raw, Reasoning};
 use contexture_wire::Format;
+use fastrand::Rng;
 
 use crate::fixtures::{Quarter, assistant, call, output, request, user};
 use crate::invariants::check_report;
 
-/// Random numbers that a seed repeats.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        // Xorshift: small, and good enough to choose between a few ways.
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % bound
-    }
-
-    fn one_in(&mut self, bound: usize) -> bool {
-        self.below(bound) == 0
-    }
+fn one_in(random: &mut Rng, bound: usize) -> bool {
+    random.usize(..bound) == 0
 }
 
 /// Compiles with a scratch.
@@ -55,10 +43,10 @@ fn next(
 
 /// The next items of a conversation: a question, some steps with calls, an answer; now and then what no model reads, a rule, a
 /// pinned message, thinking, a call id that was there before.
-fn more_items(random: &mut Random, at: usize) -> Vec<PathItem> {
-    let words = "go on with it ".repeat(random.below(12));
+fn more_items(random: &mut Rng, at: usize) -> Vec<PathItem> {
+    let words = "go on with it ".repeat(random.usize(..12));
     let plain = |item: Item| PathItem::new(item);
-    let mut items = vec![match random.below(12) {
+    let mut items = vec![match random.usize(..12) {
         0 => PathItem {
             pinned: true,
             ..plain(user(&format!("{at}: keep this")))
@@ -73,12 +61,12 @@ fn more_items(random: &mut Random, at: usize) -> Vec<PathItem> {
         }
         _ => plain(user(&format!("question {at}: {words}"))),
     }];
-    for step in 0..random.below(3) {
-        let id = match random.one_in(20) {
+    for step in 0..random.usize(..3) {
+        let id = match one_in(random, 20) {
             true => "again".to_owned(),
             false => format!("call_{at}_{step}"),
         };
-        if random.one_in(5) {
+        if one_in(random, 5) {
             items.push(plain(Item::Reasoning(Reasoning {
                 content: Some(vec![Part::input_text("so it is")]),
                 signature: Some("AAAA".to_owned()),
@@ -87,17 +75,17 @@ fn more_items(random: &mut Random, at: usize) -> Vec<PathItem> {
             })));
         }
         items.push(plain(call(&id, &format!("{{\"line\":{}}}", at % 7))));
-        let long = "a line of the output\n".repeat(random.below(60));
+        let long = "a line of the output\n".repeat(random.usize(..60));
         items.push(plain(output(&id, &format!("{at}: {long}"))));
     }
-    if !random.one_in(4) {
+    if !one_in(random, 4) {
         items.push(plain(assistant(&format!("answer {at}: {words}"))));
     }
     items
 }
 
 /// A request for a random target, with a random policy.
-fn random_request(random: &mut Random) -> CompileRequest {
+fn random_request(random: &mut Rng) -> CompileRequest {
     let targets = [
         Target::openai_chat("gpt-4.1"),
         Target::openai_responses("gpt-5.6"),
@@ -105,31 +93,31 @@ fn random_request(random: &mut Random) -> CompileRequest {
         Target::anthropic("claude-opus-5-5"),
         Target::gemini("gemini-3.1-pro-preview"),
     ];
-    let target = &targets[random.below(targets.len())];
+    let target = &targets[random.usize(..targets.len())];
     let mut request = target.build_request(Catalogue::builtin()).unwrap();
-    (request.window, request.reserve) = ([4_500, 9_000, 400_000][random.below(3)], 500);
-    request.history.window = match random.below(5) {
+    (request.window, request.reserve) = ([4_500, 9_000, 400_000][random.usize(..3)], 500);
+    request.history.window = match random.usize(..5) {
         0 => Window::Turns(9),
         1 => Window::Tokens(3_000),
         _ => Window::Whole,
     };
     request.history.trim = TrimPolicy {
-        low_water: [40, 70, 100][random.below(3)],
+        low_water: [40, 70, 100][random.usize(..3)],
     };
-    if random.one_in(2) {
+    if one_in(random, 2) {
         request.history.preview = Some(PreviewPolicy {
             threshold: TextSize::Bytes(600),
             ..PreviewPolicy::default()
         });
     }
-    if random.one_in(3) {
+    if one_in(random, 3) {
         request.history.clear = Clear::By(ClearPolicy {
             trigger: 40,
-            always: random.one_in(2),
+            always: one_in(random, 2),
             ..ClearPolicy::default()
         });
     }
-    if random.one_in(4) {
+    if one_in(random, 4) {
         request.cache.marker_policy = None;
     }
     request
@@ -202,7 +190,7 @@ fn compact(path: &mut Vec<PathItem>) -> Cover {
 
 /// One conversation: it grows, and now and then it is edited, rewound, compacted, or compiled for another target.
 fn run_conversation(seed: u64, calls: usize) -> usize {
-    let mut random = Random(seed | 1);
+    let mut random = Rng::with_seed(seed);
     let (mut list, mut covers) = (Vec::<PathItem>::new(), Vec::new());
     let mut path = GrowingPath::default();
     let (mut plan, mut scratch) = (Plan::default(), Scratch::new());
@@ -210,9 +198,9 @@ fn run_conversation(seed: u64, calls: usize) -> usize {
     let mut warm_calls = 0;
     for number in 0..calls {
         let place = format!("seed {seed}, call {number}");
-        let rebuilds = match random.below(40) {
+        let rebuilds = match random.usize(..40) {
             0 if list.len() > 4 => {
-                let at = random.below(list.len());
+                let at = random.usize(..list.len());
                 list[at] = PathItem::new(user(&format!("edited in call {number}")));
                 true
             }
@@ -236,7 +224,7 @@ fn run_conversation(seed: u64, calls: usize) -> usize {
             _ => false,
         };
         // Sometimes several rounds come between two calls.
-        for _ in 0..=[0, 0, 0, 3, 30][random.below(5)] {
+        for _ in 0..=[0, 0, 0, 3, 30][random.usize(..5)] {
             let at = list.len();
             list.extend(more_items(&mut random, at));
         }
@@ -248,7 +236,7 @@ fn run_conversation(seed: u64, calls: usize) -> usize {
             Contribution::system("instructions", "Be brief."),
             Contribution::tail("clock", format!("tick {number}")),
         ];
-        let contributions = &contributions[..random.below(3)];
+        let contributions = &contributions[..random.usize(..3)];
         let beside = (covers.as_slice(), contributions);
         let warm = next((&path).into(), beside, &request, &plan, &mut scratch);
         let cold = next((&list).into(), beside, &request, &plan, &mut Scratch::new());

@@ -185,21 +185,9 @@ async fn drives_until_it_is_killed() {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
 /// Drives one run with two processes at a time, of which at most `kills` are killed; returns how many were.
 async fn drive_with_kills(place: &Place, seed: u64, kills: u32) -> u32 {
-    let mut random = Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     std::fs::write(&place.notes, "").unwrap();
     let chat = place.open().await;
     let said = Item::Message(Message::text(Role::User, "Refund A-7."));
@@ -212,8 +200,8 @@ async fn drive_with_kills(place: &Place, seed: u64, kills: u32) -> u32 {
     let mut children = [place.start(), place.start()];
     let mut killed = 0;
     loop {
-        tokio::time::sleep(Duration::from_millis(20 + random.below(150))).await;
-        let at = usize::try_from(random.below(2)).unwrap();
+        tokio::time::sleep(Duration::from_millis(20 + random.u64(..150))).await;
+        let at = random.usize(..2);
         if let Some(status) = children[at].try_wait().unwrap() {
             assert!(status.success(), "seed {seed}: {status}");
             break;

@@ -198,21 +198,9 @@ async fn drive_to_end(store: Arc<dyn Store>, id: RunId, agent: Agent) -> Vec<Run
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
 /// One case; returns how often a process was killed and how often one was told that it is superseded.
 fn drive_with_seed(seed: u64) -> (u32, usize) {
-    let mut random = Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let tally = Tally::default();
     let agent = tally.desk();
@@ -221,26 +209,27 @@ fn drive_with_seed(seed: u64) -> (u32, usize) {
         let said = Item::Message(Message::text(Role::User, "Refund A-7."));
         Run::begin(&chat, &agent, [said]).await.unwrap().id()
     });
-    let start =
-        |random: &mut Random| Process::start(&store, random.below(u64::MAX), id, agent.clone());
+    let start = |random: &mut fastrand::Rng| {
+        Process::start(&store, random.u64(..u64::MAX), id, agent.clone())
+    };
     let mut processes: Vec<Process> = (0..3).map(|_| start(&mut random)).collect();
     let (mut killed, mut told) = (0, Vec::new());
     let mut rounds = 0;
     while !processes.is_empty() {
         rounds += 1;
         assert!(rounds < 20_000, "it comes to no end");
-        let at = usize::try_from(random.below(processes.len() as u64)).unwrap();
-        let turns = u32::try_from(random.below(12)).unwrap() + 1;
+        let at = random.usize(..processes.len());
+        let turns = random.u32(..12) + 1;
         // A clock that goes on makes those that are not polled look dead.
-        let clock = match random.below(8) {
-            0 => Duration::from_secs(random.below(12)),
+        let clock = match random.u64(..8) {
+            0 => Duration::from_secs(random.u64(..12)),
             _ => Duration::ZERO,
         };
         processes[at].poll(turns, clock);
         if processes[at].driving.is_finished() {
             let ended = processes.swap_remove(at);
             told.extend(ended.runtime.block_on(ended.driving).unwrap());
-        } else if killed < 4 && random.below(60) == 0 {
+        } else if killed < 4 && random.u64(..60) == 0 {
             processes[at] = start(&mut random);
             killed += 1;
         }
