@@ -354,16 +354,7 @@ mod tests {
     use super::*;
 
     fn lines(items: &[Item]) -> Vec<String> {
-        let covered: Vec<CoveredItem<'_>> = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| CoveredItem {
-                index,
-                item,
-                hash: None,
-                origin: None,
-            })
-            .collect();
+        let covered = CoveredItem::of_items(items);
         let options = SummaryOptions {
             longest_output: 40,
             ..SummaryOptions::default()
@@ -438,16 +429,7 @@ mod tests {
             .into(),
             FunctionCall::new("b", "look", "{}").into(),
         ];
-        let covered: Vec<CoveredItem<'_>> = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| CoveredItem {
-                index,
-                item,
-                hash: None,
-                origin: None,
-            })
-            .collect();
+        let covered = CoveredItem::of_items(&items);
         let options = SummaryOptions {
             instructions: Some("keep order ids".into()),
             ..SummaryOptions::default()

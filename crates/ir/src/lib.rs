@@ -49,7 +49,7 @@ pub use item::{
     Item, Message, Output, Part, Reasoning, Role, Status, TextPart,
 };
 pub use origin::{Audience, Origin};
-pub use raw::{DAMAGED, Extra, Fields, REPEATED, Raw, is_beyond_f64, quote_json};
+pub use raw::{DAMAGED, Extra, Fields, REPEATED, Raw, is_beyond_f64, quote_json, slice_range};
 pub use surrogates::replace_lone_surrogates;
 pub use tombstone::{REDACTED, tombstone_json};
 pub use tool::{FunctionTool, ProviderTool, ToolChoice, ToolDefinition};

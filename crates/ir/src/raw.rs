@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -76,6 +77,24 @@ impl Raw {
             None
         }
     }
+}
+
+/// Returns where a slice stands in the text that it was cut from, in bytes; `None` if it was cut from another.
+///
+/// Parsers that do not copy ([`Fields`](crate::Fields), `RawValue`) give slices, so their places need not be carried along.
+///
+/// ```
+/// use contexture_ir::slice_range;
+///
+/// let text = "ab ab";
+/// assert_eq!(slice_range(text, &text[3..]), Some(3..5));
+/// ```
+#[must_use]
+pub fn slice_range(text: &str, slice: &str) -> Option<Range<usize>> {
+    // Addresses only: a search could find an equal text that stands before it.
+    let start = slice.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    let range = start..start.checked_add(slice.len())?;
+    text.get(range.clone()).map(|_| range)
 }
 
 /// `text` as a JSON string, quotes included.

@@ -8,7 +8,7 @@
 //! none and gets Anthropic's.
 
 use contexture_catalogue::{CacheKind, ModelSpec};
-use contexture_ir::Fields;
+use contexture_ir::{Fields, slice_range};
 use contexture_tokens::TokenCounter;
 use contexture_wire::{CacheKeyRules, Format, RequestPart, marker_field};
 use serde::Serialize;
@@ -445,10 +445,10 @@ fn text_around(text: &str, at: usize) -> String {
     out
 }
 
-/// Where a slice of a text stands in it; nothing if it is none.
+/// Where a slice of a text begins in it; nothing if it is empty, or a slice of another.
 fn slice_offset(text: &str, part: &str) -> Option<usize> {
-    let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
-    (!part.is_empty() && start + part.len() <= text.len()).then_some(start)
+    let range = slice_range(text, part).filter(|range| !range.is_empty());
+    range.map(|range| range.start)
 }
 
 fn tool_name(tool: &str) -> Option<String> {

@@ -112,11 +112,9 @@ impl HtmlPage<'_> {
         if picture.is_empty() {
             return String::new();
         }
-        let all = self.report.segments.iter();
-        let all = all.fold(0_u64, |sum, one| sum.saturating_add(one.omitted_tokens));
         format!(
             "<section>\n<h2>Left out <small>{} tokens, to a scale of their own</small></h2>\n{picture}{}</section>\n",
-            group_thousands(all),
+            group_thousands(self.band.omitted_tokens()),
             self.key(|segment| segment.omitted_tokens)
         )
     }

@@ -99,8 +99,7 @@ pub fn render_band(band: &CallBand, id: &str, name_of: impl Fn(usize) -> String)
 /// Draws what the request left out, to a scale of its own; nothing if it left out nothing.
 #[must_use]
 pub fn render_left_out(band: &CallBand, name_of: impl Fn(usize) -> String) -> String {
-    let left_out = |part: &BandPart| part.omitted_tokens;
-    let all = band.parts.iter().map(left_out).fold(0, u64::saturating_add);
+    let all = band.omitted_tokens();
     if all == 0 {
         return String::new();
     }
@@ -113,17 +112,17 @@ pub fn render_left_out(band: &CallBand, name_of: impl Fn(usize) -> String) -> St
     let mut before = 0;
     let gone = (1..)
         .zip(&band.parts)
-        .filter(|(_, part)| left_out(part) > 0);
+        .filter(|(_, part)| part.omitted_tokens > 0);
     for (number, part) in gone {
         push_part(
             &mut out,
             &scale,
-            (before, left_out(part)),
+            (before, part.omitted_tokens),
             number,
             part,
             &name_of,
         );
-        before += left_out(part);
+        before += part.omitted_tokens;
     }
     out.push_str("</svg>\n");
     out

@@ -3,8 +3,7 @@
 //! An *orphan* is an open run without a living driver. Child runs are taken up by their parents, so only roots are resumed
 //! here. A run that waits for a decision is no orphan until all its calls are decided.
 
-use contexture_engine::Engine;
-use contexture_engine::EngineError;
+use contexture_engine::{Conversation, Engine, EngineError};
 use contexture_ir::{Owner, RunId};
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -118,11 +117,7 @@ async fn recover_one(
 }
 
 /// Resumes a run; if its driver may be dead, once more after the time in which that shows.
-async fn resume_when_free(
-    chat: &contexture_engine::Conversation,
-    id: RunId,
-    agent: &Agent,
-) -> Result<Run, RunError> {
+async fn resume_when_free(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Run, RunError> {
     let busy = match Run::resume(chat, id, agent).await {
         Err(RunError::Busy {
             dead_in: Some(dead_in),

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use contexture_ir::{Fields, Item, ResponseFormat, ToolChoice, Transcript};
+use contexture_ir::{Fields, Item, ResponseFormat, ToolChoice, Transcript, slice_range};
 use serde_json::value::RawValue;
 
 use crate::document::{lift, lower_run};
@@ -172,7 +172,7 @@ fn append_messages(
     let messages: Vec<&RawValue> =
         serde_json::from_str(history.get()).map_err(|_| ContinueObstacle::NoMessages)?;
     let last = messages.last().ok_or(ContinueObstacle::NoMessages)?;
-    let place = range_in(request, last.get()).ok_or(ContinueObstacle::NoMessages)?;
+    let place = slice_range(request, last.get()).ok_or(ContinueObstacle::NoMessages)?;
     let entries = paired_items(items);
     let dialect = format.spec().dialect();
     let runs = role_runs(&entries, format);
@@ -252,15 +252,7 @@ fn raise_limit(
 }
 
 fn value_range(request: &str, value: &RawValue) -> Result<Range<usize>, ContinueObstacle> {
-    range_in(request, value.get()).ok_or(ContinueObstacle::NoMessages)
-}
-
-/// Returns where a slice stands in the text that it was cut from; `None` if it was cut from another.
-fn range_in(text: &str, slice: &str) -> Option<Range<usize>> {
-    // Addresses only: a search could find an equal text that stands before it.
-    let start = slice.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
-    let range = start..start.checked_add(slice.len())?;
-    text.get(range.clone()).map(|_| range)
+    slice_range(request, value.get()).ok_or(ContinueObstacle::NoMessages)
 }
 
 /// Replaces parts of a text that do not overlap.

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use contexture_ir::{Fields, quote_json};
+use contexture_ir::{Fields, quote_json, slice_range};
 use serde_json::value::RawValue;
 
 use crate::model::chunk::CacheTtl;
@@ -189,13 +189,6 @@ impl TextEdit {
     }
 }
 
-/// Returns where `part`, a slice of `text`, lies in it.
-fn slice_range(text: &str, part: &str) -> Range<usize> {
-    // Both are slices of one buffer, so the difference of their addresses is the position.
-    let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
-    start..start + part.len()
-}
-
 fn plan_element_marker(
     rules: &dyn CacheMarkers,
     text: &str,
@@ -216,7 +209,7 @@ fn plan_block_marker(
     ttl: CacheTtl,
 ) -> Option<TextEdit> {
     let member = format!(r#""{}":{}"#, rules.field(), rules.value(ttl));
-    let range = slice_range(text, content.get());
+    let range = slice_range(text, content.get())?;
     if content.get().starts_with('"') {
         return plan_string_marker(rules, content, range, block_type, &member);
     }
@@ -233,7 +226,7 @@ fn plan_block_marker(
             replacement: String::new(),
         });
     }
-    let end = slice_range(text, blocks.get(at)?.get()).end;
+    let end = slice_range(text, blocks.get(at)?.get())?.end;
     if rules.is_own_block() {
         return Some(TextEdit {
             range: end..end,
@@ -324,10 +317,10 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
             continue;
         };
         if rules.is_own_block() {
-            ranges.push(slice_range(text, block.get()));
+            ranges.push(slice_range(text, block.get())?);
             continue;
         }
-        let value = slice_range(text, value.get());
+        let value = slice_range(text, value.get())?;
         let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
         let start = before.trim_end().strip_suffix(&quoted)?.len();
         ranges.push(start..value.end);

@@ -1,6 +1,6 @@
 //! Calls of a run that wait for a person's word: what they would do, and the commands that give it.
 
-use contexture::runs::{ApprovalDecision, StoredDecision, WaitingCall};
+use contexture::runs::{StoredDecision, WaitingCall};
 use owo_colors::OwoColorize as _;
 
 use crate::output::printable::{clip_to_width, display_width, one_line, short_id};
@@ -36,11 +36,7 @@ pub(crate) fn waiting_text(call: &WaitingCall) -> String {
 
 /// What was decided, and by whom.
 fn decided_text(decided: &StoredDecision) -> String {
-    let what = match decided.decision {
-        ApprovalDecision::Allow => "allowed",
-        ApprovalDecision::Deny { .. } => "denied",
-        ApprovalDecision::Later => "left open",
-    };
+    let what = decided.decision.past_text();
     match &decided.by {
         Some(by) => format!("{what} by {by}"),
         None => what.to_owned(),

@@ -161,6 +161,12 @@ impl CompileRequest {
         }
     }
 
+    /// The tokens that the request may have: the window without what is kept free for the answer. 0 where nothing is left.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.window.saturating_sub(self.reserve)
+    }
+
     /// The tokens that the provider adds around messages, calls and tools.
     #[must_use]
     pub fn overhead(&self) -> Overhead {

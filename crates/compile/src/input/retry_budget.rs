@@ -43,7 +43,7 @@ impl RetryBudget {
         sent: TokenBounds,
         refused: TooLong,
     ) -> Option<Self> {
-        let space = request.window.saturating_sub(request.reserve);
+        let space = request.limit();
         // The host may hold less than the model can.
         let mut next = refused.limit.map_or(space, |limit| limit.min(space));
         if let Some(tokens) = refused.tokens.filter(|tokens| *tokens > sent.high) {

@@ -229,7 +229,7 @@ fn checked_input_limit(request: &CompileRequest) -> Result<u64, Refusal> {
     if request.adapter.is_none() && !Format::PROVIDERS.contains(&format) {
         return Err(Refusal::UnsupportedTarget { format });
     }
-    let limit = request.window.saturating_sub(request.reserve);
+    let limit = request.limit();
     // Reported apart from a request that is too large: the caller has to change the reserve, not the
     // request.
     if limit == 0 {

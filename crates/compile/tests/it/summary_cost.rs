@@ -132,16 +132,7 @@ fn measure(target: &Target, histories: &[History]) -> (Totals, Totals, Vec<u64>)
             .cloned()
             .fold(compiler, Compiler::with_contribution);
         let sent = compiler.compile(items, &target).unwrap().payload.to_json();
-        let covered: Vec<CoveredItem<'_>> = items[..items.len() * (100 - RETAINED) / 100]
-            .iter()
-            .enumerate()
-            .map(|(index, item)| CoveredItem {
-                index,
-                item,
-                hash: None,
-                origin: None,
-            })
-            .collect();
+        let covered = CoveredItem::of_items(&items[..items.len() * (100 - RETAINED) / 100]);
         let options = SummaryOptions::default();
         let text = summary_request(&covered, &options);
         let question: [Item; 1] = [Message::text(Role::User, text).into()];

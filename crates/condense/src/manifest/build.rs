@@ -664,14 +664,7 @@ mod tests {
 
     /// Checks what became of the commands, which change something as far as their words show.
     fn check(items: &[Item], expected: &[(&str, ChangeOutcome)]) {
-        let covered = |(index, item)| CoveredItem {
-            index,
-            item,
-            hash: None,
-            origin: None,
-        };
-        let covered: Vec<_> = items.iter().enumerate().map(covered).collect();
-        let manifest = Manifest::from_items(&covered);
+        let manifest = Manifest::from_items(&CoveredItem::of_items(items));
         let found = manifest.changes.iter();
         let found: Vec<_> = found
             .map(|change| (change.arguments.as_str(), change.outcome))
@@ -722,13 +715,7 @@ mod tests {
             ]
         };
         let manifest = |items: &[Item]| {
-            let covered = items.iter().enumerate().map(|(index, item)| CoveredItem {
-                index,
-                item,
-                hash: None,
-                origin: None,
-            });
-            let manifest = Manifest::from_items(&covered.collect::<Vec<_>>());
+            let manifest = Manifest::from_items(&CoveredItem::of_items(items));
             manifest
                 .errors
                 .iter()
@@ -749,13 +736,7 @@ mod tests {
             .collect();
         items.push(says("My limit is 100 euros.".to_owned()));
         items.push(says("My limit is 200 euros.".to_owned()));
-        let covered = items.iter().enumerate().map(|(index, item)| CoveredItem {
-            index,
-            item,
-            hash: None,
-            origin: None,
-        });
-        let said = Manifest::from_items(&covered.collect::<Vec<_>>()).user_sentences;
+        let said = Manifest::from_items(&CoveredItem::of_items(&items)).user_sentences;
         let said: Vec<_> = said
             .iter()
             .map(|one| (one.entry.text.as_str(), one.entry.times))

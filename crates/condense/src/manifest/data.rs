@@ -19,6 +19,28 @@ pub struct CoveredItem<'a> {
     pub origin: Option<Origin>,
 }
 
+impl<'a> CoveredItem<'a> {
+    /// Returns items that are not stored, numbered from 0; their roles say whose words they are.
+    ///
+    /// ```
+    /// use contexture_condense::CoveredItem;
+    /// use contexture_ir::{Item, Message, Role};
+    ///
+    /// let items = [Item::from(Message::text(Role::User, "Take A-7 out of the order."))];
+    /// assert_eq!(CoveredItem::of_items(&items)[0].index, 0);
+    /// ```
+    #[must_use]
+    pub fn of_items(items: &'a [Item]) -> Vec<Self> {
+        let covered = |(index, item)| Self {
+            index,
+            item,
+            hash: None,
+            origin: None,
+        };
+        items.iter().enumerate().map(covered).collect()
+    }
+}
+
 /// Contents of a span of items.
 ///
 /// Built by rules alone: the same items give the same manifest. The lists of files and of changes are complete as far as the

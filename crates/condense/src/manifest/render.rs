@@ -407,17 +407,7 @@ mod tests {
     use crate::manifest::data::CoveredItem;
 
     fn manifest(items: &[Item]) -> Manifest {
-        let covered: Vec<CoveredItem<'_>> = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| CoveredItem {
-                index,
-                item,
-                hash: None,
-                origin: None,
-            })
-            .collect();
-        Manifest::from_items(&covered)
+        Manifest::from_items(&CoveredItem::of_items(items))
     }
 
     fn session() -> Vec<Item> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_catalogue::{Catalogue, CatalogueError};
-use contexture_compile::{OmitReason, Omitted, Report, Target};
+use contexture_compile::{CompileRequest, OmitReason, Omitted, Report, Target};
 use contexture_ir::NodeId;
 use contexture_tokens::counter_for;
 
@@ -109,7 +109,6 @@ pub(crate) async fn prepare_call(
     compile: CompileOptions<'_>,
 ) -> Result<Prepared, EngineError> {
     let request = target.build_request(chat.engine().catalogue())?;
-    let space = request.window.saturating_sub(request.reserve);
     // What the caller knows wins; the store is asked only where the figure is used.
     let reported = match (options.reported, options.usage) {
         (None, UsagePreference::Max | UsagePreference::ReportedFirst) => {
@@ -118,11 +117,7 @@ pub(crate) async fn prepare_call(
         (given, _) => given,
     };
     let scale = usage_scale(reported, options.usage);
-    let sizes = TriggerSizes {
-        space,
-        scale,
-        trigger: trigger_size(options.trigger, space, scale),
-    };
+    let sizes = TriggerSizes::of_request(&request, options.trigger, scale);
     let compiled = compile_call(chat, target.into(), compile).await;
     // A model's own wish, before the size asks for it.
     let wish = find_new_context(chat).await?;
@@ -130,7 +125,8 @@ pub(crate) async fn prepare_call(
     let is_due = match &compiled {
         Ok(call) => {
             let counted = call.report.totals.tokens;
-            call.advice.compact.is_some() || should_compact(options.trigger, counted, space, scale)
+            call.advice.compact.is_some()
+                || should_compact(options.trigger, counted, sizes.space, scale)
         }
         Err(EngineError::Refused(_)) => true,
         Err(_) => false,
@@ -352,12 +348,16 @@ impl TriggerSizes {
         trigger: Trigger,
     ) -> Result<Self, CatalogueError> {
         let request = target.build_request(catalogue)?;
-        let space = request.window.saturating_sub(request.reserve);
-        Ok(Self {
+        Ok(Self::of_request(&request, trigger, 1_000))
+    }
+
+    fn of_request(request: &CompileRequest, trigger: Trigger, scale: u64) -> Self {
+        let space = request.limit();
+        Self {
             space,
-            scale: 1_000,
-            trigger: trigger_size(trigger, space, 1_000),
-        })
+            scale,
+            trigger: trigger_size(trigger, space, scale),
+        }
     }
 }
 

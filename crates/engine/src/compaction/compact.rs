@@ -205,7 +205,7 @@ async fn draft_with_cause(
     let spec = target.model_spec(chat.engine().catalogue())?;
     let counter = counter_for(spec.encoding);
     let request = target.build_request(chat.engine().catalogue())?;
-    let space = request.window.saturating_sub(request.reserve);
+    let space = request.limit();
     let manifests = percent_of(request.window, options.manifest_percent);
     let shown = snapshot.positions_in_view(target.format());
     let weights = snapshot.token_weights(&shown, counter);

@@ -1,6 +1,6 @@
 //! Items read and written.
 
-use contexture_ir::{Error, Fields, Item, Output, Part, Raw, Role, UiMessage};
+use contexture_ir::{Error, Fields, Item, Output, Part, Raw, Role, UiMessage, slice_range};
 use proptest::prelude::*;
 
 /// Reads an item, writes it, and compares the JSON values.
@@ -302,4 +302,14 @@ proptest! {
         let _ = UiMessage::parse(&text);
         let _ = contexture_ir::canonical_json(&text);
     }
+}
+
+#[test]
+fn only_slices_of_a_text_have_a_place_in_it() {
+    let text = String::from("one two");
+    let other = String::from("two");
+    assert_eq!(slice_range(&text, &text), Some(0..7));
+    assert_eq!(slice_range(&text, &text[7..]), Some(7..7));
+    assert_eq!(slice_range(&text[4..], &text), None);
+    assert_eq!(slice_range(&text, &other), None);
 }

@@ -150,6 +150,13 @@ impl CallBand {
         parts.fold(0, |sum, part| sum.saturating_add(part.tokens))
     }
 
+    /// Returns the tokens that all parts would have taken beside those.
+    #[must_use]
+    pub fn omitted_tokens(&self) -> u64 {
+        let parts = self.parts.iter();
+        parts.fold(0, |sum, part| sum.saturating_add(part.omitted_tokens))
+    }
+
     /// Joins all neighbours for which `is_alike` holds.
     fn join_parts(&mut self, is_alike: impl Fn(&BandPart, &BandPart) -> bool) {
         let mut joined: Vec<BandPart> = Vec::new();

@@ -25,6 +25,16 @@ pub enum ApprovalDecision {
 }
 
 impl ApprovalDecision {
+    /// Returns what was decided, as sentences say it: `allowed`, `denied` or `left open`.
+    #[must_use]
+    pub const fn past_text(&self) -> &'static str {
+        match self {
+            Self::Allow => "allowed",
+            Self::Deny { .. } => "denied",
+            Self::Later => "left open",
+        }
+    }
+
     /// Says who decided, as lists of runs show it.
     ///
     /// ```
@@ -70,11 +80,7 @@ pub struct StoredDecision {
 
 impl fmt::Display for StoredDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.decision {
-            ApprovalDecision::Allow => "allowed",
-            ApprovalDecision::Deny { .. } => "denied",
-            ApprovalDecision::Later => "left open",
-        };
+        let what = self.decision.past_text();
         let by = self.by.as_deref().unwrap_or("somebody");
         write!(f, "{what} by {by} at {} ms", self.at_ms)
     }

@@ -167,7 +167,7 @@ async fn choose_span(
     let catalogue = chat.engine().catalogue();
     let counter = counter_for(plan.target.model_spec(catalogue)?.encoding);
     let request = plan.target.build_request(catalogue)?;
-    let space = request.window.saturating_sub(request.reserve);
+    let space = request.limit();
     let shown = snapshot.positions_in_view(format);
     let weights = snapshot.token_weights(&shown, counter);
     let sizes = SpanSizes {

@@ -298,7 +298,7 @@ pub(crate) async fn rewrite_request(
     let range = chat.calibrated_range(&request).await;
     let mut whole = plan.compile_client_request(&chat, &target, range)?;
     // The reserve is kept free for the answer, so the request has to fit into what is left.
-    let space = request.window.saturating_sub(request.reserve);
+    let space = request.limit();
     plan.is_over_window = whole.report.totals.tokens > space;
     // After the client's own request is compiled: that one must keep all tools it came with.
     if let Some(most) = plan.policy.tools.select {
