@@ -56,7 +56,7 @@ pub struct Chances {
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use std::sync::Arc;
 /// use contexture_ir::{ConversationId, Owner, ResponseId};
-/// use contexture_store::{AppendRequest, Appended, BlobId, Calls, Capabilities, Conversation, ConversationPage, ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance, NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, Processes, ReadLoad, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store, StreamSignal, Streams};
+/// use contexture_store::{Error, MemoryStore, NewConversation, Store};
 /// use contexture_store_testkit::{InjectedFault, Faulty};
 ///
 /// let store = Faulty::failing_call(Arc::new(MemoryStore::new()), 1, InjectedFault::After);

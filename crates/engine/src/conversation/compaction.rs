@@ -247,7 +247,7 @@ impl Conversation {
     /// # let model = Arc::new(ScriptedModel::with_texts(Format::OpenAiChat, ["Read.", summary]));
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
     /// # for part in 0..8 {
-    /// #     let text = format!("Part {part}: {}", "and so on, ".repeat(200));
+    /// #     let text = format!("Part {part}: {}", "and so on, ".repeat(170));
     /// #     chat.save([user(text.as_str()), assistant_text("Read.")]).await?;
     /// # }
     /// # chat.save([user("Go on.")]).await?;
