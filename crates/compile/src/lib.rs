@@ -88,11 +88,11 @@ pub mod compaction {
     pub use crate::history::{ActiveCovers, COVERS};
 }
 
-/// Reading what is not in view: excerpts, matching lines, and which of many texts is about something.
+/// Reading what is not in view: excerpts and matching lines.
 pub mod reading {
     pub use contexture_condense::{
-        Excerpt, FindOptions, FoundLine, FoundLines, Matcher, Pattern, PatternError, READ_TOOL,
-        Ranking, ReadCall, ReadCallError, ReadReply, Score, SearchHit, SearchQuery, TextPosition,
-        excerpt_reply, extract_excerpt, find_lines, matches_reply, read_tool, search_reply,
+        Excerpt, FindOptions, FoundLine, FoundLines, Matcher, PathMatches, Pattern, PatternError,
+        READ_TOOL, ReadCall, ReadCallError, ReadReply, SearchHit, TextPosition, excerpt_reply,
+        extract_excerpt, find_lines, matches_reply, read_tool, search_reply,
     };
 }

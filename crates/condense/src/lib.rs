@@ -5,13 +5,13 @@
 //!   conversation's own model behind what it was sent, [`read_summary`] checks the answer.
 //! * [`Preview`] replaces one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
 //! * [`new_context_tool`] is the tool by which a model asks for a compaction itself.
-//! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by
-//!   its link; [`read_tool`] is the tool by which a model asks for it.
+//! * The reading functions ([`extract_excerpt`], [`find_lines`]) read what was left out, by its link; [`read_tool`] is the
+//!   tool by which a model asks for it.
 //! * [`own_words`] finds what a person wrote themselves, [`find_statements`] the rules in it that hold until they are taken back.
 //!
 //! Everything here is a pure function, and every text it produces is bounded.
 //!
-//! Not here: choosing the span, when an output is previewed, calling a model, storing anything, resolving links.
+//! Not here: choosing the span, when an output is previewed, calling a model, storing anything, resolving links, searching.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -37,10 +37,9 @@ pub use preview::{
     Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, TextSize, ToolPreview,
 };
 pub use read_back::{
-    Excerpt, FindOptions, FoundLine, FoundLines, Matcher, Pattern, PatternError, READ_TOOL,
-    Ranking, ReadCall, ReadCallError, ReadReply, Score, SearchHit, SearchQuery, TextPosition,
-    excerpt_reply, extract_excerpt, find_lines, has_read_tool, matches_reply, read_tool,
-    search_reply,
+    Excerpt, FindOptions, FoundLine, FoundLines, Matcher, PathMatches, Pattern, PatternError,
+    READ_TOOL, ReadCall, ReadCallError, ReadReply, SearchHit, TextPosition, excerpt_reply,
+    extract_excerpt, find_lines, has_read_tool, matches_reply, read_tool, search_reply,
 };
 pub use standing_rules::{
     RuleOnPath, RuleStrength, StandingRules, Statement, StatementKind, find_statements,

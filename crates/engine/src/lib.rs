@@ -69,4 +69,4 @@ pub use presence::ProcessState;
 pub use record::{RecordOptions, Recorded};
 pub use refs::MovedCheckpoint;
 pub use state::{CoverEntry, Instructions};
-pub use view::{LinkTarget, MessagePage, MessageView, OlderMessages, PathMatches, Resolved};
+pub use view::{LinkTarget, MessagePage, MessageView, OlderMessages, Resolved};

@@ -1,8 +1,8 @@
-//! Reading what previews leave out: answers are bounded, and what is left out is found by an identifier.
+//! Reading what previews leave out: answers are bounded.
 
 use contexture_compile::reading::{
-    Ranking, ReadCall, ReadReply, SearchHit, SearchQuery, excerpt_reply, extract_excerpt,
-    find_lines, matches_reply, search_reply,
+    PathMatches, ReadCall, ReadReply, SearchHit, excerpt_reply, extract_excerpt, find_lines,
+    matches_reply, search_reply,
 };
 use contexture_compile::{Link, PreviewPolicy, Previewer};
 use contexture_ir::ContentHash;
@@ -29,17 +29,18 @@ fn answer(arguments: &str, texts: &[&str]) -> ReadReply {
             which,
         } => matches_reply(link, &find_lines(text, &matcher, &which)),
         ReadCall::Search { query, limit } => {
-            let needle = SearchQuery::new(&query);
-            let mut best = Ranking::new(limit);
-            for text in texts.iter().rev() {
-                if let Some((relevance, at)) = needle.score_text(text) {
-                    best.offer(relevance, || {
-                        SearchHit::new(link(), "output of ls", text, &at, limit)
-                    });
-                }
-            }
-            let of = best.offered_count();
-            search_reply(&best.into_ranked(), of)
+            // Which texts match is for the engine to find out; here it is those that have the query.
+            let matching = texts
+                .iter()
+                .filter_map(|text| Some((text, text.find(&query)?)));
+            let mut hits: Vec<SearchHit> = matching
+                .map(|(text, at)| {
+                    SearchHit::new(link(), "output of ls", text, &(at..at + query.len()), limit)
+                })
+                .collect();
+            let more = hits.len() > limit;
+            hits.truncate(limit);
+            search_reply(&PathMatches { hits, more })
         }
     }
 }
@@ -75,11 +76,11 @@ fn answers_read_like_this() {
         ),
         (
             r#"{"query":"two"}"#,
-            format!("[1 of 1 found, best first]\n{link} output of ls, line 2:\ntwo"),
+            format!("[1 found, best first]\n{link} output of ls, line 2:\ntwo"),
         ),
         (
             r#"{"query":"four"}"#,
-            "[0 of 0 found, best first]".to_owned(),
+            "[nothing found: other words may find it]".to_owned(),
         ),
     ] {
         assert_eq!(ask(arguments, &[text]), expected, "{arguments}");
@@ -103,35 +104,6 @@ fn a_long_line_is_read_in_pieces_that_join() {
         asked = format!(r#"{{"uri":"URI","offset":1,"column":{column}}}"#);
     }
     assert_eq!(read, json);
-}
-
-#[test]
-fn what_a_preview_leaves_out_is_found_by_its_identifier() {
-    let outputs: Vec<String> = (0..50)
-        .map(|n| {
-            let fill = format!("row of order W{n:05}\n").repeat(300);
-            format!("{fill}needle-{n:04}-x\n{fill}")
-        })
-        .collect();
-    let newest_first: Vec<&str> = outputs.iter().rev().map(String::as_str).collect();
-    let policy = PreviewPolicy::default();
-    let previewer = Previewer {
-        policy: &policy,
-        counter: counter_for(Encoding::O200kBase),
-    };
-    for n in [0, 1, 7, 25, 49] {
-        let identifier = format!("needle-{n:04}-x");
-        let preview = previewer.preview_text(&outputs[n], link()).unwrap();
-        assert!(!preview.text.contains(&identifier));
-        let answer = ask(
-            &format!(r#"{{"query":"{identifier}","limit":3}}"#),
-            &newest_first,
-        );
-        assert!(
-            answer.contains(&format!("line 301:\n{identifier}")),
-            "{answer}"
-        );
-    }
 }
 
 proptest! {

@@ -3,13 +3,19 @@
 //! was dropped, or found by the built-in tool. The measure looks for facts in its own way, not in the manifest's.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use contexture_compile::compaction::{CoveredItem, Manifest, TextBudget};
-use contexture_compile::reading::{Ranking, SearchQuery};
 use contexture_compile::{
     CompileInput, Compiled, PathItem, Plan, PreviewPolicy, Rewriting, Rewritten, Scratch, compile,
 };
-use contexture_ir::{Item, Role};
+use contexture_ir::{BranchName, ConversationId, Item, NodeId, Owner, Role};
+use contexture_store::rules::typed_request;
+use contexture_store::{
+    AppendPoint, AppendRequest, HiddenContent, MemoryStore, NewConversation, NewItem, Search,
+    SearchRequest, SearchScope, Store,
+};
 use contexture_tokens::{Encoding, counter_for};
 use contexture_wire::{Format, lift};
 use serde_json::Value;
@@ -82,7 +88,7 @@ struct Kept {
     dropped: [usize; 4],
     in_view: [usize; 4],
     told: [usize; 4],
-    /// Neither, and asked for: found among the first three.
+    /// Neither, and asked for: found among the first five.
     found: [usize; 4],
     /// Neither, and not found.
     lost: Vec<String>,
@@ -204,6 +210,7 @@ fn squeeze(session: &Session, limit: u64, peer: Option<&PeerViews>, kept: &mut K
     let plain = plain_window(path, limit - instructed);
     let (shown, told, plain) = (Held::of(&view), Held::of(&manifest), Held::of(&plain));
     let peer = peer.map(|views| views.of(session, limit));
+    let searchable = Searchable::new(path);
     for (kind, wanted) in wanted.iter().enumerate() {
         for fact in wanted {
             for (way, view) in peer.iter().flatten().enumerate() {
@@ -215,7 +222,7 @@ fn squeeze(session: &Session, limit: u64, peer: Option<&PeerViews>, kept: &mut K
                 kept.in_view[kind] += 1;
             } else if told.has(kind, fact) {
                 kept.told[kind] += 1;
-            } else if finds(path, kind, fact) {
+            } else if searchable.finds(kind, fact) {
                 kept.found[kind] += 1;
             } else {
                 kept.lost
@@ -303,18 +310,63 @@ fn plain_window(path: &[PathItem], limit: u64) -> String {
     newest.join("\n")
 }
 
-/// Whether the built-in tool, asked for a fact, gives among its first three an item that holds it.
-fn finds(path: &[PathItem], kind: usize, fact: &String) -> bool {
-    let needle = SearchQuery::new(fact);
-    let mut ranking = Ranking::new(3);
-    for one in path {
-        let text = one.item.text();
-        if let Some((relevance, _)) = needle.score_text(&text) {
-            ranking.offer(relevance, || text);
-        }
+/// A path in a store, which the built-in tool searches.
+struct Searchable<'p> {
+    store: MemoryStore,
+    path: &'p [PathItem],
+}
+
+impl<'p> Searchable<'p> {
+    fn new(path: &'p [PathItem]) -> Self {
+        let store = MemoryStore::new();
+        let (owner, id) = (Owner::local(), Self::id());
+        ready(store.create_conversation(&owner, NewConversation::new(id.clone(), 0))).unwrap();
+        let items = path.iter().enumerate();
+        let items = items.map(|(place, one)| {
+            NewItem::new(
+                Self::node(place),
+                &one.item,
+                one.item.to_json(),
+                place as i64,
+            )
+        });
+        let at = AppendPoint::Tip {
+            branch: BranchName::main(),
+        };
+        ready(store.append_items(&owner, &id, AppendRequest::new(at, items.collect(), 0))).unwrap();
+        Self { store, path }
     }
-    let best = ranking.into_ranked();
-    best.iter().any(|text| Held::of(text).has(kind, fact))
+
+    fn id() -> ConversationId {
+        ConversationId::new("session").unwrap()
+    }
+
+    fn node(place: usize) -> NodeId {
+        NodeId::derive("path", &[&place.to_be_bytes()])
+    }
+
+    /// Whether the built-in tool, asked for a fact, gives among its first five, which it shows by default, an item that holds it.
+    fn finds(&self, kind: usize, fact: &String) -> bool {
+        let request = SearchRequest {
+            hidden: HiddenContent::Include,
+            limit: 5,
+            ..typed_request(fact, SearchScope::Conversation(Self::id()))
+        };
+        let page = ready(self.store.search_nodes(&Owner::local(), request)).unwrap();
+        let is_hit = |place: &usize| page.hits.iter().any(|hit| hit.node == Self::node(*place));
+        let places = (0..self.path.len()).filter(is_hit);
+        places
+            .map(|place| self.path[place].item.text())
+            .any(|text| Held::of(&text).has(kind, fact))
+    }
+}
+
+/// The result of a call of a store that never waits.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("a store in memory waits for nothing"),
+    }
 }
 
 /// What a text holds.

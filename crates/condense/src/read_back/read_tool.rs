@@ -22,7 +22,8 @@ const AROUND: u64 = 20;
 const DESCRIPTION: &str = "Reads what this conversation keeps but no longer shows: shortened or cleared tool outputs \
 and earlier messages. Give `uri`, a context://vfs/... link, to read it from line `offset` on; add `pattern` to get \
 only the lines that match. Give `query` alone, without `uri`, to find which outputs and messages say something, \
-best match first: an identifier, a path or a few words. Answers are cut to about 4000 characters and say where to go on.";
+best match first: a question, a few words, an identifier or a path; \"in double quotes\" is required, word* is a beginning. \
+Answers are cut to about 4000 characters and say where to go on.";
 
 /// JSON Schema of the arguments; unknown ones are refused. A literal, so that its bytes are always the same.
 const PARAMETERS: &str = r#"{"type":"object","properties":{"uri":{"type":"string","description":"A link: context://vfs/ and 32 hexadecimal digits."},"offset":{"type":"integer","minimum":1,"description":"The line to begin with; 1 is the first."},"column":{"type":"integer","minimum":0,"description":"Characters of that line to skip, for very long lines."},"limit":{"type":"integer","minimum":1,"description":"At most so many lines, matching lines or results."},"pattern":{"type":"string","description":"Only lines with this text, in any case."},"regex":{"type":"boolean","description":"Whether pattern is a regular expression. Default false."},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines to show around each matching line. Default 0."},"query":{"type":"string","description":"What to look for everywhere; without uri."}},"additionalProperties":false}"#;

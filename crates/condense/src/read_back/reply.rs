@@ -44,6 +44,8 @@ pub struct SearchHit {
     pub line: u64,
     /// The line, shortened.
     pub text: String,
+    /// Link to a newer statement about the same thing, if there is one: what the line says was so until then.
+    pub replaced_by: Option<Link>,
 }
 
 impl SearchHit {
@@ -61,8 +63,18 @@ impl SearchHit {
             what: what.take(60).collect(),
             line: 1 + before.matches('\n').count() as u64,
             text: clip_line(line, &clip_range(line, at.start - start, shown)),
+            replaced_by: None,
         }
     }
+}
+
+/// Result of a search in one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathMatches {
+    /// The best, best first; among equals the newest first.
+    pub hits: Vec<SearchHit>,
+    /// Whether other items match, too, or may.
+    pub more: bool,
 }
 
 /// Formats an excerpt of the item that a link refers to.
@@ -106,16 +118,22 @@ pub fn matches_reply(link: Link, found: &FoundLines) -> ReadReply {
     text_reply(text)
 }
 
-/// Formats the hits of a search, best first; `of` is the number of all hits.
+/// Formats the hits of a search.
 #[must_use]
-pub fn search_reply(hits: &[SearchHit], of: u64) -> ReadReply {
-    let mut text = format!("[{} of {of} found, best first]", hits.len());
-    for hit in hits {
-        let _ = write!(
-            text,
-            "\n{} {}, line {}:\n{}",
-            hit.link, hit.what, hit.line, hit.text
-        );
+pub fn search_reply(found: &PathMatches) -> ReadReply {
+    let mut text = match (found.hits.len(), found.more) {
+        (0, _) => "[nothing found: other words may find it]".to_owned(),
+        (count, false) => format!("[{count} found, best first]"),
+        (count, true) => {
+            format!("[{count} found, best first, and there are more: give more words or a `limit`]")
+        }
+    };
+    for hit in &found.hits {
+        let _ = write!(text, "\n{} {}, line {}", hit.link, hit.what, hit.line);
+        if let Some(newer) = hit.replaced_by {
+            let _ = write!(text, ", no longer so: see {newer}");
+        }
+        let _ = write!(text, ":\n{}", hit.text);
     }
     text_reply(text)
 }

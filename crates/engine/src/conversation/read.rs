@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_compile::reading::ReadReply;
+use contexture_compile::reading::{PathMatches, ReadReply};
 use contexture_compile::{Link, StandingRule};
 use contexture_ir::{Fragment, NodeId, Transcript, UiMessage};
 use contexture_sessions::{Session, SessionFormat};
@@ -14,9 +14,9 @@ use crate::error::EngineError;
 use crate::handle::{Conversation, list_fragments, load_info};
 use crate::search::{follow_events, search_conversation};
 use crate::view::{
-    LinkTarget, MessagePage, MessageView, OlderMessages, PathMatches, Resolved, export_session,
-    export_text, load_message_page, load_messages, load_transcript, read_context,
-    resolve_conversation, resolve_link, search_path,
+    LinkTarget, MessagePage, MessageView, OlderMessages, Resolved, export_session, export_text,
+    load_message_page, load_messages, load_transcript, read_context, resolve_conversation,
+    resolve_link, search_path,
 };
 
 impl Conversation {
@@ -186,11 +186,12 @@ impl Conversation {
         resolve_link(self, link, reader).await
     }
 
-    /// The items of this branch's path that say what a query asks for: as a whole, as a word of its own, before
-    /// anything else; see [`SearchQuery`](contexture_compile::reading::SearchQuery). Calls of the built-in tool and their outputs are left out: they say what was
-    /// looked for, not what was found.
+    /// Finds items of this branch's path by what was typed ([`typed_request`](contexture_store::rules::typed_request)): a
+    /// question, words, an identifier; at most `limit`, best first, with a link to each. Calls of the built-in tool and their
+    /// outputs are left out: they say what was looked for, not what was found. Only the first 1,000 bytes of a query are used.
     ///
-    /// A handle that has not read the path yet reads it. For ranked search over many conversations there is [`crate::Engine::search`].
+    /// A handle that has not read the path yet reads it. For other conversations, filters and pages there is
+    /// [`Engine::search`](crate::Engine::search).
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -199,7 +200,7 @@ impl Conversation {
     /// # let chat = Engine::in_memory().conversation("c").open().await?;
     /// chat.save([user("My order is W8342."), user("It is late.")]).await?;
     /// let matches = chat.search_path("W8342", 10, MessageView::Model).await?;
-    /// assert_eq!(matches.found, 1);
+    /// assert!(!matches.more);
     /// assert_eq!(matches.hits[0].text, "My order is W8342.");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -207,7 +208,7 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// When the path cannot be read.
+    /// [`EngineError::CannotSearch`], or the store's.
     pub async fn search_path(
         &self,
         query: &str,

@@ -1,24 +1,23 @@
-//! Items that a payload left out, read again by link or found by a word.
+//! Items that a payload left out, read again by link, and the tool by which a model does that.
 //!
 //! The tree keeps every original, so a link is looked up among the items of the branch's path, by the hash of their bytes;
 //! nothing is read from anywhere else. What is on another branch, in another conversation, another owner's or not meant
 //! for the reader is not found.
 //!
-//! Not here: how texts are cut and searched, and the tool's definition (`contexture_compile::reading`); copies of outputs
-//! outside the database (`contexture-offload`).
+//! Not here: how texts are cut, and the tool's definition (`contexture_compile::reading`); finding items by words
+//! (`path_search`); copies of outputs outside the database (`contexture-offload`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use contexture_compile::Link;
 use contexture_compile::reading::{
-    Ranking, ReadCall, ReadReply, SearchHit, SearchQuery, excerpt_reply, extract_excerpt,
-    find_lines, matches_reply, search_reply,
+    ReadCall, ReadReply, excerpt_reply, extract_excerpt, find_lines, matches_reply, search_reply,
 };
-use contexture_compile::{Link, READ_TOOL};
-use contexture_ir::{ContentHash, Item, NodeId};
-use contexture_store::{Error as StoreError, Node, NodeKind};
+use contexture_ir::{ContentHash, Item};
+use contexture_store::{Error as StoreError, Node};
 
 use super::messages::MessageView;
+use super::path_search::search_path;
 use crate::error::EngineError;
 use crate::handle::{Conversation, EngineEventKind, read_full_path};
 use crate::path::parse_node_item;
@@ -32,15 +31,6 @@ pub struct LinkTarget {
     pub item: Item,
     /// The item's texts, joined by line feeds: what excerpts and searches go by.
     pub text: String,
-}
-
-/// Result of a search in one path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PathMatches {
-    /// The best, best first; among equals the newest first.
-    pub hits: Vec<SearchHit>,
-    /// Number of items that match, in whole or in part.
-    pub found: u64,
 }
 
 /// Resolves a link to the newest item with its hash on this branch's path.
@@ -95,49 +85,6 @@ fn open_link(
     })
 }
 
-/// The items of this branch's path that say what a query asks for: as a whole, as a word of its own, before
-/// anything else; see [`SearchQuery`]. Calls of the built-in tool and their outputs are left out: they say what was
-/// looked for, not what was found.
-pub(crate) async fn search_path(
-    chat: &Conversation,
-    query: &str,
-    limit: usize,
-    reader: MessageView,
-) -> Result<PathMatches, EngineError> {
-    let needle = SearchQuery::new(query);
-    let mut ranking = Ranking::new(limit);
-    let mut calls: BTreeMap<NodeId, &str> = BTreeMap::new();
-    let path = read_full_path(chat, chat.current_position()).await?;
-    let items = path.items.iter().map(|one| &one.item);
-    for (node, item) in path.nodes.iter().zip(items) {
-        // Calls are looked at even if hidden: their outputs are labelled by the name of the tool.
-        let seen = is_visible_to(node, reader) && node.redacted_ms.is_none();
-        if !seen && node.kind != NodeKind::FunctionCall {
-            continue;
-        }
-        let tool = match &**item {
-            Item::FunctionCall(call) => {
-                calls.insert(node.id, call.name.as_str());
-                Some(call.name.as_str())
-            }
-            _ => node.answers.and_then(|call| calls.get(&call).copied()),
-        };
-        if !seen || tool == Some(READ_TOOL) {
-            continue;
-        }
-        let text = item.text();
-        if let Some((relevance, at)) = needle.score_text(&text) {
-            let link = Link::new(node.content_hash);
-            let what = item_label(item, tool);
-            ranking.offer(relevance, || SearchHit::new(link, &what, &text, &at, limit));
-        }
-    }
-    Ok(PathMatches {
-        found: ranking.offered_count(),
-        hits: ranking.into_ranked(),
-    })
-}
-
 /// Answers a call of the built-in tool ([`contexture_compile::read_tool`]). What the model did wrong, or asked for in vain,
 /// is an answer too, with `is_error`.
 #[tracing::instrument(
@@ -185,24 +132,14 @@ async fn execute_read_call(chat: &Conversation, call: ReadCall) -> Result<ReadRe
         }
         ReadCall::Search { query, limit } => {
             let kept = search_path(chat, &query, limit, MessageView::Model).await?;
-            search_reply(&kept.hits, kept.found)
+            search_reply(&kept)
         }
     })
 }
 
-fn is_visible_to(node: &Node, reader: MessageView) -> bool {
+pub(super) fn is_visible_to(node: &Node, reader: MessageView) -> bool {
     match reader {
         MessageView::Model => node.audience.model,
         MessageView::User => node.audience.user,
-    }
-}
-
-fn item_label(item: &Item, tool: Option<&str>) -> String {
-    match (item, tool) {
-        (Item::Message(message), _) => format!("message of the {}", message.role.as_str()),
-        (Item::FunctionCall(call), _) => format!("call of {}", call.name),
-        (Item::FunctionCallOutput(_), Some(tool)) => format!("output of {tool}"),
-        (Item::FunctionCallOutput(_), None) => "output".to_owned(),
-        (item, _) => item.kind().to_owned(),
     }
 }

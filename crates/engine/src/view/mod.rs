@@ -10,7 +10,8 @@
 //! * `message_page`: the newest of them, and those before, without reading the whole path;
 //! * `resolve`: the system prompt and the messages, as an AI SDK program takes them;
 //! * `export`: the conversation as a transcript or as a session of another program;
-//! * `links`: items read again by the link that a payload shows in their place, and search in one path.
+//! * `links`: items read again by the link that a payload shows in their place;
+//! * `path_search`: items of one path, found by words.
 //!
 //! What a model reads here is the stored conversation, uncut: compaction, previews and pins shape calls, not views. A
 //! person never sees what the host added for the model, and a model never sees what was stored for people only.
@@ -23,7 +24,7 @@
 //! reported with its node, because a view that leaves it out silently would be taken for the whole conversation.
 //!
 //! Folding reads one page while the store loads the next, so that long paths are shown in the time of the slower of the
-//! two. `links` use the path that the handle has cached; the others read from the store.
+//! two. `links` and `path_search` use the path that the handle has cached; the others read from the store.
 //! Not here: what a model is sent in a call (`call`), the tree for drawing (`tree`), full-text search over many
 //! conversations (`search`).
 
@@ -31,14 +32,16 @@ mod export;
 mod links;
 mod message_page;
 mod messages;
+mod path_search;
 mod resolve;
 
 pub(crate) use export::{export_session, export_text, load_transcript};
-pub use links::{LinkTarget, PathMatches};
-pub(crate) use links::{read_context, resolve_link, search_path};
+pub use links::LinkTarget;
+pub(crate) use links::{read_context, resolve_link};
 pub(crate) use message_page::load_message_page;
 pub use message_page::{MessagePage, OlderMessages};
 pub(crate) use messages::FoldNode;
 pub use messages::MessageView;
+pub(crate) use path_search::search_path;
 pub use resolve::Resolved;
 pub(crate) use resolve::{load_messages, resolve_conversation, resolve_path};

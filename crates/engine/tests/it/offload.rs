@@ -82,9 +82,9 @@ async fn a_model_finds_what_it_remembers_a_word_of() {
     assert_eq!(
         asked(&chat, r#"{"query":"W8342","limit":2}"#).await,
         format!(
-            "[2 of 3 found, best first]\n\
-             {said} message of the user, line 1:\nwhat about W8342?\n\
-             {first} output of find_order, line 2:\nW8342 is lost"
+            "[2 found, best first]\n\
+             {first} output of find_order, line 2:\nW8342 is lost\n\
+             {said} message of the user, line 1:\nwhat about W8342?"
         )
     );
 }
@@ -96,7 +96,7 @@ async fn looking_for_something_does_not_find_the_looking() {
     for round in ["r1", "r2", "r3"] {
         let call = r#"{"query":"W8342"}"#;
         let answer = asked(&chat, call).await;
-        assert!(answer.starts_with("[1 of 1 found"), "{answer}");
+        assert!(answer.starts_with("[1 found"), "{answer}");
         assert!(answer.contains(&link.to_string()), "{answer}");
         let mut draft = chat.draft();
         draft.push_item(FunctionCall::new(round, READ_TOOL, call));
@@ -131,7 +131,7 @@ async fn a_link_names_what_is_on_this_path_and_nothing_else() {
     assert!(
         asked(&chat, r#"{"query":"W8342"}"#)
             .await
-            .starts_with("[0 of 0")
+            .starts_with("[nothing found")
     );
 }
 
@@ -221,7 +221,7 @@ async fn what_was_redacted_is_gone_and_said_so() {
     assert!(
         asked(&chat, r#"{"query":"redacted"}"#)
             .await
-            .starts_with("[0 of 0")
+            .starts_with("[nothing found")
     );
 }
 
@@ -255,14 +255,15 @@ async fn what_models_may_not_see_they_do_not_find() {
         chat.search_path("W8342", 9, MessageView::Model)
             .await
             .unwrap()
-            .found,
-        0
+            .hits,
+        []
     );
     assert_eq!(
         chat.search_path("W8342", 9, MessageView::User)
             .await
             .unwrap()
-            .found,
+            .hits
+            .len(),
         1
     );
 }
@@ -288,4 +289,65 @@ async fn a_long_path_is_looked_through_to_its_beginning() {
     let answer = asked(&chat, r#"{"query":"no such order W8342"}"#).await;
     assert!(answer.contains(&link.to_string()), "{answer}");
     assert_eq!(chat.owner(), &Owner::new("ada").unwrap());
+}
+
+#[tokio::test]
+async fn a_model_asks_a_question() {
+    let chat = of(&engine(), "ada", "c").await;
+    chat.save([user("Our shop in Lyon closes at noon on Sundays.")])
+        .await
+        .unwrap();
+    let said = newest(&chat).await;
+    for n in 0..20 {
+        let text = format!("And what about the order {n} of that customer?");
+        chat.save([user(text), assistant_text("It was sent.")])
+            .await
+            .unwrap();
+    }
+    let answer = asked(
+        &chat,
+        r#"{"query":"when does the Lyon shop close?","limit":1}"#,
+    )
+    .await;
+    assert!(answer.contains(&said.to_string()), "{answer}");
+    let answer = asked(&chat, r#"{"query":"\"the order 7\"","limit":5}"#).await;
+    assert!(answer.starts_with("[1 found, best first]"), "{answer}");
+    // A page of text is no mistake, and an empty query none that ends a run.
+    let long = "word ".repeat(5_000);
+    for query in [long.as_str(), "", "?!"] {
+        let call = serde_json::json!({ "query": query }).to_string();
+        asked(&chat, &call).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_longer_so_says_what_replaced_it() {
+    let chat = of(&engine(), "ada", "c").await;
+    chat.save([user("My office is Oslo.")]).await.unwrap();
+    let older = newest(&chat).await;
+    chat.save([assistant_text("Noted.")]).await.unwrap();
+    chat.save([user("My office is Bergen.")]).await.unwrap();
+    let newer = newest(&chat).await;
+    let answer = asked(&chat, r#"{"query":"which office do I have"}"#).await;
+    let places = [newer, older].map(|link| answer.find(&format!("\n{link}")));
+    assert!(places[0].is_some() && places[0] < places[1], "{answer}");
+    let note = format!("{older} message of the user, line 1, no longer so: see {newer}:");
+    assert!(answer.contains(&note), "{answer}");
+}
+
+#[tokio::test]
+async fn what_a_preview_leaves_out_is_found_by_its_identifier() {
+    let chat = of(&engine(), "ada", "c").await;
+    let mut links = Vec::new();
+    for n in 0..50 {
+        let fill = format!("row of order W{n:05}\n").repeat(300);
+        let text = format!("{fill}needle-{n:04}-x\n{fill}");
+        links.push(used(&chat, &format!("c{n}"), "list", &text).await);
+    }
+    for n in [0, 1, 7, 25, 49] {
+        let call = format!(r#"{{"query":"needle-{n:04}-x","limit":3}}"#);
+        let answer = asked(&chat, &call).await;
+        let expected = format!("{} output of list, line 301:\nneedle-{n:04}-x", links[n]);
+        assert!(answer.contains(&expected), "{answer}");
+    }
 }
