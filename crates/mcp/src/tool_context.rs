@@ -2,8 +2,9 @@
 
 use contexture::compile::Cancel;
 use contexture::ir::{BranchName, MessageId, NodeId};
-use contexture::store::{EntityKind, Error as StoreError, NodeQuery, PathEnd, ReadRequest, Span};
+use contexture::store::{EntityKind, Error as StoreError, NodeQuery, PathEnd};
 use contexture::{Conversation, Engine, EngineError, Owner};
+use contexture_api::operations::find_place;
 
 use crate::tool_error::ToolError;
 
@@ -61,31 +62,12 @@ impl ToolContext {
             other => other?,
         };
         let branch = PathEnd::Branch(chat.branch());
-        // The newest first. A message's items may be on several branches; the handle's own is
-        // preferred.
-        for node in found.iter().rev() {
-            let request = ReadRequest {
-                at: branch.clone(),
-                // One position is read, however long the path is.
-                span: Span::Between(node.depth, node.depth),
-                limit: None,
-            };
-            let page = store.read_path(chat.owner(), chat.id(), request).await?;
-            if page.nodes.first().is_some_and(|there| there.id == node.id) {
-                return Ok(ItemLocation {
-                    node: node.id,
-                    position: node.depth,
-                    at: branch,
-                });
-            }
-        }
-        // On no path of this handle: the place itself ends a path, and that is what can be read.
-        let last = found.last();
-        let last = last.ok_or_else(|| StoreError::not_found(EntityKind::Message, id))?;
+        let place = find_place(&**store, (chat.owner(), chat.id()), &branch, &found).await?;
+        let place = place.ok_or_else(|| StoreError::not_found(EntityKind::Message, id))?;
         Ok(ItemLocation {
-            node: last.id,
-            position: last.depth,
-            at: PathEnd::Node(last.id),
+            node: place.node.id,
+            position: place.node.depth,
+            at: place.at,
         })
     }
 }

@@ -47,7 +47,8 @@ pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
 pub use run::{DecidedDocument, RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{
-    HitDocument, ReplacedDocument, SearchDocument, SnippetDocument, WordHitsDocument,
+    HitDocument, NearbyDocument, NearbyItemDocument, ReplacedDocument, SearchDocument,
+    SnippetDocument, WordHitsDocument,
 };
 pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
 pub use settings::{

@@ -1,6 +1,6 @@
 //! Search results: hits with their snippets.
 
-use contexture::store::{Hit, SearchCoverage, SearchPage};
+use contexture::store::{Hit, Node, SearchCoverage, SearchPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -54,6 +54,53 @@ pub struct HitDocument {
     /// The newer statement of the same person about the same thing, if one of the best hits is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced: Option<ReplacedDocument>,
+    /// Items beside it, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearby: Option<NearbyDocument>,
+}
+
+/// Items before and after a hit on its path.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct NearbyDocument {
+    /// Items before it, oldest first.
+    pub before: Vec<NearbyItemDocument>,
+    /// Items after it, oldest first.
+    pub after: Vec<NearbyItemDocument>,
+}
+
+/// An item beside a hit.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct NearbyItemDocument {
+    /// Id of the node that holds the item.
+    pub id: String,
+    /// Kind of the item.
+    #[schema(value_type = ItemKindSchema)]
+    pub kind: &'static str,
+    /// Time at which the item was stored (RFC 3339), as the writer gave it.
+    pub created: String,
+    /// Beginning of its text, at most 300 characters, with `…` where it was cut.
+    pub text: String,
+}
+
+/// Characters that are shown of an item beside a hit.
+const NEARBY_CHARACTERS: usize = 300;
+
+impl NearbyItemDocument {
+    /// Creates the document of a node's item, which has this text.
+    #[must_use]
+    pub(crate) fn new(node: &Node, text: &str) -> Self {
+        let text = text.trim();
+        let mut shown: String = text.chars().take(NEARBY_CHARACTERS).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        Self {
+            id: node.id.to_string(),
+            kind: node.kind.as_str(),
+            created: format_timestamp(node.created_ms),
+            text: shown,
+        }
+    }
 }
 
 /// What replaced the statement of a hit.
@@ -108,6 +155,7 @@ impl From<&Hit> for HitDocument {
                 id: newer.node.to_string(),
                 until: format_timestamp(newer.created_ms),
             }),
+            nearby: None,
         }
     }
 }

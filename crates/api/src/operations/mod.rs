@@ -16,6 +16,7 @@ mod explain;
 mod handle;
 mod host;
 mod message_input;
+mod nearby;
 mod own_tools;
 mod past_call;
 mod record;
@@ -30,11 +31,14 @@ pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conv
 pub use handle::handle_calls;
 pub use host::Host;
 pub use message_input::{MessageRun, read_items, read_messages};
+pub use nearby::{MAX_NEARBY, PathPlace, find_place};
 pub use own_tools::{PathState, answer_own_call};
 pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
 pub use record::record_answer;
 pub use request::memory_layer;
-pub use search::{has_only_signs, search_typed};
+pub use search::{
+    FoundItems, TypedSearch, encode_hit_cursor, has_only_signs, parse_hit_cursor, search_typed,
+};
 
 use contexture::EngineError;
 use contexture::compile::CompileError;

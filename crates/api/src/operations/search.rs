@@ -2,11 +2,13 @@
 //!
 //! Not here: the syntax (`contexture::store::rules::typed_request`), and how a page is shown.
 
+use contexture::ir::{ConversationId, NodeId};
 use contexture::store::rules::{Query, typed_request};
-use contexture::store::{MatchMode, SearchPage, SearchRequest};
+use contexture::store::{MatchMode, SearchCursor, SearchPage, SearchRequest, SearchScope};
 use contexture::{Engine, EngineError, Owner};
 
-use crate::documents::WordHitsDocument;
+use crate::documents::{NearbyDocument, SearchDocument, WordHitsDocument};
+use crate::operations::nearby::load_nearby;
 
 /// Largest number of words that are counted apart.
 const WORDS_APART: usize = 8;
@@ -14,17 +16,52 @@ const WORDS_APART: usize = 8;
 /// Largest number of items that are counted of one word.
 const HITS_APART: usize = 1_000;
 
-/// Searches for what was typed as `request.query`, whose filters are added to those of the request.
-/// The page comes with how many items have each word, if all were asked for and no item has them.
+/// A search as it was asked for.
+#[derive(Clone, Debug)]
+pub struct TypedSearch {
+    /// What was typed as its `query`, with where to look, filters and the page.
+    pub request: SearchRequest,
+    /// Number of items to load on each side of each hit; 0 for none, at most [`MAX_NEARBY`](super::MAX_NEARBY).
+    pub nearby: u64,
+}
+
+/// A page of what was found.
+#[derive(Clone, Debug)]
+pub struct FoundItems {
+    /// The hits of this page, best first.
+    pub page: SearchPage,
+    /// How many items have each word, if all were asked for and no item has them.
+    pub apart: Vec<WordHitsDocument>,
+    /// What stands beside each hit, in their order; empty if it was not asked for.
+    pub nearby: Vec<NearbyDocument>,
+}
+
+impl FoundItems {
+    /// Returns the document of the page. `next` is the cursor of the next page as the caller takes it back.
+    #[must_use]
+    pub fn into_document(self, next: Option<String>) -> SearchDocument {
+        let mut document = SearchDocument {
+            next,
+            apart: self.apart,
+            ..SearchDocument::from(&self.page)
+        };
+        for (hit, nearby) in document.hits.iter_mut().zip(self.nearby) {
+            hit.nearby = Some(nearby);
+        }
+        document
+    }
+}
+
+/// Searches for what was typed; what that says goes before what the request asks for, but for kinds, of which both are taken.
 ///
 /// # Errors
-///
 /// Those of [`Engine::search`].
 pub async fn search_typed(
     engine: &Engine,
     owner: &Owner,
-    request: SearchRequest,
-) -> Result<(SearchPage, Vec<WordHitsDocument>), EngineError> {
+    asked: TypedSearch,
+) -> Result<FoundItems, EngineError> {
+    let TypedSearch { request, nearby } = asked;
     let typed = typed_request(&request.query, request.scope.clone());
     // What was typed goes before what the program asks for: it is what the person sees.
     let mut kinds = request.kinds;
@@ -39,12 +76,53 @@ pub async fn search_typed(
     };
     let page = engine.search(owner, request.clone()).await?;
     let is_first_page = request.after.is_none() && request.limit > 0;
-    let mut apart = Vec::new();
+    let mut found = FoundItems {
+        apart: Vec::new(),
+        nearby: Vec::new(),
+        page,
+    };
     // Only an empty first page leaves the reader without a next step.
-    if request.words == MatchMode::All && page.hits.is_empty() && is_first_page {
-        apart = count_words_apart(engine, owner, &request).await?;
+    if request.words == MatchMode::All && found.page.hits.is_empty() && is_first_page {
+        found.apart = count_words_apart(engine, owner, &request).await?;
     }
-    Ok((page, apart))
+    if nearby > 0 {
+        let at = match &request.scope {
+            SearchScope::Path { at, .. } => Some(at),
+            _ => None,
+        };
+        for hit in &found.page.hits {
+            let beside = load_nearby(engine, owner, hit, at, nearby).await?;
+            found.nearby.push(beside);
+        }
+    }
+    Ok(found)
+}
+
+/// Writes the place after a hit as a text. It says a place, not a right: whatever it names is looked for among the owner's own.
+/// Its parts are parted by `~`, which no id has.
+#[must_use]
+pub fn encode_hit_cursor(cursor: &SearchCursor) -> String {
+    let SearchCursor {
+        score,
+        created_ms,
+        conversation,
+        node,
+    } = cursor;
+    format!("{score}~{created_ms}~{conversation}~{node}")
+}
+
+/// Reads what [`encode_hit_cursor`] wrote; `None` for anything else.
+#[must_use]
+pub fn parse_hit_cursor(text: &str) -> Option<SearchCursor> {
+    let mut parts = text.split('~');
+    let cursor = SearchCursor {
+        score: parts.next()?.parse().ok()?,
+        created_ms: parts.next()?.parse().ok()?,
+        conversation: ConversationId::new(parts.next()?).ok()?,
+        node: parts.next()?.parse::<NodeId>().ok()?,
+    };
+    // A fifth part means that somebody made it up.
+    parts.next().is_none().then_some(cursor)
 }
 
 /// Whether what was typed has no word to look for.
@@ -79,4 +157,31 @@ async fn count_words_apart(
         });
     }
     Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_that_were_written_are_read() {
+        let cursor = SearchCursor {
+            score: 7,
+            created_ms: -12,
+            conversation: ConversationId::new("a.b_c:d-1").unwrap(),
+            node: NodeId::from_bytes([7; 16]),
+        };
+        let written = encode_hit_cursor(&cursor);
+        assert_eq!(parse_hit_cursor(&written), Some(cursor));
+        let node = "0".repeat(32);
+        for made_up in [
+            String::new(),
+            "1~2~a".to_owned(),
+            format!("1~2~a~{node}~"),
+            format!("-1~2~a~{node}"),
+            "9".repeat(5_000),
+        ] {
+            assert_eq!(parse_hit_cursor(&made_up), None, "{made_up}");
+        }
+    }
 }

@@ -3,18 +3,22 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::Engine;
-use contexture::ir::BranchName;
+use contexture::ir::{BranchName, NodeId};
 use contexture::store::{
-    HiddenContent, Hit, MatchMode, PathEnd, SearchCoverage, SearchPage, SearchRequest, SearchScope,
-    Snippet,
+    EntityKind, Error as StoreError, HiddenContent, MatchMode, PathEnd, SearchCoverage,
+    SearchCursor, SearchRequest, SearchScope, Snippet,
 };
-use contexture_api::operations::{has_only_signs, search_typed};
-use contexture_api::{ItemKind, SearchDocument, WordHitsDocument};
+use contexture::{Conversation, Engine};
+use contexture_api::operations::{
+    FoundItems, MAX_NEARBY, TypedSearch, encode_hit_cursor, has_only_signs, parse_hit_cursor,
+    search_typed,
+};
+use contexture_api::{ItemKind, NearbyItemDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
+use crate::options::node_ref::{NodeRef, resolve_node_ref};
 use crate::options::parse_values;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
@@ -45,6 +49,8 @@ Examples:
   contexture search when did the gloves arrive
   contexture search refund gloves --all-words
   contexture search '\"order arrived\" W8*' --conversation support-42
+  contexture search which office -C 1 --conversation support-42
+  contexture search which office --conversation support-42 --at 3f9a
   contexture search error --kind output -n 5 --json | jq -r '.hits[].snippet.text'
 
 `contexture show CONVERSATION ID` shows a hit whole.")]
@@ -61,6 +67,14 @@ pub(crate) struct Arguments {
     /// On the path of this branch only
     #[arg(long, value_name = "BRANCH", requires = "conversation")]
     branch: Option<String>,
+    /// Only what stands on the path to this item, and what was so then first
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "conversation",
+        conflicts_with = "branch"
+    )]
+    at: Option<String>,
     /// In conversations of this resource only
     #[arg(long, value_name = "RESOURCE", conflicts_with = "conversation")]
     resource: Option<String>,
@@ -70,9 +84,19 @@ pub(crate) struct Arguments {
     /// Also what is not meant for people to see
     #[arg(long)]
     hidden: bool,
+    /// Also so many items before and after each hit
+    #[arg(long, short = 'C', value_name = "NUMBER", default_value = "0", value_parser = clap::value_parser!(u64).range(0..=MAX_NEARBY))]
+    around: u64,
     /// At most so many
     #[arg(long, short = 'n', value_name = "NUMBER", default_value = "20")]
     limit: usize,
+    /// The next page: what the page before gave as `next`
+    #[arg(long, value_name = "CURSOR", value_parser = parse_cursor)]
+    after: Option<SearchCursor>,
+}
+
+fn parse_cursor(text: &str) -> Result<SearchCursor, String> {
+    parse_hit_cursor(text).ok_or_else(|| "expected `next` of the page before, as it is".to_owned())
 }
 
 /// Runs the command.
@@ -99,19 +123,22 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             HiddenContent::LeaveOut
         },
         limit: arguments.limit,
+        after: arguments.after.clone(),
         ..SearchRequest::new(query.clone(), scope)
     };
     let owner = database::resolve_owner(globals)?;
-    let (page, apart) = search_typed(&engine, &owner, request).await?;
+    let asked = TypedSearch {
+        request,
+        nearby: arguments.around,
+    };
+    let found = search_typed(&engine, &owner, asked).await?;
     if globals.json {
-        write::print_json(&SearchDocument {
-            apart,
-            ..SearchDocument::from(&page)
-        })?;
+        let next = found.page.next.as_ref().map(encode_hit_cursor);
+        write::print_json(&found.into_document(next))?;
     } else {
-        write::print_styled(&format_hits(&page.hits))?;
+        write::print_styled(&format_hits(&found))?;
         if !globals.quiet {
-            print_search_note(&page, &query, &apart);
+            print_search_note(&found, &query);
         }
     }
     Ok(Exit::Done)
@@ -122,7 +149,19 @@ async fn open_scope(arguments: &Arguments, globals: &Globals) -> Outcome<(Engine
     if let Some(id) = &arguments.conversation {
         let branch = arguments.branch.as_deref();
         let chat = database::open_conversation(globals, id, branch).await?;
-        let scope = conversation_scope(chat.id().clone(), branch)?;
+        let at = match (&arguments.at, branch) {
+            (Some(at), _) => Some(PathEnd::Node(resolve_last_node(&chat, at).await?)),
+            (None, Some(branch)) => {
+                let branch = BranchName::new(branch).map_err(contexture::EngineError::from)?;
+                Some(PathEnd::Branch(branch))
+            }
+            (None, None) => None,
+        };
+        let conversation = chat.id().clone();
+        let scope = match at {
+            Some(at) => SearchScope::Path { conversation, at },
+            None => SearchScope::Conversation(conversation),
+        };
         return Ok((chat.engine().clone(), scope));
     }
     let scope = match &arguments.resource {
@@ -133,23 +172,19 @@ async fn open_scope(arguments: &Arguments, globals: &Globals) -> Outcome<(Engine
     Ok((engine, scope))
 }
 
-fn conversation_scope(
-    conversation: contexture::ir::ConversationId,
-    branch: Option<&str>,
-) -> Outcome<SearchScope> {
-    Ok(match branch {
-        Some(branch) => {
-            let branch = BranchName::new(branch).map_err(contexture::EngineError::from)?;
-            SearchScope::Path {
-                conversation,
-                at: PathEnd::Branch(branch),
-            }
-        }
-        None => SearchScope::Conversation(conversation),
-    })
+/// The node that a name names; of a message its last.
+async fn resolve_last_node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
+    match resolve_node_ref(chat, name).await? {
+        NodeRef::Node(node) => Ok(node.id),
+        NodeRef::Message(_, nodes) => match nodes.last() {
+            Some(node) => Ok(node.id),
+            None => Err(StoreError::not_found(EntityKind::Message, name).into()),
+        },
+    }
 }
 
-fn print_search_note(page: &SearchPage, query: &str, apart: &[WordHitsDocument]) {
+fn print_search_note(found: &FoundItems, query: &str) {
+    let (page, apart) = (&found.page, &found.apart);
     let count = page.hits.len();
     // Else it would look as if such words had never been said.
     if has_only_signs(query) {
@@ -182,12 +217,13 @@ const COLUMNS: [Column; 4] = [
     Column::word("").with_paint(|age| age.dimmed().to_string()),
 ];
 
-fn format_hits(hits: &[Hit]) -> String {
+fn format_hits(found: &FoundItems) -> String {
     let now = now_ms();
     // Without a terminal a snippet is one line, for programs that read lines.
     let columns = terminal_columns(Stream::Output);
     let mut out = String::new();
-    for hit in hits {
+    for (place, hit) in found.page.hits.iter().enumerate() {
+        let nearby = found.nearby.get(place);
         let id = hit.node.to_string();
         let row = vec![
             hit.conversation.to_string(),
@@ -200,12 +236,19 @@ fn format_hits(hits: &[Hit]) -> String {
             &[row],
             column_count(Stream::Output),
         ));
-        let mut snippet = format!("  {}\n", format_snippet(&hit.snippet));
+        let mut snippet = String::new();
+        if let Some(nearby) = nearby {
+            push_nearby_items(&mut snippet, &nearby.before);
+        }
+        let _ = writeln!(snippet, "  {}", format_snippet(&hit.snippet));
         if let Some(newer) = &hit.replaced {
             let id = newer.node.to_string();
             let id = id.get(..ID_DIGITS).unwrap_or(&id);
             let until = relative_time(newer.created_ms, now);
             let _ = writeln!(snippet, "  so until {until}, replaced by {id}");
+        }
+        if let Some(nearby) = nearby {
+            push_nearby_items(&mut snippet, &nearby.after);
         }
         out.push_str(&match columns {
             Some(columns) => wrap_words(&snippet, columns, 2, LongWords::Break),
@@ -213,6 +256,14 @@ fn format_hits(hits: &[Hit]) -> String {
         });
     }
     out
+}
+
+/// Items beside a hit, a line each.
+fn push_nearby_items(out: &mut String, items: &[NearbyItemDocument]) {
+    for item in items {
+        let line = format!("  | {}: {}", item.kind, one_line(&item.text));
+        let _ = writeln!(out, "{}", line.dimmed());
+    }
 }
 
 /// The snippet on one line, its matches marked by colour.

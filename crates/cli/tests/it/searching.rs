@@ -96,3 +96,47 @@ fn any_text_is_a_query() {
     let run = place.run("search x -n 1000000");
     assert!(run.err.contains("search_hits"), "{}", run.err);
 }
+
+#[test]
+fn pages_follow_each_other() {
+    let place = place();
+    let first = place.json("search --json question -n 7");
+    let next = first["next"].as_str().unwrap();
+    let second = place.json(&format!("search --json question -n 7 --after {next}"));
+    let all = place.json("search --json question -n 14");
+    let ids = |page: &serde_json::Value| -> Vec<String> {
+        let hits = page["hits"].as_array().unwrap();
+        hits.iter().map(|hit| hit["id"].to_string()).collect()
+    };
+    assert_eq!([ids(&first), ids(&second)].concat(), ids(&all));
+    let run = place.run("search question --after x");
+    assert!(
+        run.code == 2 && run.err.contains("`next` of the page before"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn hits_are_shown_with_what_stands_beside_them() {
+    let place = place();
+    let text = place.ok("search --all-words Order arrived -C 1");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "  Hi, my order #W8342 arrived broken");
+    assert!(lines[2].starts_with("  | "), "{text}");
+    let data = place.json("search --json --all-words Order arrived -C 1");
+    let nearby = &data["hits"][0]["nearby"];
+    assert_eq!(nearby["before"].as_array().unwrap().len(), 0, "{data}");
+    assert_eq!(nearby["after"].as_array().unwrap().len(), 1, "{data}");
+    // At an item only what was said until then is searched.
+    let id = data["hits"][0]["id"].as_str().unwrap();
+    let count = |line: &str| {
+        let found = place.json(&format!("search --json -c support-42 {line}"));
+        found["hits"].as_array().unwrap().len()
+    };
+    assert_eq!(
+        (count("refund*"), count(&format!("refund* --at {id}"))),
+        (3, 0)
+    );
+    assert_eq!(place.run(&format!("search refund --at {id}")).code, 2);
+}

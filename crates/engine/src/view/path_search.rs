@@ -5,7 +5,7 @@
 //!
 //! Not here: how texts are ranked (`contexture_store::rules`); reading what a link names (`links`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use contexture_compile::reading::{PathMatches, SearchHit};
@@ -121,7 +121,7 @@ impl<'a> PathItems<'a> {
         let text = self.item(place)?.text();
         let newer = hit.replaced.as_ref();
         let newer = newer.and_then(|newer| self.readable_place(newer.node));
-        let shown = first_match(&text, &hit.snippet);
+        let shown = best_match(&text, &hit.snippet);
         Some(SearchHit {
             replaced_by: newer.and_then(|place| self.link(place)),
             ..SearchHit::new(self.link(place)?, &self.label(place), &text, &shown, limit)
@@ -147,21 +147,28 @@ impl<'a> PathItems<'a> {
     }
 }
 
-/// Returns where the first match of a snippet stands in the text that it was cut from; the beginning if that is not found, as
-/// where the index knows a call by the values of its arguments.
-fn first_match(text: &str, snippet: &Snippet) -> Range<usize> {
+/// Returns where the line of a snippet that has the most of the words stands in the text that it was cut from, by its first
+/// match; the beginning if that is not found, as where the index knows a call by the values of its arguments.
+fn best_match(text: &str, snippet: &Snippet) -> Range<usize> {
     let shown = &snippet.text;
-    let Some(place) = snippet.matches.first() else {
-        return 0..0;
-    };
-    // With what surrounds the match on its line: the word alone may stand elsewhere before.
-    let ends_line = |c: char| c == '\n' || c == '…';
-    let before = shown.get(..place.start).unwrap_or_default();
-    let after = shown.get(place.start..).unwrap_or_default();
-    let before = before.rsplit(ends_line).next().unwrap_or_default();
-    let after = after.split(ends_line).next().unwrap_or_default();
-    match text.find(&format!("{before}{after}")) {
-        Some(at) => at + before.len()..at + before.len() + place.len(),
-        None => 0..0,
+    let mut best: (BTreeSet<String>, Range<usize>) = Default::default();
+    let mut line_start = 0;
+    for line in shown.split_inclusive(['\n', '…']) {
+        let at = line_start..line_start + line.len();
+        line_start = at.end;
+        let inside = |place: &&Range<usize>| at.start <= place.start && place.end <= at.end;
+        let matches: Vec<&Range<usize>> = snippet.matches.iter().filter(inside).collect();
+        let word = |place: &&Range<usize>| Some(shown.get((*place).clone())?.to_lowercase());
+        let words: BTreeSet<String> = matches.iter().filter_map(word).collect();
+        let Some(first) = matches.first().filter(|_| words.len() > best.0.len()) else {
+            continue;
+        };
+        // By the whole line: the word alone may stand elsewhere before.
+        let line = line.trim_end_matches(['\n', '…']);
+        if let Some(found) = text.find(line) {
+            let start = found + first.start - at.start;
+            best = (words, start..start + first.len());
+        }
     }
+    best.1
 }

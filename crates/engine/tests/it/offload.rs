@@ -312,6 +312,13 @@ async fn a_model_asks_a_question() {
     assert!(answer.contains(&said.to_string()), "{answer}");
     let answer = asked(&chat, r#"{"query":"\"the order 7\"","limit":5}"#).await;
     assert!(answer.starts_with("[1 found, best first]"), "{answer}");
+    let listing: Vec<String> = (0..100).map(|n| format!("line {n} of a listing")).collect();
+    used(&chat, "c1", "ls", &listing.join("\n")).await;
+    let answer = asked(&chat, r#"{"query":"line 60 of","limit":1}"#).await;
+    assert!(
+        answer.ends_with("line 61:\nline 60 of a listing"),
+        "{answer}"
+    );
     // A page of text is no mistake, and an empty query none that ends a run.
     let long = "word ".repeat(5_000);
     for query in [long.as_str(), "", "?!"] {

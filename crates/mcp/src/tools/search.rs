@@ -10,8 +10,8 @@ use crate::item_text::ItemKind;
 use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::{ToolContext, parse_branch_name};
 use crate::tool_error::ToolError;
-use contexture_api::format_timestamp;
-use contexture_api::operations::{has_only_signs, search_typed};
+use contexture_api::operations::{TypedSearch, encode_hit_cursor, has_only_signs, search_typed};
+use contexture_api::{NearbyDocument, NearbyItemDocument, format_timestamp};
 
 /// Default and maximum number of hits on a page.
 const LIMIT: (usize, usize) = (10, 50);
@@ -31,11 +31,17 @@ pub(crate) struct Arguments {
     conversation: Option<String>,
     /// Name of the only branch to search; needs `conversation`.
     branch: Option<String>,
+    /// Id of an item: only it and what was said before it on its path; needs `conversation`. What was so then comes first.
+    at: Option<String>,
     /// Resource whose conversations are searched, and no others.
     resource: Option<String>,
     /// Kinds of items to search; default: all.
     #[serde(default)]
     kinds: Vec<ItemKind>,
+    /// Number of items to show before and after each hit; default 0.
+    #[serde(default)]
+    #[schemars(range(max = 10))]
+    around: u64,
     /// Maximum number of hits; default 10.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<usize>,
@@ -82,6 +88,23 @@ struct ConversationHit {
     /// Id of that newer item.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced_by: Option<String>,
+    /// Items right before it, oldest first, with `around`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    before: Vec<NearbyItem>,
+    /// Items right after it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    after: Vec<NearbyItem>,
+}
+
+/// An item beside a hit.
+#[derive(Serialize, JsonSchema)]
+struct NearbyItem {
+    /// Id of the item.
+    id: String,
+    /// Kind of the item.
+    kind: &'static str,
+    /// Beginning of its text.
+    text: String,
 }
 
 impl Tool for SearchConversations {
@@ -117,17 +140,29 @@ impl Tool for SearchConversations {
             after: arguments
                 .cursor
                 .as_deref()
-                .map(cursor::parse_hit_cursor)
+                .map(cursor::read_hit_cursor)
                 .transpose()?,
-            ..SearchRequest::new(arguments.query.clone(), resolve_scope(&arguments)?)
+            ..SearchRequest::new(
+                arguments.query.clone(),
+                resolve_scope(&context, &arguments).await?,
+            )
         };
-        let (page, apart) = search_typed(&context.engine, &context.owner, request).await?;
+        let asked = TypedSearch {
+            request,
+            nearby: arguments.around,
+        };
+        let found = search_typed(&context.engine, &context.owner, asked).await?;
+        let mut nearby = found.nearby.into_iter();
+        let hits = found.page.hits.into_iter();
         Ok(Answer {
-            next_cursor: page.next.as_ref().map(cursor::encode_hit_cursor),
+            next_cursor: found.page.next.as_ref().map(encode_hit_cursor),
             // For very common words the store looks at the newest only.
-            complete: page.coverage == SearchCoverage::Whole,
-            hits: page.hits.into_iter().map(conversation_hit).collect(),
-            apart: apart
+            complete: found.page.coverage == SearchCoverage::Whole,
+            hits: hits
+                .map(|hit| conversation_hit(hit, nearby.next().unwrap_or_default()))
+                .collect(),
+            apart: found
+                .apart
                 .into_iter()
                 .map(|one| WordHits {
                     word: one.word,
@@ -138,13 +173,30 @@ impl Tool for SearchConversations {
     }
 }
 
-fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolError> {
+async fn resolve_scope(
+    context: &ToolContext,
+    arguments: &Arguments,
+) -> Result<SearchScope, ToolError> {
     let Arguments {
         conversation,
         branch,
         resource,
+        at,
         ..
     } = arguments;
+    if let Some(at) = at {
+        let (Some(id), None, None) = (conversation, branch, resource) else {
+            let message = "`at` needs `conversation`, and neither `branch` nor `resource`";
+            return Err(ToolError::invalid_arguments(message)
+                .with_hint("an item of one conversation ends the path that is searched"));
+        };
+        let chat = context.open_conversation(id, None).await?;
+        let place = context.locate_item(&chat, at).await?;
+        return Ok(SearchScope::Path {
+            conversation: chat.id().clone(),
+            at: PathEnd::Node(place.node),
+        });
+    }
     Ok(match (conversation, branch, resource) {
         (None, None, None) => SearchScope::Owner,
         (None, None, Some(resource)) => SearchScope::Resource(resource.clone()),
@@ -163,7 +215,15 @@ fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolError> {
     })
 }
 
-fn conversation_hit(hit: Hit) -> ConversationHit {
+fn conversation_hit(hit: Hit, nearby: NearbyDocument) -> ConversationHit {
+    let beside = |items: Vec<NearbyItemDocument>| {
+        let items = items.into_iter().map(|item| NearbyItem {
+            id: item.id,
+            kind: item.kind,
+            text: item.text,
+        });
+        items.collect()
+    };
     ConversationHit {
         conversation: hit.conversation.to_string(),
         id: hit.node.to_string(),
@@ -175,5 +235,7 @@ fn conversation_hit(hit: Hit) -> ConversationHit {
             .as_ref()
             .map(|newer| format_timestamp(newer.created_ms)),
         replaced_by: hit.replaced.map(|newer| newer.node.to_string()),
+        before: beside(nearby.before),
+        after: beside(nearby.after),
     }
 }

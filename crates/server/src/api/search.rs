@@ -1,7 +1,9 @@
 //! Full-text search.
 
 use axum::extract::State;
-use contexture::store::{HiddenContent, MatchMode, SearchCursor, SearchRequest, SearchScope};
+use contexture::store::{
+    HiddenContent, MatchMode, PathEnd, SearchCursor, SearchRequest, SearchScope,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,11 +15,13 @@ use crate::api::conventions::page;
 use crate::http::extractors::{Json, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use contexture_api::operations::search_typed;
+use contexture_api::operations::{MAX_NEARBY, TypedSearch, search_typed};
 use contexture_api::{ItemKind, SearchDocument};
 
 const LIST: &str = "search";
 const PAGE: usize = 20;
+/// Largest number of hits of a page whose surroundings are loaded, each by reads of its own.
+const HITS_WITH_NEARBY: usize = 50;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(search_items))
@@ -36,6 +40,8 @@ struct SearchParams {
     conversation: Option<String>,
     /// With `conversation`: the name of the only branch to search.
     branch: Option<String>,
+    /// With `conversation`: the id of a node; only it and what stands before it on its path is searched, and what was so then comes first.
+    at: Option<String>,
     /// Resource whose conversations are searched, and no others.
     resource: Option<String>,
     /// Kind of the items to search. Default: all kinds.
@@ -47,6 +53,9 @@ struct SearchParams {
     any: Option<bool>,
     /// Whether to search items that people may not see, too. Default: no.
     hidden: Option<bool>,
+    /// Number of items to show before and after each hit, with at most 50 hits a page. Default 0.
+    #[param(minimum = 0, maximum = 10)]
+    around: Option<u64>,
     /// Maximum number of hits. Default 20.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -95,8 +104,15 @@ async fn search_items(
         after,
         ..SearchRequest::new(asked.query.as_str(), search_scope(&asked)?)
     };
-    let (found, apart) = search_typed(app.engine(), &owner, request).await?;
-    let next = found.next.as_ref().map(|next| {
+    let nearby = asked.around.unwrap_or_default();
+    if nearby > MAX_NEARBY || (nearby > 0 && request.limit > HITS_WITH_NEARBY) {
+        let detail = format!(
+            "`around` is at most {MAX_NEARBY}, with at most {HITS_WITH_NEARBY} hits a page (`limit`)"
+        );
+        return Err(Problem::new(Code::BadQuery, detail));
+    }
+    let found = search_typed(app.engine(), &owner, TypedSearch { request, nearby }).await?;
+    let next = found.page.next.as_ref().map(|next| {
         let place = HitCursor {
             score: next.score,
             created_ms: next.created_ms,
@@ -105,14 +121,20 @@ async fn search_items(
         };
         page::encode_cursor(&owner, LIST, &place)
     });
-    Ok(Json(SearchDocument {
-        next,
-        apart,
-        ..SearchDocument::from(&found)
-    }))
+    Ok(Json(found.into_document(next)))
 }
 
 fn search_scope(asked: &SearchParams) -> Result<SearchScope, Problem> {
+    if let Some(at) = &asked.at {
+        let (Some(id), None, None) = (&asked.conversation, &asked.branch, &asked.resource) else {
+            let detail = "`at` is a node of a `conversation`, and ends a path: it needs neither `branch` nor `resource`";
+            return Err(Problem::new(Code::BadQuery, detail));
+        };
+        return Ok(SearchScope::Path {
+            conversation: conversation_id(id)?,
+            at: PathEnd::Node(node_id(at)?),
+        });
+    }
     match (&asked.conversation, &asked.branch, &asked.resource) {
         (None, None, None) => Ok(SearchScope::Owner),
         (None, None, Some(resource)) => Ok(SearchScope::Resource(resource.clone())),

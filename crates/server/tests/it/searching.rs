@@ -146,3 +146,68 @@ async fn bad_limits_cursors_and_scopes_are_refused() {
         .await
         .refused(404, "not_found");
 }
+
+#[tokio::test]
+async fn hits_come_with_what_stands_beside_them() {
+    let stand = Stand::new().await;
+    let said = [
+        "Hello",
+        "My office is Oslo.",
+        "Thanks",
+        "My office is Bergen.",
+        "Bye",
+    ];
+    talk(&stand, "a", &said).await;
+    let around = [("query", "Oslo"), ("conversation", "a"), ("around", "1")];
+    let found = stand.find(PATH, &around).await.ok();
+    let nearby = &found["hits"][0]["nearby"];
+    let texts = |side: &str| -> Vec<String> {
+        let items = nearby[side].as_array().unwrap();
+        let text = |item: &serde_json::Value| item["text"].as_str().unwrap().to_owned();
+        items.iter().map(text).collect()
+    };
+    assert_eq!(
+        (texts("before").len(), texts("after").len()),
+        (1, 1),
+        "{found}"
+    );
+    // Without it nothing is loaded, and too much is refused.
+    let plain = stand.find(PATH, &[("query", "Oslo")]).await.ok();
+    assert!(plain["hits"][0].get("nearby").is_none(), "{plain}");
+    for (name, value) in [("around", "11"), ("limit", "51")] {
+        let mut query = vec![("query", "Oslo"), ("around", "1")];
+        query.retain(|(known, _)| *known != name);
+        query.push((name, value));
+        stand.find(PATH, &query).await.refused(400, "bad_query");
+    }
+}
+
+#[tokio::test]
+async fn a_search_at_a_node_knows_nothing_of_what_came_later() {
+    let stand = Stand::new().await;
+    talk(&stand, "a", &["My office is Oslo.", "My office is Bergen."]).await;
+    let of = async |more: &[(&str, &str)]| {
+        let query = [("query", "which office"), ("conversation", "a")];
+        let query: Vec<_> = query.iter().chain(more).copied().collect();
+        stand.find(PATH, &query).await.ok()["hits"].clone()
+    };
+    let now = of(&[]).await;
+    assert!(
+        now[0]["snippet"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("Bergen"),
+        "{now}"
+    );
+    let oslo = now.as_array().unwrap().iter();
+    let oslo = oslo
+        .clone()
+        .find(|hit| hit["snippet"]["text"].as_str().unwrap().contains("Oslo"));
+    let oslo = oslo.unwrap();
+    assert!(oslo.get("replaced").is_some(), "{now}");
+    let then = of(&[("at", oslo["id"].as_str().unwrap())]).await;
+    assert_eq!(then.as_array().unwrap().len(), 1, "{then}");
+    assert!(then[0].get("replaced").is_none(), "{then}");
+    let alone = [("query", "x"), ("at", "00")];
+    stand.find(PATH, &alone).await.refused(400, "bad_query");
+}

@@ -2,6 +2,7 @@
 //!
 //! Not here: highlighting the matches; the snippet is plain text with ranges.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::contract::Snippet;
@@ -12,10 +13,10 @@ const BEFORE: usize = 50;
 /// Largest distance that a cut moves to fall between words.
 const SLACK: usize = 20;
 
-/// Returns the excerpt with the most matches, the first such.
+/// Returns the excerpt with the most different words that match, the first such.
 #[must_use]
 pub(crate) fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
-    let first = densest_match(places);
+    let first = densest_match(text, places);
     let from = snippet_start(text, first.start.saturating_sub(BEFORE), first.start);
     let to = snippet_end(
         text,
@@ -43,20 +44,33 @@ pub(crate) fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
     }
 }
 
-/// Returns the match with the most others after it within the length of a snippet.
-fn densest_match(places: &[Range<usize>]) -> Range<usize> {
-    let mut best = (0, 0..0);
+/// Returns the match behind which, within the length of a snippet, the most different words stand; among equals the most
+/// matches, then the first. A listing repeats one word of a question in each line, but the line that is meant has others too.
+fn densest_match(text: &str, places: &[Range<usize>]) -> Range<usize> {
+    let word = |place: &Range<usize>| text.get(place.clone()).unwrap_or_default().to_lowercase();
+    let words: Vec<String> = places.iter().map(word).collect();
+    let mut inside: HashMap<&str, usize> = HashMap::new();
+    let mut best = ((0, 0), 0..0);
     let mut last = 0;
     for (first, place) in places.iter().enumerate() {
-        while places
-            .get(last)
-            .is_some_and(|place_of_last| place_of_last.end <= place.start + LENGTH - BEFORE)
+        while let (Some(next), Some(word)) = (places.get(last), words.get(last))
+            && (last <= first || next.end <= place.start + LENGTH - BEFORE)
         {
+            *inside.entry(word).or_default() += 1;
             last += 1;
         }
-        let count = last.saturating_sub(first).max(1);
+        let count = (inside.len(), last - first);
         if count > best.0 {
             best = (count, place.clone());
+        }
+        // The next window begins behind this match.
+        if let Some(word) = words.get(first)
+            && let Some(times) = inside.get_mut(word.as_str())
+        {
+            *times -= 1;
+            if *times == 0 {
+                inside.remove(word.as_str());
+            }
         }
     }
     best.1
@@ -119,6 +133,14 @@ mod tests {
             shown("script", "<script>x</script>"),
             "<[script]>x</[script]>"
         );
+    }
+
+    #[test]
+    fn the_part_with_the_most_different_words_is_shown() {
+        let lines = (0..100).map(|n| format!("line {n} of a listing"));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let shown = shown("line 60", &text);
+        assert!(shown.contains("[line] [60] of"), "{shown}");
     }
 
     #[test]
