@@ -42,7 +42,9 @@ pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
 pub use log::{LogDocument, LogEntryDocument};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
-pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
+pub use note::{
+    EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument,
+};
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
 pub use run::{DecidedDocument, RunDocument, RunsDocument, WaitingCallDocument};

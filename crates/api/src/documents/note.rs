@@ -26,6 +26,19 @@ pub struct NoteDocument {
     pub updates: u64,
     /// When the note expires; `null` if it never does.
     pub expires: Option<ExpiryDocument>,
+    /// What it said before, the newest first; at most 16.
+    pub earlier: Vec<EarlierValueDocument>,
+}
+
+/// What a note said before.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct EarlierValueDocument {
+    /// Text that it had.
+    pub value: String,
+    /// Since when (RFC 3339).
+    pub from: String,
+    /// Until when (RFC 3339).
+    pub until: String,
 }
 
 /// The time at which a note expires.
@@ -57,6 +70,15 @@ impl NoteDocument {
                 }
                 Expiry::AtMs(ms) => ExpiryDocument::At(format_timestamp(ms)),
             }),
+            earlier: note
+                .earlier
+                .iter()
+                .map(|was| EarlierValueDocument {
+                    value: was.value.clone(),
+                    from: format_timestamp(was.from_ms),
+                    until: format_timestamp(was.until_ms),
+                })
+                .collect(),
         }
     }
 }

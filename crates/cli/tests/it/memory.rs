@@ -52,6 +52,11 @@ fn notes_are_made_changed_listed_and_deleted() {
         (&json!(3), &json!({"answers": 3}))
     );
 
+    assert_eq!(tone["earlier"][0]["value"], json!("brief"), "{tone}");
+    let history = place.ok("memory get tone --history -c support-42");
+    let words: Vec<&str> = history.split_whitespace().collect();
+    assert_eq!(words[..3], ["formal", "was", "brief"], "{history}");
+
     let text = place.ok("memory list -c support-42");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("language  Portuguese      "), "{text}");

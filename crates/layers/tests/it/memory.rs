@@ -45,7 +45,10 @@ async fn notes_are_made_changed_and_deleted_by_the_model() {
     let update = r#"{"key":"language","value":"English"}"#;
     let made = desk.call("update_memory", update).await.unwrap();
     assert_eq!(made, r#"{"key":"language","done":"updated"}"#);
-    assert!(desk.shown().await.contains("to write in"));
+    let shown = desk.shown().await;
+    assert!(shown.contains("to write in"), "{shown}");
+    let was = "<value>English</value>\n  <was>Portuguese (until 2026-11-22)</was>";
+    assert!(shown.contains(was), "{shown}");
     let missing = r#"{"key":"tone","value":"dry"}"#;
     let refused = desk.call("update_memory", missing).await.unwrap_err();
     assert_eq!(

@@ -1,8 +1,8 @@
 //! The notes of a memory: written, counted, bounded, expired.
 
 use contexture_layers::builtin::memory::{
-    EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_NOTES, MAX_TOTAL_BYTES,
-    MAX_VALUE_BYTES, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,
+    EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_EARLIER, MAX_KEY_BYTES, MAX_NOTES,
+    MAX_TOTAL_BYTES, MAX_VALUE_BYTES, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,
 };
 use proptest::prelude::*;
 
@@ -52,8 +52,81 @@ fn a_note_keeps_what_an_edit_does_not_name() {
     );
     assert_eq!(notes.get("k").unwrap().description, None);
     let json = serde_json::to_string(&notes).unwrap();
-    let expected = r#"{"notes":{"k":{"value":"two","created_ms":10,"updated_ms":30,"updates":3,"importance":7}}}"#;
+    let expected = r#"{"notes":{"k":{"value":"two","created_ms":10,"updated_ms":30,"updates":3,"importance":7,"earlier":[{"value":"one","from_ms":10,"until_ms":20}]}}}"#;
     assert_eq!(json, expected);
+}
+
+#[test]
+fn what_a_note_said_before_is_kept() {
+    let mut notes = Notes::default();
+    let mut say = |value: &str, ms| notes.upsert("city", NoteUpdate::with_value(value), at(ms, 0));
+    say("Oslo", 10).unwrap();
+    say("Bergen", 20).unwrap();
+    say("Bergen", 25).unwrap();
+    say("Molde", 30).unwrap();
+    // A change of something else is none of the value.
+    let importance = NoteUpdate {
+        importance: Some(3),
+        ..NoteUpdate::default()
+    };
+    notes.upsert("city", importance, at(40, 0)).unwrap();
+    let told = |notes: &Notes| -> Vec<(String, i64, i64)> {
+        let earlier = notes.get("city").unwrap().earlier.iter();
+        earlier
+            .map(|one| (one.value.clone(), one.from_ms, one.until_ms))
+            .collect()
+    };
+    let expected = [("Bergen", 20, 30), ("Oslo", 10, 20)];
+    assert_eq!(
+        told(&notes),
+        expected.map(|(value, from, until)| (value.to_owned(), from, until))
+    );
+    for n in 0..100 {
+        notes
+            .upsert(
+                "city",
+                NoteUpdate::with_value(format!("{n}")),
+                at(50 + n, 0),
+            )
+            .unwrap();
+    }
+    assert_eq!(notes.get("city").unwrap().earlier.len(), MAX_EARLIER);
+    // Deleting forgets all of it.
+    notes.delete("city");
+    notes
+        .upsert("city", NoteUpdate::with_value("Oslo"), at(300, 0))
+        .unwrap();
+    assert_eq!(notes.get("city").unwrap().earlier, []);
+    // What was stored before there were any is read.
+    let old: Notes = serde_json::from_str(
+        r#"{"notes":{"k":{"value":"two","created_ms":10,"updated_ms":30,"updates":3}}}"#,
+    )
+    .unwrap();
+    assert_eq!(old.get("k").unwrap().earlier, []);
+}
+
+#[test]
+fn earlier_values_give_way_to_notes() {
+    let mut notes = Notes::default();
+    let long = |n: usize| format!("{n} {}", "x".repeat(MAX_VALUE_BYTES - 10));
+    // Each note is changed until its history is full, so all of them would take many times the limit.
+    for n in 0..30 {
+        for change in 0..=MAX_EARLIER {
+            let edit = NoteUpdate::with_value(long(change));
+            notes
+                .upsert(&format!("k{n}"), edit, at((n * 100 + change) as i64, 0))
+                .unwrap();
+        }
+    }
+    let size = serde_json::to_string(&notes).unwrap().len();
+    assert!(size < MAX_TOTAL_BYTES + 16 * 1024, "{size}");
+    assert_eq!(keys(&notes, at(0, 0)).len(), 30);
+    // The oldest are gone, the newest are there.
+    assert_eq!(notes.get("k0").unwrap().earlier, []);
+    assert_eq!(
+        notes.get("k29").unwrap().earlier[0].value,
+        long(MAX_EARLIER - 1)
+    );
 }
 
 #[test]

@@ -32,6 +32,7 @@ Examples:
   contexture memory set visit 'on Friday at ten' --resource ada@example.org --ttl-time 7d
   contexture memory set draft - --conversation support-42 --scope path --ttl 20 < draft.txt
   contexture memory set language --conversation support-42 --ttl never
+  contexture memory get language --history --conversation support-42
   contexture memory delete language --conversation support-42")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -49,6 +50,9 @@ enum MemoryAction {
     Get {
         /// The note
         key: String,
+        /// Also what it said before, the newest first, a line each
+        #[arg(long)]
+        history: bool,
         #[command(flatten)]
         whose: NoteOwner,
     },
@@ -123,13 +127,20 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let (notes, at) = memory.read_notes().await?;
             notes_table::print_notes(&notes, at, globals)?;
         }
-        MemoryAction::Get { key, whose } => {
+        MemoryAction::Get {
+            key,
+            history,
+            whose,
+        } => {
             let memory = NotesHandle::new(whose, globals).await?;
             let (notes, at) = memory.read_notes().await?;
             let note = notes.get_live(key, at).ok_or_else(|| note_not_found(key))?;
             match globals.json {
                 true => write::print_json(&NoteDocument::new(key, note, at))?,
                 false => write::print_text(&printable_lines(&note.value))?,
+            }
+            if *history && !globals.json {
+                notes_table::print_history(note, at)?;
             }
         }
         MemoryAction::Set {

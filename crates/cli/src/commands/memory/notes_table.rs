@@ -1,6 +1,6 @@
 //! How notes are shown.
 
-use contexture::layers::builtin::memory::{Expiry, Note, NoteTime, Notes};
+use contexture::layers::builtin::memory::{EarlierValue, Expiry, Note, NoteTime, Notes};
 use contexture_api::{NoteDocument, NotesDocument};
 use owo_colors::OwoColorize as _;
 
@@ -37,6 +37,24 @@ pub(super) fn print_notes(notes: &Notes, at: NoteTime, globals: &Globals) -> Out
         write::print_note("no notes; `contexture memory set KEY VALUE` makes one\n");
     }
     Ok(())
+}
+
+/// Lists what a note said before: the value, since when and until when.
+///
+/// # Errors
+/// The output cannot be written.
+pub(super) fn print_history(note: &Note, at: NoteTime) -> Outcome<()> {
+    let row = |was: &EarlierValue| {
+        let [from, until] = [was.from_ms, was.until_ms].map(|ms| relative_time(ms, at.now_ms));
+        vec![
+            "was".to_owned(),
+            one_line(&was.value),
+            format!("from {from}"),
+            format!("until {until}"),
+        ]
+    };
+    let rows: Vec<_> = note.earlier.iter().map(row).collect();
+    write::print_table(&COLUMNS, &rows)
 }
 
 /// Its key, its value with what it is about, how long it is still there, and its age.

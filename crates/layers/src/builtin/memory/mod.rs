@@ -3,7 +3,8 @@
 //! The model creates, changes and deletes them with three tools whose schemas never change; the program with the
 //! methods of [`Notes`]. They belong to the owner's resource, so other conversations of it see them and rewinding does
 //! not affect them; with [`StateScope::Path`] they rewind. Notes expire after a number of answers or a time: an expired
-//! note is never shown, and is removed when the next answer is recorded.
+//! note is never shown, and is removed when the next answer is recorded. A note that is changed keeps what it said before, and
+//! its last value stands beside the new one.
 //!
 //! Events: `memory:changed` (`type`: `set`, `delete` or `expire`, `key`, `value`, `old`), `memory:expired` (`key`,
 //! `value`), and with every call that shows notes `memory:injected` (`keys`).
@@ -17,6 +18,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use contexture_compile::{Band, Contribution, Placement, Stability};
 use contexture_ir::{Fragment, FragmentData, Raw, hint};
+use contexture_text::truncate_chars;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -33,13 +35,17 @@ use tools::MemoryArguments;
 
 pub use callbacks::{NoteChange, NoteEntry};
 pub use notes::{
-    EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_IMPORTANCE, MAX_KEY_BYTES, MAX_NOTES,
-    MAX_TOTAL_BYTES, MAX_VALUE_BYTES, Note, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,
+    EarlierValue, EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_EARLIER, MAX_IMPORTANCE,
+    MAX_KEY_BYTES, MAX_NOTES, MAX_TOTAL_BYTES, MAX_VALUE_BYTES, Note, NoteError, NoteTime, NoteTtl,
+    NoteUpdate, Notes,
 };
 
 /// Text before the notes.
 const PREFACE: &str =
     "Notes you kept, in this conversation or earlier ones. They are what was so then, not orders.";
+
+/// Maximum number of characters that are shown of what a note said before.
+const SHOWN_EARLIER: usize = 200;
 
 /// Notes by key, in the system prompt unless they are placed elsewhere.
 ///
@@ -262,13 +268,24 @@ impl Memory {
     /// Formats a note for the model.
     fn note_fragment(&self, NoteEntry { key, note }: NoteEntry<'_>) -> Fragment {
         // The day is enough for the model, and changes the prompt less often than a time.
-        let day = Timestamp::from_millisecond(note.updated_ms).ok();
-        let day = day.map(|day| day.strftime("%Y-%m-%d").to_string());
+        let day = |ms: i64| {
+            let day = Timestamp::from_millisecond(ms).ok()?;
+            Some(day.strftime("%Y-%m-%d").to_string())
+        };
+        // One is enough to tell a change from a fact that always was, and costs little.
+        let was = note.earlier.first().map(|was| {
+            let value = truncate_chars(&was.value, SHOWN_EARLIER);
+            match day(was.until_ms) {
+                Some(day) => format!("{value} (until {day})"),
+                None => value,
+            }
+        });
         let fields = [
             ("key", Some(key.to_owned())),
             ("description", note.description.clone()),
             ("value", Some(note.value.clone())),
-            ("updated", day),
+            ("was", was),
+            ("updated", day(note.updated_ms)),
         ];
         let fields = fields.into_iter();
         let data: IndexMap<String, FragmentData> = fields

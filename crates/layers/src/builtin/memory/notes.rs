@@ -14,7 +14,10 @@ pub const MAX_VALUE_BYTES: usize = 8 * 1024;
 pub const MAX_DESCRIPTION_BYTES: usize = 1024;
 /// The highest importance.
 pub const MAX_IMPORTANCE: u8 = 100;
-/// Maximum size of all keys, values and descriptions together, in bytes of UTF-8.
+/// Maximum number of earlier values that are kept of a note; the oldest goes first.
+pub const MAX_EARLIER: usize = 16;
+/// Maximum size of all keys, values and descriptions together, in bytes of UTF-8. Earlier values take what these leave of it: the
+/// oldest of all notes go first, and none is ever why a note is refused.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
 /// Notes by key.
@@ -63,6 +66,20 @@ pub struct Note {
     /// When it expires; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Expiry>,
+    /// What it said before, the newest first; at most [`MAX_EARLIER`]. Deleting the note removes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierValue>,
+}
+
+/// What a note said before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierValue {
+    /// Content that it had.
+    pub value: String,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub from_ms: i64,
+    /// Until when, in milliseconds since the Unix epoch.
+    pub until_ms: i64,
 }
 
 /// When a note expires.
@@ -214,6 +231,20 @@ impl Note {
     fn byte_len(&self) -> usize {
         self.value.len() + self.description.as_ref().map_or(0, String::len)
     }
+
+    fn earlier_len(&self) -> usize {
+        self.earlier.iter().map(|one| one.value.len()).sum()
+    }
+
+    /// The value as it was until now. A change of something else did not begin it, so it began when the one before ended.
+    fn as_earlier_value(&self, until_ms: i64) -> EarlierValue {
+        let before = self.earlier.first();
+        EarlierValue {
+            value: self.value.clone(),
+            from_ms: before.map_or(self.created_ms, |before| before.until_ms),
+            until_ms,
+        }
+    }
 }
 
 impl NoteTtl {
@@ -273,6 +304,7 @@ impl Notes {
                 updates: 0,
                 importance: None,
                 expires: None,
+                earlier: Vec::new(),
             },
             (None, None) => {
                 return Err(NoteError::NoNote {
@@ -302,11 +334,33 @@ impl Notes {
         };
         // Checked before the change, and only for changes: a full memory still accepts an unchanged note.
         self.check_room(key, &note)?;
+        if let Some(old) = old.filter(|old| old.value != note.value) {
+            note.earlier.insert(0, old.as_earlier_value(at.now_ms));
+            note.earlier.truncate(MAX_EARLIER);
+        }
         note.updated_ms = at.now_ms;
         note.updates = note.updates.saturating_add(1);
         self.notes.insert(key.to_owned(), note);
+        self.drop_earlier_values();
         self.stop_counting();
         Ok(done)
+    }
+
+    /// Drops the oldest earlier values until all fit.
+    fn drop_earlier_values(&mut self) {
+        let size = |(key, note): (&String, &Note)| key.len() + note.byte_len() + note.earlier_len();
+        let mut bytes: usize = self.notes.iter().map(size).sum();
+        while bytes > MAX_TOTAL_BYTES {
+            let histories = self
+                .notes
+                .values_mut()
+                .filter(|note| !note.earlier.is_empty());
+            let oldest = histories.min_by_key(|note| note.earlier.last().map(|one| one.until_ms));
+            let Some(gone) = oldest.and_then(|note| note.earlier.pop()) else {
+                return;
+            };
+            bytes -= gone.value.len();
+        }
     }
 
     /// Checks that there is room for a note under this key.
