@@ -11,6 +11,7 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::error::RowError;
+use crate::prepared_append::PreparedItem;
 use crate::rows::codec;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_columns::{self, COLUMNS, NodeColumns, RowCheck};
@@ -109,16 +110,13 @@ pub(crate) fn insert_node(
     conversation: u32,
     slot: &NodeSlot,
     item: &NewItem,
+    prepared: &PreparedItem,
 ) -> Result<(), RowError> {
-    let plain = item.json.as_bytes();
-    // The hash is that of the plain bytes: replay detection compares it with what a caller sends.
-    let content_hash = ContentHash::of(plain);
-    let (codec, bytes) = codec::encode_bytes(plain);
     let columns = NodeColumns {
-        numbers: slot.numbers(packed_key(conversation, slot.seq), item, codec),
+        numbers: slot.numbers(packed_key(conversation, slot.seq), item, prepared.codec),
         ids: [
             Some(item.id.as_bytes()),
-            Some(content_hash.as_bytes()),
+            Some(prepared.content_hash.as_bytes()),
             item.meaning_hash.as_ref().map(ContentHash::as_bytes),
             item.answers.as_ref().map(NodeId::as_bytes),
             item.copied_from.as_ref().map(NodeId::as_bytes),
@@ -126,7 +124,7 @@ pub(crate) fn insert_node(
             item.response.as_ref().map(ResponseId::as_bytes),
         ],
         message_id: item.message_id.as_ref().map(MessageId::as_str),
-        item: &bytes,
+        item: prepared.stored_bytes(item),
     };
     columns.insert_row(conn)
 }
