@@ -5,7 +5,7 @@
 //!
 //! Not here: what a call does, and how calls are committed (`write_thread`).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
@@ -82,10 +82,9 @@ pub(crate) struct CallQueue {
     is_closed: bool,
     /// Owners with waiting calls that this round has not served yet, the next in turn first.
     turns: VecDeque<Option<Owner>>,
-    /// Owners that this round has served.
-    served: HashSet<Option<Owner>>,
-    /// Those of them with more waiting calls, whose turn is in the next round.
-    next_round: VecDeque<Option<Owner>>,
+    /// Owners that this round has served, with their place in it. Those with more waiting calls have their turn in the next
+    /// round, in the same order.
+    served: HashMap<Option<Owner>, usize>,
     waiting: HashMap<Option<Owner>, VecDeque<QueuedCall>>,
     /// A call that runs when all that were sent before it have; what was sent later is not received yet.
     alone: Option<QueuedCall>,
@@ -97,8 +96,7 @@ impl CallQueue {
             calls,
             is_closed: false,
             turns: VecDeque::new(),
-            served: HashSet::new(),
-            next_round: VecDeque::new(),
+            served: HashMap::new(),
             waiting: HashMap::new(),
             alone: None,
         }
@@ -163,28 +161,31 @@ impl CallQueue {
             return;
         }
         let calls = self.waiting.entry(call.load.owner.clone()).or_default();
-        if calls.is_empty() {
-            // An owner that comes back within the round waits for the others of the next one: otherwise those who always come
-            // back in time would keep the rest from being served.
-            let turns = match self.served.contains(&call.load.owner) {
-                true => &mut self.next_round,
-                false => &mut self.turns,
-            };
-            turns.push_back(call.load.owner.clone());
+        // An owner that comes back within the round waits for the next one: otherwise those who always come back in time would
+        // keep the rest from being served.
+        if calls.is_empty() && !self.served.contains_key(&call.load.owner) {
+            self.turns.push_back(call.load.owner.clone());
         }
         calls.push_back(call);
     }
 
     /// Returns the call that [`CallQueue::pop`] would take.
     fn peek(&self) -> Option<&QueuedCall> {
-        let owner = self.turns.front().or(self.next_round.front())?;
+        let first_of_next = || {
+            self.waiting
+                .keys()
+                .min_by_key(|owner| self.served.get(*owner))
+        };
+        let owner = self.turns.front().or_else(first_of_next)?;
         self.waiting.get(owner)?.front()
     }
 
     fn pop(&mut self) -> Option<QueuedCall> {
         // Here and not when the last turn is taken: who comes until now is still served in this round.
         if self.turns.is_empty() {
-            self.turns.append(&mut self.next_round);
+            let mut owners: Vec<_> = self.waiting.keys().cloned().collect();
+            owners.sort_unstable_by_key(|owner| self.served.get(owner).copied());
+            self.turns = owners.into();
             self.served.clear();
         }
         let owner = self.turns.pop_front()?;
@@ -192,14 +193,12 @@ impl CallQueue {
         let call = calls.pop_front();
         if calls.is_empty() {
             self.waiting.remove(&owner);
-        } else {
-            self.next_round.push_back(owner.clone());
         }
         // Nobody waits: owners that come one by one must not add up.
         if self.waiting.is_empty() {
             self.served.clear();
         }
-        self.served.insert(owner);
+        self.served.insert(owner, self.served.len());
         call
     }
 }
@@ -242,6 +241,22 @@ mod tests {
         assert_eq!(take(&mut queue), ["eve"]);
         assert_eq!(take(&mut queue), ["ada", "ada"]);
         assert!(take(&mut queue).is_empty());
+    }
+
+    /// Also an owner that this round has served already, before the one whose call runs.
+    #[test]
+    fn who_was_served_longest_ago_is_next() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        send(&calls, "ada", 1);
+        assert_eq!(take(&mut queue), ["ada"]);
+        for _ in 0..3 {
+            send(&calls, "eve", 4_000);
+        }
+        assert_eq!(take(&mut queue), ["eve"]);
+        send(&calls, "ada", 1);
+        assert_eq!(take(&mut queue), ["ada"]);
+        assert_eq!(take(&mut queue), ["eve"]);
     }
 
     /// Owners that send their next call as soon as one is done keep nobody else waiting.
