@@ -22,7 +22,6 @@ mod key_values;
 mod maintenance;
 mod options;
 mod path_index;
-mod prepared_append;
 mod process_locks;
 mod processes;
 #[cfg(test)]

@@ -11,13 +11,13 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::error::RowError;
-use crate::prepared_append::PreparedItem;
 use crate::rows::codec;
 use crate::rows::conversation_row::ConversationRow;
 use crate::rows::node_columns::{self, COLUMNS, NodeColumns, RowCheck};
 use crate::rows::path::{
     NodePosition, Stretch, Tip, key_range, load_stretches, packed_key, small_counter,
 };
+use crate::rows::prepared_append::PreparedItem;
 
 /// Version of the items' JSON format.
 const ITEM_VERSION: i64 = 1;

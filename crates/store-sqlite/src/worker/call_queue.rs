@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn small_calls_share_a_commit_and_wait_for_no_large_one_after_them() {
+    fn small_calls_wait_for_no_large_one_after_them() {
         let (calls, receiver) = channel();
         let mut queue = CallQueue::new(receiver);
         for (owner, rows) in [("ada", 1), ("bob", 20), ("eve", LARGE_ROWS), ("joe", 1)] {
