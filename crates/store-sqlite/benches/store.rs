@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_ir::{
-    CHAIN_VERSION, CallId, ContentHash, HistoryHasher, Item, Message, NodeId, Role,
+    CHAIN_VERSION, CallId, ContentHash, HistoryHasher, Item, Message, MessageId, NodeId, Role,
 };
 use contexture_store::{
     Activation, AppendPoint, AppendRequest, CallDetails, CallPrediction, CallRecord, CallTokens,
@@ -43,6 +43,9 @@ fn main() {
         }
         if wanted("bulk") {
             append_in_bulk(&directory.path().join("bulk")).await;
+        }
+        if wanted("beside") {
+            append_beside_bulk(&at("beside.db")).await;
         }
         if wanted("calls") {
             append_with_calls(&at("calls.db"), Synchronous::Full).await;
@@ -233,6 +236,49 @@ async fn append_in_bulk(directory: &Path) {
         drop(chat);
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// Appends of one message by an owner beside 16 tasks of another that append 4,000 in each call, to one conversation, as the
+/// server stores them: with a message id each.
+async fn append_beside_bulk(path: &Path) {
+    const CALLS: usize = 4;
+    let store = open(path, Synchronous::Full);
+    let crowded = Chat::start_as(Arc::clone(&store), "eve", "bulk").await;
+    let small_chat = Chat::start_as(Arc::clone(&store), "ada", "small").await;
+    let bulk = |task: usize| {
+        let chat = crowded.clone();
+        tokio::spawn(async move {
+            for call in 0..CALLS {
+                let key = ContentHash::of(format!("{task} {call}").as_bytes());
+                let items = (0..4_000).map(|n| {
+                    let text = format!("{}.{task}.{call} {n}", key.to_string().split_at(12).0);
+                    let said = Item::from(Message::text(Role::User, text));
+                    let id = NodeId::of_operation(key.as_bytes(), n);
+                    NewItem {
+                        message_id: Some(MessageId::of_node(id)),
+                        ..NewItem::new(id, &said, said.to_json(), NOW)
+                    }
+                });
+                chat.append_to_tip("main", items.collect()).await.unwrap();
+            }
+        })
+    };
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..16).map(bulk).collect();
+    let mut times = Vec::new();
+    while tasks.iter().any(|task| !task.is_finished()) {
+        let one = vec![small(2_000_000 + times.len())];
+        let begun = Instant::now();
+        small_chat.append_to_tip("main", one).await.unwrap();
+        times.push(begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let of_call = begun.elapsed() / u32::try_from(16 * CALLS).unwrap();
+    report("append of one beside 16 writers of 4,000, FULL", &mut times);
+    println!(
+        "  longest {:.1?}; each call of 4,000 {of_call:.1?}",
+        times.last().unwrap()
+    );
 }
 
 async fn paths(path: &Path) {

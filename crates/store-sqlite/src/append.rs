@@ -19,6 +19,7 @@ use crate::refs::branch::{self, BranchRow};
 use crate::rows::conversation_row::{ConversationRow, next_number};
 use crate::rows::node_row::{self, NodeSlot};
 use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path, packed_key, small_counter};
+use crate::rows::prepared_append::PreparedAppend;
 use crate::rows::{blob, event, response, state};
 use crate::search::index;
 use crate::streams;
@@ -49,14 +50,14 @@ impl ResolvedTarget {
     }
 }
 
-/// Appends the items of `request`, which was checked against the limits; `terms` are their search terms.
+/// Appends the items of a request that was checked against the limits.
 pub(crate) fn append_items(
     conn: &Connection,
     conversation: &mut ConversationRow,
-    request: &AppendRequest,
-    terms: &[String],
+    prepared: &PreparedAppend,
     limits: &Limits,
 ) -> Result<Appended, RowError> {
+    let request = &prepared.request;
     // Also for a repetition, and rolled back with an append that is refused.
     if let Some(change) = request.exchange {
         processes::change_exchange(conn, conversation, change)?;
@@ -79,12 +80,11 @@ pub(crate) fn append_items(
     let counters = rules::counters_after_each(
         tip.counters(),
         &request.items,
-        messages_on_path(conn, conversation, &request.items, tip.position)?,
+        messages_on_path(conn, conversation, &prepared.message_ids, tip.position)?,
     );
     let root_no = apply_patch(conn, conversation, &request.patch, tip.root_no, limits)?;
     let decided = DecidedAppend {
-        request,
-        terms,
+        prepared,
         counters: &counters,
         root_no,
     };
@@ -93,9 +93,7 @@ pub(crate) fn append_items(
 
 /// What [`write_append`] writes, once the rules have accepted it.
 struct DecidedAppend<'a> {
-    request: &'a AppendRequest,
-    /// The search terms of each item.
-    terms: &'a [String],
+    prepared: &'a PreparedAppend,
     /// The counters of the path after each item.
     counters: &'a [Counters],
     /// The number of the state root after the patch.
@@ -231,16 +229,13 @@ fn check_references(
     Ok(())
 }
 
+/// Returns those of the message ids that are on the path to `end`, on nodes that have an audience.
 fn messages_on_path(
     conn: &Connection,
     conversation: &ConversationRow,
-    items: &[NewItem],
+    message_ids: &BTreeSet<MessageId>,
     end: NodePosition,
 ) -> Result<BTreeSet<MessageId>, RowError> {
-    let message_ids: BTreeSet<&MessageId> = items
-        .iter()
-        .filter_map(|item| item.message_id.as_ref())
-        .collect();
     let mut on_path = BTreeSet::new();
     for id in message_ids {
         // Highest key first: a message that is continued usually has its last node near the head.
@@ -261,7 +256,7 @@ fn write_append(
     decided: &DecidedAppend<'_>,
     target: ResolvedTarget,
 ) -> Result<Appended, RowError> {
-    let request = decided.request;
+    let request = &decided.prepared.request;
     // First, because it can still be refused: its id may be taken and its base unknown.
     if let Some(record) = &request.response {
         response::insert_response(conn, conversation, record)?;
@@ -346,14 +341,14 @@ fn insert_items(
     decided: &DecidedAppend<'_>,
     branch_row: &mut BranchRow,
 ) -> Result<(), RowError> {
-    let request = decided.request;
+    let request = &decided.prepared.request;
     let root_before = branch_row.tip.root_no;
     // Read once for all items: this transaction holds the write lock, so nobody else can change it.
     let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
-    let items = request.items.iter().zip(decided.terms);
+    let items = request.items.iter().zip(&decided.prepared.items);
     let items = items.zip(decided.counters);
-    for (index, ((item, terms), counters)) in items.enumerate() {
+    for (index, ((item, prepared), counters)) in items.enumerate() {
         // Items before `patch.from` keep the earlier state, so that a rewind to one of them does
         // not see the change.
         let root_no = match index < request.patch.from {
@@ -369,8 +364,8 @@ fn insert_items(
             root_no,
             fence: request.fence,
         };
-        node_row::insert_node(conn, conversation.no, &slot, item)?;
-        index::index_node(conn, &reach, conversation.no, seq, terms)?;
+        node_row::insert_node(conn, conversation.no, &slot, item, prepared)?;
+        index::index_node(conn, &reach, conversation.no, seq, &prepared.terms)?;
         branch_row.tip = Tip::after_item(branch_row.segment, item.id, counters, root_no);
         if let Some(marks) = marks.get(&item.id) {
             path_index::add_marks(conn, conversation, marks, branch_row.tip.position)?;

@@ -27,5 +27,6 @@ pub(crate) mod event;
 pub(crate) mod node_columns;
 pub(crate) mod node_row;
 pub(crate) mod path;
+pub(crate) mod prepared_append;
 pub(crate) mod response;
 pub(crate) mod state;

@@ -17,6 +17,7 @@ use crate::rows::node_columns::{self, COLUMNS, NodeColumns, RowCheck};
 use crate::rows::path::{
     NodePosition, Stretch, Tip, key_range, load_stretches, packed_key, small_counter,
 };
+use crate::rows::prepared_append::PreparedItem;
 
 /// Version of the items' JSON format.
 const ITEM_VERSION: i64 = 1;
@@ -109,16 +110,13 @@ pub(crate) fn insert_node(
     conversation: u32,
     slot: &NodeSlot,
     item: &NewItem,
+    prepared: &PreparedItem,
 ) -> Result<(), RowError> {
-    let plain = item.json.as_bytes();
-    // The hash is that of the plain bytes: replay detection compares it with what a caller sends.
-    let content_hash = ContentHash::of(plain);
-    let (codec, bytes) = codec::encode_bytes(plain);
     let columns = NodeColumns {
-        numbers: slot.numbers(packed_key(conversation, slot.seq), item, codec),
+        numbers: slot.numbers(packed_key(conversation, slot.seq), item, prepared.codec),
         ids: [
             Some(item.id.as_bytes()),
-            Some(content_hash.as_bytes()),
+            Some(prepared.content_hash.as_bytes()),
             item.meaning_hash.as_ref().map(ContentHash::as_bytes),
             item.answers.as_ref().map(NodeId::as_bytes),
             item.copied_from.as_ref().map(NodeId::as_bytes),
@@ -126,7 +124,7 @@ pub(crate) fn insert_node(
             item.response.as_ref().map(ResponseId::as_bytes),
         ],
         message_id: item.message_id.as_ref().map(MessageId::as_str),
-        item: &bytes,
+        item: prepared.stored_bytes(item),
     };
     columns.insert_row(conn)
 }

@@ -24,6 +24,7 @@ use crate::options::SqliteOptions;
 use crate::process_locks::ProcessLocks;
 use crate::refs::{self, resolve_end};
 use crate::rows::conversation_row::ConversationRow;
+use crate::rows::prepared_append::prepare_append;
 use crate::rows::{blob, event, node_row, response, state};
 use crate::search::index;
 use crate::worker::call_queue::CallLoad;
@@ -36,9 +37,6 @@ mod maintenance;
 mod processes;
 mod search;
 mod streams;
-
-/// Size of an append's items, in bytes, above which their terms are computed on the blocking pool.
-const TERMS_BYTES: usize = 64 << 10;
 
 /// Conversations in one SQLite file.
 ///
@@ -246,27 +244,6 @@ fn metadata_bytes(change: &MetadataChange) -> usize {
     }
 }
 
-/// Computes the terms of an append's items before it is queued; large ones on the blocking pool.
-async fn compute_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
-    let bytes: usize = request.items.iter().map(|item| item.json.len()).sum();
-    let work = move || {
-        let texts = request
-            .items
-            .iter()
-            .map(|item| rules::searchable_text(&item.json));
-        let terms = texts.map(|text| rules::index_terms(&text)).collect();
-        (request, terms)
-    };
-    if bytes <= TERMS_BYTES {
-        return Ok(work());
-    }
-    // Nothing has been written yet, so the call may be repeated.
-    let lost = |source| Error::OutcomeUnknown {
-        source: Box::new(source),
-    };
-    tokio::task::spawn_blocking(work).await.map_err(lost)
-}
-
 #[async_trait]
 impl Store for SqliteStore {
     fn capabilities(&self) -> Capabilities {
@@ -398,15 +375,13 @@ impl Store for SqliteStore {
         let bytes = rules::check_append(id, &request, &self.limits)?;
         let load = CallLoad::of(owner)
             .with_bytes(bytes)
-            .with_rows(request.items.len());
+            .with_rows(request.items.len() + request.paths.len());
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
-        // Terms are computed before the call is queued: the write thread only does what needs the
-        // transaction.
-        let (request, terms) = compute_terms(request).await?;
+        let prepared = prepare_append(request).await?;
         let appended = self.write_transaction(load, move |conn| {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
-            let appended = append::append_items(conn, &mut conv, &request, &terms, &limits)?;
+            let appended = append::append_items(conn, &mut conv, &prepared, &limits)?;
             Ok((appended, wake))
         });
         Ok(appended.await?.0)

@@ -1,7 +1,7 @@
 //! The calls that wait for the write thread, in turn by owner.
 //!
-//! An owner's calls stay in their order. Of two owners each has every second turn, so who appends little does not wait behind
-//! all that another one appends.
+//! An owner's calls stay in their order. Owners are served in rounds, one call each: who comes while another owner's call
+//! runs is served next, however much that owner has waiting.
 //!
 //! Not here: what a call does, and how calls are committed (`write_thread`).
 
@@ -15,11 +15,14 @@ use crate::worker::write_thread::QueuedCall;
 
 /// What one commit may hold: largest number of calls, and of bytes and rows unless a single call has more.
 ///
-/// Every call of a commit waits for all the others of it, so this is how long one owner can keep another waiting: some tens of
-/// milliseconds.
+/// Every call of a commit waits for all the others of it.
 const BATCH_CALLS: usize = 1024;
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ROWS: usize = 2048;
+
+/// Bytes and rows from which a call takes longer than the sync of a commit: calls that come before it do not wait for it.
+const LARGE_BYTES: usize = 1 << 20;
+const LARGE_ROWS: usize = 256;
 
 /// What a call writes, and for whom.
 #[derive(Clone, Debug)]
@@ -55,6 +58,10 @@ impl CallLoad {
     pub(crate) fn with_rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
+
+    fn is_large(&self) -> bool {
+        self.bytes >= LARGE_BYTES || self.rows >= LARGE_ROWS
+    }
 }
 
 /// What to do next.
@@ -73,8 +80,11 @@ pub(crate) enum NextCalls {
 pub(crate) struct CallQueue {
     calls: Receiver<QueuedCall>,
     is_closed: bool,
-    /// Owners with waiting calls, the next in turn first.
+    /// Owners with waiting calls that this round has not served yet, the next in turn first.
     turns: VecDeque<Option<Owner>>,
+    /// Owners that this round has served, with their place in it. Those with more waiting calls have their turn in the next
+    /// round, in the same order.
+    served: HashMap<Option<Owner>, usize>,
     waiting: HashMap<Option<Owner>, VecDeque<QueuedCall>>,
     /// A call that runs when all that were sent before it have; what was sent later is not received yet.
     alone: Option<QueuedCall>,
@@ -86,6 +96,7 @@ impl CallQueue {
             calls,
             is_closed: false,
             turns: VecDeque::new(),
+            served: HashMap::new(),
             waiting: HashMap::new(),
             alone: None,
         }
@@ -100,8 +111,8 @@ impl CallQueue {
             && let Some(next) = self.peek()
         {
             (bytes, rows) = (bytes + next.load.bytes, rows + next.load.rows);
-            // A call that fills a commit has one of its own, so that small ones do not wait for it.
-            if !batch.is_empty() && (bytes > BATCH_BYTES || rows > BATCH_ROWS) {
+            let is_full = bytes > BATCH_BYTES || rows > BATCH_ROWS;
+            if !batch.is_empty() && (is_full || next.load.is_large()) {
                 break;
             }
             batch.extend(self.pop());
@@ -150,25 +161,144 @@ impl CallQueue {
             return;
         }
         let calls = self.waiting.entry(call.load.owner.clone()).or_default();
-        if calls.is_empty() {
+        // An owner that comes back within the round waits for the next one: otherwise those who always come back in time would
+        // keep the rest from being served.
+        if calls.is_empty() && !self.served.contains_key(&call.load.owner) {
             self.turns.push_back(call.load.owner.clone());
         }
         calls.push_back(call);
     }
 
+    /// Returns the call that [`CallQueue::pop`] would take.
     fn peek(&self) -> Option<&QueuedCall> {
-        self.waiting.get(self.turns.front()?)?.front()
+        let first_of_next = || {
+            self.waiting
+                .keys()
+                .min_by_key(|owner| self.served.get(*owner))
+        };
+        let owner = self.turns.front().or_else(first_of_next)?;
+        self.waiting.get(owner)?.front()
     }
 
     fn pop(&mut self) -> Option<QueuedCall> {
+        // Here and not when the last turn is taken: who comes until now is still served in this round.
+        if self.turns.is_empty() {
+            let mut owners: Vec<_> = self.waiting.keys().cloned().collect();
+            owners.sort_unstable_by_key(|owner| self.served.get(owner).copied());
+            self.turns = owners.into();
+            self.served.clear();
+        }
         let owner = self.turns.pop_front()?;
         let calls = self.waiting.get_mut(&owner)?;
         let call = calls.pop_front();
         if calls.is_empty() {
             self.waiting.remove(&owner);
-        } else {
-            self.turns.push_back(owner);
         }
+        // Nobody waits: owners that come one by one must not add up.
+        if self.waiting.is_empty() {
+            self.served.clear();
+        }
+        self.served.insert(owner, self.served.len());
         call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// Queues a call of an owner with so many rows.
+    fn send(calls: &Sender<QueuedCall>, owner: &str, rows: usize) {
+        let owner = Owner::new(owner).unwrap();
+        let load = CallLoad::of(&owner).with_rows(rows);
+        calls.send(QueuedCall::without_work(load)).unwrap();
+    }
+
+    /// Takes what is committed next; returns whose calls these are.
+    fn take(queue: &mut CallQueue) -> Vec<String> {
+        let NextCalls::Batch(batch) = queue.take_next() else {
+            return Vec::new();
+        };
+        let owners = batch.into_iter().map(|call| call.load.owner.unwrap());
+        owners.map(|owner| owner.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn who_comes_while_a_call_runs_is_next() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        for _ in 0..3 {
+            send(&calls, "eve", 4_000);
+        }
+        for _ in 0..2 {
+            assert_eq!(take(&mut queue), ["eve"]);
+            send(&calls, "ada", 1);
+            send(&calls, "ada", 1);
+            assert_eq!(take(&mut queue), ["ada"]);
+        }
+        assert_eq!(take(&mut queue), ["eve"]);
+        assert_eq!(take(&mut queue), ["ada", "ada"]);
+        assert!(take(&mut queue).is_empty());
+    }
+
+    /// Also an owner that this round has served already, before the one whose call runs.
+    #[test]
+    fn who_was_served_longest_ago_is_next() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        send(&calls, "ada", 1);
+        assert_eq!(take(&mut queue), ["ada"]);
+        for _ in 0..3 {
+            send(&calls, "eve", 4_000);
+        }
+        assert_eq!(take(&mut queue), ["eve"]);
+        send(&calls, "ada", 1);
+        assert_eq!(take(&mut queue), ["ada"]);
+        assert_eq!(take(&mut queue), ["eve"]);
+    }
+
+    /// Owners that send their next call as soon as one is done keep nobody else waiting.
+    #[test]
+    fn who_comes_back_waits_for_the_next_round() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        for owner in ["ada", "bob", "eve"] {
+            send(&calls, owner, 2_000);
+        }
+        let mut served = Vec::new();
+        for _ in 0..9 {
+            let owners = take(&mut queue);
+            for owner in &owners {
+                send(&calls, owner, 2_000);
+            }
+            served.extend(owners);
+        }
+        let rounds: Vec<_> = served.chunks(3).collect();
+        assert_eq!(rounds, [["ada", "bob", "eve"]; 3]);
+    }
+
+    #[test]
+    fn small_calls_wait_for_no_large_one_after_them() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        for (owner, rows) in [("ada", 1), ("bob", 20), ("eve", LARGE_ROWS), ("joe", 1)] {
+            send(&calls, owner, rows);
+        }
+        assert_eq!(take(&mut queue), ["ada", "bob"]);
+        assert_eq!(take(&mut queue), ["eve", "joe"]);
+    }
+
+    /// Owners that come one by one leave nothing behind.
+    #[test]
+    fn owners_that_were_served_are_forgotten() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        for n in 0..100 {
+            send(&calls, &format!("owner-{n}"), 1);
+            assert_eq!(take(&mut queue).len(), 1);
+        }
+        assert!(queue.served.len() <= 1, "{:?}", queue.served);
     }
 }
