@@ -56,22 +56,34 @@ pub(crate) struct ItemBlock {
 }
 
 /// Cuts items into blocks for a target.
+///
+/// A compaction is a block of its own where messages are listed one by one: when a later one is replaced, the provider's
+/// cache still holds those before it, and a block is the least that is compared with what it holds.
 pub(crate) fn split_into_blocks<'a>(
     items: impl IntoIterator<Item = &'a Item>,
     target: Format,
 ) -> Vec<ItemBlock> {
+    // Where one message holds a whole run of one side, a compaction is a part of it.
+    let lists_messages = target.spec().structure().merged_parts.is_none();
     let mut blocks: Vec<ItemBlock> = Vec::new();
+    let mut follows_compaction = false;
     for (index, item) in items.into_iter().enumerate() {
         let own = BlockKind::of_item(item, target);
+        let stands_alone = lists_messages && matches!(item, Item::Compaction(_));
+        let joins = |class| class == own && !stands_alone && !follows_compaction;
         match blocks.last_mut() {
             // An item that takes either side (a note without a role) joins whatever surrounds it, so
             // it never starts a message of its own.
-            Some(last) if own.is_none_or(|own| own == last.class) => last.items.end = index + 1,
+            Some(last) if own.is_none() || joins(Some(last.class)) => last.items.end = index + 1,
             _ => blocks.push(ItemBlock {
                 class: own.unwrap_or(BlockKind::User),
                 items: index..index + 1,
             }),
         }
+        follows_compaction = match own {
+            Some(_) => stands_alone,
+            None => follows_compaction,
+        };
     }
     blocks
 }
@@ -85,6 +97,8 @@ pub(crate) fn group_into_rounds(classes: impl IntoIterator<Item = BlockKind>) ->
         // and the step that answers it stay together: cut apart, the model would see an answer without
         // its question.
         let opens = match (before, class) {
+            // Behind a compaction the user's side goes on in a block of its own.
+            (Some(BlockKind::User), BlockKind::User) => false,
             (None, _)
             | (Some(_), BlockKind::User)
             | (Some(BlockKind::Outputs), BlockKind::Model) => true,
