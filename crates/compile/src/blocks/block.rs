@@ -69,7 +69,8 @@ pub(crate) fn split_into_blocks<'a>(
     let mut follows_compaction = false;
     for (index, item) in items.into_iter().enumerate() {
         let own = BlockKind::of_item(item, target);
-        let stands_alone = lists_messages && matches!(item, Item::Compaction(_));
+        let is_user = own == Some(BlockKind::User);
+        let stands_alone = lists_messages && is_user && matches!(item, Item::Compaction(_));
         let joins = |class| class == own && !stands_alone && !follows_compaction;
         match blocks.last_mut() {
             // An item that takes either side (a note without a role) joins whatever surrounds it, so
@@ -116,15 +117,22 @@ pub(crate) fn group_into_rounds(classes: impl IntoIterator<Item = BlockKind>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contexture_ir::{FunctionCall, FunctionCallOutput, Message, Output, Role};
+    use contexture_ir::{
+        Compaction, FunctionCall, FunctionCallOutput, Message, Output, Part, Role,
+    };
 
-    /// `u` user, `a` assistant, `c` call, `o` output, `s` system, each one item.
+    /// `u` user, `a` assistant, `c` call, `o` output, `s` system, `k` compaction, each one item.
     fn items(script: &str) -> Vec<Item> {
         let item = |letter| match letter {
             'u' => Message::text(Role::User, "u").into(),
             's' => Message::text(Role::System, "s").into(),
             'a' => Message::text(Role::Assistant, "a").into(),
             'c' => FunctionCall::new("1", "f", "{}").into(),
+            'k' => Compaction {
+                summary: vec![Part::input_text("k")],
+                ..Compaction::default()
+            }
+            .into(),
             _ => FunctionCallOutput::new("1", Output::Text("o".into())).into(),
         };
         script.chars().map(item).collect()
@@ -132,8 +140,13 @@ mod tests {
 
     #[track_caller]
     fn check(script: &str, expected: &str) {
+        check_in(Format::OpenAiChat, script, expected);
+    }
+
+    #[track_caller]
+    fn check_in(format: Format, script: &str, expected: &str) {
         let items = items(script);
-        let blocks = split_into_blocks(&items, Format::OpenAiChat);
+        let blocks = split_into_blocks(&items, format);
         let rounds = group_into_rounds(blocks.iter().map(|block| block.class));
         let letters: Vec<char> = script.chars().collect();
         let block = |at: &usize| -> String { letters[blocks[*at].items.clone()].iter().collect() };
@@ -157,5 +170,13 @@ mod tests {
         check("auuacou", "a | uu ac o | u");
         check("ucosua", "u c o | su a");
         check("oua", "o | u a");
+    }
+
+    #[test]
+    fn a_compaction_is_a_block_where_messages_are_listed() {
+        check("kkuuaka", "k k uu a | k a");
+        check("ukua", "u k u a");
+        check("cok", "c o | k");
+        check_in(Format::Gemini, "kkuua", "kkuu a");
     }
 }
