@@ -56,22 +56,35 @@ pub(crate) struct ItemBlock {
 }
 
 /// Cuts items into blocks for a target.
+///
+/// A compaction is a block of its own where messages are listed one by one: when a later one is replaced, the provider's
+/// cache still holds those before it, and a block is the least that is compared with what it holds.
 pub(crate) fn split_into_blocks<'a>(
     items: impl IntoIterator<Item = &'a Item>,
     target: Format,
 ) -> Vec<ItemBlock> {
+    // Where one message holds a whole run of one side, a compaction is a part of it.
+    let lists_messages = target.spec().structure().merged_parts.is_none();
     let mut blocks: Vec<ItemBlock> = Vec::new();
+    let mut follows_compaction = false;
     for (index, item) in items.into_iter().enumerate() {
         let own = BlockKind::of_item(item, target);
+        let is_user = own == Some(BlockKind::User);
+        let stands_alone = lists_messages && is_user && matches!(item, Item::Compaction(_));
+        let joins = |class| class == own && !stands_alone && !follows_compaction;
         match blocks.last_mut() {
             // An item that takes either side (a note without a role) joins whatever surrounds it, so
             // it never starts a message of its own.
-            Some(last) if own.is_none_or(|own| own == last.class) => last.items.end = index + 1,
+            Some(last) if own.is_none() || joins(Some(last.class)) => last.items.end = index + 1,
             _ => blocks.push(ItemBlock {
                 class: own.unwrap_or(BlockKind::User),
                 items: index..index + 1,
             }),
         }
+        follows_compaction = match own {
+            Some(_) => stands_alone,
+            None => follows_compaction,
+        };
     }
     blocks
 }
@@ -85,6 +98,8 @@ pub(crate) fn group_into_rounds(classes: impl IntoIterator<Item = BlockKind>) ->
         // and the step that answers it stay together: cut apart, the model would see an answer without
         // its question.
         let opens = match (before, class) {
+            // Behind a compaction the user's side goes on in a block of its own.
+            (Some(BlockKind::User), BlockKind::User) => false,
             (None, _)
             | (Some(_), BlockKind::User)
             | (Some(BlockKind::Outputs), BlockKind::Model) => true,
@@ -102,15 +117,22 @@ pub(crate) fn group_into_rounds(classes: impl IntoIterator<Item = BlockKind>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contexture_ir::{FunctionCall, FunctionCallOutput, Message, Output, Role};
+    use contexture_ir::{
+        Compaction, FunctionCall, FunctionCallOutput, Message, Output, Part, Role,
+    };
 
-    /// `u` user, `a` assistant, `c` call, `o` output, `s` system, each one item.
+    /// `u` user, `a` assistant, `c` call, `o` output, `s` system, `k` compaction, each one item.
     fn items(script: &str) -> Vec<Item> {
         let item = |letter| match letter {
             'u' => Message::text(Role::User, "u").into(),
             's' => Message::text(Role::System, "s").into(),
             'a' => Message::text(Role::Assistant, "a").into(),
             'c' => FunctionCall::new("1", "f", "{}").into(),
+            'k' => Compaction {
+                summary: vec![Part::input_text("k")],
+                ..Compaction::default()
+            }
+            .into(),
             _ => FunctionCallOutput::new("1", Output::Text("o".into())).into(),
         };
         script.chars().map(item).collect()
@@ -118,8 +140,13 @@ mod tests {
 
     #[track_caller]
     fn check(script: &str, expected: &str) {
+        check_in(Format::OpenAiChat, script, expected);
+    }
+
+    #[track_caller]
+    fn check_in(format: Format, script: &str, expected: &str) {
         let items = items(script);
-        let blocks = split_into_blocks(&items, Format::OpenAiChat);
+        let blocks = split_into_blocks(&items, format);
         let rounds = group_into_rounds(blocks.iter().map(|block| block.class));
         let letters: Vec<char> = script.chars().collect();
         let block = |at: &usize| -> String { letters[blocks[*at].items.clone()].iter().collect() };
@@ -143,5 +170,13 @@ mod tests {
         check("auuacou", "a | uu ac o | u");
         check("ucosua", "u c o | su a");
         check("oua", "o | u a");
+    }
+
+    #[test]
+    fn a_compaction_is_a_block_where_messages_are_listed() {
+        check("kkuuaka", "k k uu a | k a");
+        check("ukua", "u k u a");
+        check("cok", "c o | k");
+        check_in(Format::Gemini, "kkuua", "kkuu a");
     }
 }

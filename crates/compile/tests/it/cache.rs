@@ -7,7 +7,7 @@ use contexture_compile::{
     SegmentStability, TracedCall, place_markers, predict_usage, simulate_calls,
     simulate_windowed_calls,
 };
-use contexture_ir::{FunctionTool, Item, ToolDefinition};
+use contexture_ir::{Compaction, FunctionTool, Item, Part, ToolDefinition};
 use contexture_wire::{CacheTtl, Format, lift};
 
 use crate::fixtures::{call, once, output, request, sessions, user};
@@ -108,6 +108,49 @@ fn rules_come_from_the_catalogue() {
         (gemini.kind, gemini.minimum),
         (CacheKind::CachedContent, 4_096)
     );
+}
+
+/// What stands for older parts of a history stands there part by part: when the newest of it is replaced, a cache that needs no
+/// markers still holds what is before that.
+#[test]
+fn a_replaced_compaction_leaves_those_before_it_in_the_cache() {
+    let compaction = |text: &str| {
+        Item::from(Compaction {
+            summary: vec![Part::input_text(text.repeat(1_500))],
+            ..Compaction::default()
+        })
+    };
+    for (model, format) in [
+        ("gpt-4.1", Format::OpenAiChat),
+        ("gpt-4.1", Format::OpenAiResponses),
+    ] {
+        let view = |newer: &str| {
+            let mut items = vec![compaction("oldest "), compaction(newer)];
+            items.extend(steps(3));
+            compiled(&items, &said(), &of(format))
+        };
+        let (before, after) = (view("middle "), view("later "));
+        let rules = rules(model, format);
+        let mut cache = CacheSimulator::new(rules.clone());
+        cache.record_call(&before.payload.outline(), &[], 0);
+        let read = cache
+            .predict_usage(&after.payload.outline(), &[], 1_000)
+            .read;
+        // Both requests have the same bytes up to the second compaction.
+        let texts = [before.payload.to_json(), after.payload.to_json()];
+        let same = texts[0].find("middle").unwrap();
+        assert_eq!(texts[0][..same], texts[1][..same], "{format}");
+        assert!(texts[0][..same].contains("oldest"), "{format}");
+        let outline = after.payload.outline();
+        let second = outline.segments.iter().position(|one| one.bytes > 2_000);
+        let end = second.unwrap() + 1;
+        let there: u64 = outline.segments[..end]
+            .iter()
+            .map(|one| one.tokens.midpoint())
+            .sum();
+        assert_eq!(read, there / rules.step * rules.step, "{format}");
+        assert!(read >= rules.minimum, "{format}: {read}");
+    }
 }
 
 #[test]
