@@ -173,6 +173,6 @@ pub use contexture_wire::{Format, lift, lower};
 // Agents: layers, tools and runs.
 pub use contexture_layers::{Layer, Layers};
 pub use contexture_runs::{
-    Agent, Run, RunBudget, StopCondition, ToolBox, ToolCall, ToolOutput, Turn, run_turn,
+    Agent, Run, RunBudget, StopCondition, ToolBox, ToolCall, ToolOutput, Turn, TypedTool, run_turn,
     run_turn_with_text,
 };

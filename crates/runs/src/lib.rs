@@ -52,6 +52,6 @@ pub use run_handle::RunHandle;
 pub use steps::{abandon_run, post_to_inbox};
 pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{
-    Allowed, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
-    ToolHandler, ToolOptions, ToolOutput, function_call_output,
+    Allowed, NoArguments, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency,
+    ToolFailure, ToolHandler, ToolOptions, ToolOutput, TypedTool, function_call_output,
 };

@@ -5,12 +5,15 @@
 //! for calls by models, by programs, and with approval. [`ToolBox::run_tool`] asks the policy again, because it may
 //! have changed.
 //!
+//! A [`TypedTool`] takes its schema from the types of its function.
+//!
 //! Not here: which tools a model is offered (`contexture-tools`), when tools run and what is stored of them, layers'
 //! gates.
 
 mod handler;
 mod permit;
 mod toolbox;
+mod typed;
 
 pub use handler::{
     ToolCall, ToolConcurrency, ToolFailure, ToolHandler, ToolOptions, ToolOutput,
@@ -18,3 +21,4 @@ pub use handler::{
 };
 pub use permit::{Allowed, PendingApproval, Permit, Resolution};
 pub use toolbox::ToolBox;
+pub use typed::{NoArguments, TypedTool};

@@ -34,4 +34,5 @@ mod test_support;
 mod too_long;
 mod tool_calls;
 mod tool_names;
+mod typed_tools;
 mod usage;

@@ -18,7 +18,7 @@ use crate::worker::write_thread::QueuedCall;
 /// Every call of a commit waits for all the others of it.
 const BATCH_CALLS: usize = 1024;
 const BATCH_BYTES: usize = 4 << 20;
-const BATCH_ROWS: usize = 2048;
+const BATCH_ROWS: usize = 1024;
 
 /// Bytes and rows from which a call takes longer than the sync of a commit: calls that come before it do not wait for it.
 const LARGE_BYTES: usize = 1 << 20;
