@@ -31,6 +31,9 @@ pub(crate) fn new_item(
 /// Half of an append's limits: room for what goes with the items.
 const SHARE: usize = 2;
 
+/// Items of a part. A part is one transaction, and on SQLite all other writers wait for it.
+const PART_ITEMS: usize = 512;
+
 /// Items in parts that each fit into one append.
 pub(crate) fn split_by_limits(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<NewItem>> {
     let mut parts: Vec<Vec<NewItem>> = Vec::new();
@@ -38,9 +41,10 @@ pub(crate) fn split_by_limits(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<N
     for item in items {
         bytes += item.json.len();
         // An item above the share gets a batch of its own; whether it is too large is for the store to say.
-        let full = parts.last().is_none_or(|part| {
-            part.len() >= limits.append_items / SHARE || bytes > limits.append_bytes / SHARE
-        });
+        let most = PART_ITEMS.min(limits.append_items / SHARE);
+        let full = parts
+            .last()
+            .is_none_or(|part| part.len() >= most || bytes > limits.append_bytes / SHARE);
         if full {
             bytes = item.json.len();
             parts.push(Vec::new());

@@ -33,6 +33,9 @@ pub struct LimitsConfig {
     /// Seconds that a request's body may take in all; imports have no such limit. Default 300. Beyond: `bad_body`, status
     /// 400.
     pub body_total_seconds: u64,
+    /// Messages and items of one append (`POST …/messages`), which is one transaction. Default 512, as on SQLite all other writers
+    /// wait for it. Beyond: `limit`, status 422. What is imported or passed on is stored in parts of 512.
+    pub append_items: usize,
     /// Seconds until an answer begins. Default 60. Beyond: `timed_out`, status 503. Requests to
     /// providers have their own.
     pub request_seconds: u64,
@@ -84,6 +87,7 @@ impl Default for LimitsConfig {
             body_bytes: 64 << 20,
             body_seconds: 30,
             body_total_seconds: 300,
+            append_items: 512,
             request_seconds: 60,
             drain_seconds: 30,
             connections: 4096,

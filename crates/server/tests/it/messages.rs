@@ -439,3 +439,18 @@ async fn short_lists_have_pages_too() {
     let lost = stand.get(&format!("{path}/branches?after={after}")).await;
     lost.refused(400, "bad_cursor");
 }
+
+#[tokio::test]
+async fn an_append_is_small_enough_for_others_not_to_wait() {
+    let stand = Stand::new().await;
+    let path = format!("{}/messages", talk(&stand, "a", &[]).await);
+    let many = |count: usize| {
+        let text =
+            |n: usize| json!({"role": "user", "parts": [{"type": "text", "text": format!("{n}")}]});
+        json!({ "messages": (0..count).map(text).collect::<Vec<_>>() })
+    };
+    stand.post(&path, &many(512)).await.ok();
+    let refused = stand.post(&path, &many(513)).await;
+    assert!(refused.text.contains("at most 512"), "{}", refused.text);
+    refused.refused(422, "limit");
+}

@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::Owner;
 use contexture::engine::{Draft, MessageView, OlderMessages};
 use contexture::ir::{Raw, message};
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
 use contexture::wire::Loss;
+use contexture::{EngineError, Owner};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -213,10 +213,15 @@ async fn append_messages(
         draft.expect_head(head);
     }
     let mut losses = Vec::new();
-    for run in read_messages(&asked.messages.unwrap_or_default())? {
+    let (messages, items) = (
+        asked.messages.unwrap_or_default(),
+        asked.items.unwrap_or_default(),
+    );
+    check_append_size(&app, messages.len() + items.len())?;
+    for run in read_messages(&messages)? {
         losses.extend(push_run(&mut draft, run));
     }
-    for item in read_items(&asked.items.unwrap_or_default())? {
+    for item in read_items(&items)? {
         draft.push_item(item);
     }
     if draft.is_empty() {
@@ -236,6 +241,15 @@ async fn append_messages(
         ..SavedDocument::from(&stored)
     };
     Ok((StatusCode::CREATED, head, Json(document)))
+}
+
+/// Checks that an append is not so large that other writers wait long for it.
+fn check_append_size(app: &App, items: usize) -> Result<(), Problem> {
+    let limit = app.config().server.limits.append_items;
+    match items > limit {
+        true => Err(EngineError::DraftTooLong { items, limit }.into()),
+        false => Ok(()),
+    }
 }
 
 /// The items to list.
