@@ -27,13 +27,14 @@ pub use documents::{
     HitDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
     LineDocument, LogDocument, LogEntryDocument, LossDocument, MessagesDocument, ModelDocument,
     ModelsDocument, NearbyDocument, NearbyItemDocument, NodeDocument, NodesDocument, NoteDocument,
-    NoteDoneDocument, NotesDocument, OwnerDocument, OwnersDocument, PoliciesDocument, PolicyChoice,
-    PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RecordDocument, RecordedDocument,
-    RenderedDocument, RepairDocument, ReplacedDocument, RequestDocument, RequestView, RuleDocument,
-    RulesDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SegmentItemsDocument,
-    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
-    WaitingCallDocument, WhatIfDocument, WordHitsDocument,
+    NoteDoneDocument, NotesDocument, OwnerDocument, OwnersDocument, PinDocument, PinsDocument,
+    PoliciesDocument, PolicyChoice, PolicyDocument, PolicyRouteDocument, PrefixBreakDocument,
+    RecordDocument, RecordedDocument, RenderedDocument, RepairDocument, ReplacedDocument,
+    RequestDocument, RequestView, RuleDocument, RulesDocument, RunDocument, RunsDocument,
+    SavedDocument, SearchDocument, SegmentItemsDocument, SessionDocument, SessionsDocument,
+    SkillDocument, SkillFileDocument, SkillsDocument, SnippetDocument, ToolCallDocument,
+    UsageDocument, UsageGroupDocument, UsageSumDocument, WaitingCallDocument, WhatIfDocument,
+    WordHitsDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

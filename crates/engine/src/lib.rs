@@ -41,8 +41,8 @@ mod view;
 pub use append::{RunStep, state_node};
 pub use builder::ConversationBuilder;
 pub use call::{
-    CompileAttempt, CompileOptions, CompiledCall, KeptCall, RegistryTools, Replayed,
-    SettingsSource, ToolFilter,
+    CompileAttempt, CompileOptions, CompiledCall, KeptCall, LastTarget, RegistryTools, Replayed,
+    SettingsSource, ToolFilter, call_cache_tokens,
 };
 pub use call_bodies::{BODY_CHAIN_MS, EncodedBody};
 pub use claim::BranchClaim;

@@ -375,8 +375,10 @@ pub struct Rewritten {
     #[cfg_attr(test, schemars(description = "How."))]
     #[serde(rename = "how")]
     pub rewriting: Rewriting,
-    /// Where the whole output can be read: `context://vfs/` and the item's content hash.
-    pub link: String,
+    /// Where the whole output can be read: `context://vfs/` and the item's content hash. Absent where the model is not offered
+    /// the tool that reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// Its tokens as it is.
     pub tokens_before: u64,
     /// Its tokens as it is shown.

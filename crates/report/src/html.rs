@@ -223,13 +223,15 @@ impl HtmlPage<'_> {
 }
 
 fn rewritten_row(one: &Rewritten) -> String {
+    let link = one.link.as_deref();
+    let link = link.map(|link| format!("<code>{}</code>", escape_html(link)));
     format!(
-        "<tr><td>{}</td><td>{}</td><td class=\"n\">{} → {}</td><td><code>{}</code></td></tr>\n",
+        "<tr><td>{}</td><td>{}</td><td class=\"n\">{} → {}</td><td>{}</td></tr>\n",
         one.index,
         escape_html(one.rewriting.as_str()),
         group_thousands(one.tokens_before),
         group_thousands(one.tokens_after),
-        escape_html(&one.link)
+        link.unwrap_or_default()
     )
 }
 

@@ -274,7 +274,9 @@ fn preview_notes(report: &Report) -> Vec<ReportNote> {
                 group_thousands(one.tokens_before),
                 group_thousands(one.tokens_after),
             );
-            let text = format!("items[{}] {before} → {after}  {}", one.index, one.link);
+            let link = one.link.as_ref();
+            let link = link.map(|link| format!("  {link}")).unwrap_or_default();
+            let text = format!("items[{}] {before} → {after}{link}", one.index);
             ("preview", text)
         })
         .collect();

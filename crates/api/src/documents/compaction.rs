@@ -68,4 +68,6 @@ impl From<&CoverEntry> for CoverDocument {
 pub struct CoversDocument {
     /// The compactions in effect, oldest first.
     pub compactions: Vec<CoverDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
 }

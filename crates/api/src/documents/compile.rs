@@ -24,7 +24,7 @@ use crate::schema::{
 #[serde(deny_unknown_fields)]
 #[schema(as = CompileRequest)]
 pub struct CompileDocument {
-    /// Format of the request. Default: that of the model's provider.
+    /// Format of the request. Default: without `model` that of the newest answer, else that of the model's provider.
     #[schema(value_type = Option<ProviderFormatSchema>)]
     pub to: Option<String>,
     /// Name of the model that is called. Default: the model of the newest answer among the branch's last 256 items.

@@ -41,7 +41,9 @@ pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
 pub use log::{LogDocument, LogEntryDocument};
-pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
+pub use node::{
+    MessagesDocument, NodeDocument, NodesDocument, PinDocument, PinsDocument, SavedDocument,
+};
 pub use note::{
     EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument,
 };

@@ -115,3 +115,27 @@ impl From<&contexture::engine::Committed> for SavedDocument {
         }
     }
 }
+
+/// A pinned node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PinDocument {
+    /// Id of the node.
+    pub node: String,
+}
+
+impl From<contexture::ir::NodeId> for PinDocument {
+    fn from(node: contexture::ir::NodeId) -> Self {
+        Self {
+            node: node.to_string(),
+        }
+    }
+}
+
+/// The pinned nodes of a branch. A pin of a node that is not on its path has no effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PinsDocument {
+    /// The pinned nodes, in the order of their ids.
+    pub pins: Vec<PinDocument>,
+    /// Value of `after` for the next page; `null` on the last.
+    pub next: Option<String>,
+}

@@ -53,11 +53,11 @@ pub async fn compile_conversation(
 ) -> Result<CompiledConversation, OperationError> {
     refuse_document_members(asked)?;
     let catalogue = chat.engine().catalogue();
-    let last_model = match &asked.model {
+    let last = match &asked.model {
         Some(_) => None,
-        None => chat.last_model().await?,
+        None => chat.last_target().await?,
     };
-    let request = ReadRequest::read(asked, host, catalogue, last_model)?;
+    let request = ReadRequest::read(asked, host, catalogue, last)?;
     let history = match request.selects_tools() {
         true => load_items(chat).await?,
         false => Vec::new(),

@@ -7,6 +7,7 @@ use contexture::compile::{
     Band, Budget, Content, Contribution, HistoryPolicy, Placement, READ_TOOL, Target, Window,
     read_tool,
 };
+use contexture::engine::LastTarget;
 use contexture::ir::{Item, parse_fragments};
 use contexture::layers::builtin::Memory;
 use contexture::layers::{Layers, LayersError, OfferedTo, StateScope};
@@ -31,7 +32,7 @@ pub(crate) struct ReadRequest<'a> {
 }
 
 impl<'a> ReadRequest<'a> {
-    /// Reads a document. `last_model` is that of the newest answer.
+    /// Reads a document. `last` is the target of the newest answer.
     ///
     /// # Errors
     /// A member that cannot be followed; no model.
@@ -39,7 +40,7 @@ impl<'a> ReadRequest<'a> {
         asked: &'a CompileDocument,
         host: &Host<'_>,
         catalogue: &Catalogue,
-        last_model: Option<String>,
+        last: Option<LastTarget>,
     ) -> Result<Self, OperationError> {
         let mut policy = host.find_policy(asked.policy.as_ref())?;
         if asked.state.is_some() || asked.guardrails.is_some() {
@@ -54,23 +55,23 @@ impl<'a> ReadRequest<'a> {
                 return Err(OperationError::member(&fault.path.join("."), fault.detail));
             }
         }
-        let model = asked.model.clone().or(last_model).ok_or_else(|| {
+        let named = asked.model.clone().map(|model| LastTarget {
+            model,
+            format: None,
+        });
+        let target = named.or(last).ok_or_else(|| {
             let detail = "is missing, and no answer among the last items of this branch names one";
             OperationError::member("model", detail)
         })?;
         let format = match &asked.to {
             Some(name) => parse_provider_format("to", name)?,
-            // A model that is not known is refused where its window is needed, with its own error.
-            None => {
-                let spec = catalogue.resolve(&model);
-                Format::of_provider(spec.map_or("", |spec| spec.provider.as_str()))
-            }
+            None => target.request_format(catalogue),
         };
         Ok(Self {
             asked,
             policy,
             format,
-            model,
+            model: target.model,
         })
     }
 

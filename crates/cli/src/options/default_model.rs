@@ -32,17 +32,19 @@ fn catalogue_provider(format: Format) -> Option<&'static str> {
     })
 }
 
-/// The model of a stored conversation's newest answer, with the format of its provider; `None` if no answer names one that
-/// is known.
+/// The model of a stored conversation's newest answer, with the format it was asked in, else that of its provider; `None` if
+/// no answer names one that is known.
 ///
 /// # Errors
 /// The store's.
 pub(crate) async fn load_last_model(chat: &Conversation) -> Outcome<Option<(String, Format)>> {
-    let Some(model) = chat.last_model().await? else {
-        return Ok(None);
-    };
-    let spec = Catalogue::builtin().resolve(&model).ok();
-    Ok(spec.map(|spec| (model, Format::of_provider(&spec.provider))))
+    let catalogue = Catalogue::builtin();
+    let last = chat.last_target().await?;
+    let known = last.filter(|last| catalogue.resolve(&last.model).is_ok());
+    Ok(known.map(|last| {
+        let format = last.request_format(catalogue);
+        (last.model, format)
+    }))
 }
 
 /// The model of a stored conversation's newest answer, if it is offered in `format`.

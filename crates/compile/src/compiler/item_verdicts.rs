@@ -94,7 +94,7 @@ fn rewriting_verdict(one: &Rewritten, item: &PathItem) -> ItemVerdict {
         shown: one.tokens_after,
         verdict: one.rewriting.as_str(),
         rule: one.rewriting.rule_text().to_owned(),
-        link: one.link.clone(),
+        link: Link::new(item.hash).to_string(),
     }
 }
 

@@ -451,7 +451,8 @@ fn rewritten_entry(
     Some(Rewritten {
         index,
         rewriting: how,
-        link: Link::new(before.hash).to_string(),
+        // Whether it may be told is known once the request's tools are: see `CompileOutcome::rewritten_items`.
+        link: Some(Link::new(before.hash).to_string()),
         tokens_before: lowerer.count_item(&whole, memo).high,
         tokens_after: lowerer.count_item(entry, memo).high,
     })

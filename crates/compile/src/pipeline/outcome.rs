@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contexture_condense::has_read_tool;
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, Loss};
 
@@ -134,10 +135,15 @@ impl CompileOutcome<'_> {
         });
         let kept: Vec<Rewritten> = kept.cloned().collect();
         let all = prepared.rewritten.clone();
+        let is_readable = has_read_tool(&self.input.request.tools);
         DeferredList::new(move || {
             let sent = all.iter_from(sent.start).take(sent.len());
             let mut list: Vec<Rewritten> = kept.iter().chain(sent).cloned().collect();
             list.sort_by_key(|one| one.index);
+            if !is_readable {
+                // A link that nobody can follow is none.
+                list.iter_mut().for_each(|one| one.link = None);
+            }
             list
         })
     }

@@ -34,7 +34,7 @@ fn preview(index: usize) -> Rewritten {
     Rewritten {
         index,
         rewriting: Rewriting::Previewed,
-        link: format!("context://vfs/{index:032x}"),
+        link: Some(format!("context://vfs/{index:032x}")),
         tokens_before: 14_112,
         tokens_after: 640,
     }
@@ -221,7 +221,7 @@ fn with_text(text: &str) -> Report {
     });
     report.rewritten.change(|rewritten| {
         for one in rewritten {
-            text.clone_into(&mut one.link);
+            one.link = Some(text.to_owned());
         }
     });
     for mark in &mut report.cache.markers {

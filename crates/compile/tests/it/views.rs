@@ -3,7 +3,7 @@
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
     CachePolicy, CacheRules, CacheState, Clear, ClearPolicy, CompileInput, CompileRequest,
-    Compiled, Cover, EpochReason, HistoryPolicy, MarkerPolicy, OmitReason, PathItem, Plan,
+    Compiled, Cover, EpochReason, HistoryPolicy, Link, MarkerPolicy, OmitReason, PathItem, Plan,
     PreviewPolicy, Rewriting, Scratch, Window, compile, read_tool,
 };
 use contexture_ir::{FunctionCall, Item, NodeId, Reasoning};
@@ -349,7 +349,7 @@ fn long_outputs_are_previewed_at_once() {
         assert_eq!(rewritten(&compiled, Rewriting::Previewed).len(), at + 1);
         assert_eq!(compiled.report.epoch.opened, at == 0);
         let json = compiled.payload.to_json();
-        let link = &compiled.report.rewritten[at].link;
+        let link = Link::new(path[compiled.report.rewritten[at].index].hash).to_string();
         assert!(json.contains(link.as_str()) && json.contains("error: it broke"));
         assert!(json.len() < 6_000 * (at + 1));
         let rows = &compiled.report.segments;
@@ -387,7 +387,7 @@ fn preview_in_pinned_round_is_reported_when_others_are_trimmed() {
     let compiled = run(&path, &[], &request, &Plan::default());
     assert!(compiled.plan.trim.unwrap().index > 6);
     assert_eq!(rewritten(&compiled, Rewriting::Previewed), [4]);
-    let link = &compiled.report.rewritten[0].link;
+    let link = Link::new(path[compiled.report.rewritten[0].index].hash).to_string();
     assert!(compiled.payload.to_json().contains(link.as_str()));
 }
 

@@ -156,7 +156,7 @@ pub(crate) async fn compile_call(
     request = request.with_cache_key(cache_key(chat));
     let mut contributions = own_contributions(chat, &state, &options, &model.capabilities)?;
     // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
-    let plan_key = format!("@plan/{}/{}", target.name(), target.model());
+    let plan_key = plan_key(target.name(), target.model());
     let tree_inputs = TreeInputs::from_path(&path, &state, &plan_key)?;
     if let Some(tools) = options.tools {
         request = tools.add_to_request(request, tree_inputs.plan.tools.as_ref(), &model);
@@ -194,6 +194,17 @@ pub(crate) async fn compile_call(
         layer_events: session.drain_events(),
         ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
     })
+}
+
+/// Returns the state entry of the plan of calls to a model by the name of their target, which is a format or an adapter's.
+fn plan_key(target: &str, model: &str) -> String {
+    format!("@plan/{target}/{model}")
+}
+
+/// Returns the format in the key of a plan; `None` where it has the name of an adapter.
+pub(super) fn format_of_plan_key(key: &str) -> Option<Format> {
+    let (target, _) = key.strip_prefix("@plan/")?.split_once('/')?;
+    target.parse().ok()
 }
 
 /// Adds what the stored request says and neither the target nor the call does. The request's tools are returned.

@@ -13,7 +13,6 @@ use super::stored_inputs::{CALL_RECORD_VERSION, CallRecord, is_passed_through};
 use crate::error::{EngineError, Unreplayable};
 use crate::handle::{Conversation, find_adapter, load_path, load_state};
 use crate::path::PathPages;
-use crate::state::{settings_prefix, stored_settings};
 
 /// A past call, compiled again.
 #[derive(Clone, Debug)]
@@ -142,26 +141,6 @@ pub(crate) async fn list_response_ids(
         }
     }
     Ok(found)
-}
-
-/// How many items before the end of a path are searched for its newest answer.
-const NEWEST_ITEMS: u64 = 256;
-
-/// Returns the model of the newest recorded answer on a path, among its last 256 items; without one that of the request that the
-/// history was imported with. `None` if neither names one.
-pub(crate) async fn find_last_model(
-    chat: &Conversation,
-    at: PathEnd,
-) -> Result<Option<String>, EngineError> {
-    let request = ReadRequest::last_nodes(at.clone(), NEWEST_ITEMS);
-    let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-    let read = store.read_path(owner, id, request).await?;
-    let newest = read.nodes.iter().rev().find_map(|node| node.response);
-    if let Some(response) = newest {
-        return Ok(store.load_response(owner, id, response).await?.model);
-    }
-    let state = load_state(chat, at, settings_prefix()).await?;
-    Ok(stored_settings(&state)?.and_then(|settings| settings.model))
 }
 
 fn first_difference(sent: &str, rebuilt: &Payload) -> usize {

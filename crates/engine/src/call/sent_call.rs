@@ -8,10 +8,12 @@ use std::sync::{Arc, OnceLock};
 use contexture_catalogue::Encoding;
 use contexture_compile::{CallBand, CountedRequest, Plan};
 use contexture_ir::{BranchName, CallId, NodeId, Raw};
+use contexture_store::CallPrediction;
 use contexture_wire::{Format, ToolNameMap};
 use serde::{Deserialize, Serialize};
 
 use super::compile::CompiledCall;
+use super::predicted_cost::{is_cut, predict_cost};
 use super::stored_inputs::encode_inputs;
 use crate::handle::Engine;
 
@@ -46,6 +48,12 @@ pub(crate) struct SentCall {
     /// What is shown of the call later.
     #[serde(default)]
     pub(crate) band: Vec<u8>,
+    /// What the request was expected to cost, and what with all of its history.
+    #[serde(default)]
+    pub(crate) prediction: Option<CallPrediction>,
+    /// Whether it has not all of its history as it is.
+    #[serde(default)]
+    pub(crate) is_cut: bool,
     /// Id of the exchange with the provider, once its answer is stored: storing it again is no other exchange.
     #[serde(skip)]
     pub(crate) exchange: Arc<OnceLock<CallId>>,
@@ -67,6 +75,8 @@ impl SentCall {
             counted: CountedRequest::from(&call.report),
             predicted_read: call.report.cache.predicted.read,
             band: CallBand::from_report(&call.report).to_bytes(),
+            prediction: Some(predict_cost(&call.report, &call.inputs.request.cache)),
+            is_cut: is_cut(&call.report),
             exchange: Arc::clone(&call.exchange),
         }
     }

@@ -10,9 +10,9 @@ use contexture_store::PathEnd;
 use contexture_wire::TooLong;
 
 use crate::call::{
-    CompileOptions, CompiledCall, KeptCall, Replayed, SentCall, budget_after_refusal, compile_call,
-    compile_external, find_last_model, keep_call, learn_from_usage, list_response_ids,
-    load_calibrated_range, load_kept_call, load_newest_kept_call, replay_call,
+    CompileOptions, CompiledCall, KeptCall, LastTarget, Replayed, SentCall, budget_after_refusal,
+    compile_call, compile_external, find_last_target, keep_call, learn_from_usage,
+    list_response_ids, load_calibrated_range, load_kept_call, load_newest_kept_call, replay_call,
 };
 use crate::error::EngineError;
 use crate::handle::{CallTiming, Conversation, TargetChoice};
@@ -468,6 +468,37 @@ impl Conversation {
     /// # Errors
     /// The store's.
     pub async fn last_model(&self) -> Result<Option<String>, EngineError> {
-        find_last_model(self, self.current_position()).await
+        let last = self.last_target().await?;
+        Ok(last.map(|last| last.model))
+    }
+
+    /// Returns the model of [`Self::last_model`] with the format that it was asked in, as far as that is known: so a loop goes on as
+    /// it was, without naming either.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_catalogue::Catalogue;
+    /// use contexture_compile::Target;
+    /// use contexture_wire::Format;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::user;
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.save([user("Hello")]).await?;
+    /// let call = chat.compile(&Target::openai_chat("gpt-4o")).await?;
+    /// # let response = r#"{"id":"c1","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"Hi."},"finish_reason":"stop"}]}"#;
+    /// chat.record(&call, response).await?;
+    /// let last = chat.last_target().await?.ok_or("an answer is recorded")?;
+    /// // Not the Responses format, in which its provider is called by default.
+    /// assert_eq!(last.request_format(Catalogue::builtin()), Format::OpenAiChat);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn last_target(&self) -> Result<Option<LastTarget>, EngineError> {
+        find_last_target(self, self.current_position()).await
     }
 }

@@ -16,7 +16,7 @@ use tracing::{Instrument, Span};
 
 use super::{RecordOptions, Recorded};
 use crate::append::{RunStep, append_with_copies, new_item, state_node};
-use crate::call::{CompiledCall, SentCall, learn_from_usage, response_record};
+use crate::call::{CompiledCall, SentCall, is_cut, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
 use crate::handle::{
@@ -201,6 +201,8 @@ fn answered_row(
     let mut row = begin_row(call_id, call.format, &call.counted.model, timing);
     set_row_answer(chat.engine(), &mut row, info);
     row.band = Some(call.band.clone().into());
+    row.details.prediction = call.prediction;
+    row.details.is_rewritten = call.is_cut;
     row.conversation = Some(chat.id().clone());
     row.response = Some(response);
     Some(Box::new(row))
@@ -217,6 +219,7 @@ pub(crate) async fn record_failed_call(
     let mut row = begin_row(new_call_id(), call.format, model, timing);
     row.outcome = error.map_or(CallOutcome::Incomplete, failed_outcome);
     set_row_band(&mut row, &call.report);
+    row.details.is_rewritten = is_cut(&call.report);
     store_row(chat.engine(), chat.owner(), Some(chat.id()), row).await;
 }
 

@@ -1,5 +1,6 @@
 //! Resolves the model that a tool's arguments name, and how it is called.
 
+use contexture::engine::LastTarget;
 use contexture::{Conversation, EngineError, Format, Target};
 
 use crate::tool_context::ToolContext;
@@ -10,7 +11,7 @@ use crate::tool_error::ToolError;
 pub(super) struct ModelTarget<'a> {
     /// The model's name; `None`: the model of the conversation's newest answer.
     pub(super) model: Option<&'a str>,
-    /// The format of its requests; `None`: that of its provider.
+    /// The format of its requests; `None`: without a model's name that of the newest answer, else that of its provider.
     pub(super) format: Option<&'a str>,
     /// The size of its context window in tokens; `None`: that of the catalogue.
     pub(super) window: Option<u64>,
@@ -25,21 +26,27 @@ impl ModelTarget<'_> {
         context: &ToolContext,
         chat: &Conversation,
     ) -> Result<Target, ToolError> {
-        let model = match self.model {
-            Some(model) => model.to_owned(),
-            None => chat.last_model().await?.ok_or_else(|| {
+        let target = match self.model {
+            Some(model) => LastTarget {
+                model: model.to_owned(),
+                format: None,
+            },
+            None => chat.last_target().await?.ok_or_else(|| {
                 let message = "`model` is missing, and no answer of the conversation names one";
                 ToolError::invalid_arguments(message.to_owned())
                     .with_hint("name the model that will answer")
             })?,
         };
-        let spec = context.engine.catalogue().resolve(&model);
-        let spec = spec.map_err(EngineError::from)?;
+        let catalogue = context.engine.catalogue();
+        // An unknown model is refused here, with the names of those like it.
+        catalogue
+            .resolve(&target.model)
+            .map_err(EngineError::from)?;
         let format = match self.format {
             Some(name) => parse_provider_format(name)?,
-            None => Format::of_provider(&spec.provider),
+            None => target.request_format(catalogue),
         };
-        let mut target = Target::new(format, model.as_str());
+        let mut target = Target::new(format, target.model);
         if let Some(window) = self.window {
             target = target.window(window);
         }

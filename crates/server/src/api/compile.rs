@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use contexture::compile::{Scratch, Target};
+use contexture::engine::LastTarget;
 use contexture::ir::{Cancel, Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
-use contexture::{Conversation, EngineError, Format};
+use contexture::{Conversation, EngineError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -273,22 +274,21 @@ pub(crate) async fn default_target(
     format: Option<&str>,
     model: Option<&str>,
 ) -> Result<Target, Problem> {
-    let model = match model {
-        Some(model) => model.to_owned(),
-        None => chat.last_model().await?.ok_or_else(|| {
+    let target = match model {
+        Some(model) => LastTarget {
+            model: model.to_owned(),
+            format: None,
+        },
+        None => chat.last_target().await?.ok_or_else(|| {
             let detail = "is missing, and no answer among the last items of this branch names one";
             member_problem("model", detail)
         })?,
     };
     let format = match format {
         Some(name) => parse_format(name)?,
-        // A model that is not known is refused where its window is needed, with its own error.
-        None => {
-            let spec = chat.engine().catalogue().resolve(&model);
-            Format::of_provider(spec.map_or("", |spec| spec.provider.as_str()))
-        }
+        None => target.request_format(chat.engine().catalogue()),
     };
-    Ok(Target::new(format, model))
+    Ok(Target::new(format, target.model))
 }
 
 fn parse_renderer(format: Option<&str>) -> Result<Arc<dyn Renderer>, Problem> {

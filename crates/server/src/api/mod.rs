@@ -33,6 +33,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(conversations::messages::router())
         .merge(conversations::branches::router())
         .merge(conversations::checkpoints::router())
+        .merge(conversations::pins::router())
         .merge(conversations::rules::router())
         .merge(conversations::log::router())
         .merge(search::router())

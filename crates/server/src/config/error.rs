@@ -50,7 +50,7 @@ impl ConfigError {
         Self {
             line: start.map(|start| line_number(text, start)),
             key: start.and_then(|start| key_on_line(text, start)),
-            ..Self::new(file, in_words_of_file(error.message()))
+            ..Self::new(file, syntax_fault(text, start, error.message()))
         }
     }
 
@@ -60,6 +60,25 @@ impl ConfigError {
             key: Some(fault.key_path()),
             ..Self::new(file, fault.why.clone())
         }
+    }
+}
+
+/// Returns what is wrong at a place of the file, and how a list of tables is written where one table stands in its place.
+fn syntax_fault(text: &str, start: Option<usize>, message: &str) -> String {
+    let why = in_words_of_file(message);
+    let line = start.and_then(|start| {
+        let begin = text.get(..start)?.rfind('\n').map_or(0, |end| end + 1);
+        text.get(begin..)?.lines().next()
+    });
+    let header = line.map(str::trim).unwrap_or_default();
+    match header
+        .strip_prefix('[')
+        .and_then(|rest| rest.split(']').next())
+    {
+        Some(name) if message.contains("expected a sequence") && !name.starts_with('[') => {
+            format!("there may be several of these: write [[{name}]]")
+        }
+        _ => why,
     }
 }
 
@@ -193,6 +212,16 @@ mod tests {
             for word in ["struct", "Config", "enum", "usize", "u64", "::"] {
                 assert!(!said.contains(word), "{word} in {said}");
             }
+        }
+    }
+
+    #[test]
+    fn a_table_in_the_place_of_a_list_says_how_it_is_written() {
+        for name in ["retention", "keys", "routes"] {
+            let text = format!("\n[{name}]\ndays = 1\n");
+            let said = Config::parse(&text, "c.toml").unwrap_err().to_string();
+            assert!(said.starts_with("c.toml:2: "), "{said}");
+            assert!(said.ends_with(&format!("write [[{name}]]")), "{said}");
         }
     }
 

@@ -1,12 +1,14 @@
 //! All faults of a JSON body at once, so that a caller mends it in one go.
 //!
 //! Only bodies that were refused come here: which members there are is in the schema that describes the body, and what
-//! they may be is said by its type, to which each is given alone.
+//! they may be is said by its type, to which each is given alone. Words that are read only later, such as names of formats, are
+//! compared with the list in the schema.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::AdditionalProperties;
@@ -54,10 +56,13 @@ fn find_faults<T: DeserializeOwned + ToSchema>(bytes: &[u8]) -> Vec<BodyFault> {
             detail: "is missing".to_owned(),
         })
         .collect();
+    let mut parts = Vec::new();
+    T::schemas(&mut parts);
     for (member, value) in members {
-        let detail = match described.properties.contains_key(&member) {
-            true => shape_fault::<T>(&member, &value),
-            false => unknown_fault(&described),
+        let detail = match described.properties.get(&member) {
+            Some(property) => shape_fault::<T>(&member, &value)
+                .or_else(|| word_fault(&value, &listed_words(property, &parts)?)),
+            None => unknown_fault(&described),
         };
         faults.extend(detail.map(|detail| BodyFault { member, detail }));
     }
@@ -76,6 +81,43 @@ fn unknown_fault(described: &Object) -> Option<String> {
         .map(|name| format!("`{name}`"))
         .collect();
     Some(format!("is unknown; known are {}", names.join(", ")))
+}
+
+/// Returns the words that a member may be, if its schema lists them; `parts` are the schemas it may name.
+fn listed_words(
+    property: &RefOr<Schema>,
+    parts: &[(String, RefOr<Schema>)],
+) -> Option<Vec<String>> {
+    let property = serde_json::to_value(property).ok()?;
+    // A member that may be left out is described as one of several: `null`, or what it may be.
+    let choices = match property.get("oneOf").and_then(Value::as_array) {
+        Some(choices) => choices.clone(),
+        None => vec![property],
+    };
+    let mut listed = choices
+        .iter()
+        .filter(|choice| choice.get("type") != Some(&Value::from("null")));
+    let choice = listed.next()?;
+    if listed.next().is_some() {
+        return None;
+    }
+    let named = choice.get("$ref").and_then(Value::as_str);
+    let choice = match named.and_then(|path| path.rsplit('/').next()) {
+        Some(name) => {
+            let (_, part) = parts.iter().find(|(known, _)| known == name)?;
+            serde_json::to_value(part).ok()?
+        }
+        None => choice.clone(),
+    };
+    let words = choice.get("enum")?.as_array()?.iter();
+    let words = words.filter_map(Value::as_str).map(str::to_owned);
+    Some(words.collect())
+}
+
+/// Returns what is wrong with a text that must be one of these words.
+fn word_fault(value: &RawValue, words: &[String]) -> Option<String> {
+    let word: String = serde_json::from_str(value.get()).ok()?;
+    (!words.contains(&word)).then(|| format!("unknown {word:?}; expected {}", words.join(", ")))
 }
 
 /// Returns what is wrong with a member, which is read as if there was no other.
@@ -131,6 +173,7 @@ pub(crate) fn in_words_of_json(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use contexture_api::schema::ProviderFormatSchema;
     use serde::Deserialize;
 
     use super::*;
@@ -142,6 +185,8 @@ mod tests {
         name: String,
         count: u64,
         inner: Option<Inner>,
+        #[schema(value_type = Option<ProviderFormatSchema>)]
+        to: Option<String>,
     }
 
     #[derive(Debug, Deserialize, ToSchema)]
@@ -184,7 +229,7 @@ mod tests {
 
     #[test]
     fn all_faults_are_found_each_once() {
-        let unknown = "is unknown; known are `name`, `count`, `inner`";
+        let unknown = "is unknown; known are `name`, `count`, `inner`, `to`";
         check(r#"{"name": "a", "count": 1}"#, &[]);
         check(r#"{"name": "a", "count": 1, "inner": {"text": "b"}}"#, &[]);
         check("{}", &[("name", "is missing"), ("count", "is missing")]);
@@ -199,6 +244,14 @@ mod tests {
                 ("inner", "invalid type: integer `1`, expected a string"),
                 ("nam", unknown),
             ],
+        );
+        // A word that is read only later.
+        check(r#"{"name": "a", "count": 1, "to": "gemini"}"#, &[]);
+        let words =
+            "unknown \"zz\"; expected openai-chat, openai-responses, anthropic, gemini, bedrock";
+        check(
+            r#"{"nam": 1, "name": "a", "count": 1, "to": "zz"}"#,
+            &[("nam", unknown), ("to", words)],
         );
         // A member of a part, over several lines, is a fault of the part.
         check(

@@ -181,10 +181,18 @@ async fn forward_authorized(
         choice.policy.map(|(name, _)| name),
         endpoint.as_ref().map(|endpoint| endpoint.format.as_str()),
     );
-    if let Some(endpoint) = &endpoint {
-        call.set_model(endpoint.model.as_deref());
-        // Calls of no model cost nothing.
-        check_caller(app, &principal, call.id()).await?;
+    match &endpoint {
+        Some(endpoint) => {
+            call.set_model(endpoint.model.as_deref());
+            // Calls of no model cost nothing.
+            check_caller(app, &principal, call.id()).await?;
+        }
+        // An embedding, say: it is in the record by its model. A large body is not read for that.
+        None if is_redactable && !body.is_heavy() => {
+            let model = body.read_model().await.ok().flatten();
+            call.set_model(model.as_deref());
+        }
+        None => {}
     }
     // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
     let restrictions = Restrictions::of_policies(&choice, endpoint.as_ref(), is_redactable);

@@ -19,6 +19,7 @@ mod capture;
 mod control_headers;
 mod failure;
 mod forward;
+mod forwarded_usage;
 mod headers;
 mod refusal;
 mod request_body;

@@ -14,6 +14,7 @@ use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream,
 
 use crate::proxy::capture::tee::Tee;
 use crate::proxy::failure::{ProxyFailure, count_failed_open};
+use crate::proxy::forwarded_usage::UsageReader;
 use crate::proxy::headers;
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::respond::{CaptureHandle, build_response};
@@ -40,7 +41,8 @@ pub(super) async fn send_and_respond(
         let answer = host.send(request).await?;
         call.set_answer_head(answer.status, SentBody::Own);
         let length = headers::content_length(&answer.headers);
-        let tee = Tee::body_without_capture(answer.body, length, call);
+        let usage = UsageReader::for_answer(&answer.headers, &call);
+        let tee = Tee::body_without_capture(answer.body, length, call, usage);
         return Ok(build_response(
             answer.status,
             &answer.headers,

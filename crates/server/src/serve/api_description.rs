@@ -145,7 +145,7 @@ fn path_example(name: &str) -> Option<&'static str> {
         "rule" => "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e.5f3a91c0",
         "skill" => "pdf-forms",
         "request" | "call" => "req_019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
-        "item" | "blob" | "compaction" | "run" => "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
+        "item" | "blob" | "compaction" | "node" | "run" => "019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e",
         _ => return None,
     })
 }

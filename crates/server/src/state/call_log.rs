@@ -15,14 +15,15 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use contexture::Owner;
 use contexture::catalogue::Cost;
-use contexture::compile::{CacheUsage, CallBand};
-use contexture::engine::EncodedBody;
-use contexture::ir::{CallId, ContentHash, ConversationId, FinishReason, Transcript};
-use contexture::store::rules::{MAX_CALL_FIGURE, call_figure, call_money, call_name, call_tokens};
-use contexture::store::{
-    BlobId, CacheTokens, CallOutcome, CallPrediction, CallRecord, Error as StoreError,
+use contexture::compile::CallBand;
+use contexture::engine::{EncodedBody, call_cache_tokens};
+use contexture::ir::{
+    CallId, ContentHash, ConversationId, FinishReason, ResponseInfo, Transcript, Usage,
 };
+use contexture::store::rules::{call_figure, call_money, call_name, call_tokens};
+use contexture::store::{BlobId, CallOutcome, CallPrediction, CallRecord, Error as StoreError};
 use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::state::App;
@@ -356,13 +357,37 @@ impl CallRecorder {
         });
     }
 
+    /// Returns whether it is a request that is forwarded unread, but whose model is known.
+    pub(crate) fn is_forwarded_to_model(&self) -> bool {
+        self.read(|row| row.details.format.is_empty() && !row.names.model.is_empty())
+    }
+
+    /// Notes the usage that the answer to a forwarded request reports, and what it cost.
+    pub(crate) fn set_forwarded_usage(&self, usage: Usage) {
+        let answer = Transcript {
+            model: Some(self.read(|row| row.names.model.clone())),
+            response: Some(ResponseInfo {
+                usage: Some(usage),
+                ..ResponseInfo::default()
+            }),
+            ..Transcript::default()
+        };
+        let cost = self.0.app.engine().answer_cost(&answer);
+        self.set_answer(&answer, cost.as_ref());
+    }
+
+    /// Returns the tasks that are awaited before the server ends.
+    pub(crate) fn background_tasks(&self) -> TaskTracker {
+        self.0.app.background_tasks().clone()
+    }
+
     /// Notes what it was predicted to cost, and what the client's own request.
     pub(crate) fn set_prediction(&self, booked: &BookedCall) {
         let prediction = CallPrediction {
-            sent: cache_tokens(booked.sent),
-            passed: cache_tokens(booked.passed),
-            sent_pico_dollars: call_money(booked.sent_cost),
-            passed_pico_dollars: call_money(booked.passed_cost),
+            sent: call_cache_tokens(booked.sent),
+            passed: call_cache_tokens(booked.passed),
+            sent_pico_dollars: booked.sent_cost.map(call_money),
+            passed_pico_dollars: booked.passed_cost.map(call_money),
         };
         self.update(|row| row.details.prediction = Some(prediction));
     }
@@ -405,16 +430,6 @@ pub(crate) enum SentBody {
 
 fn elapsed_ms(since: Instant) -> u64 {
     call_figure(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX))
-}
-
-fn cache_tokens(used: CacheUsage) -> CacheTokens {
-    // A third of the limit each, so that their sum is within it.
-    let part = |tokens: u64| tokens.min(MAX_CALL_FIGURE / 3);
-    CacheTokens {
-        read: part(used.read),
-        written: part(used.write.saturating_add(used.write_long)),
-        fresh: part(used.fresh),
-    }
 }
 
 /// Counts a call in the metrics.

@@ -57,13 +57,15 @@ pub(crate) struct RewriteOffer<'a> {
     pub(crate) debt: RewriteDebt,
 }
 
-/// What one call cost, and would have cost as the client sent it: in tokens, and in 10⁻¹² dollars as far as prices are known.
+/// What one call cost, and would have cost as the client sent it: in tokens, and in 10⁻¹² dollars where prices are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BookedCall {
     pub(crate) sent: CacheUsage,
     pub(crate) passed: CacheUsage,
-    pub(crate) sent_cost: u128,
-    pub(crate) passed_cost: u128,
+    /// `None` without prices.
+    pub(crate) sent_cost: Option<u128>,
+    /// `None` without prices.
+    pub(crate) passed_cost: Option<u128>,
     /// Tokens that the call sent before left in the cache, and that this one had to send anew.
     pub(crate) lost_tokens: u64,
     /// What these cost more than from the cache; `None` without prices.
@@ -262,7 +264,7 @@ impl CostAccounts {
         let call = |cache: &mut CacheSimulator, outline: &Outline| {
             let used = cache.record_call(outline, &active_markers(outline, &terms.rules), at_ms);
             let rates = terms.rates_for(outline);
-            (used, rates.map_or(0, |rates| used.input_cost(&rates)))
+            (used, rates.map(|rates| used.input_cost(&rates)))
         };
         let sent_rates = terms.rates_for(sent);
         self.with_caches(account, terms, |caches| {
@@ -273,8 +275,11 @@ impl CostAccounts {
             // A request of our own leaves the second cache as it is: the client alone would not
             // have sent it.
             let passed = passed.map(|passed| call(&mut caches.passed, passed));
-            let (passed, passed_cost) = passed.unwrap_or_default();
-            let saved = to_signed(passed_cost).saturating_sub(to_signed(sent_cost));
+            // So it cost nothing on that side.
+            let (passed, passed_cost) =
+                passed.unwrap_or((CacheUsage::default(), sent_cost.map(|_| 0)));
+            let of = |cost: Option<u128>| to_signed(cost.unwrap_or(0));
+            let saved = of(passed_cost).saturating_sub(of(sent_cost));
             caches.saved = caches.saved.saturating_add(saved);
             BookedCall {
                 sent,
@@ -533,8 +538,8 @@ mod tests {
         // Above 200,000 tokens all of a request costs twice as much.
         let (came, cut) = (request(210_000), request(150_000));
         let booked = accounts.record_call(&account, &terms, &cut, Some(&came), 0);
-        assert_eq!(booked.passed_cost, 210_000 * 2_500_000);
-        assert_eq!(booked.sent_cost, 150_000 * 1_250_000);
+        assert_eq!(booked.passed_cost, Some(210_000 * 2_500_000));
+        assert_eq!(booked.sent_cost, Some(150_000 * 1_250_000));
         // What is a little smaller costs half, though it is written anew.
         let smaller = request(190_000);
         let offer = |now, then| RewriteOffer {

@@ -282,4 +282,15 @@ async fn all_faults_of_a_body_are_told_at_once() {
         tried += 1;
     }
     assert!(tried >= 10, "{tried}");
+    // Words that are read later than the members are among the faults.
+    let body = json!({"modle": 1, "to": "zz", "window": "x"});
+    let stored = "/api/v1/conversations/any/compile";
+    for path in ["/api/v1/compile", stored] {
+        let refused = stand.post(path, &body).await;
+        refused.refused(400, "bad_body");
+        let faults = refused.json();
+        let faults = faults["faults"].as_array().unwrap().iter();
+        let told: Vec<&Value> = faults.map(|fault| &fault["member"]).collect();
+        assert_eq!(told, ["modle", "to", "window"], "{}", refused.text);
+    }
 }

@@ -118,6 +118,7 @@ async fn a_stored_loop_keeps_its_prefix() {
         stand.post(&format!("{path}/messages"), &next).await.ok();
     }
     requests.check_epochs();
+    check_predictions(&stand).await;
     // Whatever was left out can be read by the links that the requests have.
     let text = Value::from(requests.last.clone()).to_string();
     for part in text.split("context://vfs/").skip(1) {
@@ -127,6 +128,81 @@ async fn a_stored_loop_keeps_its_prefix() {
             .await
             .ok();
     }
+}
+
+/// Checks that the rows of a loop's calls have what was predicted when they were compiled, and that their savings are summed.
+async fn check_predictions(stand: &Stand) {
+    let listed = stand.get("/api/v1/calls?limit=500").await.ok();
+    let rows = listed["calls"].as_array().unwrap();
+    assert_eq!(rows.len(), rounds() * 2);
+    let total = |use_of: &Value| {
+        let parts = ["read", "written", "fresh"].map(|part| use_of[part].as_u64().unwrap());
+        parts.iter().sum::<u64>()
+    };
+    let (mut rewritten, mut saved) = (0, 0);
+    for row in rows {
+        let (sent, passed) = (&row["prediction"]["sent"], &row["prediction"]["passed"]);
+        let pico = |name: &str| row["prediction"][name].as_i64().unwrap();
+        match row["rewritten"].as_bool().unwrap() {
+            true => assert!(total(passed) > total(sent), "{row}"),
+            false => assert_eq!(sent, passed, "{row}"),
+        }
+        rewritten += u64::from(row["rewritten"] == true);
+        saved += pico("passed_pico_dollars") - pico("sent_pico_dollars");
+    }
+    // The newest row is the first: by then most of the history is left out.
+    assert_eq!(rows[0]["rewritten"], true);
+    assert_eq!(rows[rows.len() - 1]["rewritten"], false);
+    let usage = stand.get("/api/v1/usage?by=conversation").await.ok();
+    assert_eq!(usage["total"]["rewritten"], rewritten);
+    assert_eq!(usage["total"]["saved_pico_dollars"], saved);
+    // Input of twenty times the window, even if all of it is read from the cache.
+    assert!(saved > 0, "{usage}");
+}
+
+#[tokio::test]
+async fn an_unknown_price_is_no_price() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "local", &["Hello"]).await;
+    let asked = json!({"to": "openai-chat", "model": "my-own", "window": 8000});
+    let compiled = stand.post(&format!("{path}/compile"), &asked).await.ok();
+    let record = json!({"call": compiled["call"], "response": answers(1, "x", &json!({}))[1]});
+    stand.post(&format!("{path}/record"), &record).await.ok();
+    let listed = stand.get("/api/v1/calls").await.ok();
+    let prediction = &listed["calls"][0]["prediction"];
+    assert!(prediction["sent"]["fresh"].as_u64() > Some(0), "{listed}");
+    for member in [
+        "sent_dollars",
+        "sent_pico_dollars",
+        "passed_dollars",
+        "passed_pico_dollars",
+    ] {
+        assert_eq!(prediction[member], Value::Null, "{member}");
+    }
+    let usage = stand.get("/api/v1/usage").await.ok();
+    assert_eq!(usage["total"]["saved_dollars"], Value::Null);
+    assert_eq!(usage["total"]["saved_pico_dollars"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_loop_goes_on_in_its_format() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "same", &["Hello"]).await;
+    let compile = async |asked: &Value| stand.post(&format!("{path}/compile"), asked).await.ok();
+    let format = |compiled: &Value| compiled["report"]["target"]["format"].clone();
+    // Its provider's usual one is another.
+    let compiled = compile(&json!({"to": "openai-chat", "model": "gpt-4o"})).await;
+    let record = json!({"call": compiled["call"], "response": answers(1, "x", &json!({}))[1]});
+    stand.post(&format!("{path}/record"), &record).await.ok();
+    assert_eq!(format(&compile(&json!({})).await), "openai-chat");
+    assert_eq!(
+        format(&compile(&json!({"to": "openai-responses"})).await),
+        "openai-responses"
+    );
+    assert_eq!(
+        format(&compile(&json!({"model": "gpt-4o"})).await),
+        "openai-responses"
+    );
 }
 
 #[tokio::test]
@@ -146,7 +222,9 @@ async fn a_loop_without_a_store_keeps_its_prefix() {
             let compiled = stand.post("/api/v1/compile", &asked).await.ok();
             requests.check(&compiled);
             assert_eq!(compiled["call"], Value::Null);
-            assert!(!compiled["payload"].to_string().contains("context://"));
+            assert_eq!(compiled["report"]["readable"], false);
+            // The whole response: nobody could follow a link.
+            assert!(!compiled.to_string().contains("context://"));
             plan = compiled["plan"].clone();
             assert!(plan.to_string().len() <= 64 << 10);
             history.push(answer["choices"][0]["message"].clone());

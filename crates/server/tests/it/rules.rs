@@ -56,3 +56,55 @@ async fn rules_are_listed_dropped_and_restored() {
     let unknown = stand.send(unknown).await;
     assert_eq!(unknown.status, 404, "{}", unknown.text);
 }
+
+#[tokio::test]
+async fn pins_are_listed_set_and_deleted() {
+    let stand = Stand::new().await;
+    let path = told(&stand).await;
+    let log = stand.get(&format!("{path}/log")).await.ok();
+    let nodes = log["entries"].as_array().unwrap().iter();
+    let nodes: Vec<&str> = nodes
+        .filter_map(|node| node["id"].as_str())
+        .take(2)
+        .collect();
+    let change = async |method: Method, node: &str| {
+        let one = format!("{path}/pins/{node}");
+        stand.send(stand.request(method, &one)).await
+    };
+    let list = async |query: &str| stand.get(&format!("{path}/pins{query}")).await.ok();
+    assert_eq!(list("").await, json!({"pins": [], "next": null}));
+    // Each twice: what is so already stays so.
+    for node in [nodes[0], nodes[1], nodes[0]] {
+        assert_eq!(change(Method::PUT, node).await.status, 204);
+    }
+    let listed = list("").await;
+    assert_eq!(listed["pins"].as_array().map(Vec::len), Some(2), "{listed}");
+    let first = list("?limit=1").await;
+    let next = first["next"].as_str().unwrap();
+    let second = list(&format!("?limit=1&after={next}")).await;
+    assert_eq!(
+        (&first["pins"][0], &second["pins"][0], &second["next"]),
+        (&listed["pins"][0], &listed["pins"][1], &json!(null))
+    );
+    for _ in 0..2 {
+        assert_eq!(change(Method::DELETE, nodes[0]).await.status, 204);
+    }
+    assert_eq!(list("").await["pins"], json!([{"node": nodes[1]}]));
+    let unknown = "00000000000000000000000000000001";
+    for method in [Method::PUT, Method::DELETE] {
+        let refused = change(method, unknown).await;
+        assert_eq!(refused.status, 404, "{}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn compactions_are_listed_by_pages() {
+    let stand = Stand::new().await;
+    let path = told(&stand).await;
+    let compact = json!({"to": "openai-chat", "model": "gpt-4o", "window": 2000, "keep": 40});
+    let made = stand.post(&format!("{path}/compactions"), &compact).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let listed = stand.get(&format!("{path}/compactions?limit=1")).await.ok();
+    assert_eq!(listed["compactions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(listed["next"], json!(null));
+}

@@ -85,8 +85,8 @@ impl CallSum {
             predicted_read_tokens: prediction.sent.read,
             sent_tokens: prediction.sent.total(),
             passed_tokens: prediction.passed.total(),
-            sent_pico_dollars: prediction.sent_pico_dollars.into(),
-            passed_pico_dollars: prediction.passed_pico_dollars.into(),
+            sent_pico_dollars: prediction.sent_pico_dollars.unwrap_or(0).into(),
+            passed_pico_dollars: prediction.passed_pico_dollars.unwrap_or(0).into(),
         }
     }
 
@@ -291,8 +291,8 @@ pub(super) fn check_call(call: &CallRecord, limits: &Limits) -> Result<(), Error
         details.pico_dollars.unwrap_or(0),
         prediction.sent.total(),
         prediction.passed.total(),
-        prediction.sent_pico_dollars,
-        prediction.passed_pico_dollars,
+        prediction.sent_pico_dollars.unwrap_or(0),
+        prediction.passed_pico_dollars.unwrap_or(0),
     ];
     let largest = figures.into_iter().max().unwrap_or(0);
     if largest > MAX_CALL_FIGURE {

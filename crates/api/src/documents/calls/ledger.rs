@@ -138,8 +138,9 @@ impl LedgerEntryDocument {
         let (names, details) = (&call.names, &call.details);
         let prediction = details.prediction?;
         let money = |pico: u64| i64::try_from(pico).unwrap_or(i64::MAX);
-        let sent = money(prediction.sent_pico_dollars);
-        let passed = money(prediction.passed_pico_dollars);
+        // The ledger is what `usage` replaced: its documents have no word for an unknown price.
+        let sent = money(prediction.sent_pico_dollars.unwrap_or(0));
+        let passed = money(prediction.passed_pico_dollars.unwrap_or(0));
         let duration = i64::try_from(details.duration_ms).unwrap_or(i64::MAX);
         let ended = call.id.time_ms().saturating_add(duration);
         let response = call.response.map(|response| response.to_string());

@@ -66,7 +66,8 @@ pub struct CallDocument {
     pub dollars: Option<String>,
     /// The same in 10⁻¹² dollars.
     pub pico_dollars: Option<u64>,
-    /// Cost of the request as it was sent and as it came, by prediction; `null` where no policy may change it.
+    /// Cost of the request as it was sent and as it came, by prediction; `null` for a request that was forwarded and that no
+    /// policy may change.
     pub prediction: Option<CallPredictionDocument>,
     /// Whether something else was sent than came.
     pub rewritten: bool,
@@ -165,21 +166,22 @@ pub struct CallTokensDocument {
     pub output: u64,
 }
 
-/// What a request was expected to cost, for input alone.
+/// What a request was expected to cost, for input alone. A request that was compiled of a conversation came as none: there it
+/// is compared with the same request with all of its history.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallPredictionDocument {
     /// Tokens of the request that was sent.
     pub sent: CacheUseDocument,
     /// Tokens of the request as it came, had every request been sent as it came.
     pub passed: CacheUseDocument,
-    /// Cost of the request that was sent in dollars, a decimal.
-    pub sent_dollars: String,
+    /// Cost of the request that was sent in dollars, a decimal; `null` without prices.
+    pub sent_dollars: Option<String>,
     /// The same in 10⁻¹² dollars.
-    pub sent_pico_dollars: u64,
-    /// Cost of the request as it came in dollars, a decimal.
-    pub passed_dollars: String,
+    pub sent_pico_dollars: Option<u64>,
+    /// Cost of the request as it came in dollars, a decimal; `null` without prices.
+    pub passed_dollars: Option<String>,
     /// The same in 10⁻¹² dollars.
-    pub passed_pico_dollars: u64,
+    pub passed_pico_dollars: Option<u64>,
 }
 
 /// A page of calls.
@@ -248,12 +250,13 @@ pub struct UsageSumDocument {
     pub dollars: String,
     /// The same in 10⁻¹² dollars.
     pub pico_dollars: u128,
-    /// Cache reads that were expected, of calls under policies.
+    /// Cache reads that were expected, of calls under policies and of those that were compiled of a conversation.
     pub predicted_read_tokens: u64,
-    /// What policies saved of the cost of input in dollars, a decimal; negative if they cost more.
-    pub saved_dollars: String,
+    /// What policies saved of the cost of input in dollars, a decimal; negative if they cost more. `null` if the price of no
+    /// predicted call is known.
+    pub saved_dollars: Option<String>,
     /// The same in 10⁻¹² dollars.
-    pub saved_pico_dollars: i128,
+    pub saved_pico_dollars: Option<i128>,
 }
 
 /// Returns the id of a call as clients see it.
@@ -372,9 +375,9 @@ impl From<&CallPrediction> for CallPredictionDocument {
         Self {
             sent: prediction.sent.into(),
             passed: prediction.passed.into(),
-            sent_dollars: dollars(sent.into()),
+            sent_dollars: sent.map(|pico| dollars(pico.into())),
             sent_pico_dollars: sent,
-            passed_dollars: dollars(passed.into()),
+            passed_dollars: passed.map(|pico| dollars(pico.into())),
             passed_pico_dollars: passed,
         }
     }
@@ -392,9 +395,11 @@ impl From<CacheTokens> for CacheUseDocument {
 
 impl From<&CallSum> for UsageSumDocument {
     fn from(sum: &CallSum) -> Self {
-        let signed = |pico: u128| i128::try_from(pico).unwrap_or(i128::MAX);
-        let saved = signed(sum.passed_pico_dollars).saturating_sub(signed(sum.sent_pico_dollars));
-        let sign = if saved < 0 { "-" } else { "" };
+        let saved = sum.saved_pico_dollars();
+        let signed_dollars = |pico: i128| {
+            let sign = if pico < 0 { "-" } else { "" };
+            format!("{sign}{}", dollars(pico.unsigned_abs()))
+        };
         Self {
             calls: sum.calls,
             failed: sum.failed,
@@ -406,7 +411,7 @@ impl From<&CallSum> for UsageSumDocument {
             dollars: dollars(sum.pico_dollars),
             pico_dollars: sum.pico_dollars,
             predicted_read_tokens: sum.predicted_read_tokens,
-            saved_dollars: format!("{sign}{}", dollars(saved.unsigned_abs())),
+            saved_dollars: saved.map(signed_dollars),
             saved_pico_dollars: saved,
         }
     }

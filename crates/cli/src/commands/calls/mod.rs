@@ -266,6 +266,9 @@ fn show_money(pico: u128) -> String {
     Money::from_pico_dollars(pico).to_rounded_string()
 }
 
+/// What stands in the place of an amount of models whose price is not known.
+const UNKNOWN: &str = "unknown";
+
 /// How the list is laid out.
 const CALL_COLUMNS: [Column; 10] = [
     Column::figure("when"),
@@ -421,15 +424,19 @@ fn usage_table(
     ];
     let columns = groups.chain(names.map(Column::figure)).collect();
     let figures = |sum: &CallSum| {
-        let (passed, sent) = (sum.passed_pico_dollars, sum.sent_pico_dollars);
-        let sign = if passed < sent { "-" } else { "" };
-        let saved = format!("{sign}{}", show_money(passed.abs_diff(sent)));
+        let saved = match sum.saved_pico_dollars() {
+            None => UNKNOWN.to_owned(),
+            Some(pico) => {
+                let sign = if pico < 0 { "-" } else { "" };
+                format!("{sign}{}", show_money(pico.unsigned_abs()))
+            }
+        };
         let some = |number: u64, text: String| if number > 0 { text } else { String::new() };
         vec![
             group_thousands(sum.calls),
             match sum.pico_dollars {
                 // Of calls whose models have no known price.
-                0 if sum.input_tokens + sum.output_tokens > 0 => "unknown".to_owned(),
+                0 if sum.input_tokens + sum.output_tokens > 0 => UNKNOWN.to_owned(),
                 pico => show_money(pico),
             },
             group_thousands(sum.input_tokens),

@@ -7,7 +7,7 @@ use contexture::store::{CallOutcome, CallRecord};
 use contexture_api::operations::{CallPart, describe_call};
 use contexture_api::{CallDocument, format_timestamp};
 
-use crate::commands::calls::show_money;
+use crate::commands::calls::{UNKNOWN, show_money};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
@@ -139,12 +139,12 @@ fn call_facts(call: &CallRecord, columns: usize) -> String {
         None => Some(format!("{} ms", group_thousands(details.duration_ms))),
     };
     let predicted = details.prediction.as_ref().map(|prediction| {
+        let money = |pico: Option<u64>| match pico {
+            None => UNKNOWN.to_owned(),
+            Some(pico) => show_money(pico.into()),
+        };
         let (sent, passed) = (prediction.sent_pico_dollars, prediction.passed_pico_dollars);
-        format!(
-            "input {}, as it came {}",
-            show_money(sent.into()),
-            show_money(passed.into())
-        )
+        format!("input {}, as it came {}", money(sent), money(passed))
     });
     let status = details.status.map(|status| status.to_string());
     let facts = [

@@ -6,6 +6,7 @@ use contexture::{Conversation, EngineError, Owner};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::api::conventions::page::PageParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -16,6 +17,31 @@ use crate::state::App;
 pub(crate) struct BranchParams {
     /// Name of the branch. Default: the active one.
     pub(crate) branch: Option<String>,
+}
+
+/// On which branch, and which page of a list of what is there.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListOnBranchParams {
+    /// Name of the branch. Default: the active one.
+    pub(crate) branch: Option<String>,
+    /// Maximum number of entries. Default: all of them, or 100 with `after`.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Value of `next` of the previous page. Default: the first page.
+    after: Option<String>,
+}
+
+impl ListOnBranchParams {
+    /// Returns the page that is asked for.
+    pub(crate) fn page(&self) -> PageParams {
+        // Not one member of that type: a flattened one would let unknown parameters pass.
+        PageParams {
+            limit: self.limit,
+            after: self.after.clone(),
+        }
+    }
 }
 
 /// Opens the owner's conversation of this id, on a branch or the active one.

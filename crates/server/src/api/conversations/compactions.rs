@@ -12,14 +12,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::compile::default_target;
-use crate::api::conventions::conversation_path::{BranchParams, node_id, open_conversation};
+use crate::api::conventions::conversation_path::{
+    BranchParams, ListOnBranchParams, node_id, open_conversation,
+};
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
 use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::api::conventions::page::cut_page;
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
 use contexture_api::schema::FormatSchema;
-use contexture_api::{CompactionDocument, CoversDocument};
+use contexture_api::{CompactionDocument, CoverDocument, CoversDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -30,25 +33,29 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 /// Lists the compactions in effect on a branch.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/compactions", tag = "compile",
-    params(("conversation" = String, Path, description = "Its id"), BranchParams),
-    responses((status = 200, description = "All of them", body = CoversDocument), ReadRefusals)
+    params(("conversation" = String, Path, description = "Its id"), ListOnBranchParams),
+    responses((status = 200, description = "A page, or all of them", body = CoversDocument), ReadRefusals)
 )]
 async fn list_compactions(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(on): Query<BranchParams>,
+    Query(asked): Query<ListOnBranchParams>,
 ) -> Result<Json<CoversDocument>, Problem> {
-    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let compactions = chat.compactions().await?.iter().map(Into::into).collect();
-    Ok(Json(CoversDocument { compactions }))
+    let chat = open_conversation(&app, &owner, &id, asked.branch.as_deref()).await?;
+    let compactions = chat.compactions().await?;
+    let compactions: Vec<CoverDocument> = compactions.iter().map(Into::into).collect();
+    let list = format!("compactions {id} {}", chat.branch());
+    let key = |one: &CoverDocument| one.compaction.clone();
+    let (compactions, next) = cut_page(&owner, &list, compactions, &asked.page(), key)?;
+    Ok(Json(CoversDocument { compactions, next }))
 }
 
 /// The span to compact, and the model it is compacted for.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompactDocument {
-    /// Format of the requests it is made for. Default: that of the model's provider.
+    /// Format of the requests it is made for. Default: without `model` that of the newest answer, else that of the model's provider.
     #[schema(value_type = Option<FormatSchema>)]
     to: Option<String>,
     /// Name of the model it is made for, which decides window and token counts. Default: the model of the newest answer

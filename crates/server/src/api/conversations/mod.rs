@@ -10,4 +10,5 @@ pub(super) mod events;
 pub(super) mod links;
 pub(super) mod log;
 pub(super) mod messages;
+pub(super) mod pins;
 pub(super) mod rules;

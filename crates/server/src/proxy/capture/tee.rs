@@ -14,6 +14,7 @@ use contexture::models_http::{BodyStream, PassthroughBody, UpstreamError};
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
+use crate::proxy::forwarded_usage::UsageReader;
 use crate::state::call_log::CallRecorder;
 
 /// Bytes that may wait for the capture.
@@ -36,6 +37,8 @@ pub(crate) enum BodyEnd {
 pub(crate) struct Tee {
     body: PassthroughBody,
     capture: Option<BodyCapture>,
+    /// What an answer that is not captured reports, if that is read.
+    usage: Option<UsageReader>,
     /// Record of the exchange, until the body has ended.
     call: Option<CallRecorder>,
     /// Bytes still to come, where the head has the length: the client stops reading there, and no end is ever polled.
@@ -58,15 +61,17 @@ pub(crate) struct CapturedBody {
 }
 
 impl Tee {
-    /// Wraps a body of this length, if that is known, that is not captured.
+    /// Wraps a body of this length, if that is known, that is not captured, but perhaps read for its usage.
     pub(crate) const fn body_without_capture(
         body: PassthroughBody,
         length: Option<u64>,
         call: CallRecorder,
+        usage: Option<UsageReader>,
     ) -> Self {
         Self {
             body,
             capture: None,
+            usage,
             call: Some(call),
             remaining_bytes: length,
         }
@@ -94,6 +99,7 @@ impl Tee {
         let tee = Self {
             body,
             capture: Some(capture),
+            usage: None,
             call: Some(call),
             remaining_bytes: length,
         };
@@ -121,6 +127,9 @@ impl Tee {
             call.set_first_byte();
         }
         self.capture_bytes(bytes);
+        if let Some(usage) = &mut self.usage {
+            usage.push(bytes);
+        }
         let remaining = self.remaining_bytes;
         self.remaining_bytes = remaining.map(|left| left.saturating_sub(bytes.len() as u64));
         if self.remaining_bytes == Some(0) {
@@ -130,10 +139,11 @@ impl Tee {
 
     fn end_body(&mut self, end: BodyEnd) {
         // The first end counts: dropping the tee after a complete body must not turn it into a cut.
-        if let Some(call) = self.call.take()
-            && end != BodyEnd::Whole
-        {
-            call.set_cut_off();
+        let usage = self.usage.take();
+        match (self.call.take(), usage) {
+            (Some(call), _) if end != BodyEnd::Whole => call.set_cut_off(),
+            (Some(call), Some(usage)) => usage.finish(call),
+            _ => {}
         }
         self.end_capture(end);
     }

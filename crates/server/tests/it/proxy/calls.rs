@@ -35,6 +35,49 @@ fn column<'a>(rows: &'a [Value], name: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
+async fn forwarded_calls_have_model_tokens_and_price() {
+    let provider = |request: &contexture_upstream_testkit::Received| {
+        let usage = match request.json()["model"].as_str() {
+            Some("none") => Value::Null,
+            _ => json!({"prompt_tokens": 1000, "total_tokens": 1000}),
+        };
+        let data = json!([{"object": "embedding", "index": 0, "embedding": [0.5, -0.25]}]);
+        Scripted::json(
+            200,
+            &json!({"object": "list", "data": data, "usage": usage}),
+        )
+    };
+    let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
+    for model in ["gpt-4.1", "my-embedder", "none"] {
+        let asked = json!({"model": model, "input": "How far is it to Niamey?"});
+        proxied.ask("/v1/embeddings", &asked).await;
+    }
+    let large = json!({"model": "gpt-4.1", "input": "far ".repeat(20_000)});
+    proxied.ask("/v1/embeddings", &large).await;
+    let rows = rows(&proxied.stand, 4).await;
+    let row = |model: &str| rows.iter().find(|row| row["model"] == model).unwrap();
+    for row in &rows {
+        assert_eq!(row["outcome"], "forwarded", "{row}");
+    }
+    let priced = row("gpt-4.1");
+    assert_eq!(
+        (&priced["tokens"]["input"], &priced["tokens"]["output"]),
+        (&json!(1000), &json!(0))
+    );
+    // Two dollars a million.
+    assert_eq!(priced["dollars"], "0.002");
+    let unpriced = row("my-embedder");
+    assert_eq!(
+        (&unpriced["tokens"]["input"], &unpriced["dollars"]),
+        (&json!(1000), &Value::Null)
+    );
+    assert_eq!(row("none")["tokens"], Value::Null);
+    // A large body is passed on unread.
+    let unread = rows.iter().filter(|row| row["model"] == Value::Null);
+    assert_eq!(unread.count(), 1);
+}
+
+#[tokio::test]
 async fn every_exchange_has_one_row() {
     let proxied = Proxied::new().await;
     let stand = &proxied.stand;

@@ -42,6 +42,7 @@ fn pick(number: u64, words: &[&str]) -> String {
 
 /// A prediction whose every member depends on the number of its call.
 fn numbered_prediction(number: u64) -> CallPrediction {
+    let is_priced = !number.is_multiple_of(3);
     CallPrediction {
         sent: CacheTokens {
             read: number * 3,
@@ -52,8 +53,9 @@ fn numbered_prediction(number: u64) -> CallPrediction {
             fresh: number * 5,
             ..CacheTokens::default()
         },
-        sent_pico_dollars: number * 1_000_003,
-        passed_pico_dollars: number * 2_000_005,
+        // Some models have no known price.
+        sent_pico_dollars: is_priced.then_some(number * 1_000_003),
+        passed_pico_dollars: is_priced.then_some(number * 2_000_005),
     }
 }
 
@@ -247,8 +249,8 @@ fn plain_sums(calls: &[CallRecord], sum: &SumCalls) -> Vec<(CallGroup, CallSum)>
         sum.predicted_read_tokens += predicted.sent.read;
         sum.sent_tokens += predicted.sent.total();
         sum.passed_tokens += predicted.passed.total();
-        sum.sent_pico_dollars += u128::from(predicted.sent_pico_dollars);
-        sum.passed_pico_dollars += u128::from(predicted.passed_pico_dollars);
+        sum.sent_pico_dollars += u128::from(predicted.sent_pico_dollars.unwrap_or(0));
+        sum.passed_pico_dollars += u128::from(predicted.passed_pico_dollars.unwrap_or(0));
     }
     groups.into_iter().collect()
 }

@@ -227,7 +227,8 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What a request was expected to cost as it was sent, and as it came: for input alone.
+/// What a request was expected to cost as it was sent, and as it came: for input alone. A request that was compiled of a
+/// conversation came as none: there it is the same request with all of its history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallPrediction {
@@ -237,12 +238,12 @@ pub struct CallPrediction {
     /// Tokens of the request as it came, had every request been sent as it came.
     #[serde(rename = "p")]
     pub passed: CacheTokens,
-    /// Cost of the request that was sent, in 10⁻¹² dollars; 0 without prices.
-    #[serde(rename = "sc")]
-    pub sent_pico_dollars: u64,
-    /// Cost of the request as it came, in 10⁻¹² dollars; 0 without prices.
-    #[serde(rename = "pc")]
-    pub passed_pico_dollars: u64,
+    /// Cost of the request that was sent, in 10⁻¹² dollars; `None` without prices.
+    #[serde(rename = "sc", skip_serializing_if = "Option::is_none")]
+    pub sent_pico_dollars: Option<u64>,
+    /// Cost of the request as it came, in 10⁻¹² dollars; `None` without prices.
+    #[serde(rename = "pc", skip_serializing_if = "Option::is_none")]
+    pub passed_pico_dollars: Option<u64>,
 }
 
 /// Input tokens by the price that applies to them.
@@ -413,7 +414,7 @@ pub struct CallSum {
     pub failed: u64,
     /// Of these: calls for which something else was sent than came.
     pub rewritten: u64,
-    /// Of these: calls whose cost was predicted, those under policies.
+    /// Of these: calls whose cost was predicted, those under policies or compiled of a conversation.
     pub predicted: u64,
     /// All that models read.
     pub input_tokens: u64,
@@ -435,6 +436,21 @@ pub struct CallSum {
     pub sent_pico_dollars: u128,
     /// Of predicted calls: cost of the requests as they came, in 10⁻¹² dollars.
     pub passed_pico_dollars: u128,
+}
+
+impl CallSum {
+    /// Returns what policies saved of the cost of input, in 10⁻¹² dollars: negative if they cost more. `None` if calls were
+    /// predicted, but the price of none is known.
+    #[must_use]
+    pub fn saved_pico_dollars(&self) -> Option<i128> {
+        let (sent, passed) = (self.sent_pico_dollars, self.passed_pico_dollars);
+        // A sum has no count of its priced calls. Input that costs nothing at all is of models whose price is not known.
+        if self.sent_tokens > 0 && sent == 0 && passed == 0 {
+            return None;
+        }
+        let signed = |pico: u128| i128::try_from(pico).unwrap_or(i128::MAX);
+        Some(signed(passed).saturating_sub(signed(sent)))
+    }
 }
 
 /// What the calls of a conversation used and cost.
