@@ -8,8 +8,8 @@ use crate::command::Place;
 use crate::serving::Serving;
 use crate::two_processes::{Came, ask_with, database};
 
-/// Messages of one request: enough that it runs for a while.
-const MESSAGES: usize = 1500;
+/// Messages of one request: as many as a server takes, so that it runs for a while.
+const MESSAGES: usize = 512;
 
 const KEY: &str = "idempotency-key";
 

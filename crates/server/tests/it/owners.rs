@@ -224,6 +224,24 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             none(),
         ),
         (
+            "get",
+            "/api/v1/conversations/{conversation}/pins",
+            Nothing,
+            none(),
+        ),
+        (
+            "put",
+            "/api/v1/conversations/{conversation}/pins/{node}",
+            Nothing,
+            none(),
+        ),
+        (
+            "delete",
+            "/api/v1/conversations/{conversation}/pins/{node}",
+            Nothing,
+            none(),
+        ),
+        (
             "delete",
             "/api/v1/conversations/{conversation}/rules/{rule}",
             Nothing,
@@ -352,6 +370,7 @@ impl Names {
     fn fill(&self, text: &str) -> String {
         text.replace("{conversation}", &self.conversation)
             .replace("{item}", &self.item)
+            .replace("{node}", &self.item)
             .replace("{branch}", "main")
             .replace("{checkpoint}", "before")
             .replace("{rule}", "01.02")

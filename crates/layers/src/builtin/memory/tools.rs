@@ -59,8 +59,8 @@ pub(super) fn memory_functions(
     let with_edit = |required: &[&str]| input_schema(&key, edit.as_object(), required);
     let create = "Keeps a note beyond this conversation: a fact, a wish or a decision that will matter later. One of the \
                   same key is replaced.";
-    let update = "Changes a note that is there. What is not given stays as it is; what it said before is kept as its history.";
-    let delete = "Deletes a note that is wrong or no longer needed, with its history.";
+    let update = "Changes a note that is there. What is not given stays as it is.";
+    let delete = "Deletes a note that is wrong or no longer needed.";
     let tools = [
         ("create", create, with_edit(&["key", "value"])),
         ("update", update, with_edit(&["key"])),

@@ -82,7 +82,10 @@ async fn notes_of_the_owner_are_said_where_there_are_any() {
         );
         note(&proxied, &first, "owner", "Answer in Danish.").await;
         ask_as(&proxied, None, "Hello again").await;
-        assert!(last(&proxied).contains("Danish") && !last(&proxied).contains("Portuguese"));
+        let said = last(&proxied);
+        // What the note said before is told as such.
+        assert!(said.contains("Answer in Danish."), "{said}");
+        assert!(said.contains("Answer in Portuguese, always. (until "), "{said}");
     }
 }
 
