@@ -26,7 +26,8 @@ pub struct NoteDocument {
     pub updates: u64,
     /// When the note expires; `null` if it never does.
     pub expires: Option<ExpiryDocument>,
-    /// What it said before, the newest first; at most 16.
+    /// What it said before, the newest first; at most 16. Absent if it never said anything else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<EarlierValueDocument>,
 }
 

@@ -76,7 +76,7 @@ async fn run(tools: &ToolBox, name: &str, arguments: &str) -> Result<ToolOutput,
     let call = Call::new(name, arguments);
     match tools.resolve_call(&call, "call_1", &LoadedToolkits::default())? {
         Resolution::Allowed(Allowed::Run(permit)) => tools.run_tool(permit, &Abort::new()).await,
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
@@ -89,7 +89,7 @@ fn schema(tools: &ToolBox, name: &str) -> Value {
         ToolDefinition::Function(function) => {
             serde_json::from_str(function.parameters.as_ref().unwrap().get()).unwrap()
         }
-        ToolDefinition::Provider(_) => panic!("a function"),
+        ToolDefinition::Provider(_) => unreachable!("a function"),
     }
 }
 
