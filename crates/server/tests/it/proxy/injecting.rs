@@ -85,7 +85,10 @@ async fn notes_of_the_owner_are_said_where_there_are_any() {
         let said = last(&proxied);
         // What the note said before is told as such.
         assert!(said.contains("Answer in Danish."), "{said}");
-        assert!(said.contains("Answer in Portuguese, always. (until "), "{said}");
+        assert!(
+            said.contains("Answer in Portuguese, always. (until "),
+            "{said}"
+        );
     }
 }
 
