@@ -1,6 +1,7 @@
 //! Search results: hits with their snippets.
 
 use contexture::store::{Hit, Node, SearchCoverage, SearchPage};
+use contexture_text::truncate_chars;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -89,16 +90,11 @@ impl NearbyItemDocument {
     /// Creates the document of a node's item, which has this text.
     #[must_use]
     pub(crate) fn new(node: &Node, text: &str) -> Self {
-        let text = text.trim();
-        let mut shown: String = text.chars().take(NEARBY_CHARACTERS).collect();
-        if shown.len() < text.len() {
-            shown.push('…');
-        }
         Self {
             id: node.id.to_string(),
             kind: node.kind.as_str(),
             created: format_timestamp(node.created_ms),
-            text: shown,
+            text: truncate_chars(text.trim(), NEARBY_CHARACTERS),
         }
     }
 }

@@ -9,7 +9,7 @@ use contexture::compile::{
 };
 use contexture::engine::parse_node_item;
 use contexture::ir::{Cancel, Item, NodeId, Raw, Transcript};
-use contexture::store::{CallFilter, ListCalls, Node, PathEnd, ReadRequest};
+use contexture::store::{Node, PathEnd, ReadRequest};
 use contexture::tokens::counter_for;
 use contexture::wire::replace_history;
 use contexture::{CompiledCall, Conversation, EngineError, Format, lift};
@@ -155,29 +155,14 @@ struct LastRequest {
 
 async fn find_last_request(chat: &Conversation) -> Result<Option<LastRequest>, OperationError> {
     let engine = chat.engine();
-    let Some(calls) = engine.store().calls() else {
-        return Ok(None);
-    };
     let request = ReadRequest::last_nodes(PathEnd::Branch(chat.branch()), NEWEST_ITEMS);
     let path = engine.store().read_path(chat.owner(), chat.id(), request);
     let path = path.await.map_err(EngineError::from)?;
     let Some(response) = path.nodes.iter().rev().find_map(|node| node.response) else {
         return Ok(None);
     };
-    let list = ListCalls {
-        filter: CallFilter {
-            conversation: Some(chat.id().clone()),
-            ..CallFilter::default()
-        },
-        limit: Some(NEWEST_CALLS),
-        ..ListCalls::default()
-    };
-    let found = calls.list_calls(chat.owner(), list).await;
-    let found = found.map_err(EngineError::from)?;
-    let row = found
-        .calls
-        .iter()
-        .find(|call| call.response == Some(response));
+    let rows = chat.newest_calls(NEWEST_CALLS).await?;
+    let row = rows.iter().find(|row| row.response == Some(response));
     let Some(row) = row else { return Ok(None) };
     let Some(past) = engine.past_call(chat.owner(), row.id).await? else {
         return Ok(None);

@@ -56,8 +56,8 @@ pub async fn find_place(
     }))
 }
 
-/// Loads the items before and after a hit, at most `count` on each side and [`MAX_NEARBY`]: on the path to `at`, else on the
-/// active branch, else on the path that ends with the hit. Items that people may not see are passed over.
+/// Loads the items before and after a hit, at most `count` on each side and [`MAX_NEARBY`]: on the path to `at`, else on the path
+/// that ends with the hit. Items that people may not see are passed over.
 ///
 /// # Errors
 /// The store's.
@@ -65,20 +65,13 @@ pub(crate) async fn load_nearby(
     engine: &Engine,
     owner: &Owner,
     hit: &Hit,
-    at: Option<&PathEnd>,
+    at: &PathEnd,
     count: u64,
 ) -> Result<NearbyDocument, EngineError> {
     let store = &**engine.store();
     let id = &hit.conversation;
-    let at = match at {
-        Some(at) => at.clone(),
-        None => match store.list_refs(owner, id).await?.active_branch() {
-            Some(active) => PathEnd::Branch(active.name.clone()),
-            None => PathEnd::Node(hit.node),
-        },
-    };
     let nodes = store.find_nodes(owner, id, NodeQuery::Id(hit.node)).await?;
-    let Some(place) = find_place(store, (owner, id), &at, &nodes).await? else {
+    let Some(place) = find_place(store, (owner, id), at, &nodes).await? else {
         return Ok(NearbyDocument::default());
     };
     let (depth, count) = (place.node.depth, count.min(MAX_NEARBY));

@@ -2,9 +2,13 @@
 //!
 //! Not here: the syntax (`contexture::store::rules::typed_request`), and how a page is shown.
 
+use std::collections::BTreeMap;
+
 use contexture::ir::{ConversationId, NodeId};
 use contexture::store::rules::{Query, typed_request};
-use contexture::store::{MatchMode, SearchCursor, SearchPage, SearchRequest, SearchScope};
+use contexture::store::{
+    Hit, MatchMode, PathEnd, SearchCursor, SearchPage, SearchRequest, SearchScope,
+};
 use contexture::{Engine, EngineError, Owner};
 
 use crate::documents::{NearbyDocument, SearchDocument, WordHitsDocument};
@@ -86,16 +90,30 @@ pub async fn search_typed(
         found.apart = count_words_apart(engine, owner, &request).await?;
     }
     if nearby > 0 {
-        let at = match &request.scope {
-            SearchScope::Path { at, .. } => Some(at),
-            _ => None,
-        };
+        let mut active = BTreeMap::new();
         for hit in &found.page.hits {
+            let at = match (&request.scope, active.get(&hit.conversation)) {
+                (SearchScope::Path { at, .. }, _) | (_, Some(at)) => at,
+                // Asked once for each conversation of the page.
+                _ => {
+                    let branch = active_branch(engine, owner, hit).await?;
+                    active.entry(hit.conversation.clone()).or_insert(branch)
+                }
+            };
             let beside = load_nearby(engine, owner, hit, at, nearby).await?;
             found.nearby.push(beside);
         }
     }
     Ok(found)
+}
+
+/// Returns the end of the active branch of a hit's conversation.
+async fn active_branch(engine: &Engine, owner: &Owner, hit: &Hit) -> Result<PathEnd, EngineError> {
+    let refs = engine.store().list_refs(owner, &hit.conversation).await?;
+    Ok(match refs.active_branch() {
+        Some(active) => PathEnd::Branch(active.name.clone()),
+        None => PathEnd::Node(hit.node),
+    })
 }
 
 /// Writes the place after a hit as a text. It says a place, not a right: whatever it names is looked for among the owner's own.

@@ -19,7 +19,7 @@ use crate::database;
 use crate::input::InputSource;
 use crate::options::default_model;
 use crate::options::globals::Globals;
-use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::options::node_ref::resolve_node_ref;
 use crate::options::parse_values::{parse_tokens, target_format};
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
@@ -157,14 +157,8 @@ async fn build_options(arguments: &Arguments, chat: &Conversation) -> Outcome<Co
     };
     if let Some(span) = &arguments.span {
         // A message is all of its nodes: from its first, to its last.
-        let first = match resolve_node_ref(chat, &span.start).await? {
-            NodeRef::Message(_, nodes) => nodes.first().map(|node| node.id),
-            NodeRef::Node(node) => Some(node.id),
-        };
-        let last = match resolve_node_ref(chat, &span.end).await? {
-            NodeRef::Message(_, nodes) => nodes.last().map(|node| node.id),
-            NodeRef::Node(node) => Some(node.id),
-        };
+        let first = resolve_node_ref(chat, &span.start).await?.first_node();
+        let last = resolve_node_ref(chat, &span.end).await?.last_node();
         if let (Some(first), Some(last)) = (first, last) {
             options.span = CompactSpan::Nodes { first, last };
         }

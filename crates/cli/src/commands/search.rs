@@ -18,7 +18,7 @@ use owo_colors::OwoColorize as _;
 
 use crate::database::{self, WhenMissing};
 use crate::options::globals::Globals;
-use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::options::node_ref::resolve_node_ref;
 use crate::options::parse_values;
 use crate::output::exit::Exit;
 use crate::output::failure::Outcome;
@@ -174,13 +174,8 @@ async fn open_scope(arguments: &Arguments, globals: &Globals) -> Outcome<(Engine
 
 /// The node that a name names; of a message its last.
 async fn resolve_last_node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
-    match resolve_node_ref(chat, name).await? {
-        NodeRef::Node(node) => Ok(node.id),
-        NodeRef::Message(_, nodes) => match nodes.last() {
-            Some(node) => Ok(node.id),
-            None => Err(StoreError::not_found(EntityKind::Message, name).into()),
-        },
-    }
+    let last = resolve_node_ref(chat, name).await?.last_node();
+    last.ok_or_else(|| StoreError::not_found(EntityKind::Message, name).into())
 }
 
 fn print_search_note(found: &FoundItems, query: &str) {

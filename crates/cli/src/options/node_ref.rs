@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture::Conversation;
-use contexture::ir::MessageId;
+use contexture::ir::{MessageId, NodeId};
 use contexture::store::{EntityKind, Error as StoreError, Node, NodeQuery};
 
 use crate::output::exit::Exit;
@@ -19,6 +19,24 @@ pub(crate) enum NodeRef {
     Message(MessageId, Vec<Arc<Node>>),
     /// A node, by the beginning of its id.
     Node(Arc<Node>),
+}
+
+impl NodeRef {
+    /// The first node of what is named.
+    pub(crate) fn first_node(&self) -> Option<NodeId> {
+        match self {
+            Self::Message(_, nodes) => nodes.first().map(|node| node.id),
+            Self::Node(node) => Some(node.id),
+        }
+    }
+
+    /// The last node of what is named.
+    pub(crate) fn last_node(&self) -> Option<NodeId> {
+        match self {
+            Self::Message(_, nodes) => nodes.last().map(|node| node.id),
+            Self::Node(node) => Some(node.id),
+        }
+    }
 }
 
 /// Finds a place. The whole id of a message is looked for before the beginning of a node's.

@@ -38,10 +38,10 @@ const PART_ITEMS: usize = 512;
 pub(crate) fn split_by_limits(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<NewItem>> {
     let mut parts: Vec<Vec<NewItem>> = Vec::new();
     let mut bytes = 0;
+    let most = PART_ITEMS.min(limits.append_items / SHARE);
     for item in items {
         bytes += item.json.len();
         // An item above the share gets a batch of its own; whether it is too large is for the store to say.
-        let most = PART_ITEMS.min(limits.append_items / SHARE);
         let full = parts
             .last()
             .is_none_or(|part| part.len() >= most || bytes > limits.append_bytes / SHARE);

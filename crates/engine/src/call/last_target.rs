@@ -2,7 +2,7 @@
 
 use contexture_catalogue::Catalogue;
 use contexture_ir::ResponseId;
-use contexture_store::{CallFilter, ListCalls, PathEnd, ReadRequest, ResponseInputs};
+use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
 use contexture_wire::Format;
 
 use super::compile::format_of_plan_key;
@@ -79,19 +79,7 @@ async fn passed_format(
     chat: &Conversation,
     response: ResponseId,
 ) -> Result<Option<Format>, EngineError> {
-    let Some(calls) = chat.store().calls() else {
-        return Ok(None);
-    };
-    let list = ListCalls {
-        filter: CallFilter {
-            conversation: Some(chat.id().clone()),
-            ..CallFilter::default()
-        },
-        limit: Some(NEWEST_CALLS),
-        ..ListCalls::default()
-    };
-    let page = calls.list_calls(chat.owner(), list).await?;
-    let mut rows = page.calls.iter();
-    let row = rows.find(|row| row.response == Some(response));
+    let rows = chat.newest_calls(NEWEST_CALLS).await?;
+    let row = rows.iter().find(|row| row.response == Some(response));
     Ok(row.and_then(|row| row.details.format.parse().ok()))
 }

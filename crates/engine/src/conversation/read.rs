@@ -6,7 +6,9 @@ use contexture_compile::reading::{PathMatches, ReadReply};
 use contexture_compile::{Link, StandingRule};
 use contexture_ir::{Fragment, NodeId, Transcript, UiMessage};
 use contexture_sessions::{Session, SessionFormat};
-use contexture_store::{Conversation as Record, Event, SearchPage};
+use contexture_store::{
+    CallFilter, CallRecord, Conversation as Record, Event, ListCalls, SearchPage,
+};
 use futures_util::stream::BoxStream;
 
 use crate::append::{list_rules, load_pins};
@@ -190,8 +192,7 @@ impl Conversation {
     /// question, words, an identifier; at most `limit`, best first, with a link to each. Calls of the built-in tool and their
     /// outputs are left out: they say what was looked for, not what was found. Only the first 1,000 bytes of a query are used.
     ///
-    /// A handle that has not read the path yet reads it. For other conversations, filters and pages there is
-    /// [`Engine::search`](crate::Engine::search).
+    /// For other conversations, filters and pages there is [`Engine::search`](crate::Engine::search).
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -239,6 +240,36 @@ impl Conversation {
     /// When the store fails.
     pub async fn read_context(&self, arguments: &str) -> Result<ReadReply, EngineError> {
         read_context(self, arguments).await
+    }
+
+    /// Lists the newest exchanges of this conversation with providers, newest first, at most `limit`; none if the store keeps no
+    /// record of calls.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// assert!(chat.newest_calls(10).await?.is_empty());
+    /// # Ok::<(), contexture_engine::EngineError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn newest_calls(&self, limit: usize) -> Result<Vec<CallRecord>, EngineError> {
+        let Some(calls) = self.store().calls() else {
+            return Ok(Vec::new());
+        };
+        let list = ListCalls {
+            filter: CallFilter {
+                conversation: Some(self.id().clone()),
+                ..CallFilter::default()
+            },
+            limit: Some(limit),
+            ..ListCalls::default()
+        };
+        Ok(calls.list_calls(self.owner(), list).await?.calls)
     }
 
     /// Loads the pinned nodes of this branch.

@@ -24,7 +24,7 @@
 //! reported with its node, because a view that leaves it out silently would be taken for the whole conversation.
 //!
 //! Folding reads one page while the store loads the next, so that long paths are shown in the time of the slower of the
-//! two. `links` and `path_search` use the path that the handle has cached; the others read from the store.
+//! two. `links` use the path that the handle has cached; the others read from the store.
 //! Not here: what a model is sent in a call (`call`), the tree for drawing (`tree`), full-text search over many
 //! conversations (`search`).
 

@@ -5,20 +5,24 @@
 //!
 //! Not here: how texts are ranked (`contexture_store::rules`); reading what a link names (`links`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use contexture_compile::reading::{PathMatches, SearchHit};
 use contexture_compile::{Link, READ_TOOL};
 use contexture_ir::{Item, NodeId};
 use contexture_store::rules::typed_request;
-use contexture_store::{HiddenContent, Hit, PathEnd, SearchRequest, SearchScope, Snippet};
+use contexture_store::{
+    EntityKind, Error as StoreError, HiddenContent, Node, NodeQuery, SearchRequest, SearchScope,
+    Snippet,
+};
 
 use super::links::is_visible_to;
 use super::messages::MessageView;
 use crate::error::EngineError;
-use crate::handle::{Conversation, read_full_path};
-use crate::path::StoredPath;
+use crate::handle::Conversation;
+use crate::path::parse_node_item;
 use crate::search::search_owner;
 
 /// Bytes of a query that are used: a model may paste a whole page.
@@ -35,15 +39,9 @@ pub(crate) async fn search_path(
     limit: usize,
     reader: MessageView,
 ) -> Result<PathMatches, EngineError> {
-    let path = read_full_path(chat, chat.current_position()).await?;
-    let mut found = PathMatches::default();
-    let Some(last) = path.nodes.last() else {
-        return Ok(found);
-    };
-    // Of the path that was read, and not of the branch, which may have grown since.
     let scope = SearchScope::Path {
         conversation: chat.id().clone(),
-        at: PathEnd::Node(last.id),
+        at: chat.current_position(),
     };
     let query = query.get(..query.floor_char_boundary(QUERY));
     let mut request = SearchRequest {
@@ -54,18 +52,24 @@ pub(crate) async fn search_path(
         limit: PAGE,
         ..typed_request(query.unwrap_or_default(), scope)
     };
-    let items = PathItems::of_path(&path, reader);
+    let mut found = PathMatches::default();
     for _ in 0..PAGES {
         let page = search_owner(chat.engine(), chat.owner(), request.clone()).await?;
         for hit in page.hits {
-            let Some(place) = items.readable_place(hit.node) else {
+            let Some(item) = FoundItem::load(chat, hit.node, reader).await? else {
                 continue;
             };
             if found.hits.len() == limit {
                 found.more = true;
                 return Ok(found);
             }
-            found.hits.extend(items.describe_hit(place, &hit, limit));
+            let newer = match &hit.replaced {
+                Some(newer) => FoundItem::load(chat, newer.node, reader).await?,
+                None => None,
+            };
+            let mut described = item.describe_hit(&hit.snippet, limit);
+            described.replaced_by = newer.map(|newer| newer.link());
+            found.hits.push(described);
         }
         match page.next {
             Some(next) => request.after = Some(next),
@@ -76,75 +80,66 @@ pub(crate) async fn search_path(
     Ok(found)
 }
 
-/// The items of a path by their nodes.
-struct PathItems<'a> {
-    path: &'a StoredPath,
-    reader: MessageView,
-    places: HashMap<NodeId, usize>,
+/// An item that a reader may find.
+struct FoundItem {
+    node: Arc<Node>,
+    item: Item,
+    /// Name of the tool that is called, or whose output it is.
+    tool: Option<String>,
 }
 
-impl<'a> PathItems<'a> {
-    fn of_path(path: &'a StoredPath, reader: MessageView) -> Self {
-        let nodes = path.nodes.iter().enumerate();
-        Self {
-            path,
-            reader,
-            places: nodes.map(|(place, node)| (node.id, place)).collect(),
+impl FoundItem {
+    /// Loads the item of a node; `None` if it is nothing for this reader.
+    async fn load(
+        chat: &Conversation,
+        node: NodeId,
+        reader: MessageView,
+    ) -> Result<Option<Self>, EngineError> {
+        let (node, item) = load_item(chat, node).await?;
+        if !is_visible_to(&node, reader) || node.redacted_ms.is_some() {
+            return Ok(None);
         }
-    }
-
-    /// Returns the place of a node, if its item is something that this reader may find.
-    fn readable_place(&self, node: NodeId) -> Option<usize> {
-        let place = *self.places.get(&node)?;
-        let node = self.path.nodes.get(place)?;
-        let is_readable = is_visible_to(node, self.reader) && node.redacted_ms.is_none();
-        (is_readable && self.tool_of(place) != Some(READ_TOOL)).then_some(place)
-    }
-
-    /// Returns the name of the tool that is called at this place, or whose output stands there.
-    fn tool_of(&self, place: usize) -> Option<&str> {
-        if let Item::FunctionCall(call) = self.item(place)? {
-            return Some(&call.name);
-        }
-        let call = self.path.nodes.get(place)?.answers?;
-        match self.item(*self.places.get(&call)?)? {
-            Item::FunctionCall(call) => Some(&call.name),
+        let call = match (&item, node.answers) {
+            (Item::FunctionCall(call), _) => Some(call.clone()),
+            // A hidden call names the tool of its output all the same.
+            (_, Some(call)) => match load_item(chat, call).await?.1 {
+                Item::FunctionCall(call) => Some(call),
+                _ => None,
+            },
             _ => None,
+        };
+        let tool = call.map(|call| call.name);
+        Ok((tool.as_deref() != Some(READ_TOOL)).then_some(Self { node, item, tool }))
+    }
+
+    fn link(&self) -> Link {
+        Link::new(self.node.content_hash)
+    }
+
+    fn describe_hit(&self, snippet: &Snippet, limit: usize) -> SearchHit {
+        let text = self.item.text();
+        let shown = best_match(&text, snippet);
+        SearchHit::new(self.link(), &self.label(), &text, &shown, limit)
+    }
+
+    fn label(&self) -> String {
+        match (&self.item, &self.tool) {
+            (Item::Message(message), _) => format!("message of the {}", message.role.as_str()),
+            (Item::FunctionCall(call), _) => format!("call of {}", call.name),
+            (Item::FunctionCallOutput(_), Some(tool)) => format!("output of {tool}"),
+            (Item::FunctionCallOutput(_), None) => "output".to_owned(),
+            (item, _) => item.kind().to_owned(),
         }
     }
+}
 
-    fn item(&self, place: usize) -> Option<&Item> {
-        Some(&self.path.items.get(place)?.item)
-    }
-
-    fn describe_hit(&self, place: usize, hit: &Hit, limit: usize) -> Option<SearchHit> {
-        let text = self.item(place)?.text();
-        let newer = hit.replaced.as_ref();
-        let newer = newer.and_then(|newer| self.readable_place(newer.node));
-        let shown = best_match(&text, &hit.snippet);
-        Some(SearchHit {
-            replaced_by: newer.and_then(|place| self.link(place)),
-            ..SearchHit::new(self.link(place)?, &self.label(place), &text, &shown, limit)
-        })
-    }
-
-    fn link(&self, place: usize) -> Option<Link> {
-        let node = self.path.nodes.get(place)?;
-        Some(Link::new(node.content_hash))
-    }
-
-    fn label(&self, place: usize) -> String {
-        match (self.item(place), self.tool_of(place)) {
-            (Some(Item::Message(message)), _) => {
-                format!("message of the {}", message.role.as_str())
-            }
-            (Some(Item::FunctionCall(call)), _) => format!("call of {}", call.name),
-            (Some(Item::FunctionCallOutput(_)), Some(tool)) => format!("output of {tool}"),
-            (Some(Item::FunctionCallOutput(_)), None) => "output".to_owned(),
-            (Some(item), _) => item.kind().to_owned(),
-            (None, _) => String::new(),
-        }
-    }
+async fn load_item(chat: &Conversation, node: NodeId) -> Result<(Arc<Node>, Item), EngineError> {
+    let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
+    let nodes = store.find_nodes(owner, id, NodeQuery::Id(node)).await?;
+    let found = nodes.into_iter().next();
+    let node = found.ok_or_else(|| StoreError::not_found(EntityKind::Node, node))?;
+    let item = parse_node_item(&node)?;
+    Ok((node, item))
 }
 
 /// Returns where the line of a snippet that has the most of the words stands in the text that it was cut from, by its first

@@ -16,7 +16,6 @@ use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::handler::{
     ToolCall, ToolConcurrency, ToolFailure, ToolHandler, ToolOptions, ToolOutput,
@@ -163,14 +162,11 @@ where
 
 /// Writes a result as a model reads it: a text as it is, anything else as JSON.
 fn write_result(result: &impl Serialize) -> Result<ToolOutput, ToolFailure> {
-    let unwritable = |error: serde_json::Error| {
+    let json = serde_json::to_string(result).map_err(|error| {
         ToolFailure::from_message(format_args!("the result cannot be written: {error}"))
-    };
-    match serde_json::to_value(result).map_err(unwritable)? {
-        Value::String(text) => Ok(text.into()),
-        // From the type and not from the value, which would sort the members.
-        _ => Ok(serde_json::to_string(result).map_err(unwritable)?.into()),
-    }
+    })?;
+    let text: Option<String> = serde_json::from_str(&json).ok();
+    Ok(text.unwrap_or(json).into())
 }
 
 /// Returns the schema of the arguments, with subschemas in their places, where a provider's smaller dialect finds them, and

@@ -2,8 +2,6 @@
 
 use axum::extract::State;
 use contexture::engine::tree::{TreeEntries, layout_rows, load_tree, page_of_entries as page_of};
-use contexture::store::{CallFilter, CallRecord, ListCalls};
-use contexture::{Conversation, EngineError};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -77,26 +75,9 @@ async fn show_log(
     })?;
     let mut document = LogDocument::new(chat.id(), &tree, &entries, &shown, &covers)?;
     if listing.usage == Some(true) {
-        document.add_usage(&newest_calls(&app, &chat).await?);
+        document.add_usage(&chat.newest_calls(CALLS).await?);
     }
     let last = document.entries.last().filter(|_| document.hidden > 0);
     document.next = last.map(|last| page::encode_cursor(&owner, &list, &last.id));
     Ok(Json(document))
-}
-
-/// Returns the newest calls of a conversation; none, if the database keeps no record of calls.
-async fn newest_calls(app: &App, chat: &Conversation) -> Result<Vec<CallRecord>, Problem> {
-    let Some(calls) = app.engine().store().calls() else {
-        return Ok(Vec::new());
-    };
-    let list = ListCalls {
-        filter: CallFilter {
-            conversation: Some(chat.id().clone()),
-            ..CallFilter::default()
-        },
-        limit: Some(CALLS),
-        ..ListCalls::default()
-    };
-    let found = calls.list_calls(chat.owner(), list).await;
-    Ok(found.map_err(EngineError::from)?.calls)
 }
