@@ -21,6 +21,8 @@ pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_CLIENTS";
 const LISTS: &str = "crates/server/tests/clients";
 const PYTHON: &str = "python/requirements.txt";
 const NODE: [&str; 2] = ["node/package.json", "node/package-lock.json"];
+/// Folder of installations in the build directory.
+const FOLDER: &str = "clients";
 /// Marker file of a complete installation.
 const COMPLETE_MARKER: &str = "whole";
 
@@ -29,6 +31,34 @@ const COMPLETE_MARKER: &str = "whole";
 /// # Errors
 /// If Python is missing, or a package cannot be installed.
 pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
+    let home = home_of_lists(target)?;
+    if is_complete(&home) {
+        return Ok(home);
+    }
+    println!("   installing clients into {}", home.display());
+    // Removes installations of older lists, and incomplete ones.
+    let all = target.join(FOLDER);
+    if all.is_dir() {
+        fs::remove_dir_all(&all)?;
+    }
+    fs::create_dir_all(&home)?;
+    install_clients(&shell::workspace_root().join(LISTS), &home)?;
+    // Last: an interrupted installation has no marker and is not taken for a complete one.
+    fs::write(home.join(COMPLETE_MARKER), "")?;
+    Ok(home)
+}
+
+/// Whether [`ensure_installed`] has nothing to do.
+pub(crate) fn are_installed(target: &Path) -> bool {
+    home_of_lists(target).is_ok_and(|home| is_complete(&home))
+}
+
+fn is_complete(home: &Path) -> bool {
+    home.join(COMPLETE_MARKER).is_file()
+}
+
+/// Returns the directory of the clients that the lists name.
+fn home_of_lists(target: &Path) -> Result<PathBuf> {
     let lists = shell::workspace_root().join(LISTS);
     let mut hasher = DefaultHasher::new();
     for list in NODE.iter().chain([&PYTHON]) {
@@ -38,21 +68,8 @@ pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
         // between versions of Rust, which only causes another installation.
         text.hash(&mut hasher);
     }
-    let all = target.join("clients");
-    let home = all.join(format!("{:016x}", hasher.finish()));
-    if home.join(COMPLETE_MARKER).is_file() {
-        return Ok(home);
-    }
-    println!("   installing clients into {}", home.display());
-    // Removes installations of older lists, and incomplete ones.
-    if all.is_dir() {
-        fs::remove_dir_all(&all)?;
-    }
-    fs::create_dir_all(&home)?;
-    install_clients(&lists, &home)?;
-    // Last: an interrupted installation has no marker and is not taken for a complete one.
-    fs::write(home.join(COMPLETE_MARKER), "")?;
-    Ok(home)
+    let name = format!("{:016x}", hasher.finish());
+    Ok(target.join(FOLDER).join(name))
 }
 
 fn install_clients(lists: &Path, home: &Path) -> Result<()> {

@@ -37,6 +37,7 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load()?;
     // Before the server starts: building the runner can take minutes, during which the server would be idle.
     let runner = find_runner(&metadata.target_directory);
+    install_clients_while_building(rest, &metadata.target_directory)?;
     let server = start_server_if_needed(rest)?;
     let mut command = test_command(runner, rest);
     set_server_address(&mut command, server.as_ref());
@@ -101,10 +102,34 @@ fn set_server_address(command: &mut Command, server: Option<&postgres::PostgresS
 /// Crates whose tests need third-party clients, or the Node that comes with them.
 const WITH_CLIENTS: [&str; 2] = ["server", "xtask"];
 
+/// Installs clients that are missing while the tests are built: one waits for the network, the other for the processor.
+/// Whether they could be installed shows when their directory is asked for.
+fn install_clients_while_building(rest: &[String], target_directory: &str) -> Result<()> {
+    let target = Path::new(target_directory);
+    if !needs_clients(rest) || clients::are_installed(target) {
+        return Ok(());
+    }
+    let selection = package_selection(rest).into_iter().map(str::to_owned);
+    let selection: Vec<String> = selection.collect();
+    let mut build = test_command(find_runner(target_directory), &selection);
+    build.arg("--no-run");
+    std::thread::scope(|scope| {
+        let installing = scope.spawn(|| clients::ensure_installed(target));
+        let built = shell::run_command(build);
+        // It is repeated, and then reported, before the tests are run.
+        drop(installing.join());
+        built
+    })
+}
+
+fn needs_clients(rest: &[String]) -> bool {
+    is_any_selected(rest, &WITH_CLIENTS) && std::env::var_os(clients::VARIABLE).is_none()
+}
+
 /// Installs the clients if the selection needs them. If they cannot be installed, the other tests still run, and theirs
 /// report what is missing.
 fn set_clients_directory(command: &mut Command, rest: &[String], target_directory: &str) {
-    if !is_any_selected(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
+    if !needs_clients(rest) {
         return;
     }
     // Not an error: without network most tests can still run.

@@ -70,13 +70,13 @@ impl CargoTool {
         Ok(command)
     }
 
-    /// Builds without optimisation, which takes a third of the time: these tools mostly wait for others.
+    /// Builds without optimisation and debug information, which takes a third of the time: these tools mostly wait for others.
     fn build(&self, tools: &Path) -> Result<()> {
         let package = format!("cargo-{}", self.name);
         let mut command = shell::cargo_command();
         command.args(["install", &package, "--version", self.version]);
         command.args(["--locked", "--debug", "--quiet", "--root"]);
-        command.arg(tools);
+        command.arg(tools).env("CARGO_PROFILE_DEV_DEBUG", "0");
         let start = Instant::now();
         let mut child = command
             .spawn()

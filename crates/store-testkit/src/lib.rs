@@ -44,7 +44,7 @@
 //! | overlapping turns orphan acknowledged messages, with a fresh and with a shared handle | `concurrency::overlapping_turns_lose_nothing`, `appending::a_moved_head_may_open_a_sibling` |
 //! | a repeated save is taken for an edit | `replaying::a_repeated_append_is_a_replay`, `replaying::after_the_head_has_moved` |
 //! | a crash between rows and head leaves an orphan, its repetition a fork | `faults::repeating_any_failed_write_converges`, SQLite: `crash` |
-//! | of fifty concurrent saves five succeed | `concurrency::of_many_tips_all_succeed`, `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `faults::what_is_acknowledged_is_there_once`, SQLite: `processes`, PostgreSQL: `processes` |
+//! | of fifty concurrent saves five succeed | `concurrency::of_many_tips_all_succeed`, `concurrency::appends_of_a_thousand_tasks`, `faults::what_is_acknowledged_is_there_once`, SQLite: `processes`, PostgreSQL: `processes` |
 //! | processes that start together deadlock over the schema | SQLite: `files::several_openings_at_once_migrate_once` |
 //! | a stranger overwrites a message by its id, and reads the conversation | `owners::nobody_learns_of_a_strangers_conversation`, `replaying::ids_belong_to_conversations` |
 //! | an error names the owner | `owners::nobody_learns_of_a_strangers_conversation` |
@@ -52,9 +52,9 @@
 //! | a cycle of parents never ends | `abuse::references_out_of_the_conversation`: parents are not given, so there is no cycle to give |
 //! | search strings are errors, or another language | `searching::any_text_is_a_query` |
 //! | names derive from `main`, whatever the branch they start from is called | `branching::automatic_names_follow_the_formula` |
-//! | a large conversation cannot be deleted | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, SQLite: `removal`, PostgreSQL: `removal` |
+//! | a large conversation cannot be deleted | `concurrency::appends_of_a_thousand_tasks`, SQLite: `removal`, PostgreSQL: `removal` |
 //! | a transaction that begins by reading fails at once when another commits | `concurrency::a_deletion_among_writers_and_readers`, SQLite: `processes` |
-//! | long paths lose their oldest messages | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `reading::parts_and_pages` |
+//! | long paths lose their oldest messages | `concurrency::appends_of_a_thousand_tasks`, `reading::parts_and_pages` |
 //! | an outdated writer's chunks mix with the new ones, and an old place skips them | `streaming::reopening_fences_the_old_writer`, `streaming::a_cursor_belongs_to_its_epoch`, `streaming::an_end_is_an_end` |
 //! | NUL, lone surrogates, long words are refused, and half a batch is stored | `bytes::hostile_text_changes_nothing`, `appending::outputs_answer_calls_on_their_path` |
 //! | JSON comes back in another order | `bytes::are_kept_as_they_are`, `conversations::metadata_values_are_kept_as_written` |

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use super::conversation::Conversation;
 
 /// Bytes of all bodies that are remembered.
-const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 32 << 20;
 /// How many are remembered at most, however small they are.
 const MOST: usize = 1_024;
 

@@ -33,7 +33,7 @@ pub struct LimitsConfig {
     /// Seconds that a request's body may take in all; imports have no such limit. Default 300. Beyond: `bad_body`, status
     /// 400.
     pub body_total_seconds: u64,
-    /// Messages and items of one append (`POST …/messages`), which is one transaction. Default 512, as on SQLite all other writers
+    /// Messages and items of one append (`POST …/messages`), which is one transaction. Default 256, as on SQLite all other writers
     /// wait for it. Beyond: `limit`, status 422. What is imported or passed on is stored in parts of 512.
     pub append_items: usize,
     /// Seconds until an answer begins. Default 60. Beyond: `timed_out`, status 503. Requests to
@@ -72,7 +72,7 @@ pub struct LimitsConfig {
     #[serde(alias = "store_queue_bytes", alias = "behind_bytes")]
     pub memory_bytes: usize,
     /// Bytes of memory for what was read of the conversations used last, so that it is not read again with each request.
-    /// Default 134,217,728; 0: nothing is kept. Beyond: the oldest are forgotten.
+    /// Default 67,108,864; 0: nothing is kept. Beyond: the oldest are forgotten.
     #[serde(alias = "warm_bytes")]
     pub handle_cache_bytes: usize,
 }
@@ -87,7 +87,7 @@ impl Default for LimitsConfig {
             body_bytes: 64 << 20,
             body_seconds: 30,
             body_total_seconds: 300,
-            append_items: 512,
+            append_items: 256,
             request_seconds: 60,
             drain_seconds: 30,
             connections: 4096,
@@ -97,7 +97,7 @@ impl Default for LimitsConfig {
             dollars_per_day: None,
             conversation_dollars_per_day: None,
             memory_bytes: 384 << 20,
-            handle_cache_bytes: 128 << 20,
+            handle_cache_bytes: 64 << 20,
         }
     }
 }

@@ -449,8 +449,8 @@ async fn an_append_is_small_enough_for_others_not_to_wait() {
             |n: usize| json!({"role": "user", "parts": [{"type": "text", "text": format!("{n}")}]});
         json!({ "messages": (0..count).map(text).collect::<Vec<_>>() })
     };
-    stand.post(&path, &many(512)).await.ok();
-    let refused = stand.post(&path, &many(513)).await;
-    assert!(refused.text.contains("at most 512"), "{}", refused.text);
+    stand.post(&path, &many(256)).await.ok();
+    let refused = stand.post(&path, &many(257)).await;
+    assert!(refused.text.contains("at most 256"), "{}", refused.text);
     refused.refused(422, "limit");
 }

@@ -62,7 +62,7 @@ async fn ask_all(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn generated_questions_find_their_evidence() {
-    let dialogues = generate_dialogues(4);
+    let dialogues = generate_dialogues(2);
     let directory = tempfile::tempdir().unwrap();
     for (scope, least) in [(None, 0.95), (Some(SearchScope::Owner), 0.9)] {
         let database = Database::migrated().await;

@@ -24,7 +24,7 @@ fn the_sqlite_store_follows_the_model() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model.db");
     let dose = Dose {
-        usual: 200,
+        usual: 100,
         ..Dose::default()
     };
     // One database for all: making one takes longer than using it.

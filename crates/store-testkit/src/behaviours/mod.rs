@@ -206,7 +206,7 @@ static TABLE: &[Behaviour] = table! {
         a_late_append_to_a_deleted_conversation
         a_deletion_among_writers_and_readers
         overlapping_turns_lose_nothing
-        ten_thousand_appends_of_a_thousand_tasks;
+        appends_of_a_thousand_tasks;
     Base filtering:
         titles_contain_a_text
         times_bound_the_list

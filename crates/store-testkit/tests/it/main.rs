@@ -20,7 +20,7 @@ fn the_in_memory_store_follows_the_model() {
     // Reopening gives the same store: this one lives as long as its value.
     let stores = std::sync::Mutex::new((0, Arc::new(MemoryStore::new())));
     let dose = Dose {
-        usual: 10_000,
+        usual: 2_500,
         ..Dose::default()
     };
     check_store_with(dose, async |case| {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use contexture::ir::Item;
 use contexture::{Engine, Format, lift};
 use contexture_store_postgres::{PostgresStore, migrate};
+use contexture_store_testkit::test_seed;
 use contexture_upstream_testkit::{Received, ScriptedProvider, Upstream};
 use serde_json::Value;
 use tokio_postgres::NoTls;
@@ -37,7 +38,7 @@ impl Conditions {
     }
 
     /// The loops of these kinds: each pause, with and without a name, streamed in every other repeat. Without a soak a
-    /// third of them in each repeat.
+    /// sixth of them in each repeat, others in every run.
     fn loops(self, kinds: &[&str]) -> Vec<String> {
         let mut names = Vec::new();
         for kind in kinds {
@@ -48,8 +49,12 @@ impl Conditions {
                 }
             }
         }
-        let third = |at: usize| is_soak() || at % 3 == self.repeat;
-        let chosen = names.into_iter().enumerate().filter(|(at, _)| third(*at));
+        let half = usize::try_from(test_seed() % 2).unwrap_or_default();
+        let is_chosen = |at: usize| is_soak() || at % 6 == 2 * self.repeat + half;
+        let chosen = names
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| is_chosen(*at));
         chosen.map(|(_, name)| name).collect()
     }
 }
