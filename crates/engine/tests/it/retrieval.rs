@@ -12,6 +12,7 @@ async fn what_was_said_is_found_again() {
     let library = Library::of(engine, 100).await;
     for (wording, least) in [(Wording::AsSaid, 80), (Wording::Without, 45)] {
         let recall = library.recall(wording).await;
+        println!("{wording:?}: {recall:?}");
         let Recall {
             asked,
             at_10,

@@ -1,12 +1,11 @@
 //! Retrieval: texts of the owner's other conversations that match the user's message, found without a model.
 //!
-//! The most distinctive words of the user's last message are searched for: names, numbers and identifiers first. Texts
-//! are scored by the words they contain, rare ones more, and slightly by age. With an [`Embedder`] the best are ranked
+//! The user's last message is asked as a question is: any of its words, rare ones more, without those that every question
+//! has. Age decides between texts of similar score. With an [`Embedder`] the best are ranked
 //! again by meaning. Texts on the path are left out; each text is shown with its source.
 //!
 //! Not here: the index, and weights of words ([`LayerHost::search`](crate::LayerHost::search)); notes of other layers.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use contexture_compile::{Band, Budget, Contribution, Stability};
 use contexture_ir::{Fragment, NodeId, Raw, hint, object};
+use contexture_text::search_terms::{content_of, is_function_word};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
@@ -26,8 +26,6 @@ use crate::contract::{
 
 /// Name of the tool by which the model searches itself.
 const TOOL: &str = "search_history";
-/// Maximum number of words searched for.
-const WORDS: usize = 12;
 /// Bytes of a question that are used, from its beginning and from its end.
 const QUESTION: usize = 2_000;
 /// Number of hits requested: some are on the path, some are duplicates.
@@ -38,16 +36,6 @@ const MOST: usize = 20;
 const CHARACTERS: usize = 600;
 /// Number of candidates ranked again per text shown.
 const CANDIDATES: usize = 4;
-/// Common English words, which are not searched for.
-const COMMON: &[&str] = &[
-    "about", "again", "and", "any", "are", "can", "could", "did", "does", "for", "from", "give",
-    "had", "has", "have", "her", "him", "his", "how", "into", "its", "just", "know", "like",
-    "made", "many", "much", "not", "now", "our", "out", "please", "say", "said", "she", "should",
-    "some", "tell", "than", "that", "the", "their", "them", "then", "there", "they", "this", "was",
-    "way", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you",
-    "your",
-];
-
 /// Computes embeddings of texts. It only ranks texts that were found.
 #[async_trait]
 pub trait Embedder: fmt::Debug + Send + Sync {
@@ -121,12 +109,10 @@ impl Retrieval {
         on_path: &BTreeSet<NodeId>,
         limit: usize,
     ) -> Result<Vec<RankedHit>, LayerError> {
-        // Distinctive words only: a question such as "what about it?" would match everything, so nothing is searched
-        // for.
-        let query = search_terms(question).join(" ");
-        if query.is_empty() {
+        // A question such as "what about it?" would match everything, so nothing is searched for.
+        let Some(query) = question_of(question) else {
             return Ok(Vec::new());
-        }
+        };
         // More than are shown: hits on the path and duplicates are removed below, and age changes the order.
         let mut hits = context.host.search(&query, HITS).await?;
         // Texts on the path are in the history already.
@@ -215,68 +201,18 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
     }
 }
 
-/// Extracts the words of a question worth searching for, at most [`WORDS`]: names first.
-fn search_terms(question: &str) -> Vec<String> {
-    let mut all: Vec<(bool, String)> = Vec::new();
-    let mut first = true;
-    // Both ends of a long message: the question precedes or follows pasted text.
-    let head = question.floor_char_boundary(QUESTION);
-    let tail = question.ceil_char_boundary(question.len().saturating_sub(QUESTION));
-    let ends = [question.get(..head), question.get(tail.max(head)..)];
-    let apart = |c: char| c.is_whitespace() || "\"'`()[]{}<>,;:!?“”‘’。、，？！".contains(c);
-    for piece in ends
-        .into_iter()
-        .flatten()
-        .flat_map(|part| part.split(apart))
-    {
-        let ends = piece.ends_with('.');
-        let piece = piece.trim_matches(|c: char| !c.is_alphanumeric());
-        if !piece.is_empty() {
-            // The first word of a sentence is capitalized anyway, so a capital does not make it a name.
-            for text in split_unspaced_script(piece) {
-                let is_name = is_name(&text, first);
-                let common = COMMON.contains(&text.to_lowercase().as_str());
-                // One or two ASCII letters are rarely distinctive; in other scripts two characters can be a word.
-                let long = text.chars().count() >= 3 || !text.is_ascii();
-                let known = all
-                    .iter()
-                    .any(|(_, word)| word.to_lowercase() == text.to_lowercase());
-                if (is_name || long) && !common && !known {
-                    all.push((is_name, text));
-                }
-            }
-            first = false;
-        }
-        first |= ends;
-    }
-    // Longer words are rarer and more distinctive; the sort is stable, so equal ones keep their order.
-    all.sort_by_key(|(is_name, text)| (!is_name, Reverse(text.chars().count())));
-    all.truncate(WORDS);
-    all.into_iter().map(|(_, text)| text).collect()
-}
-
-/// Splits a word of a script without spaces, such as Chinese, into pairs of characters.
-fn split_unspaced_script(piece: &str) -> Vec<String> {
-    // Bounded, because a piece without spaces may be a whole encoded file.
-    let characters: Vec<char> = piece.chars().take(80).collect();
-    // From U+2E80 on are the scripts of East Asia, which put no spaces between words.
-    if !characters.iter().any(|c| *c >= '\u{2e80}') {
-        return vec![characters.into_iter().collect()];
-    }
-    characters
-        .chunks(2)
-        .map(|pair| pair.iter().collect())
-        .collect()
-}
-
-/// Whether a word is a name, a number or an identifier.
-fn is_name(text: &str, begins: bool) -> bool {
-    let inner = |c: char| c.is_ascii_digit() || "_#@/.-".contains(c);
-    let capitals = text.chars().filter(|c| c.is_uppercase()).count();
-    let begins_large = text.starts_with(char::is_uppercase);
-    // Digits and characters of identifiers, a capital after the first letter, or a first capital that does not start a
-    // sentence.
-    text.contains(inner) || capitals > usize::from(begins_large) || (begins_large && !begins)
+/// Returns what of a message is searched for; `None` if no word of it says what it is about.
+///
+/// Both ends of a long message: the question precedes or follows pasted text.
+fn question_of(message: &str) -> Option<String> {
+    let head = message.floor_char_boundary(QUESTION);
+    let tail = message.ceil_char_boundary(message.len().saturating_sub(QUESTION));
+    let ends = [message.get(..head)?, message.get(tail.max(head)..)?].join(" ");
+    let has_content = |piece: &str| {
+        let word = content_of(piece).trim_matches(|c: char| !c.is_alphanumeric());
+        !word.is_empty() && !is_function_word(&word.to_lowercase())
+    };
+    ends.split_whitespace().any(has_content).then_some(ends)
 }
 
 /// Returns the fields of a hit for the model.
@@ -373,26 +309,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_first_and_common_words_are_left_out() {
-        let cut = search_terms;
-        assert_eq!(
-            cut("What did Grace say about order #W123 and the blue parcel_id?"),
-            ["parcel_id", "Grace", "W123", "order", "blue"]
-        );
-        assert_eq!(
-            cut("Where is it? The API is at src/main.rs."),
-            ["src/main.rs", "API"]
-        );
-        assert!(cut("what is it?").is_empty());
-        assert!(cut(" … ?!").is_empty());
-        assert_eq!(cut("東京の天気"), ["東京", "の天", "気"]);
-        assert_eq!(cut(&"word1 ".repeat(100)), ["word1"]);
+    fn what_says_nothing_is_not_searched_for() {
+        for nothing in ["what is it?", "Is that so? And why?", " … ?!", ""] {
+            assert_eq!(question_of(nothing), None, "{nothing:?}");
+        }
+        for question in ["Who is Grace?", "東京の天気", "#123"] {
+            assert!(question_of(question).is_some(), "{question}");
+        }
         let long = format!("Alpha {} omega", "é ".repeat(1 << 20));
-        assert_eq!(cut(&long), ["Alpha", "omega", "é"]);
-        assert_eq!(
-            search_terms(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(),
-            WORDS
-        );
+        let both = question_of(&long).unwrap();
+        assert!(both.starts_with("Alpha") && both.ends_with("omega"));
+        assert!(both.len() <= 2 * QUESTION + 1);
     }
 
     #[test]
