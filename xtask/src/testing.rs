@@ -10,7 +10,7 @@
 //! code reads them.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -82,7 +82,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
 }
 
 /// Crates whose tests need a PostgreSQL server.
-const WITH_POSTGRES: [&str; 4] = ["store-postgres", "contexture", "cli", "server"];
+const WITH_POSTGRES: [&str; 5] = ["store-postgres", "contexture", "cli", "server", PYTHON];
 
 /// Starts a PostgreSQL server, if the selection needs one and none is named.
 fn start_server_if_needed(rest: &[String]) -> Result<Option<postgres::PostgresServer>> {
@@ -98,22 +98,36 @@ fn set_server_address(command: &mut Command, server: Option<&postgres::PostgresS
     }
 }
 
+/// The crate whose tests need packages for Python of their own.
+const PYTHON: &str = "contexture-python";
+
 /// Crates whose tests need third-party clients, or the Node that comes with them.
 const WITH_CLIENTS: [&str; 2] = ["server", "xtask"];
 
-/// Installs the clients if the selection needs them. If they cannot be installed, the other tests still run, and theirs
-/// report what is missing.
+/// Installs the clients and packages that the selection needs. If they cannot be installed, the other tests still run, and
+/// theirs report what is missing.
 fn set_clients_directory(command: &mut Command, rest: &[String], target_directory: &str) {
-    if !is_any_selected(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
-        return;
-    }
-    // Not an error: without network most tests can still run.
-    match clients::ensure_installed(Path::new(target_directory)) {
-        Ok(home) => {
-            command.env(clients::VARIABLE, home);
+    let target = Path::new(target_directory);
+    let mut set = |needed: bool, variable: &str, install: fn(&Path) -> Result<PathBuf>| {
+        if !needed || std::env::var_os(variable).is_some() {
+            return;
         }
-        Err(error) => println!("   the clients could not be installed: {error:#}"),
-    }
+        // Not an error: without network most tests can still run.
+        match install(target) {
+            Ok(home) => {
+                command.env(variable, home);
+            }
+            Err(error) => println!("   packages could not be installed: {error:#}"),
+        }
+    };
+    let clients = is_any_selected(rest, &WITH_CLIENTS);
+    set(clients, clients::VARIABLE, clients::ensure_installed);
+    let python = is_any_selected(rest, &[PYTHON]);
+    set(
+        python,
+        clients::PYTHON_VARIABLE,
+        clients::ensure_python_installed,
+    );
 }
 
 /// Returns nextest's command; `None` if it cannot be built, so that `cargo test` has to run the tests.
