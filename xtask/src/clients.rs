@@ -1,10 +1,11 @@
-//! Third-party clients of model providers, which the server's tests run against its proxy.
+//! Packages of other people that tests need: clients of model providers, which the server's tests run against its proxy, and
+//! what the tests of the Python package run under and with.
 //!
 //! Exact versions from PyPI and npm are installed into the build directory. Node is one of the Python packages, so only
-//! Python is required. An installation is reused until the lists change. Tests find it in `CONTEXTURE_TEST_CLIENTS`; if
-//! that is set, nothing is installed.
+//! Python is required. An installation is reused until its lists change. Tests find them in `CONTEXTURE_TEST_CLIENTS` and
+//! `CONTEXTURE_TEST_PYTHON`; if one is set, nothing is installed for it.
 //!
-//! Not here: the clients' test programs, in `crates/server/tests/clients`.
+//! Not here: the test programs, in `crates/server/tests/clients` and `bindings/python/tests/python`.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,11 +19,14 @@ use crate::shell;
 /// Where tests look for the clients: a directory with `python` and `node_modules` in it, or `skip`.
 pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_CLIENTS";
 
+/// Where tests of the Python package look for a virtual environment, or `skip`.
+pub(crate) const PYTHON_VARIABLE: &str = "CONTEXTURE_TEST_PYTHON";
+
 const LISTS: &str = "crates/server/tests/clients";
 const PYTHON: &str = "python/requirements.txt";
 const NODE: [&str; 2] = ["node/package.json", "node/package-lock.json"];
-/// Folder of installations in the build directory.
-const FOLDER: &str = "clients";
+const PYTHON_LISTS: &str = "bindings/python/tests/python";
+const REQUIREMENTS: &str = "requirements.txt";
 /// Marker file of a complete installation.
 const COMPLETE_MARKER: &str = "whole";
 
@@ -31,59 +35,72 @@ const COMPLETE_MARKER: &str = "whole";
 /// # Errors
 /// If Python is missing, or a package cannot be installed.
 pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
-    let home = home_of_lists(target)?;
-    if is_complete(&home) {
+    let lists = shell::workspace_root().join(LISTS);
+    let names = [NODE[0], NODE[1], PYTHON].map(|list| lists.join(list));
+    install_once(&target.join("clients"), &names, |home| {
+        install_clients(&lists, home)
+    })
+}
+
+/// Installs what the tests of the Python package need, if needed, and returns the virtual environment.
+///
+/// # Errors
+/// If Python is missing, or a package cannot be installed.
+pub(crate) fn ensure_python_installed(target: &Path) -> Result<PathBuf> {
+    let list = shell::workspace_root()
+        .join(PYTHON_LISTS)
+        .join(REQUIREMENTS);
+    let names = [list];
+    install_once(&target.join("python"), &names, |home| {
+        install_python(&names[0], home)
+    })
+}
+
+/// Installs into a folder of `all` whose name is a hash of the lists, unless that was done before, and returns it.
+fn install_once(
+    all: &Path,
+    lists: &[PathBuf],
+    install: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    for list in lists {
+        let text = fs::read(list).with_context(|| format!("reading {}", list.display()))?;
+        // A changed list is installed anew. The hasher may differ between versions of Rust, which only causes another
+        // installation.
+        text.hash(&mut hasher);
+    }
+    let home = all.join(format!("{:016x}", hasher.finish()));
+    if home.join(COMPLETE_MARKER).is_file() {
         return Ok(home);
     }
-    println!("   installing clients into {}", home.display());
+    println!("   installing packages into {}", home.display());
     // Removes installations of older lists, and incomplete ones.
-    let all = target.join(FOLDER);
     if all.is_dir() {
-        fs::remove_dir_all(&all)?;
+        fs::remove_dir_all(all)?;
     }
     fs::create_dir_all(&home)?;
-    install_clients(&shell::workspace_root().join(LISTS), &home)?;
+    install(&home)?;
     // Last: an interrupted installation has no marker and is not taken for a complete one.
     fs::write(home.join(COMPLETE_MARKER), "")?;
     Ok(home)
 }
 
-/// Whether [`ensure_installed`] has nothing to do.
-pub(crate) fn are_installed(target: &Path) -> bool {
-    home_of_lists(target).is_ok_and(|home| is_complete(&home))
-}
-
-fn is_complete(home: &Path) -> bool {
-    home.join(COMPLETE_MARKER).is_file()
-}
-
-/// Returns the directory of the clients that the lists name.
-fn home_of_lists(target: &Path) -> Result<PathBuf> {
-    let lists = shell::workspace_root().join(LISTS);
-    let mut hasher = DefaultHasher::new();
-    for list in NODE.iter().chain([&PYTHON]) {
-        let list = lists.join(list);
-        let text = fs::read(&list).with_context(|| format!("reading {}", list.display()))?;
-        // The folder's name is a hash of the lists, so that a changed list is installed anew. The hasher may differ
-        // between versions of Rust, which only causes another installation.
-        text.hash(&mut hasher);
-    }
-    let name = format!("{:016x}", hasher.finish());
-    Ok(target.join(FOLDER).join(name))
+/// Creates a virtual environment, whose packages are installed nowhere else, with the packages of a list.
+fn install_python(list: &Path, environment: &Path) -> Result<()> {
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(environment);
+    shell::run_command(venv)?;
+    let mut pip = Command::new(environment.join("bin/python"));
+    // The list names every package, so pip need not resolve dependencies.
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
+        .arg(list);
+    shell::run_command(pip)
 }
 
 fn install_clients(lists: &Path, home: &Path) -> Result<()> {
     let environment = home.join("python");
-    let mut venv = Command::new("python3");
-    venv.args(["-m", "venv"]).arg(&environment);
-    shell::run_command(venv)?;
+    install_python(&lists.join(PYTHON), &environment)?;
     let programs = environment.join("bin");
-    // A virtual environment, whose packages are installed nowhere else. The list names every package, so pip need not
-    // resolve dependencies.
-    let mut pip = Command::new(programs.join("python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
-        .arg(lists.join(PYTHON));
-    shell::run_command(pip)?;
     for list in NODE {
         let name = Path::new(list).file_name().unwrap_or_default();
         fs::copy(lists.join(list), home.join(name))?;

@@ -10,7 +10,7 @@
 //! code reads them.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -37,11 +37,11 @@ pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load()?;
     // Before the server starts: building the runner can take minutes, during which the server would be idle.
     let runner = find_runner(&metadata.target_directory);
-    install_clients_while_building(rest, &metadata.target_directory)?;
+    let packages = install_while_building(rest, &metadata.target_directory)?;
     let server = start_server_if_needed(rest)?;
     let mut command = test_command(runner, rest);
     set_server_address(&mut command, server.as_ref());
-    set_clients_directory(&mut command, rest, &metadata.target_directory);
+    command.envs(packages);
     // Tests first: if one fails, the documentation examples are not run.
     shell::run_command(command)?;
     match doc_test_command(&metadata.packages, rest) {
@@ -73,7 +73,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
         .env("PROPTEST_CASES", SOAK_CASES);
     let server = start_server_if_needed(rest)?;
     set_server_address(&mut command, server.as_ref());
-    set_clients_directory(&mut command, rest, &metadata.target_directory);
+    command.envs(install_packages(rest, Path::new(&metadata.target_directory)));
     shell::run_command(command)?;
     // A selection is of tests, which fuzzing is not.
     if rest.is_empty() {
@@ -83,7 +83,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
 }
 
 /// Crates whose tests need a PostgreSQL server.
-const WITH_POSTGRES: [&str; 4] = ["store-postgres", "contexture", "cli", "server"];
+const WITH_POSTGRES: [&str; 5] = ["store-postgres", "contexture", "cli", "server", PYTHON];
 
 /// Starts a PostgreSQL server, if the selection needs one and none is named.
 fn start_server_if_needed(rest: &[String]) -> Result<Option<postgres::PostgresServer>> {
@@ -99,46 +99,53 @@ fn set_server_address(command: &mut Command, server: Option<&postgres::PostgresS
     }
 }
 
+/// The crate whose tests need packages for Python of their own.
+const PYTHON: &str = "contexture-python";
+
 /// Crates whose tests need third-party clients, or the Node that comes with them.
 const WITH_CLIENTS: [&str; 2] = ["server", "xtask"];
 
-/// Installs clients that are missing while the tests are built: one waits for the network, the other for the processor.
-/// Whether they could be installed shows when their directory is asked for.
-fn install_clients_while_building(rest: &[String], target_directory: &str) -> Result<()> {
-    let target = Path::new(target_directory);
-    if !needs_clients(rest) || clients::are_installed(target) {
-        return Ok(());
+/// Installs packages for the tests while these are built: one waits for the network, the other for the processor. Returns the
+/// variables that tell the tests where the packages are.
+fn install_while_building(
+    rest: &[String],
+    target_directory: &str,
+) -> Result<Vec<(&'static str, PathBuf)>> {
+    let needed = [&WITH_CLIENTS[..], &[PYTHON]].concat();
+    if !is_any_selected(rest, &needed) {
+        return Ok(Vec::new());
     }
     let selection = package_selection(rest).into_iter().map(str::to_owned);
     let selection: Vec<String> = selection.collect();
     let mut build = test_command(find_runner(target_directory), &selection);
     build.arg("--no-run");
     std::thread::scope(|scope| {
-        let installing = scope.spawn(|| clients::ensure_installed(target));
-        let built = shell::run_command(build);
-        // It is repeated, and then reported, before the tests are run.
-        drop(installing.join());
-        built
+        let installing = scope.spawn(|| install_packages(rest, Path::new(target_directory)));
+        shell::run_command(build)?;
+        Ok(installing.join().unwrap_or_default())
     })
 }
 
-fn needs_clients(rest: &[String]) -> bool {
-    is_any_selected(rest, &WITH_CLIENTS) && std::env::var_os(clients::VARIABLE).is_none()
-}
-
-/// Installs the clients if the selection needs them. If they cannot be installed, the other tests still run, and theirs
+/// Installs the packages that the selection needs. If they cannot be installed, the other tests still run, and theirs
 /// report what is missing.
-fn set_clients_directory(command: &mut Command, rest: &[String], target_directory: &str) {
-    if !needs_clients(rest) {
-        return;
-    }
-    // Not an error: without network most tests can still run.
-    match clients::ensure_installed(Path::new(target_directory)) {
-        Ok(home) => {
-            command.env(clients::VARIABLE, home);
+fn install_packages(rest: &[String], target: &Path) -> Vec<(&'static str, PathBuf)> {
+    let mut installed = Vec::new();
+    let mut install = |crates: &[&str], variable, ensure: &dyn Fn() -> Result<PathBuf>| {
+        if is_any_selected(rest, crates) && std::env::var_os(variable).is_none() {
+            // Not an error: without network most tests can still run.
+            match ensure() {
+                Ok(place) => installed.push((variable, place)),
+                Err(error) => println!("   packages could not be installed: {error:#}"),
+            }
         }
-        Err(error) => println!("   the clients could not be installed: {error:#}"),
-    }
+    };
+    install(&WITH_CLIENTS, clients::VARIABLE, &|| {
+        clients::ensure_installed(target)
+    });
+    install(&[PYTHON], clients::PYTHON_VARIABLE, &|| {
+        clients::ensure_python_installed(target)
+    });
+    installed
 }
 
 /// Returns nextest's command; `None` if it cannot be built, so that `cargo test` has to run the tests.

@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use contexture::EngineError;
+use contexture::compile::Refusal;
+use contexture::store::Error as StoreError;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -65,6 +68,49 @@ impl ProblemDocument {
     #[must_use]
     pub fn with_members(self, more: Map<String, Value>) -> Self {
         Self { more, ..self }
+    }
+}
+
+/// Returns what programs may want to know of an engine's error beside its code: the members of a problem document.
+#[must_use]
+pub fn engine_error_members(error: &EngineError) -> Map<String, Value> {
+    let members = match error {
+        EngineError::Store(error) => store_error_members(error),
+        EngineError::Refused(Refusal::DoesNotFit {
+            needed,
+            allowed,
+            window,
+            reserve,
+            segments,
+        }) => json!({
+            "needed": needed, "allowed": allowed, "window": window, "reserve": reserve, "segments": segments,
+        }),
+        _ => Value::Null,
+    };
+    match members {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+fn store_error_members(error: &StoreError) -> Value {
+    match error {
+        StoreError::NotFound { what, name } => json!({"what": what.to_string(), "name": name}),
+        StoreError::Ambiguous { candidates, .. } => json!({"candidates": candidates}),
+        StoreError::HeadMoved {
+            expected, actual, ..
+        } => {
+            let [expected, actual] = [expected, actual].map(|head| head.map(|id| id.to_string()));
+            json!({"expected": expected, "actual": actual})
+        }
+        StoreError::VersionConflict {
+            expected, actual, ..
+        } => json!({"expected": expected, "actual": actual}),
+        // Machine-readable, so that a program can split what it asks for without parsing the detail.
+        StoreError::Limit { limit, max, actual } => {
+            json!({"limit": limit, "max": max, "asked": actual})
+        }
+        _ => Value::Null,
     }
 }
 

@@ -11,13 +11,13 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use contexture::EngineError;
-use contexture::compile::Refusal;
 use contexture::store::{Error as StoreError, StorageFault};
 use serde_json::{Map, Value, json};
 
 use contexture_api::ProblemDocument;
 use contexture_api::operations::OperationError;
 pub(crate) use contexture_api::problem::Code;
+use contexture_api::problem::engine_error_members;
 
 /// An error on its way to the caller.
 #[derive(Clone, Debug)]
@@ -59,6 +59,14 @@ impl Problem {
         self.extra_members
             .get_or_insert_default()
             .insert(name.to_owned(), value);
+        self
+    }
+
+    /// Adds members for programs.
+    fn with_members(mut self, members: Map<String, Value>) -> Self {
+        if !members.is_empty() {
+            self.extra_members.get_or_insert_default().extend(members);
+        }
         self
     }
 
@@ -206,32 +214,9 @@ impl From<StoreError> for Problem {
             Some(detail) => Self::logged_error(error.kind(), status, &error, detail),
             None => Self::from_error(error.kind(), status, &error),
         };
-        let hex = |id: &Option<contexture::ir::NodeId>| json!(id.map(|id| id.to_string()));
-        let problem = match &error {
-            StoreError::NotFound { what, name } => problem
-                .with_member("what", json!(what.to_string()))
-                .with_member("name", json!(name)),
-            StoreError::Ambiguous { candidates, .. } => {
-                problem.with_member("candidates", json!(candidates))
-            }
-            StoreError::HeadMoved {
-                expected, actual, ..
-            } => problem
-                .with_member("expected", hex(expected))
-                .with_member("actual", hex(actual)),
-            StoreError::VersionConflict {
-                expected, actual, ..
-            } => problem
-                .with_member("expected", json!(expected))
-                .with_member("actual", json!(actual)),
-            // Machine-readable, so that a client can split its request without parsing the detail.
-            StoreError::Limit { limit, max, actual } => problem
-                .with_member("limit", json!(limit))
-                .with_member("max", json!(max))
-                .with_member("asked", json!(actual)),
-            _ => problem,
-        };
-        if error.is_retryable() {
+        let retryable = error.is_retryable();
+        let problem = problem.with_members(engine_error_members(&EngineError::Store(error)));
+        if retryable {
             problem.into_retryable()
         } else {
             problem
@@ -314,21 +299,7 @@ impl From<EngineError> for Problem {
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         let problem = Self::from_error(error.kind(), status, &error);
-        match &error {
-            EngineError::Refused(Refusal::DoesNotFit {
-                needed,
-                allowed,
-                window,
-                reserve,
-                segments,
-            }) => problem
-                .with_member("needed", json!(needed))
-                .with_member("allowed", json!(allowed))
-                .with_member("window", json!(window))
-                .with_member("reserve", json!(reserve))
-                .with_member("segments", json!(segments)),
-            _ => problem,
-        }
+        problem.with_members(engine_error_members(&error))
     }
 }
 

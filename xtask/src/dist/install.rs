@@ -56,6 +56,7 @@ fn check_packages(release: &Release, packages: &Packages, room: &CleanRoom) -> R
     let wheel = install_wheel(&registry, packages, &python, room)?;
     report_check(&wheel, release, room)?;
     report_check(&as_module(&wheel), release, room)?;
+    check_engine(&wheel, room)?;
     let npm = install_npm(&registry, packages, room)?;
     report_check(&npm, release, room)?;
     check_npx(&registry, release, room)?;
@@ -110,6 +111,23 @@ fn install_wheel(
         bytes: fs::metadata(&packages.wheel)?.len(),
         install: started.elapsed(),
     })
+}
+
+/// The engine in the process of Python: a conversation in a file, found again by another process.
+fn check_engine(wheel: &Installed, room: &CleanRoom) -> Result<()> {
+    let program = PathBuf::from(wheel.words.first().cloned().unwrap_or_default());
+    let python = program.with_file_name("python");
+    let write =
+        "import contexture; contexture.Engine('a.db').open('c').append('Where is my parcel?')";
+    let read = "import contexture; chat = contexture.Engine('a.db').open('c', existing=True); \
+                call = chat.compile(model='gpt-4o', to='openai-chat'); \
+                assert call.payload['messages'][0]['content'] == 'Where is my parcel?'; \
+                assert len(contexture.Engine('a.db').search('parcel')) == 1";
+    for code in [write, read] {
+        let mut command = room.command(&python);
+        run_quietly(command.args(["-c", code])).context("the engine of the wheel")?;
+    }
+    Ok(())
 }
 
 /// The same installation, run as `python -m contexture`.

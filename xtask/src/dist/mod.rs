@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: packs a release of the command for one platform, in the forms that people install.
 //!
-//! From one program come an archive (with its licences and documents, and `deploy/`), a wheel for Python and packages for
-//! npm, each beside its SHA-256, and one bill of materials (SBOM, CycloneDX 1.5 as JSON) with the version, licence and
-//! checksum of every crate of the program. With `--check` all of them are installed and run where there is no compiler.
+//! From one program come an archive (with its licences and documents, and `deploy/`), a wheel for Python, which has the engine as
+//! a module too, and packages for npm, each beside its SHA-256, and bills of materials (SBOM, CycloneDX 1.5 as JSON) with the
+//! version, licence and checksum of every crate of the program and of the module. With `--check` all of them are installed and run where there is no compiler.
 //! Nothing is uploaded: docs/releasing.md. Not here: versions and tags.
 
 mod answers;
@@ -28,6 +28,10 @@ use crate::shell;
 
 /// The package of the command.
 const PACKAGE: &str = "contexture-cli";
+/// The package of the module for Python.
+const NATIVE_PACKAGE: &str = "contexture-python";
+/// Name of its library.
+const NATIVE_LIBRARY: &str = "contexture_native";
 /// Name of the command.
 const PROGRAM: &str = "contexture";
 /// Name of its package at PyPI. Whoever publishes must own it: docs/releasing.md.
@@ -57,7 +61,7 @@ pub(crate) struct Arguments {
     /// Features of the command: `otlp`
     #[arg(long)]
     features: Option<String>,
-    /// Packs this program, which was built before, instead of building one
+    /// Packs this program, which was built before, instead of building one; the module for Python lies beside it
     #[arg(long)]
     program: Option<PathBuf>,
     /// Then installs and runs what was packed, where there is no compiler; needs Python and Node
@@ -83,8 +87,11 @@ pub(crate) struct Release {
     /// The platform, as rustc names it.
     target: String,
     program: PathBuf,
-    /// The program's bill of materials; none in tests.
+    /// The module for Python.
+    native: PathBuf,
+    /// The program's bill of materials, and the module's; none in tests.
     bill: Option<PathBuf>,
+    native_bill: Option<PathBuf>,
     /// Folder of what is packed.
     out: PathBuf,
     compression: Compression,
@@ -120,6 +127,17 @@ impl Release {
             ""
         };
         format!("{PROGRAM}{suffix}")
+    }
+
+    /// Returns the file name that cargo gives the module for Python on the target.
+    fn native_name(&self) -> String {
+        if self.target.contains("windows") {
+            format!("{NATIVE_LIBRARY}.dll")
+        } else if self.target.contains("apple") {
+            format!("lib{NATIVE_LIBRARY}.dylib")
+        } else {
+            format!("lib{NATIVE_LIBRARY}.so")
+        }
     }
 
     /// Packs every form of the release, with checksums.
@@ -164,7 +182,9 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         version: find_version(&metadata)?,
         target,
         program: PathBuf::new(),
+        native: PathBuf::new(),
         bill: None,
+        native_bill: None,
         out,
         compression: Compression::Best,
     };
@@ -174,10 +194,18 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         }
         None => build_program(arguments, &directory)?.join(release.program_name()),
     };
+    release.native = release.program.with_file_name(release.native_name());
     let bill = release.out.join(format!("{}.cdx.json", release.stem()));
-    bill::write_bill(&metadata, arguments, &release.target, &bill)?;
+    let native_bill = format!(
+        "{NATIVE_PACKAGE}-{}-{}.cdx.json",
+        release.version, release.target
+    );
+    let native_bill = release.out.join(native_bill);
+    let bills = [(PACKAGE, &*bill), (NATIVE_PACKAGE, &*native_bill)];
+    bill::write_bills(&metadata, arguments, &release.target, bills)?;
     archive::write_checksum(&bill)?;
     release.bill = Some(bill);
+    release.native_bill = Some(native_bill);
     let artefacts = release.pack_all()?;
     if arguments.check {
         let again = "cargo xtask dist --check --program PROGRAM";
@@ -188,11 +216,12 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Builds the command and returns the folder it is in.
+/// Builds the command and the module for Python, and returns the folder they are in.
 fn build_program(arguments: &Arguments, directory: &Path) -> Result<PathBuf> {
     let mut build = shell::cargo_command();
     // A release uses the versions that were tested, so the lock file must not change here.
-    build.args(["build", "--profile", "dist", "--locked", "-p", PACKAGE]);
+    build.args(["build", "--profile", "dist", "--locked"]);
+    build.args(["-p", PACKAGE, "-p", NATIVE_PACKAGE]);
     let mut built = directory.to_owned();
     if let Some(target) = &arguments.target {
         build.args(["--target", target]);
@@ -200,7 +229,12 @@ fn build_program(arguments: &Arguments, directory: &Path) -> Result<PathBuf> {
         built.push(target);
     }
     if let Some(features) = &arguments.features {
-        build.args(["--features", features]);
+        // Of the command: with two packages, cargo wants to know whose they are.
+        let features: Vec<String> = features
+            .split(',')
+            .map(|name| format!("{PACKAGE}/{name}"))
+            .collect();
+        build.args(["--features", &features.join(",")]);
     }
     let again = shell::command_line(&build);
     shell::run_step("build", &again, || shell::run_command(build))?;
@@ -235,9 +269,16 @@ mod tests {
         program.is_file().then_some(program)
     }
 
+    /// The module that was built for the tests of its package.
+    fn find_test_module(release: &Release) -> Option<PathBuf> {
+        let tests = std::env::current_exe().ok()?;
+        let module = tests.parent()?.join(release.native_name());
+        module.is_file().then_some(module)
+    }
+
     /// A copy without symbols, a fifth of the size: packing it should not be what takes the time.
     fn strip_program(program: &Path, folder: &Path) -> PathBuf {
-        let stripped = folder.join(PROGRAM);
+        let stripped = folder.join(program.file_name().unwrap());
         let mut strip = Command::new("strip");
         strip.arg("-o").arg(&stripped).arg(program);
         shell::run_command(strip).unwrap();
@@ -257,14 +298,23 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let release = Release {
+        let mut release = Release {
             version: find_version(&Metadata::load().unwrap()).unwrap(),
             target: query_host_target().unwrap(),
             program: strip_program(&program, folder.path()),
+            native: PathBuf::new(),
             bill: None,
+            native_bill: None,
             out: folder.path().to_owned(),
             compression: Compression::Fast,
         };
+        let Some(module) = find_test_module(&release) else {
+            println!(
+                "NOT TESTED: there is no module; tests of the package {NATIVE_PACKAGE} make it"
+            );
+            return;
+        };
+        release.native = strip_program(&module, folder.path());
         let artefacts = release.pack_all().unwrap();
         install::check_artefacts(&release, &artefacts).unwrap();
     }

@@ -85,15 +85,25 @@ impl Platform {
         }
     }
 
-    /// Returns the platform tag of a wheel with this program: `manylinux_2_34_x86_64`.
+    /// Returns the file name of a native module of Python's stable interface: `_native.abi3.so`.
+    pub(crate) fn python_module(&self, name: &str) -> String {
+        match self.node_system {
+            "win32" => format!("{name}.pyd"),
+            _ => format!("{name}.abi3.so"),
+        }
+    }
+
+    /// Returns the platform tag of a wheel with these programs: `manylinux_2_34_x86_64`.
     ///
     /// # Errors
-    /// If a program for glibc asks for none, so that it is not what it is said to be.
-    pub(crate) fn wheel_tag(&self, program: &[u8]) -> Result<String> {
+    /// If one for glibc asks for none, so that it is not what it is said to be.
+    pub(crate) fn wheel_tag(&self, programs: &[&[u8]]) -> Result<String> {
         match self.wheel {
             WheelPlatform::Fixed(tag) => Ok(tag.to_owned()),
             WheelPlatform::Glibc(processor) => {
-                let newest = find_newest_glibc(program);
+                let versions = programs.iter().map(|program| find_newest_glibc(program));
+                let versions: Option<Vec<(u32, u32)>> = versions.collect();
+                let newest = versions.and_then(|versions| versions.into_iter().max());
                 let (major, minor) = newest.context("the program asks for no version of glibc")?;
                 Ok(format!("manylinux_{major}_{minor}_{processor}"))
             }
@@ -141,9 +151,13 @@ mod tests {
             ("x86_64-pc-windows-msvc", b"", Some("win_amd64")),
         ];
         for (target, program, expected) in cases {
-            let tag = Platform::find(target).unwrap().wheel_tag(program);
+            let tag = Platform::find(target).unwrap().wheel_tag(&[program]);
             assert_eq!(tag.ok().as_deref(), expected, "{target}");
         }
+        let linux = Platform::find("x86_64-unknown-linux-gnu").unwrap();
+        let both: [&[u8]; 2] = [b"\0GLIBC_2.17\0", b"\0GLIBC_2.34\0"];
+        assert_eq!(linux.wheel_tag(&both).unwrap(), "manylinux_2_34_x86_64");
+        assert!(linux.wheel_tag(&[both[0], b"none"]).is_err());
     }
 
     #[test]

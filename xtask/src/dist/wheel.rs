@@ -1,7 +1,8 @@
-//! The wheel: the command as a package of Python.
+//! The wheel: the engine for Python programs, and the command.
 //!
-//! A wheel is a zip file. The program lies among its scripts, so that installers put it on the path as it is; the module
-//! `contexture` finds and runs it. Every file gets the same time, so that the same files give the same wheel.
+//! A wheel is a zip file. The package has its modules and the native one, which every CPython from the oldest on loads; the program
+//! lies among the scripts, so that installers put it on the path as it is. Every file gets the same time, so that the same files
+//! give the same wheel.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -15,14 +16,18 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::dist::platform::Platform;
-use crate::dist::{Compression, DESCRIPTION, KEYWORDS, PROGRAM, PYPI_NAME, REPOSITORY, Release};
+use crate::dist::{
+    Compression, DESCRIPTION, KEYWORDS, NATIVE_PACKAGE, PROGRAM, PYPI_NAME, REPOSITORY, Release,
+};
 use crate::shell;
 
 /// Where the package's own texts are.
-const SOURCES: &str = "packaging/python";
-const MODULES: [&str; 2] = ["__init__.py", "__main__.py"];
-/// The oldest Python whose standard library the modules need.
-const REQUIRED_PYTHON: &str = ">=3.10";
+const SOURCES: &str = "bindings/python";
+/// The oldest Python: that of the native module's interface, as a tag and as a requirement.
+const PYTHON_TAG: &str = "cp39-abi3";
+const REQUIRED_PYTHON: &str = ">=3.9";
+/// Extras: what `pip install contexture[NAME]` installs too.
+const EXTRAS: [(&str, &str); 1] = [("langgraph", "langgraph-checkpoint>=4.3")];
 
 /// A file of the wheel.
 struct WheelFile {
@@ -39,9 +44,16 @@ struct WheelFile {
 pub(crate) fn pack_wheel(release: &Release, platform: &Platform) -> Result<PathBuf> {
     let program = fs::read(&release.program)?;
     let version = convert_version(&release.version)?;
-    let tag = format!("py3-none-{}", platform.wheel_tag(&program)?);
+    let native = fs::read(&release.native)
+        .with_context(|| format!("reading {}", release.native.display()))?;
+    let tag = format!("{PYTHON_TAG}-{}", platform.wheel_tag(&[&program, &native])?);
     let stem = format!("{PYPI_NAME}-{version}");
     let mut files = collect_files(release, &stem, &version, &tag)?;
+    files.push(WheelFile {
+        path: format!("{PROGRAM}/{}", platform.python_module("_native")),
+        bytes: native,
+        mode: 0o755,
+    });
     files.push(WheelFile {
         path: format!("{stem}.data/scripts/{}", release.program_name()),
         bytes: program,
@@ -68,7 +80,7 @@ fn collect_files(
     let read =
         |path: &str| fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"));
     let mut files = Vec::new();
-    for module in MODULES {
+    for module in list_modules(&root.join(SOURCES).join(PROGRAM))? {
         let text = read(&format!("{SOURCES}/{PROGRAM}/{module}"))?;
         files.push(text_file(&format!("{PROGRAM}/{module}"), text));
     }
@@ -86,12 +98,32 @@ fn collect_files(
             read(licence)?,
         ));
     }
-    if let Some(bill) = &release.bill {
-        // The place for it: PEP 770.
-        let path = format!("{about}/sboms/{PROGRAM}.cdx.json");
-        files.push(text_file(&path, fs::read_to_string(bill)?));
+    for (name, bill) in [
+        (PROGRAM, &release.bill),
+        (NATIVE_PACKAGE, &release.native_bill),
+    ] {
+        if let Some(bill) = bill {
+            // The place for it: PEP 770.
+            let path = format!("{about}/sboms/{name}.cdx.json");
+            files.push(text_file(&path, fs::read_to_string(bill)?));
+        }
     }
     Ok(files)
+}
+
+/// Returns the names of the package's modules and types, in alphabetical order.
+fn list_modules(package: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for file in fs::read_dir(package)? {
+        let path = file?.path();
+        let extension = path.extension().unwrap_or_default();
+        let is_source = extension == "py" || extension == "pyi" || extension == "typed";
+        if let Some(name) = path.file_name().filter(|_| is_source) {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// The package's metadata, version 2.4 of their form, with the README as its body.
@@ -99,6 +131,12 @@ fn describe_package(version: &str, readme: &str) -> String {
     let licences: String = crate::dist::LICENCES
         .iter()
         .map(|licence| format!("License-File: {licence}\n"))
+        .collect();
+    let extras: String = EXTRAS
+        .iter()
+        .map(|(name, needs)| {
+            format!("Provides-Extra: {name}\nRequires-Dist: {needs}; extra == \"{name}\"\n")
+        })
         .collect();
     format!(
         "Metadata-Version: 2.4\n\
@@ -114,9 +152,12 @@ fn describe_package(version: &str, readme: &str) -> String {
          Project-URL: Changelog, {REPOSITORY}/blob/main/CHANGELOG.md\n\
          Classifier: Environment :: Console\n\
          Classifier: Intended Audience :: Developers\n\
+         Classifier: Programming Language :: Python :: 3\n\
          Classifier: Programming Language :: Rust\n\
          Classifier: Topic :: Software Development\n\
+         Classifier: Typing :: Typed\n\
          Requires-Python: {REQUIRED_PYTHON}\n\
+         {extras}\
          Description-Content-Type: text/markdown; charset=UTF-8\n\
          \n{readme}",
         keywords = KEYWORDS.join(","),

@@ -42,7 +42,8 @@ pub use event::{EventDocument, EventsDocument};
 pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
 pub use log::{LogDocument, LogEntryDocument};
 pub use node::{
-    MessagesDocument, NodeDocument, NodesDocument, PinDocument, PinsDocument, SavedDocument,
+    AppendDocument, MessagesDocument, NodeDocument, NodesDocument, PinDocument, PinsDocument,
+    SavedDocument,
 };
 pub use note::{
     EarlierValueDocument, ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument,

@@ -3,11 +3,13 @@
 use contexture::EngineError;
 use contexture::ir::Raw;
 use contexture::store::Node;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::documents::text::LossDocument;
-use crate::schema::{ItemKindSchema, ItemSchema, OriginSchema, UiMessageSchema};
+use crate::schema::{
+    ItemKindSchema, ItemSchema, MessageInputSchema, OriginSchema, UiMessageSchema,
+};
 use crate::time::format_timestamp;
 
 /// An item at its position in the tree.
@@ -82,6 +84,21 @@ pub struct MessagesDocument {
     pub messages: Vec<contexture::ir::UiMessage>,
     /// Value of `after` for the page of the messages before these; `null` if there are none.
     pub next: Option<String>,
+}
+
+/// Messages to be stored, and items behind them, in one transaction.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AppendDocument {
+    /// Messages in the format of the AI SDK, in that of a provider, or items. A message of the AI SDK whose id is stored
+    /// is compared: one that is equal is skipped, one that grew at the end is extended, one that changed opens a branch.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<MessageInputSchema>>)]
+    pub messages: Option<Vec<Raw>>,
+    /// Items in the format of Open Responses.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<ItemSchema>>)]
+    pub items: Option<Vec<Raw>>,
 }
 
 /// The result of an append.

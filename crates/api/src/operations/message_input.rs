@@ -11,7 +11,7 @@ const SHAPES: &str = "a message is one of the AI SDK (`role`, `parts`), of a pro
 
 /// Messages of one format that stand beside each other.
 #[derive(Clone, Debug)]
-pub enum MessageRun {
+pub(crate) enum MessageRun {
     /// Messages of the AI SDK.
     Ui(Vec<UiMessage>),
     /// Messages of a provider, or items, with what of them no item can hold.
@@ -22,7 +22,7 @@ pub enum MessageRun {
 ///
 /// # Errors
 /// `bad_message` with the place of the first value that cannot be read, such as `messages[0].parts`.
-pub fn read_messages(messages: &[Raw]) -> Result<Vec<MessageRun>, OperationError> {
+pub(crate) fn read_messages(messages: &[Raw]) -> Result<Vec<MessageRun>, OperationError> {
     let mut first = 0;
     // A run at a time: in a provider's format, what a message means may depend on those beside it.
     let runs = messages.chunk_by(|one, next| is_ui_message(one) == is_ui_message(next));
@@ -41,7 +41,7 @@ pub fn read_messages(messages: &[Raw]) -> Result<Vec<MessageRun>, OperationError
 ///
 /// # Errors
 /// `bad_message` with the place of the first value that cannot be read, such as `items[2].call_id`.
-pub fn read_items(items: &[Raw]) -> Result<Vec<Item>, OperationError> {
+pub(crate) fn read_items(items: &[Raw]) -> Result<Vec<Item>, OperationError> {
     let read = items.iter().enumerate().map(|(index, item)| {
         let item = Item::parse(item.get());
         item.map_err(|error| value_error("items", error.at_index(index)))

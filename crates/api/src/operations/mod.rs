@@ -1,7 +1,7 @@
 //! What the doors of Contexture do alike: the HTTP API, the command line, MCP and the language packages call these with the documents
 //! they were given, and add nothing.
 //!
-//! The loop of an agent, for a stored conversation: [`compile_conversation`] gives a request and the id of the call,
+//! The loop of an agent, for a stored conversation: [`append_messages`] stores what is said, [`compile_conversation`] gives a request and the id of the call,
 //! [`record_answer`] takes the provider's answer, [`handle_calls`] answers the calls that are ours, [`check_call`] says whether
 //! a call is allowed. [`compile_document`] does the same for a history that its caller keeps: document and plan in, request and
 //! plan out. [`explain_conversation`] and [`compile_what_if`] say what a call would be; [`describe_call`] and [`diff_requests`] what
@@ -9,6 +9,7 @@
 //!
 //! Not here: how a document travels, and as what an error is answered.
 
+mod append;
 mod check;
 mod compile;
 mod compile_document;
@@ -22,15 +23,16 @@ mod past_call;
 mod record;
 mod request;
 mod search;
+mod sessions;
 mod tools;
 
+pub use append::{AppendOptions, append_messages};
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
 pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
-pub use message_input::{MessageRun, read_items, read_messages};
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
 pub use own_tools::{PathState, answer_own_call};
 pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
@@ -39,9 +41,13 @@ pub use request::memory_layer;
 pub use search::{
     FoundItems, TypedSearch, encode_hit_cursor, has_only_signs, parse_hit_cursor, search_typed,
 };
+pub use sessions::{SessionImport, import_sessions};
 
 use contexture::EngineError;
 use contexture::compile::CompileError;
+use serde_json::{Map, Value, json};
+
+use crate::problem::{Code, engine_error_members};
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +69,38 @@ pub enum OperationError {
 }
 
 impl OperationError {
+    /// Returns the stable word of the error: that of the API, or the library's own.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Member { .. } => Code::BadBody.as_str(),
+            Self::Message(_) => Code::BadMessage.as_str(),
+            Self::Engine(error) => error.kind(),
+        }
+    }
+
+    /// Returns whether the same call, unchanged, may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Member { .. } | Self::Message(_) => false,
+            Self::Engine(error) => error.is_retryable(),
+        }
+    }
+
+    /// Returns what programs may want to know beside the code, such as `expected` and `actual` of `head_moved`.
+    #[must_use]
+    pub fn members(&self) -> Map<String, Value> {
+        match self {
+            Self::Member { member, detail } => {
+                let faults = json!([{"member": member, "detail": detail}]);
+                Map::from_iter([("faults".to_owned(), faults)])
+            }
+            Self::Message(_) => Map::new(),
+            Self::Engine(error) => engine_error_members(error),
+        }
+    }
+
     pub(crate) fn member(member: &str, detail: impl Into<String>) -> Self {
         Self::Member {
             member: member.to_owned(),

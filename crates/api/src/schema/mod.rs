@@ -14,5 +14,5 @@ pub use names::{
     NoteResultSchema, OriginSchema, ProviderFormatSchema, RenderFormatSchema, RepairKindSchema,
     RunStatusSchema, SessionFormatSchema, TreeRoleSchema, UiRoleSchema,
 };
-pub(crate) use shapes::SystemPromptSchema;
-pub use shapes::{BytesSchema, FragmentSchema, ItemSchema, MessageInputSchema, UiMessageSchema};
+pub use shapes::{BytesSchema, FragmentSchema, UiMessageSchema};
+pub(crate) use shapes::{ItemSchema, MessageInputSchema, SystemPromptSchema};

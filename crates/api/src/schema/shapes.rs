@@ -13,7 +13,7 @@ use crate::schema::names::{ItemRoleSchema, ItemStatusSchema, UiRoleSchema, names
 
 /// An item: one thing that happened in a conversation, in the format of Open Responses.
 #[derive(Clone, Copy, Debug)]
-pub enum ItemSchema {}
+pub(crate) enum ItemSchema {}
 
 impl PartialSchema for ItemSchema {
     fn schema() -> RefOr<Schema> {
@@ -224,7 +224,7 @@ pub struct UiMessageSchema {
 
 /// A message as it is taken: of the AI SDK, of a provider, or an item.
 #[derive(Clone, Copy, Debug)]
-pub enum MessageInputSchema {}
+pub(crate) enum MessageInputSchema {}
 
 impl PartialSchema for MessageInputSchema {
     fn schema() -> RefOr<Schema> {

@@ -3,10 +3,7 @@
 //! Not here: whole conversations of our own (`transfer`).
 
 use axum::extract::{Request, State};
-use contexture::EngineError;
 use contexture::engine::ImportOptions;
-use contexture::sessions::{ReadOptions, SessionFormat, detect_format, read_sessions};
-use futures_util::future::join_all;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,8 +15,9 @@ use crate::api::conventions::idempotency::IdempotencyKeyParam;
 use crate::http::extractors::{Json, Query, WriteAccess, read_body, require_content_type};
 use crate::problem::{Code, Problem};
 use crate::state::App;
+use contexture_api::SessionsDocument;
+use contexture_api::operations::{self, OperationError, SessionImport};
 use contexture_api::schema::{BytesSchema, SessionFormatSchema};
-use contexture_api::{SessionDocument, SessionsDocument};
 
 /// Content types that a session may have.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
@@ -27,9 +25,6 @@ const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
 /// A log of Claude Code, for the description.
 const LOG_EXAMPLE: &str = r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","timestamp":"2026-11-20T09:00:00.000Z","message":{"role":"user","content":"Where is my parcel?"}}
 "#;
-
-/// Largest number of sessions that are imported at a time.
-const MAX_CONCURRENT_IMPORTS: usize = 256;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(import_sessions))
@@ -78,52 +73,26 @@ async fn import_sessions(
     let bytes = read_body(request, &app).await?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Problem::new(Code::BadBody, "the body is not UTF-8"))?;
-    let name = params.name.as_deref().unwrap_or_default();
-    let format = match &params.format {
-        Some(format) => format.parse::<SessionFormat>(),
-        None => detect_format(text, name).map(|detected| detected.format),
-    };
-    let format = format.map_err(EngineError::from)?;
-    let options = ReadOptions {
+    let import = SessionImport {
+        format: params.format,
+        name: params.name,
         keep_going: params.keep_going == Some(true),
-        source_name: name,
+        options: ImportOptions {
+            owner,
+            conversation: params
+                .conversation
+                .as_deref()
+                .map(conversation_id)
+                .transpose()?,
+            resource: params.resource,
+            ..ImportOptions::default()
+        },
     };
-    let sessions = read_sessions(format, text, &options).map_err(EngineError::from)?;
-    if params.conversation.is_some() && sessions.len() > 1 {
-        let detail = format!(
-            "`conversation` names one, and there are {} sessions",
-            sessions.len()
-        );
-        return Err(Problem::new(Code::BadQuery, detail));
-    }
-    let options = ImportOptions {
-        owner,
-        conversation: params
-            .conversation
-            .as_deref()
-            .map(conversation_id)
-            .transpose()?,
-        resource: params.resource,
-        ..ImportOptions::default()
-    };
-    let mut document = SessionsDocument {
-        imported: Vec::with_capacity(sessions.len()),
-        skipped: Vec::new(),
-    };
-    // Several at a time, as the database commits together what waits for it. All of a group end before a failure is told:
-    // what is imported stays, and sending all again adds only the rest.
-    for group in sessions.chunks(MAX_CONCURRENT_IMPORTS) {
-        let imports = group
-            .iter()
-            .map(|session| app.engine().import(session, &options));
-        for (session, imported) in group.iter().zip(join_all(imports).await) {
-            let records = session.skipped.iter();
-            document
-                .skipped
-                .extend(records.map(|record| format!("record {}: {}", record.number, record.what)));
-            let session = SessionDocument::new(session.format, &session.source_id, &imported?);
-            document.imported.push(session);
-        }
-    }
+    let imported = operations::import_sessions(app.engine(), text, &import).await;
+    let document = imported.map_err(|error| match error {
+        // What it names came as a parameter of the query.
+        OperationError::Member { .. } => Problem::new(Code::BadQuery, error.to_string()),
+        error => error.into(),
+    })?;
     Ok(Json(document))
 }

@@ -64,6 +64,9 @@ pub(crate) const FACADE: &str = "crates/contexture";
 /// them.
 pub(crate) const FACADE_CODE: &str = "open.rs";
 
+/// The Python package, which is no library for Rust.
+pub(crate) const PYTHON: &str = "contexture-python";
+
 /// Every crate of the workspace. A package that is missing here is a finding.
 pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
@@ -138,12 +141,27 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::new("contexture", 5),
     CrateRule::new("contexture-api", 6),
     CrateRule::new("contexture-mcp", 7),
+    // Beside the server, never on it: the engine is in the process of whoever imports the package.
+    CrateRule {
+        allowed_dependencies: Some(&["contexture", "contexture-api"]),
+        ..CrateRule::new(PYTHON, 7)
+    },
     CrateRule::new("contexture-server", 8),
     CrateRule::new("contexture-cli", 9),
     // Reads whatever any other crate reads.
     CrateRule::new("contexture-fuzz-targets", 8),
     CrateRule::new("xtask", 10),
 ];
+
+/// Returns the folder that a package lives in.
+pub(crate) fn package_directory(package: &str) -> String {
+    match package {
+        "xtask" => package.to_owned(),
+        "contexture" => FACADE.to_owned(),
+        PYTHON => "bindings/python".to_owned(),
+        name => format!("crates/{}", name.trim_start_matches("contexture-")),
+    }
+}
 
 /// Returns the rule of a package.
 pub(crate) fn find_crate_rule(package: &str) -> Option<&'static CrateRule> {
@@ -198,6 +216,11 @@ pub(crate) const RESERVED_LIBRARIES: &[ReservedLibraries] = &[
         libraries: &["object_store"],
         crates: &["contexture-offload"],
         why: "only offload knows object stores",
+    },
+    ReservedLibraries {
+        libraries: &["pyo3"],
+        crates: &[PYTHON],
+        why: "only the Python package knows Python",
     },
     ReservedLibraries {
         libraries: &["rmcp"],

@@ -33,11 +33,7 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
         ));
         return findings;
     };
-    let expected = match package.name.as_str() {
-        "xtask" => "xtask".to_owned(),
-        "contexture" => crate_layers::FACADE.to_owned(),
-        name => format!("crates/{}", name.trim_start_matches("contexture-")),
-    };
+    let expected = crate_layers::package_directory(&package.name);
     if package.directory() != expected {
         let what = format!("`{}` does not live in {expected}", package.name);
         findings.push(Finding::on_file(

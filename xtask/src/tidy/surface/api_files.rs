@@ -15,8 +15,8 @@ use crate::tidy::finding::Finding;
 use crate::tidy::surface::public_items::{PublicItem, list_public_items};
 
 const FOLDER: &str = "docs/api";
-/// Programs, which no crate links to.
-const NOT_LISTED: &[&str] = &["crates/cli", "xtask"];
+/// Programs and the module for Python, which no crate links to.
+const NOT_LISTED: &[&str] = &["bindings/python", "crates/cli", "xtask"];
 
 /// Writes the file of each library.
 ///

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::tidy::files::workspace::{Workspace, WorkspaceFile};
 use crate::tidy::finding::Finding;
-use crate::tidy::structure::crate_layers::find_crate_rule;
+use crate::tidy::structure::crate_layers::{CRATE_RULES, CrateRule, package_directory};
 
 const REQUIRED_DOCUMENTS: &[&str] = &[
     "README.md",
@@ -102,12 +102,8 @@ fn check_crate_table(text: &str) -> Vec<Finding> {
         };
         let is_pure = crates.ends_with(" P");
         for directory in crates.split('`').skip(1).step_by(2) {
-            let name = directory.trim_start_matches("crates/");
-            let package = match name {
-                "contexture" => name.to_owned(),
-                _ => format!("contexture-{name}"),
-            };
-            let rule = find_crate_rule(&package);
+            let is_there = |rule: &&CrateRule| package_directory(rule.package) == directory;
+            let rule = CRATE_RULES.iter().find(is_there);
             if rule.is_none_or(|rule| rule.layer != layer || rule.pure != is_pure) {
                 let what = format!("puts {directory} on layer {layer}, pure: {is_pure}");
                 let remedy = "write what xtask/src/tidy/structure/crate_layers.rs has";

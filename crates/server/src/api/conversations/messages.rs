@@ -4,11 +4,9 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::engine::{Draft, MessageView, OlderMessages};
-use contexture::ir::{Raw, message};
+use contexture::Owner;
+use contexture::engine::{MessageView, OlderMessages};
 use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
-use contexture::wire::Loss;
-use contexture::{EngineError, Owner};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,9 +21,10 @@ use crate::api::conventions::{etag, page};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use contexture_api::operations::{MessageRun, read_items, read_messages};
-use contexture_api::schema::{ItemSchema, MessageInputSchema};
-use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
+use contexture_api::operations::{AppendOptions, OperationError, append_messages as append};
+use contexture_api::{
+    AppendDocument, MessagesDocument, NodeDocument, NodesDocument, SavedDocument,
+};
 
 const LIST: &str = "items";
 const MESSAGES: &str = "messages";
@@ -140,42 +139,6 @@ fn check_conversation(id: &str, of_cursor: &str) -> Result<(), Problem> {
     }
 }
 
-/// Messages to be stored, and items behind them, in one transaction.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct AppendDocument {
-    /// Messages in the format of the AI SDK, in that of a provider, or items. A message of the AI SDK whose id is stored
-    /// is compared: one that is equal is skipped, one that grew at the end is extended, one that changed opens a branch.
-    #[serde(default)]
-    #[schema(value_type = Option<Vec<MessageInputSchema>>)]
-    messages: Option<Vec<Raw>>,
-    /// Items in the format of Open Responses.
-    #[serde(default)]
-    #[schema(value_type = Option<Vec<ItemSchema>>)]
-    items: Option<Vec<Raw>>,
-}
-
-/// Adds messages to a draft, in order. Returns what of a provider's format no item can hold.
-fn push_run(draft: &mut Draft, run: MessageRun) -> Vec<Loss> {
-    match run {
-        MessageRun::Ui(messages) => {
-            for one in messages {
-                draft.push(message(one));
-            }
-            Vec::new()
-        }
-        MessageRun::Provider(transcript, losses) => {
-            for instruction in transcript.instructions {
-                draft.push_item(instruction);
-            }
-            for item in transcript.items {
-                draft.push_item(item);
-            }
-            losses
-        }
-    }
-}
-
 /// Appends messages and items to a branch.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/messages", tag = "messages",
@@ -207,49 +170,19 @@ async fn append_messages(
 ) -> Result<impl IntoResponse, Problem> {
     let expected = etag::expected_head(&headers)?;
     let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
-    let mut draft = chat.draft();
-    draft.set_idempotency_key(operation.0);
-    if let Some(head) = expected {
-        draft.expect_head(head);
-    }
-    let mut losses = Vec::new();
-    let (messages, items) = (
-        asked.messages.unwrap_or_default(),
-        asked.items.unwrap_or_default(),
-    );
-    check_append_size(&app, messages.len() + items.len())?;
-    for run in read_messages(&messages)? {
-        losses.extend(push_run(&mut draft, run));
-    }
-    for item in read_items(&items)? {
-        draft.push_item(item);
-    }
-    if draft.is_empty() {
-        return Err(Problem::new(
-            Code::BadBody,
-            "nothing to append: neither messages nor items",
-        ));
-    }
-    let stored = draft.commit().await;
-    let stored = stored.map_err(|error| match expected {
-        Some(_) => etag::precondition_problem(error),
-        None => error.into(),
-    })?;
-    let head = [(ETAG, etag::head_etag(stored.head))];
-    let document = SavedDocument {
-        losses: losses.iter().map(Into::into).collect(),
-        ..SavedDocument::from(&stored)
+    let options = AppendOptions {
+        idempotency_key: Some(operation.0),
+        expected_head: expected,
+        max_items: Some(app.config().server.limits.append_items),
     };
-    Ok((StatusCode::CREATED, head, Json(document)))
-}
-
-/// Checks that an append is not so large that other writers wait long for it.
-fn check_append_size(app: &App, items: usize) -> Result<(), Problem> {
-    let limit = app.config().server.limits.append_items;
-    match items > limit {
-        true => Err(EngineError::DraftTooLong { items, limit }.into()),
-        false => Ok(()),
-    }
+    let saved = append(&chat, &asked, options).await;
+    let saved = saved.map_err(|error| match (error, expected) {
+        (OperationError::Engine(error), Some(_)) => etag::precondition_problem(error),
+        (error, _) => error.into(),
+    })?;
+    let head = saved.head.as_deref().map(node_id).transpose()?;
+    let head = [(ETAG, etag::head_etag(head))];
+    Ok((StatusCode::CREATED, head, Json(saved)))
 }
 
 /// The items to list.

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from contexture import find_program
+from contexture._program import find_program
 
 
 def _run() -> None:

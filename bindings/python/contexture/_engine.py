@@ -1,0 +1,688 @@
+"""The engine for programs without asyncio. Made from `_async_engine.py` by `tests/python/make_sync.py`; do not edit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from contexture._border import Border
+from contexture._documents import (
+    Branch,
+    Call,
+    Checked,
+    Checkpoint,
+    Compaction,
+    Compiled,
+    ConversationInfo,
+    Explained,
+    Handled,
+    Item,
+    Log,
+    MessagePage,
+    Recorded,
+    Resolved,
+    Saved,
+    SearchPage,
+    Sessions,
+    Usage,
+    Value,
+    WhatIf,
+)
+from contexture._json import Json, Messages, array_to_json, object_to_json, to_json
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["Conversation", "Engine", "Values"]
+
+
+class Engine:
+    """An engine over a database: a SQLite file, PostgreSQL, or ``memory:``.
+
+    Nothing is opened before the first operation, and each process of a program that forks opens its own. Engines are cheap to keep
+    and are shared between threads and tasks.
+
+    >>> import contexture
+    >>> with contexture.Engine("memory:") as engine:
+    ...     chat = engine.open("support-42")
+    ...     saved = chat.append("Where is my parcel?")
+    ...     print(len(chat.messages()))
+    1
+    """
+
+    def __init__(
+        self,
+        address: str | PathLike[str],
+        *,
+        owner: str = "local",
+        policies: Mapping[str, Mapping[str, Json]] | None = None,
+        skills: Iterable[str | PathLike[str]] = (),
+    ) -> None:
+        """Describe an engine; nothing is opened.
+
+        ``address``: a path, ``sqlite:PATH``, ``postgres://…`` or ``memory:``. ``owner``: whose conversations these are; others'
+        are as if they were not there. ``policies``: what calls may name, each as in a server's configuration. ``skills``: folders
+        of skills that calls may name.
+
+        Raises ``InvalidInput`` for an address of no database, a policy that cannot be followed, or a folder that is no skill.
+        """
+        border = Border(address, to_json(policies if policies is not None else {}, "policies"), skills)
+        self._border = border
+        self._owner = owner
+
+    @property
+    def address(self) -> str:
+        """The database, as it was given."""
+        return self._border.address
+
+    @property
+    def owner(self) -> str:
+        """Whose conversations these are."""
+        return self._owner
+
+    def for_owner(self, owner: str) -> Engine:
+        """Return the same engine for another owner. Both share what is open."""
+        other = Engine.__new__(Engine)
+        other._border = self._border
+        other._owner = owner
+        return other
+
+    def open(
+        self,
+        conversation: str,
+        *,
+        title: str | None = None,
+        resource: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        branch: str | None = None,
+        existing: bool = False,
+    ) -> Conversation:
+        """Open a conversation, and create it if there is none of this id.
+
+        ``title``, ``resource`` (what it is about, such as an end user) and ``metadata`` are those of a new one. ``branch``: the
+        branch that the handle works on; by default the active one. ``existing``: raise ``NotFound`` instead of creating it.
+        """
+        chat = Conversation(self, conversation, branch)
+        members = {"existing": existing, "title": title, "resource": resource, "metadata": metadata}
+        chat._run("open", object_to_json(members))
+        return chat
+
+    def conversations(
+        self, *, resource: str | None = None, title: str | None = None, page: int = 100
+    ) -> Iterator[ConversationInfo]:
+        """Go through the conversations, the most recently updated first.
+
+        ``resource``: only those about it. ``title``: only those whose title has this text. ``page``: how many are read at a time.
+        """
+        after: str | None = None
+        while True:
+            members = {"resource": resource, "title": title, "limit": page, "after": after}
+            found, _ = self._run("list_conversations", object_to_json(members))
+            for one in found["conversations"]:
+                yield ConversationInfo(one)
+            after = found.get("next")
+            if after is None:
+                return
+
+    def delete(self, conversation: str) -> None:
+        """Delete a conversation and everything that hangs off it. Raises ``NotFound`` if there is none."""
+        self._run("delete_conversation", b"{}", conversation)
+
+    def search(
+        self,
+        query: str,
+        *,
+        resource: str | None = None,
+        kind: str | None = None,
+        all_words: bool = False,
+        hidden: bool = False,
+        around: int = 0,
+        limit: int = 20,
+        after: str | None = None,
+    ) -> SearchPage:
+        """Search all conversations, the best hits first. Iterate over the page for its hits.
+
+        ``query``: a question or words; ``"side by side"``, ``beginn*``, ``-without``, ``from:user`` and ``after:2026-05`` mean what
+        they say. ``kind``: ``user``, ``assistant``, ``instruction``, ``call``, ``output`` or ``reasoning``. ``around``: items to show
+        on each side of a hit, at most 10. ``after``: the ``next`` of the page before.
+        """
+        members = {
+            "query": query,
+            "resource": resource,
+            "kind": kind,
+            "all": all_words,
+            "hidden": hidden,
+            "around": around,
+            "limit": limit,
+            "after": after,
+        }
+        found, _ = self._run("search", object_to_json(members))
+        return SearchPage(found)
+
+    def compile_messages(self, messages: Messages, *, model: str, **options: Json) -> Compiled:
+        """Compile a history that you keep yourself: nothing is stored.
+
+        ``options`` are those of ``Conversation.compile``, and ``plan``: the ``plan`` of the call before, by which between two calls
+        the request only grows at its end. As bytes, ``messages`` is a JSON array that is not parsed here.
+        """
+        document = object_to_json({"model": model, **options}, {"messages": array_to_json(messages, "messages")})
+        return _compiled(self._run("compile_messages", document))
+
+    def calls(
+        self,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        model: str | None = None,
+        policy: str | None = None,
+        outcome: str | None = None,
+        page: int = 100,
+    ) -> Iterator[Call]:
+        """Go through the record of calls, newest first.
+
+        ``since``, ``until``: a day in UTC (``2026-11-20``), a time, or how long ago (``7d``). ``outcome``: ``completed`` and others.
+        """
+        after: str | None = None
+        while True:
+            members = {
+                "since": since,
+                "until": until,
+                "model": model,
+                "policy": policy,
+                "outcome": outcome,
+                "limit": page,
+                "after": after,
+            }
+            found, _ = self._run("list_calls", object_to_json(members))
+            for one in found["calls"]:
+                yield Call(one)
+            after = found["next"]
+            if after is None:
+                return
+
+    def call(self, id: str, *, include: Iterable[str] = ()) -> Call:
+        """Return a past call. ``include``: ``sent``, ``came``, ``report``, ``answer``. Raises ``NotFound``."""
+        found, _ = self._run("describe_call", object_to_json({"id": id, "include": list(include)}))
+        return Call(found)
+
+    def usage(
+        self,
+        *by: str,
+        since: str | None = None,
+        until: str | None = None,
+        model: str | None = None,
+        policy: str | None = None,
+    ) -> Usage:
+        """Return what calls used and cost, in groups: ``day``, ``model``, ``policy``, ``conversation``, ``outcome``, ``key``, ``upstream``."""
+        members = {"by": list(by), "since": since, "until": until, "model": model, "policy": policy}
+        found, _ = self._run("usage", object_to_json(members))
+        return Usage(found)
+
+    def import_session(
+        self,
+        text: str | bytes,
+        *,
+        format: str | None = None,
+        name: str | None = None,
+        conversation: str | None = None,
+        resource: str | None = None,
+        keep_going: bool = False,
+    ) -> Sessions:
+        """Import sessions of other programs: their logs, or a provider's request. What comes again is stored once.
+
+        ``format``: by default detected, with the file's ``name`` where the text alone does not tell. ``keep_going``: leave out
+        records that cannot be read, instead of refusing all.
+        """
+        members = {"format": format, "name": name, "resource": resource, "keep_going": keep_going}
+        attachment = text.encode() if isinstance(text, str) else text
+        found, _ = self._run("import_sessions", object_to_json(members), conversation, attachment)
+        return Sessions(found)
+
+    def import_lines(self, lines: bytes) -> list[str]:
+        """Import what ``Conversation.export_lines`` gave, of one or several conversations. Returns their ids.
+
+        Each conversation is stored completely or not at all. Raises ``Conflict`` for one that exists.
+        """
+        found, _ = self._run("import_lines", b"{}", None, lines)
+        ids: list[str] = found["conversations"]
+        return ids
+
+    def migrate(self) -> int:
+        """Create the tables of a PostgreSQL database, or bring them to the format of this version, whose number is returned.
+
+        A SQLite file is brought up to date when it is opened. Raises ``InvalidInput`` for anything but PostgreSQL.
+        """
+        format, _ = self._run("migrate", b"{}")
+        return int(format)
+
+    def close(self) -> None:
+        """Close what is open; a later operation opens it again. Operations that run end first."""
+        self._border.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._border.shown_address!r}, owner={self._owner!r})"
+
+    def _run(
+        self, operation: str, document: bytes, conversation: str | None = None, attachment: bytes | None = None
+    ) -> tuple[Any, list[bytes]]:
+        return self._border.run(operation, (self._owner, conversation, None), document, attachment)
+
+
+class Conversation:
+    """A conversation, seen from one branch: a tree of items that only grows. Made by ``Engine.open``.
+
+    A handle is a name: it holds nothing open, and every operation sees what others have stored meanwhile.
+    """
+
+    def __init__(self, engine: Engine, id: str, branch: str | None = None) -> None:
+        """Name a conversation. It is looked up by the first operation, which raises ``NotFound`` if there is none."""
+        self.engine = engine
+        self.id = id
+        self.branch = branch
+        """The branch that the handle works on; ``None``: whichever is active."""
+        self.values = Values(self)
+        """The program's own values beside the tree."""
+
+    def on(self, branch: str | None) -> Conversation:
+        """Return a handle on a branch of this conversation, or with ``None`` on whichever is active. Nothing is stored."""
+        return Conversation(self.engine, self.id, branch)
+
+    def info(self) -> ConversationInfo:
+        """Return title, metadata and figures of the conversation."""
+        found, _ = self._run("show", b"{}")
+        return ConversationInfo(found)
+
+    def update(
+        self,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        version: int | None = None,
+    ) -> ConversationInfo:
+        """Change title and metadata; what is left out stays. An empty title removes it, a value of ``None`` removes its key.
+
+        ``version``: the version that must be current, else ``Conflict``.
+        """
+        members: dict[str, Json] = {"metadata": metadata, "version": version}
+        raw = {"title": to_json(title or None)} if title is not None else {}
+        found, _ = self._run("update", object_to_json(members, raw))
+        return ConversationInfo(found)
+
+    def append(
+        self,
+        messages: Messages,
+        *,
+        key: str | None = None,
+        expected_head: str | None = None,
+    ) -> Saved:
+        """Append messages to the branch, in one transaction.
+
+        ``messages``: one or several, of any provider's shape, as data or as an SDK's objects; items (``{"type": …}``), such as
+        ``tool_output`` makes; a text, which is what a user says; or bytes, a JSON array. A message of the AI SDK whose id is stored
+        is compared: an equal one is skipped, one that changed opens a branch.
+
+        ``key``: any text; the same append with the same key is stored once, for a program that is not sure whether it was.
+        ``expected_head``: the head that the branch must still have (empty text: none), else ``Conflict`` with the code
+        ``head_moved``. What was returned is on disk.
+        """
+        raw = {"messages": array_to_json(messages, "messages")}
+        document = object_to_json({"key": key, "expected_head": expected_head}, raw)
+        saved, _ = self._run("append", document)
+        return Saved(saved)
+
+    def messages(
+        self, *, audience: str = "user", limit: int | None = None, after: str | None = None
+    ) -> MessagePage:
+        """Return the messages of the branch in the format of the AI SDK: all, or the newest ``limit`` of them.
+
+        ``audience``: ``user``, or ``model``, who sees what the program adds for it. ``after``: the ``next`` of the page before, for
+        the messages before those.
+        """
+        members = {"audience": audience, "limit": limit, "after": after}
+        found, _ = self._run("messages", object_to_json(members))
+        return MessagePage(found)
+
+    def items(
+        self, *, at: str | None = None, last: int | None = None, page: int = 100
+    ) -> Iterator[Item]:
+        """Go through the items of the branch, oldest first; with ``at`` through those of the path to that node.
+
+        ``last``: only so many at the end; no more of the path is read.
+        """
+        after: str | None = None
+        while True:
+            members = {"at": at, "last": last, "limit": page, "after": after}
+            found, _ = self._run("items", object_to_json(members))
+            for one in found["items"]:
+                yield Item(one)
+            after = found.get("next")
+            if after is None:
+                return
+
+    def resolve(self, *, renderer: str | None = None, fragments: Iterable[Json] | None = None) -> Resolved:
+        """Return the system prompt and the messages of the branch as text, without a budget and without a provider.
+
+        ``renderer``: ``xml`` (default), ``markdown``, ``toml``, ``toon``, ``yaml`` or ``json``. ``fragments``: instead of those of the path.
+        """
+        raw = {"fragments": to_json(list(fragments), "fragments") if fragments is not None else None}
+        found, _ = self._run("resolve", object_to_json({"renderer": renderer}, raw))
+        return Resolved(found)
+
+    def compile(
+        self,
+        *,
+        model: str | None = None,
+        to: str | None = None,
+        window: int | None = None,
+        reserve: int | None = None,
+        count: str | None = None,
+        policy: str | Mapping[str, Json] | None = None,
+        tools: Iterable[Json] | None = None,
+        tool_choice: Json = None,
+        system: str | Iterable[Json] | None = None,
+        renderer: str | None = None,
+        context: Mapping[str, str] | None = None,
+        state: Mapping[str, Json] | None = None,
+        guardrails: Mapping[str, Json] | None = None,
+        reminders: Iterable[str] | None = None,
+        skills: Iterable[str] | None = None,
+        turns: int | None = None,
+        preview: int | None = None,
+        params: Mapping[str, Json] | None = None,
+    ) -> Compiled:
+        """Compile the branch into a provider's request within a token budget. Send ``payload``, then ``record`` the answer.
+
+        ``model``: by default that of the newest answer. ``to``: the format, such as ``anthropic`` or ``openai-chat``; by default that
+        of the model's provider. ``window``, ``reserve``: tokens of the window, and of it for the answer. ``count``: ``upper``
+        (default) or ``likely``. ``policy``: a policy of the engine by name, or one of this call. ``tools``: in any provider's
+        format. ``system``: a text or fragments (see ``fragment``). ``context``: texts of this call, by name. ``turns``, ``preview``:
+        in the place of the policy's. ``params``: members to add to the request.
+
+        Between two calls the request only grows at its end, so that the provider's cache holds, unless the report says why not.
+        Raises ``DoesNotFit`` if what is required does not fit, and ``InvalidInput`` for what cannot be followed.
+        """
+        members: dict[str, Json] = {
+            "model": model,
+            "to": to,
+            "window": window,
+            "reserve": reserve,
+            "count": count,
+            "policy": policy,
+            "tools": _listed(tools),
+            "tool_choice": tool_choice,
+            "system": system if isinstance(system, str) else _listed(system),
+            "renderer": renderer,
+            "context": context,
+            "state": state,
+            "guardrails": guardrails,
+            "reminders": _listed(reminders),
+            "skills": _listed(skills),
+            "turns": turns,
+            "preview": preview,
+            "params": params,
+        }
+        return _compiled(self._run("compile", object_to_json(members)))
+
+    def explain(self, *, text: bool = False, **options: Json) -> Explained:
+        """Explain what a compile with these ``options`` (those of ``compile``) sends and leaves out, as a table and as a picture.
+
+        ``text``: add the texts of what is sent and left out. Nothing is stored.
+        """
+        members = {"call": options, "text": text, "what_if": False}
+        found, _ = self._run("explain", object_to_json(members))
+        return Explained(found)
+
+    def what_if(self, **options: Json) -> WhatIf:
+        """Compile as with these ``options`` (those of ``compile``), and compare it with the last call of the branch. Nothing is stored."""
+        found, _ = self._run("explain", object_to_json({"call": options, "text": False, "what_if": True}))
+        return WhatIf(found)
+
+    def record(self, call: Compiled | str | None, response: Json, *, format: str | None = None) -> Recorded:
+        """Store a provider's answer to a compiled call, with what the call decided. The same answer again is stored once.
+
+        ``response``: the SDK's object, its data, its JSON as bytes, or the text of an event stream. ``format``: by default that of
+        the call, else detected. Without a ``call``, or after more than an hour, the answer is stored all the same (``latched`` is false).
+        """
+        raw = response if isinstance(response, bytes) else to_json(response, "response")
+        document = object_to_json({"call": _call_id(call), "format": format}, {"response": raw})
+        recorded, _ = self._run("record", document)
+        return Recorded(recorded)
+
+    def handle(
+        self,
+        call: Compiled | str | None = None,
+        *,
+        policy: str | Mapping[str, Json] | None = None,
+        skills: Iterable[str] | None = None,
+    ) -> Handled:
+        """Answer the tool calls at the end of the branch that are the engine's: notes, skills, reading what was left out, and
+        calls that the policy does not allow. Their outputs are stored; ``waiting`` are those for your tools.
+
+        By ``call`` it knows which notes, skills and rules hold; without one, those of the newest compiled call do.
+        """
+        members = {"call": _call_id(call), "policy": policy, "skills": _listed(skills)}
+        handled, _ = self._run("handle", object_to_json(members))
+        return Handled(handled)
+
+    def check(
+        self,
+        tool: str,
+        *,
+        call: Compiled | str | None = None,
+        policy: str | Mapping[str, Json] | None = None,
+    ) -> Checked:
+        """Say whether a tool may be called, by the rules of a compiled call or of a policy. The result is true if it may."""
+        members = {"name": tool, "call": _call_id(call), "policy": policy}
+        checked, _ = self._run("check", object_to_json(members))
+        return Checked(checked)
+
+    def branches(self) -> list[Branch]:
+        """Return the branches, in the order of their creation."""
+        found, _ = self._run("branches", b"{}")
+        return [Branch(one) for one in found["branches"]]
+
+    def create_branch(self, name: str, *, at: str | None = None) -> Conversation:
+        """Create a branch at the head of this one, or ``at`` a node, and return a handle on it. The active branch stays active."""
+        self._run("create_branch", object_to_json({"name": name, "at": at}))
+        return self.on(name)
+
+    def switch_branch(self, name: str) -> Branch:
+        """Make a branch the active one."""
+        found, _ = self._run("switch_branch", object_to_json({"name": name}))
+        return Branch(found)
+
+    def delete_branch(self, name: str) -> None:
+        """Delete a branch's name; what it led to stays. The active branch is not deleted."""
+        self._run("delete_branch", object_to_json({"name": name}))
+
+    def rewind(
+        self, message: str | None = None, *, node: str | None = None, beginning: bool = False
+    ) -> Branch:
+        """Go back to a message, a node or the beginning: creates a branch that ends there and makes it active.
+
+        What came after stays on its branch. State, skills and notes of the path go back with it.
+        """
+        members = {"message": message, "node": node, "beginning": beginning}
+        found, _ = self._run("rewind", object_to_json(members))
+        return Branch(found)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return the checkpoints."""
+        found, _ = self._run("checkpoints", b"{}")
+        return [Checkpoint(one) for one in found["checkpoints"]]
+
+    def checkpoint(self, name: str, *, move: bool = False) -> Checkpoint:
+        """Set a checkpoint to the head of the branch. One that has the name is moved only with ``move``, else ``Conflict``."""
+        found, _ = self._run("set_checkpoint", object_to_json({"name": name, "move": move}))
+        return Checkpoint(found)
+
+    def delete_checkpoint(self, name: str) -> None:
+        """Delete a checkpoint's name; what it points to stays."""
+        self._run("delete_checkpoint", object_to_json({"name": name}))
+
+    def restore(self, checkpoint: str) -> Branch:
+        """Go back to a checkpoint: creates a branch that ends there and makes it active."""
+        found, _ = self._run("restore_checkpoint", object_to_json({"name": checkpoint}))
+        return Branch(found)
+
+    def log(
+        self, *, limit: int = 50, after: str | None = None, usage: bool = False, state: bool = False
+    ) -> Log:
+        """Return the tree: messages of all branches, newest first. Print it to see it.
+
+        ``usage``: with what the calls of each message used and cost. ``state``: with what only changes state.
+        """
+        members = {"limit": limit, "after": after, "usage": usage, "state": state}
+        found, _ = self._run("log", object_to_json(members))
+        return Log(found)
+
+    def compactions(self) -> list[Compaction]:
+        """Return the compactions in effect on the branch, oldest first."""
+        found, _ = self._run("compactions", b"{}")
+        return [Compaction(one) for one in found["compactions"]]
+
+    def search(
+        self,
+        query: str,
+        *,
+        at: str | None = None,
+        kind: str | None = None,
+        all_words: bool = False,
+        hidden: bool = False,
+        around: int = 0,
+        limit: int = 20,
+        after: str | None = None,
+    ) -> SearchPage:
+        """Search this conversation; a handle on a branch searches that branch. See ``Engine.search``.
+
+        ``at``: a node; only it and what stands before it is searched.
+        """
+        members = {
+            "query": query,
+            "at": at,
+            "kind": kind,
+            "all": all_words,
+            "hidden": hidden,
+            "around": around,
+            "limit": limit,
+            "after": after,
+        }
+        found, _ = self._run("search", object_to_json(members))
+        return SearchPage(found)
+
+    def calls(self, *, page: int = 100) -> Iterator[Call]:
+        """Go through the calls of this conversation, newest first."""
+        after: str | None = None
+        while True:
+            found, _ = self._run("list_calls", object_to_json({"limit": page, "after": after}))
+            for one in found["calls"]:
+                yield Call(one)
+            after = found["next"]
+            if after is None:
+                return
+
+    def usage(self, *by: str) -> Usage:
+        """Return what the calls of this conversation used and cost, in groups: see ``Engine.usage``."""
+        found, _ = self._run("usage", object_to_json({"by": list(by)}))
+        return Usage(found)
+
+    def export(self, format: str) -> str:
+        """Export the branch in another format: a provider's request, or another program's session log."""
+        _, (text,) = self._run("export", object_to_json({"format": format}))
+        return text.decode()
+
+    def export_lines(self) -> bytes:
+        """Export all of the conversation as lines of JSON, for ``Engine.import_lines``: byte for byte the same there."""
+        _, (lines,) = self._run("export_lines", b"{}")
+        return lines
+
+    def __repr__(self) -> str:
+        branch = f", branch={self.branch!r}" if self.branch is not None else ""
+        return f"{type(self).__name__}({self.id!r}{branch}, engine={self.engine!r})"
+
+    def _run(
+        self, operation: str, document: bytes, attachment: bytes | None = None
+    ) -> tuple[Any, list[bytes]]:
+        place = (self.engine._owner, self.id, self.branch)
+        return self.engine._border.run(operation, place, document, attachment)
+
+
+class Values:
+    """A program's own values beside the tree of a conversation. They are deleted with it, and exported with the owner's values.
+
+    Values are bytes of at most 1 MiB, by keys of at most 251 bytes, written by compare-and-set; blobs are bytes of at most 64 MiB, by
+    the hash of their content, and stored once.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def get(self, key: str) -> Value | None:
+        """Return a value; ``None`` if there is none."""
+        found, attached = self._run("get_value", object_to_json({"key": key}))
+        return None if found is None else Value(found["key"], found["version"], attached[0])
+
+    def put(self, key: str, data: bytes, *, version: int | None = None) -> int:
+        """Write a value and return its new version.
+
+        ``version``: the version that must be stored now, 0 for none, else ``Conflict`` with the code ``version_conflict``.
+        """
+        written, _ = self._run("put_value", object_to_json({"key": key, "version": version}), data)
+        return int(written["version"])
+
+    def delete(self, key: str, *, version: int | None = None) -> None:
+        """Delete a value, if there is one."""
+        self._run("delete_value", object_to_json({"key": key, "version": version}))
+
+    def items(self, prefix: str = "", *, page: int = 1000) -> Iterator[Value]:
+        """Go through the values whose keys begin so, in the order of their keys."""
+        after: str | None = None
+        while True:
+            members = {"prefix": prefix, "limit": page, "after": after}
+            found, attached = self._run("list_values", object_to_json(members))
+            for one, data in zip(found["values"], attached):
+                yield Value(one["key"], one["version"], data)
+            after = found["next"]
+            if after is None:
+                return
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes and return the id by which they are read: the hash of their content."""
+        stored, _ = self._run("put_blob", b"{}", data)
+        id: str = stored["id"]
+        return id
+
+    def read_blob(self, id: str) -> bytes:
+        """Return the bytes of a blob. Raises ``NotFound`` if this conversation has none of this id."""
+        _, (data,) = self._run("read_blob", object_to_json({"id": id}))
+        return data
+
+    def _run(
+        self, operation: str, document: bytes, attachment: bytes | None = None
+    ) -> tuple[Any, list[bytes]]:
+        return self._conversation._run(operation, document, attachment)
+
+
+def _compiled(reply: tuple[Any, list[bytes]]) -> Compiled:
+    envelope, (payload, report) = reply
+    return Compiled(envelope, payload, report)
+
+
+def _call_id(call: Compiled | str | None) -> str | None:
+    return call.id if isinstance(call, Compiled) else call
+
+
+def _listed(values: Iterable[Json] | None) -> list[Json] | None:
+    return None if values is None else list(values)
