@@ -138,6 +138,7 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::new("contexture", 5),
     CrateRule::new("contexture-api", 6),
     CrateRule::new("contexture-mcp", 7),
+    CrateRule::new("contexture-inspector", 7),
     CrateRule::new("contexture-server", 8),
     CrateRule::new("contexture-cli", 9),
     // Reads whatever any other crate reads.
