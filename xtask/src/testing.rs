@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::metadata::{Metadata, Package};
 use crate::tools::NEXTEST;
-use crate::{clients, fuzzing, postgres, shell};
+use crate::{browser, clients, fuzzing, postgres, shell};
 
 const SOAK_CASES: &str = "20000";
 
@@ -110,9 +110,27 @@ fn set_clients_directory(command: &mut Command, rest: &[String], target_director
     // Not an error: without network most tests can still run.
     match clients::ensure_installed(Path::new(target_directory)) {
         Ok(home) => {
-            command.env(clients::VARIABLE, home);
+            command.env(clients::VARIABLE, &home);
+            set_browser(command, rest, target_directory, &home);
         }
         Err(error) => println!("   the clients could not be installed: {error:#}"),
+    }
+}
+
+/// Crates whose tests look at pages with a browser.
+const WITH_BROWSER: [&str; 1] = ["server"];
+
+/// Installs the browser if the selection needs it, with the clients' npm. If it cannot be installed, its tests say so.
+fn set_browser(command: &mut Command, rest: &[String], target_directory: &str, clients: &Path) {
+    if !is_any_selected(rest, &WITH_BROWSER) || std::env::var_os(browser::VARIABLE).is_some() {
+        return;
+    }
+    match browser::ensure_installed(Path::new(target_directory), clients) {
+        Ok(installed) => {
+            command.env(browser::VARIABLE, installed.packages);
+            command.env(browser::CHROMIUM, installed.chromium);
+        }
+        Err(error) => println!("   the browser could not be installed: {error:#}"),
     }
 }
 
