@@ -34,6 +34,8 @@ async fn people_see_every_screen_and_move_through_calls() {
     };
     let proxied = recorded_calls(Engine::in_memory(), 30, "").await;
     let stand = &proxied.stand;
+    // Before others are made: the newest of these is the last of the conversation.
+    let calls = all_calls(stand).await;
     let script = "<script>alert(1)</script><img src=x onerror=alert(2)> \u{202e}gnp.exe";
     talk(
         stand,
@@ -46,7 +48,6 @@ async fn people_see_every_screen_and_move_through_calls() {
     )
     .await;
     waiting(stand, "hostile").await;
-    let calls = all_calls(stand).await;
     let id = |at: usize| calls[at]["id"].as_str().unwrap();
     let conversation = calls[0]["conversation"].as_str().unwrap();
     let paths = [
@@ -111,12 +112,13 @@ async fn the_module_has_sound_types() {
     let Some(clients) = Installed::find() else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    clients.link(folder.path());
+    let (packages, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    clients.link(packages.path());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Not beside the packages: their types of Node are not those of a browser.
     let module = folder.path().join("inspector.js");
     std::fs::copy(manifest.join("../inspector/assets/inspector.js"), &module).unwrap();
-    let compiler = folder.path().join("node_modules/typescript/lib/tsc.js");
+    let compiler = packages.path().join("node_modules/typescript/lib/tsc.js");
     let options = [
         "--checkJs",
         "--noEmit",
