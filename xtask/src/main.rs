@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod browser;
 mod catalogue;
 mod ci;
 mod clients;

@@ -129,36 +129,14 @@ fn install_postgres() -> Result<PathBuf> {
         "the tests of the PostgreSQL backend need a server: install PostgreSQL (Debian: apt-get install postgresql), or \
          name a server in {VARIABLE}=postgres://user:password@host:port/database"
     );
-    let has_apt = Path::new("/usr/bin/apt-get").is_file();
-    // Never with sudo: a test run must not ask for a password.
-    ensure!(has_apt && is_root(), "{by_hand}");
-    println!("   PostgreSQL is not installed; installing it with apt-get");
-    let apt = |words: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        apt.stdout(Stdio::null());
-        shell::run_command(apt)
-    };
-    apt(&["update", "--quiet"])?;
-    apt(&[
-        "install",
-        "--yes",
-        "--quiet",
-        "--no-install-recommends",
-        "postgresql",
-    ])?;
+    shell::apt_install("postgresql", &by_hand)?;
     find_programs().context(by_hand)
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 /// Returns the command for a server program; as root it runs as the user `postgres`, because PostgreSQL refuses root.
 fn server_program(programs: &Path, name: &str) -> Command {
     let program = programs.join(name);
-    if !is_root() {
+    if !shell::is_root() {
         return Command::new(program);
     }
     let mut command = Command::new("runuser");
@@ -170,7 +148,7 @@ fn init_database(programs: &Path, directory: &Path, data: &Path, password: &str)
     let password_file = directory.join("password");
     writeln!(std::fs::File::create(&password_file)?, "{password}")?;
     // The server runs as another user, who must own its files.
-    if is_root() {
+    if shell::is_root() {
         let mut chown = Command::new("chown");
         chown.args(["-R", "postgres"]).arg(directory);
         ensure!(

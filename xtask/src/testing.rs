@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::metadata::{Metadata, Package};
 use crate::tools::NEXTEST;
-use crate::{clients, fuzzing, postgres, shell};
+use crate::{browser, clients, fuzzing, postgres, shell};
 
 const SOAK_CASES: &str = "20000";
 
@@ -73,7 +73,10 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
         .env("PROPTEST_CASES", SOAK_CASES);
     let server = start_server_if_needed(rest)?;
     set_server_address(&mut command, server.as_ref());
-    command.envs(install_packages(rest, Path::new(&metadata.target_directory)));
+    command.envs(install_packages(
+        rest,
+        Path::new(&metadata.target_directory),
+    ));
     shell::run_command(command)?;
     // A selection is of tests, which fuzzing is not.
     if rest.is_empty() {
@@ -130,23 +133,39 @@ fn install_while_building(
 /// report what is missing.
 fn install_packages(rest: &[String], target: &Path) -> Vec<(&'static str, PathBuf)> {
     let mut installed = Vec::new();
-    let mut install = |crates: &[&str], variable, ensure: &dyn Fn() -> Result<PathBuf>| {
-        if is_any_selected(rest, crates) && std::env::var_os(variable).is_none() {
-            // Not an error: without network most tests can still run.
-            match ensure() {
-                Ok(place) => installed.push((variable, place)),
-                Err(error) => println!("   packages could not be installed: {error:#}"),
-            }
-        }
+    let is_needed = |crates: &[&str], variable| {
+        is_any_selected(rest, crates) && std::env::var_os(variable).is_none()
     };
-    install(&WITH_CLIENTS, clients::VARIABLE, &|| {
-        clients::ensure_installed(target)
-    });
-    install(&[PYTHON], clients::PYTHON_VARIABLE, &|| {
-        clients::ensure_python_installed(target)
-    });
+    // Not an error: without network most tests can still run.
+    let report = |error: anyhow::Error| println!("   packages could not be installed: {error:#}");
+    if is_needed(&[PYTHON], clients::PYTHON_VARIABLE) {
+        match clients::ensure_python_installed(target) {
+            Ok(home) => installed.push((clients::PYTHON_VARIABLE, home)),
+            Err(error) => report(error),
+        }
+    }
+    if is_needed(&WITH_CLIENTS, clients::VARIABLE) {
+        match clients::ensure_installed(target) {
+            Ok(home) => installed.push((clients::VARIABLE, home)),
+            Err(error) => report(error),
+        }
+    }
+    // With the clients' npm.
+    let npm = installed.last().map(|(_, home)| home.clone());
+    if let Some(npm) = npm.filter(|_| is_needed(&WITH_BROWSER, browser::VARIABLE)) {
+        match browser::ensure_installed(target, &npm) {
+            Ok(both) => installed.extend([
+                (browser::VARIABLE, both.packages),
+                (browser::CHROMIUM, both.chromium),
+            ]),
+            Err(error) => report(error),
+        }
+    }
     installed
 }
+
+/// Crates whose tests look at pages with a browser.
+const WITH_BROWSER: [&str; 1] = ["server"];
 
 /// Returns nextest's command; `None` if it cannot be built, so that `cargo test` has to run the tests.
 fn find_runner(target_directory: &str) -> Option<Command> {

@@ -9,7 +9,7 @@ use crate::commands::{
     skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
-use crate::commands::{keys, serve};
+use crate::commands::{keys, serve, ui};
 use crate::options::globals::Globals;
 use crate::output::exit::Exit;
 
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Export(export::Arguments),
     #[cfg(feature = "serve")]
     Serve(serve::Arguments),
+    #[cfg(feature = "serve")]
+    Ui(ui::Arguments),
     #[cfg(feature = "serve")]
     Keys(keys::Arguments),
     Mcp(mcp::Arguments),

@@ -34,7 +34,7 @@ use crate::commands::{
     runs, search, show, skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
-use crate::commands::{keys, serve};
+use crate::commands::{keys, serve, ui};
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
 use crate::runtime::block_on;
@@ -130,6 +130,8 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Export(arguments) => block_on(export::run(arguments, globals)),
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => block_on_pool(serve::run(arguments, globals)),
+        #[cfg(feature = "serve")]
+        Command::Ui(arguments) => block_on_pool(ui::run(arguments, globals)),
         #[cfg(feature = "serve")]
         Command::Keys(arguments) => keys::run(arguments, globals),
         Command::Mcp(arguments) => block_on(mcp::run(arguments, globals)),

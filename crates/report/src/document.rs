@@ -536,6 +536,28 @@ pub enum EpochReason {
 }
 
 impl EpochReason {
+    /// All reasons, in the order of their codes in stored bands: reasons are added at the end.
+    pub const ALL: [Self; 12] = [
+        Self::First,
+        Self::TargetChanged,
+        Self::ToolsChanged,
+        Self::InstructionsChanged,
+        Self::AnchorChanged,
+        Self::HistoryChanged,
+        Self::HistoryTrimmed,
+        Self::HistoryCleared,
+        Self::HistoryCompacted,
+        Self::HistoryPreviewed,
+        Self::PlanUnreadable,
+        Self::RulesChanged,
+    ];
+
+    /// Returns the reason of a word; `None` for a word of another version.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+
     /// The word in reports and JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

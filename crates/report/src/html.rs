@@ -15,7 +15,7 @@ use crate::document::{Omitted, Report, Rewritten, Segment};
 use crate::escape::escape_html;
 use crate::note::{certainty_text, report_notes, segment_name, verdict_text};
 use crate::number_format::group_thousands;
-use crate::picture::{break_text, part_kind, render_band, render_left_out};
+use crate::picture::{BAND_STYLE, break_text, part_kind, render_band, render_left_out};
 
 const STYLE: &str = include_str!("html.css");
 
@@ -60,7 +60,7 @@ pub fn render_html_with(report: &Report, title: &str, items: &[PageItem]) -> Str
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title}</title>\n<style>\n{BAND_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p>{model} · {format} · {tokens} tokens {certainty}</p>\n\
          {window}{cut}{table}{notes}{verdicts}{texts}</main>\n</body>\n</html>\n",
         title = escape_html(title),

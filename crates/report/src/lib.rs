@@ -36,5 +36,5 @@ pub use document::{
 };
 pub use escape::escape_html;
 pub use html::{PageItem, render_html, render_html_with};
-pub use picture::{break_text, part_kind, render_band, render_left_out};
+pub use picture::{BAND_STYLE, break_text, part_kind, render_band, render_left_out};
 pub use table::{Width, render_table};

@@ -12,6 +12,9 @@ use crate::band::{BandPart, CallBand};
 use crate::escape::escape_html;
 use crate::number_format::group_thousands;
 
+/// The style sheet of the pictures: a colour for each kind of part, as a filled rectangle and as the background of an `<i>`.
+pub const BAND_STYLE: &str = include_str!("band.css");
+
 /// Parts narrower than this have no number in them: it would run into the next.
 const NUMBERED_FROM: u64 = 2_000;
 
@@ -100,6 +103,7 @@ pub fn render_band(band: &CallBand, id: &str, name_of: impl Fn(usize) -> String)
 #[must_use]
 pub fn render_left_out(band: &CallBand, name_of: impl Fn(usize) -> String) -> String {
     let all = band.omitted_tokens();
+    // An empty picture would look as if something had been left out.
     if all == 0 {
         return String::new();
     }

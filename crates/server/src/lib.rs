@@ -3,7 +3,7 @@
 //! Data flows one way: [`Server`] accepts connections, the routes find a handler, the handler asks the engine, and the
 //! result becomes a document of `contexture-api`. Requests for no route of ours go to a provider (`proxy`).
 //!
-//! Modules depend downwards only: `serve` → `api`, `mcp` → `proxy` → `http` → `state` → `access` → `problem`, `config`.
+//! Modules depend downwards only: `serve` → `inspector`, `api`, `mcp` → `proxy` → `http` → `state` → `access` → `problem`, `config`.
 //! What handlers share is in `state`, so that the proxy and the API need not know each other.
 //!
 //! Not here: conversations (`contexture-engine`), runs (`contexture-runs`), documents (`contexture-api`), TLS (left to a
@@ -13,6 +13,7 @@ mod access;
 mod api;
 pub mod config;
 mod http;
+mod inspector;
 mod mcp;
 mod metrics;
 mod problem;

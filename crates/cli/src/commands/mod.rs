@@ -45,5 +45,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod skills;
 pub(crate) mod stats;
+#[cfg(feature = "serve")]
+pub(crate) mod ui;
 pub(crate) mod uncompact;
 pub(crate) mod verify;

@@ -93,7 +93,8 @@ fn load_config(arguments: &Arguments, globals: &Globals) -> Outcome<Config> {
 
 /// Waits for Ctrl-C or what service managers send, and for a second Ctrl-C. Both are listened for from this call on, and
 /// not from the time when they are first awaited.
-fn listen_for_signals() -> io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
+pub(crate) fn listen_for_signals()
+-> io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
     let (mut first, mut second) = (listen_for_ctrl_c()?, listen_for_ctrl_c()?);
     #[cfg(unix)]
     let mut terminate = signal(SignalKind::terminate())?;

@@ -23,19 +23,6 @@ const VERDICTS: [SegmentVerdict; 6] = [
     SegmentVerdict::Dropped,
 ];
 
-const REASONS: [EpochReason; 10] = [
-    EpochReason::First,
-    EpochReason::TargetChanged,
-    EpochReason::ToolsChanged,
-    EpochReason::InstructionsChanged,
-    EpochReason::AnchorChanged,
-    EpochReason::HistoryChanged,
-    EpochReason::HistoryTrimmed,
-    EpochReason::HistoryCleared,
-    EpochReason::HistoryCompacted,
-    EpochReason::HistoryPreviewed,
-];
-
 /// Why bytes are no band that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -87,7 +74,7 @@ impl CallBand {
         let broken = self.prefix_break;
         push_number(
             &mut out,
-            code_of(&REASONS, broken.map(|broken| broken.reason)),
+            code_of(&EpochReason::ALL, broken.map(|broken| broken.reason)),
         );
         if let Some(broken) = broken {
             push_number(&mut out, broken.lost_tokens);
@@ -185,7 +172,7 @@ impl Numbers<'_> {
             cache_written: self.read_number()?,
             ..CallBand::default()
         };
-        if let Some(reason) = self.read_word(&REASONS)? {
+        if let Some(reason) = self.read_word(&EpochReason::ALL)? {
             band.prefix_break = Some(PrefixBreak {
                 reason,
                 lost_tokens: self.read_number()?,
@@ -262,13 +249,16 @@ mod tests {
     }
 
     fn band() -> impl Strategy<Value = CallBand> {
-        let broken = (select(&REASONS[..]), figure(), option::of(figure())).prop_map(
-            |(reason, lost_tokens, pico_dollars)| PrefixBreak {
+        let broken = (
+            select(&EpochReason::ALL[..]),
+            figure(),
+            option::of(figure()),
+        )
+            .prop_map(|(reason, lost_tokens, pico_dollars)| PrefixBreak {
                 reason,
                 lost_tokens,
                 pico_dollars,
-            },
-        );
+            });
         let head = (figure(), figure(), figure(), figure(), option::of(broken));
         (head, vec(part(), 0..200)).prop_map(
             |((limit, path_items, cache_read, cache_written, prefix_break), parts)| CallBand {
@@ -330,6 +320,24 @@ mod tests {
             if let Ok(read) = CallBand::from_bytes(&bytes) {
                 prop_assert!(read.to_bytes().len() <= MAX_BAND_BYTES);
             }
+        }
+    }
+
+    #[test]
+    fn every_reason_of_a_break_is_stored() {
+        for reason in EpochReason::ALL {
+            let broken = PrefixBreak {
+                reason,
+                lost_tokens: 7,
+                pico_dollars: None,
+            };
+            let band = CallBand {
+                prefix_break: Some(broken),
+                ..CallBand::default()
+            };
+            let read = CallBand::from_bytes(&band.to_bytes()).unwrap();
+            assert_eq!(read.prefix_break, Some(broken));
+            assert_eq!(EpochReason::from_word(reason.as_str()), Some(reason));
         }
     }
 

@@ -190,15 +190,30 @@ impl CallBand {
 }
 
 impl BandPart {
+    /// Creates an empty part of the words that documents have for its band and its source. Words of another version count as
+    /// none.
+    ///
+    /// ```
+    /// use contexture_report::{BandPart, part_kind};
+    ///
+    /// let part = BandPart { tokens: 120, ..BandPart::from_words(Some("history"), Some("compaction")) };
+    /// assert_eq!(part_kind(&part), "compaction");
+    /// ```
+    #[must_use]
+    pub fn from_words(band: Option<&str>, source: Option<&str>) -> Self {
+        Self {
+            band: band.and_then(|word| known_word(&BANDS, word)),
+            source: source.and_then(|word| known_word(&SOURCES, word)),
+            ..Self::default()
+        }
+    }
+
     fn from_segment(segment: &Segment) -> Self {
-        let known = |words: &[&'static str], word: &str| {
-            words.iter().find(|known| **known == word).copied()
-        };
         let index = |at: usize| u64::try_from(at).unwrap_or(u64::MAX);
         Self {
-            band: known(&BANDS, segment.band),
+            band: known_word(&BANDS, segment.band),
             // A name that a program chose may say something of its users, and rows of calls have no texts.
-            source: known(&SOURCES, &segment.source).or(Some(CONTRIBUTION)),
+            source: known_word(&SOURCES, &segment.source).or(Some(CONTRIBUTION)),
             verdict: Some(segment.verdict),
             rule: Some(segment.rule_kind),
             items: index(segment.items),
@@ -240,4 +255,9 @@ impl BandPart {
             omitted_tokens: self.omitted_tokens.saturating_add(other.omitted_tokens),
         }
     }
+}
+
+/// Returns the word of a table that is equal to this one.
+fn known_word(words: &[&'static str], word: &str) -> Option<&'static str> {
+    words.iter().find(|known| **known == word).copied()
 }

@@ -9,6 +9,7 @@ pub(crate) mod api_keys;
 pub(crate) mod key_search;
 mod new_key;
 pub(crate) mod origins;
+pub(crate) mod page_sessions;
 pub(crate) mod presented_key;
 pub(crate) mod rate_limit;
 

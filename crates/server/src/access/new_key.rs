@@ -28,9 +28,7 @@ impl NewKey {
     /// # Errors
     /// The system has no randomness to give.
     pub fn random() -> std::io::Result<Self> {
-        let mut bytes = [0; KEY_BYTES];
-        getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+        let key = format!("{KEY_PREFIX}{}", random_text()?);
         let hash = KeyHash::of(&key);
         Ok(Self { key, hash })
     }
@@ -46,6 +44,16 @@ impl NewKey {
     pub const fn hash(&self) -> KeyHash {
         self.hash
     }
+}
+
+/// Returns 256 random bits as text, which may stand in a URL or a cookie.
+///
+/// # Errors
+/// The system has no randomness to give.
+pub(crate) fn random_text() -> std::io::Result<String> {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 impl fmt::Debug for NewKey {

@@ -24,6 +24,7 @@ use crate::state::App;
 
 pub(crate) use conventions::error_responses::{OpenRefusals, ReadRefusals};
 pub(crate) use conventions::idempotency::run_idempotently;
+pub(crate) use conversations::events::LAST_EVENT;
 
 /// Returns the routes of all resources.
 pub(crate) fn router() -> OpenApiRouter<App> {

@@ -12,7 +12,7 @@ use crate::config::root::{Config, RouteConfig};
 use crate::config::upstream::{UpstreamConfig, UpstreamFormat};
 
 /// First path segments of the server's own routes: an upstream of that name could not be reached.
-const RESERVED: [&str; 5] = ["api", "mcp", "health", "metrics", "openapi.json"];
+const RESERVED: [&str; 6] = ["api", "mcp", "ui", "health", "metrics", "openapi.json"];
 
 /// Returns the first fault of a configuration.
 pub(crate) fn first_fault(config: &Config) -> Option<ConfigFault> {

@@ -27,5 +27,5 @@ pub(crate) use model::extend_catalogue;
 pub(crate) use origin::Authority;
 pub use origin::PageOrigin;
 pub use root::{Config, Overrides, RouteConfig};
-pub use server::{LengthOfTime, RetentionConfig, ServerConfig};
+pub use server::{InspectorAccess, LengthOfTime, RetentionConfig, ServerConfig};
 pub use upstream::{UpstreamConfig, UpstreamFormat, UpstreamOverflow};

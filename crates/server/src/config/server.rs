@@ -34,6 +34,9 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "deserialize_list_from_str")]
     #[schemars(with = "Vec<String>")]
     pub origins: Vec<PageOrigin>,
+    /// What the pages at `/ui` let people do: `off` (there are none), `read`, or `write`, which adds forms that change something.
+    /// Default: `write` where the server listens on loopback without keys, else `read`.
+    pub inspector: Option<InspectorAccess>,
     /// Folders of skills that are shown over HTTP, each skill as `FOLDER/NAME/SKILL.md`; of two of one name that of the earlier
     /// folder. They are read when the server starts. Default: none.
     pub skills: Vec<PathBuf>,
@@ -56,12 +59,25 @@ impl Default for ServerConfig {
             db: None,
             owner: Owner::local(),
             origins: Vec::new(),
+            inspector: None,
             skills: Vec::new(),
             call_days: const { NonZeroU32::new(90).unwrap() },
             bodies: None,
             limits: LimitsConfig::default(),
         }
     }
+}
+
+/// What the pages of the inspector let people do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", expecting = "\"off\", \"read\" or \"write\"")]
+pub enum InspectorAccess {
+    /// There are no pages.
+    Off,
+    /// They show, and change nothing.
+    Read,
+    /// They show, and have forms that change something.
+    Write,
 }
 
 /// A length of time, at least a millisecond.

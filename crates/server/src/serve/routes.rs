@@ -16,7 +16,7 @@ use crate::problem::{Code, Problem};
 use crate::serve::api_description::{self, Description};
 use crate::serve::operations;
 use crate::state::App;
-use crate::{api, mcp, metrics, proxy};
+use crate::{api, inspector, mcp, metrics, proxy};
 
 /// Returns the routes with their descriptions.
 pub(super) fn documented_router() -> OpenApiRouter<App> {
@@ -50,15 +50,23 @@ pub(crate) fn router(app: &App) -> Router {
     let (long, _) = api::long_router().split_for_parts();
     // Each layer wraps those above it. Idempotency is innermost, so that only requests that pass all checks claim a key;
     // long routes join after the timeout, so that an import may take as long as it needs.
-    let own: Router<App> = known
+    let known: Router<App> = known
         .route_layer(from_fn_with_state(app.clone(), api::run_idempotently))
-        .route_layer(from_fn(accept::check_accept_header))
+        .route_layer(from_fn(accept::check_accept_header));
+    // Pages read what the API answers to their reader: the same handlers, behind the same checks of scopes.
+    let for_pages = known
+        .clone()
+        .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
+        .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
+        .with_state(app.clone());
+    let own: Router<App> = known
         .merge(mcp::router(app))
         .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
         .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
         .merge(long)
         .route_layer(from_fn_with_state(app.clone(), authenticate::authenticate))
         .merge(open)
+        .merge(inspector::router(app, for_pages))
         .method_not_allowed_fallback(other_method)
         .route_layer(DefaultBodyLimit::max(body_bytes));
     // These wrap the proxy too. Metrics are outermost and see every answer; ambiguous framing is refused before

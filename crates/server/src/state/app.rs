@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::api_keys::ApiKeys;
 use crate::access::origins::Origins;
+use crate::access::page_sessions::PageSessions;
 use crate::access::rate_limit::RateLimiter;
 use crate::config::{Config, extend_catalogue};
 use crate::metrics::install_recorder;
@@ -37,6 +38,7 @@ struct AppInner {
     config: Config,
     api_keys: ApiKeys,
     origins: Origins,
+    page_sessions: PageSessions,
     rate_limiter: RateLimiter,
     body_memory: BodyMemory,
     work_pool: WorkPool,
@@ -100,6 +102,7 @@ impl App {
                 config,
                 api_keys: keys,
                 origins,
+                page_sessions: PageSessions::new(),
                 rate_limiter,
                 body_memory,
                 work_pool: WorkPool::new("contexture-work"),
@@ -147,6 +150,11 @@ impl App {
     /// Returns the rule which pages in a browser may call.
     pub(crate) fn origins(&self) -> &Origins {
         &self.inner.origins
+    }
+
+    /// Returns the sessions of the inspector.
+    pub(crate) fn page_sessions(&self) -> &PageSessions {
+        &self.inner.page_sessions
     }
 
     pub(crate) fn rate_limiter(&self) -> &RateLimiter {

@@ -20,6 +20,7 @@ mod conversations;
 mod described;
 mod events;
 mod idempotency;
+mod inspector;
 mod keys;
 mod listening;
 mod log;

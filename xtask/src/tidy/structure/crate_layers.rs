@@ -146,6 +146,7 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
         allowed_dependencies: Some(&["contexture", "contexture-api"]),
         ..CrateRule::new(PYTHON, 7)
     },
+    CrateRule::new("contexture-inspector", 7),
     CrateRule::new("contexture-server", 8),
     CrateRule::new("contexture-cli", 9),
     // Reads whatever any other crate reads.

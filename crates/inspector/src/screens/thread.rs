@@ -1,0 +1,434 @@
+//! A conversation: the window of one of its calls, its messages, and its tree in lanes.
+
+use contexture_report::number_format::count_with_noun;
+use futures_util::future::join4;
+use maud::{Markup, PreEscaped, html};
+
+use crate::api::{Api, ApiError};
+use crate::document::{Document, View};
+use crate::exchange::{Parameters, Reply};
+use crate::figures::{encode, money, number, per_cent, printable, short_id, time};
+use crate::layout::{Screen, Viewer, action, empty_state, figure, link, page};
+use crate::screens::lanes::{HeadMark, place_in_lanes};
+use crate::screens::messages::{item_block, message_list};
+use crate::window::Window;
+
+/// Messages and entries of the tree of one page.
+const MESSAGES: &str = "30";
+const ENTRIES: &str = "60";
+/// Calls among which the one that is shown and its neighbours are looked for: the largest page of the API.
+const CALLS: &str = "500";
+/// Items of a part whose texts are shown.
+const ITEMS: u64 = 20;
+
+pub(crate) async fn show(
+    api: &impl Api,
+    viewer: &Viewer,
+    id: &str,
+    query: &Parameters,
+) -> Result<Reply, ApiError> {
+    let base = format!("/api/v1/conversations/{}", encode(id));
+    let branch = query.get("branch");
+    let wanted = query.get("call");
+    let calls = [
+        ("conversation", Some(id)),
+        ("include", Some("band")),
+        // The newest call has no neighbour but the one before it.
+        ("limit", Some(if wanted.is_some() { CALLS } else { "2" })),
+    ];
+    let messages = [
+        ("branch", branch),
+        ("limit", Some(MESSAGES)),
+        ("after", query.get("messages")),
+    ];
+    let tree = [
+        ("limit", Some(ENTRIES)),
+        ("usage", Some("true")),
+        ("after", query.get("tree")),
+    ];
+    let paths = [
+        base.clone(),
+        link("/api/v1/calls", &calls),
+        link(&format!("{base}/messages"), &messages),
+        link(&format!("{base}/log"), &tree),
+    ];
+    // At once: each of them waits for the database alone.
+    let [conversation, calls, messages, tree] = &paths;
+    let (conversation, calls, messages, tree) = join4(
+        api.get(conversation),
+        api.get(calls),
+        api.get(messages),
+        api.get(tree),
+    )
+    .await;
+    let conversation = conversation?;
+    // A database may keep no record of calls; the rest of the page stands without.
+    let calls = calls.unwrap_or_default();
+    let thread = ThreadPage {
+        viewer,
+        id,
+        query,
+        conversation: conversation.view(),
+    };
+    let shown = thread.find_call(api, &calls, wanted).await?;
+    let items = thread.part_items(api, &shown).await?;
+    let content = html! {
+        (thread.head())
+        (thread.window_section(&shown, &items))
+        div.columns {
+            (thread.messages_section(messages?.view()))
+            (thread.tree_section(tree?.view()))
+        }
+    };
+    Ok(Reply::page(page(
+        viewer,
+        Screen::Conversations,
+        thread.title(),
+        &content,
+    )))
+}
+
+/// What all parts of the page know.
+struct ThreadPage<'a> {
+    viewer: &'a Viewer,
+    id: &'a str,
+    query: &'a Parameters,
+    conversation: View<'a>,
+}
+
+/// The call whose window is shown.
+#[derive(Default)]
+struct ShownCall {
+    call: Document,
+    /// How many calls of the conversation are newer.
+    newer: Option<usize>,
+    older_id: Option<String>,
+    newer_id: Option<String>,
+}
+
+impl ThreadPage<'_> {
+    fn title(&self) -> &str {
+        let preview = self.conversation.at("overview").text_of("preview");
+        self.conversation
+            .text_of("title")
+            .or(preview)
+            .unwrap_or(self.id)
+    }
+
+    fn path(&self) -> String {
+        format!("/ui/c/{}", encode(self.id))
+    }
+
+    /// A link to this page with one thing changed.
+    fn link_with(&self, name: &str, value: Option<&str>) -> String {
+        let keep = |known: &'static str| {
+            (
+                known,
+                if known == name {
+                    value
+                } else {
+                    self.query.get(known)
+                },
+            )
+        };
+        link(
+            &self.path(),
+            &["branch", "call", "part", "messages", "tree"].map(keep),
+        )
+    }
+
+    async fn find_call(
+        &self,
+        api: &impl Api,
+        calls: &Document,
+        wanted: Option<&str>,
+    ) -> Result<ShownCall, ApiError> {
+        let list: Vec<View<'_>> = calls.view().list("calls").collect();
+        let at = match wanted {
+            None => (!list.is_empty()).then_some(0),
+            Some(id) => list.iter().position(|call| call.text("id") == id),
+        };
+        let id_at = |at: Option<usize>| {
+            at.and_then(|at| list.get(at))
+                .map(|call| call.text("id").to_owned())
+        };
+        if let (Some(at), Some(call)) = (at, at.and_then(|at| list.get(at))) {
+            return Ok(ShownCall {
+                call: Document::of(call.json().clone()),
+                newer: Some(at),
+                older_id: id_at(Some(at + 1)),
+                newer_id: id_at(at.checked_sub(1)),
+            });
+        }
+        // An old call, whose neighbours are pages away.
+        let Some(id) = wanted else {
+            return Ok(ShownCall::default());
+        };
+        Ok(ShownCall {
+            call: api.get(&format!("/api/v1/calls/{}", encode(id))).await?,
+            ..ShownCall::default()
+        })
+    }
+
+    /// The items of the part that was chosen.
+    async fn part_items(
+        &self,
+        api: &impl Api,
+        shown: &ShownCall,
+    ) -> Result<Option<Document>, ApiError> {
+        let window = Window::of_call(shown.call.view());
+        let part = self.query.get("part").and_then(|part| part.parse().ok());
+        let Some((first, last)) = window
+            .zip(part)
+            .and_then(|(window, part)| window.span_of(part))
+        else {
+            return Ok(None);
+        };
+        // Pages of items begin at the root, so this is the shortest one that has them; very old paths have more than one page.
+        let limit = (last + 1).min(first + ITEMS).min(500).to_string();
+        let asked = [
+            ("branch", self.query.get("branch")),
+            ("limit", Some(limit.as_str())),
+        ];
+        let path = link(
+            &format!("/api/v1/conversations/{}/items", encode(self.id)),
+            &asked,
+        );
+        api.get(&path).await.map(Some)
+    }
+
+    fn head(&self) -> Markup {
+        let (conversation, usage) = (
+            self.conversation,
+            self.conversation.at("overview").at("usage"),
+        );
+        let read = per_cent(
+            usage.count("cache_read_tokens"),
+            usage.count("input_tokens"),
+        );
+        html! {
+            nav.crumbs aria-label="Where this is" { a href="/ui/" { "Conversations" } " / " span { (self.id) } }
+            h1 { bdi { (printable(self.title())) } }
+            dl.figures {
+                (figure("messages", &number(conversation.count("messages"))))
+                (figure("branches", &number(conversation.count("branches"))))
+                (figure("calls", &number(usage.count("calls"))))
+                (figure("tokens in", &number(usage.count("input_tokens"))))
+                (figure("tokens out", &number(usage.count("output_tokens"))))
+                (figure("from the cache", &html! { @match read { Some(share) => { (share) " %" }, None => "–" } }))
+                (figure("cost", &money(usage.text_of("dollars"))))
+                @if let Some(saved) = usage.text_of("saved_dollars") { (figure("saved", &money(Some(saved)))) }
+            }
+            p.links {
+                a href={ (self.path()) "/memory" } { "Memory and rules" } " "
+                a href=(link("/ui/runs", &[("conversation", Some(self.id))])) { "Runs" } " "
+                a href=(link("/ui/money", &[("conversation", Some(self.id))])) { "Money" }
+            }
+        }
+    }
+
+    fn window_section(&self, shown: &ShownCall, items: &Option<Document>) -> Markup {
+        let call = shown.call.view();
+        let all = self.conversation.at("overview").at("usage").count("calls");
+        let Some(window) = Window::of_call(call) else {
+            return html! {
+                section.panel { h2 { "Window" }
+                    @if call.is_missing() {
+                        (empty_state("No call of a model was recorded here", &html! {
+                            "Calls through the proxy, and those that a program records, appear with all that they were made of."
+                        }))
+                    } @else {
+                        (self.call_line(shown, all))
+                        p.unknown { "Neither was the request compiled here, nor did the provider report its tokens." }
+                    }
+                }
+            };
+        };
+        let part = |at: usize| {
+            window
+                .span_of(at)
+                .map(|_| self.link_with("part", Some(&at.to_string())) + &format!("#part-{at}"))
+        };
+        html! {
+            // The attributes are for the module: where the bands are, and how many calls there are to move through.
+            section.panel.window-of-call data-scrubber={ (self.path()) "/bands.json" } data-call=(call.text("id")) data-calls=(all) {
+                (self.call_line(shown, all))
+                (window.summary())
+                (window.picture("window"))
+                (window.left_out())
+                details.fold open[items.is_some()] data-parts { summary { "Parts as a table" } (window.table(part)) }
+                @if let Some(items) = items { (self.items_block(items.view(), &window)) }
+            }
+        }
+    }
+
+    fn call_line(&self, shown: &ShownCall, all: u64) -> Markup {
+        let call = shown.call.view();
+        // Calls are counted from the first, so that a link to a number means the same tomorrow.
+        let number_of = shown.newer.and_then(|newer| all.checked_sub(newer as u64));
+        let step = |id: &Option<String>, rel: &str, name: &str| {
+            html! {
+                @match id {
+                    Some(id) => a.step rel=(rel) data-step=(rel) href=(self.link_with("call", Some(id))) { (name) },
+                    None => span.step.off data-step=(rel) { (name) },
+                }
+            }
+        };
+        html! {
+            div.call-line {
+                h2 { "Window of " span data-position { @match number_of {
+                    Some(at) => { "call " (number(at)) " of " (number(all)) },
+                    None => { "call " (short_id(call.text("id"))) },
+                } } }
+                span.steps { (step(&shown.older_id, "prev", "◀ Before")) (step(&shown.newer_id, "next", "Next ▶")) }
+                p.sub data-line {
+                    (printable(call.text("model"))) " · " (time(call.text("at"))) " · "
+                    span.outcome.(outcome_class(call.text("outcome"))) { (call.text("outcome")) } " · " (money(call.text_of("dollars")))
+                }
+                a.button data-open href={ "/ui/call/" (encode(call.text("id"))) } { "Open this call" }
+            }
+        }
+    }
+
+    fn items_block(&self, items: View<'_>, window: &Window<'_>) -> Markup {
+        let part = self
+            .query
+            .get("part")
+            .and_then(|part| part.parse().ok())
+            .unwrap_or_default();
+        let (first, last) = window.span_of(part).unwrap_or_default();
+        let within = |node: &View<'_>| {
+            // Depths count from 1, indexes on the path from 0.
+            let index = node.count("depth").saturating_sub(1);
+            (first..=last).contains(&index)
+        };
+        let shown: Vec<View<'_>> = items.list("items").filter(within).collect();
+        html! {
+            div.chosen {
+                h3 { "Part " (part) ", as it is stored " small { "items " (number(first)) " to " (number(last)) } }
+                @for node in &shown { (item_block(self.id, *node)) }
+                @if shown.is_empty() { p.hint { "These items are too deep in the conversation to be listed here; the tree has them." } }
+                @else if (shown.len() as u64) < last - first + 1 { p.hint { "The first " (shown.len()) " of " (number(last - first + 1)) "." } }
+            }
+        }
+    }
+
+    fn messages_section(&self, messages: View<'_>) -> Markup {
+        let older = messages
+            .text_of("next")
+            .map(|next| self.link_with("messages", Some(next)));
+        let mut list = messages.list("messages").peekable();
+        html! {
+            section.messages-of aria-labelledby="messages" data-branch=(messages.text("branch"))
+                data-events={ (self.path()) "/events?after=" (self.conversation.count("events")) } {
+                h2 #messages { "Messages " small { "on " (printable(messages.text("branch"))) } }
+                @if let Some(older) = older { p.pager { a href=(older) { "▲ Earlier messages" } } }
+                @if list.peek().is_none() { (empty_state("This branch has no messages", &html! { "It begins when something is said." })) }
+                (message_list(list))
+                @if self.query.get("messages").is_some() { p.pager { a href=(self.link_with("messages", None)) { "▼ The newest messages" } } }
+            }
+        }
+    }
+
+    fn tree_section(&self, tree: View<'_>) -> Markup {
+        let entries: Vec<View<'_>> = tree.list("entries").collect();
+        let rows = place_in_lanes(
+            entries
+                .iter()
+                .map(|one| (one.text("id"), one.text_of("parent"))),
+        );
+        html! {
+            section.tree aria-labelledby="tree" {
+                h2 #tree { "Tree " small { "newest first" } }
+                ol.log {
+                    @for (entry, row) in entries.iter().zip(&rows) {
+                        @let heads: Vec<&str> = entry.texts("branches").collect();
+                        li.active[entry.is("active")] {
+                            (PreEscaped(row.to_svg(if heads.is_empty() { HeadMark::None } else { HeadMark::Head })))
+                            (self.entry_block(*entry, &heads))
+                        }
+                    }
+                }
+                @if let Some(next) = tree.text_of("next") {
+                    p.pager { a href=(self.link_with("tree", Some(next))) { "Older: " (number(tree.count("hidden"))) " more" } }
+                }
+            }
+        }
+    }
+
+    fn entry_block(&self, entry: View<'_>, heads: &[&str]) -> Markup {
+        let cost = entry
+            .at("usage")
+            .text_of("dollars")
+            .filter(|dollars| *dollars != "0");
+        html! {
+            div.entry {
+                p.line {
+                    @for branch in heads {
+                        a.tag href=(link(&self.path(), &[("branch", Some(branch))])) title="branch: show its messages" { (printable(branch)) } " "
+                    }
+                    @for checkpoint in entry.texts("checkpoints") { span.tag.mark title="checkpoint" { "◆ " (printable(checkpoint)) } " " }
+                    @if entry.is("pinned") { span.tag title="pinned: its round is sent whole in every call" { "pinned" } " " }
+                    span.role { (entry.text("role")) } " "
+                    bdi.said { (printable(entry.text("text"))) }
+                }
+                p.sub {
+                    (number(entry.count("tokens"))) " tok"
+                    @if entry.count("calls") > 0 { " · " (count_with_noun(entry.count("calls"), "call")) }
+                    @if let Some(cost) = cost { " · " (money(Some(cost))) }
+                    " · " (time(entry.text("created")))
+                }
+                (self.entry_actions(entry))
+            }
+        }
+    }
+
+    /// What can be done at a message.
+    fn entry_actions(&self, entry: View<'_>) -> Markup {
+        let (path, node) = (self.path(), entry.text("id"));
+        // Without a token the form would only lead to a refusal.
+        let Some(token) = self.viewer.token() else {
+            return html! {};
+        };
+        let pin = if entry.is("pinned") {
+            ("unpin", "Unpin")
+        } else {
+            ("pin", "Pin")
+        };
+        html! {
+            details.menu {
+                summary aria-label={ "Actions at " (short_id(node)) } { "⋯" }
+                div.actions {
+                    (action(self.viewer, &format!("{path}/rewind"), &[("node", node)], &html! { button type="submit" { "Go back to here" } }))
+                    (action(self.viewer, &format!("{path}/{}", pin.0), &[("node", node)], &html! { button type="submit" { (pin.1) } }))
+                    form.action method="post" action={ (path) "/branch" } {
+                        input type="hidden" name="token" value=(token);
+                        input type="hidden" name="node" value=(node);
+                        input type="text" name="name" placeholder="name" aria-label="Name of the new branch" required maxlength="64";
+                        button type="submit" { "Branch from here" }
+                    }
+                    // The API sets checkpoints at the head of a branch, and nowhere else.
+                    @if entry.is("active") {
+                        form.action method="post" action={ (path) "/checkpoint" } {
+                            input type="hidden" name="token" value=(token);
+                            input type="text" name="name" placeholder="name" aria-label="Name of the checkpoint" required maxlength="64";
+                            button type="submit" { "Set a checkpoint here" }
+                        }
+                    }
+                    @for branch in entry.texts("branches").filter(|_| !entry.is("active")) {
+                        (action(self.viewer, &format!("{path}/activate"), &[("branch", branch)], &html! { button type="submit" { "Switch to " (printable(branch)) } }))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How an outcome looks.
+pub(crate) fn outcome_class(outcome: &str) -> &'static str {
+    match outcome {
+        "completed" => "good",
+        "incomplete" | "forwarded" => "plain",
+        _ => "bad",
+    }
+}

@@ -1,0 +1,219 @@
+//! The inspector at `/ui`: pages for people, with what the API answers to them.
+//!
+//! Not here: what pages look like (`contexture-inspector`), and what they show (`api`).
+
+mod own_api;
+mod page_caller;
+mod respond;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use contexture_inspector::{
+    ApiError, FormRequest, PageRequest, Reply, failure_page, find_asset, post_form, show_page,
+    sign_in_page,
+};
+
+use crate::access::origins::CallerKey;
+use crate::access::page_sessions::SESSION_LENGTH;
+use crate::api::LAST_EVENT;
+use crate::config::InspectorAccess;
+use crate::problem::Problem;
+use crate::state::App;
+use own_api::OwnApi;
+use page_caller::{
+    COOKIE_NAME, Looker, check_form, find_looker, has_own_page, inspector_access, session_cookie,
+};
+use respond::{html_response, with_page_headers, write_reply};
+
+/// Where pages are.
+const ROOT: &str = "/ui";
+
+/// Longest form: the longest field is a reason for a denial.
+const FORM_BYTES: usize = 64 << 10;
+
+/// What handlers share.
+#[derive(Clone)]
+struct Pages {
+    app: App,
+    api: Router,
+}
+
+/// Returns the routes of the pages; none where the configuration has switched them off.
+pub(crate) fn router(app: &App, api: Router) -> Router<App> {
+    if inspector_access(app) == InspectorAccess::Off {
+        return Router::new();
+    }
+    let pages = Pages {
+        app: app.clone(),
+        api,
+    };
+    let routes = Router::new()
+        .route("/ui", get(async || Redirect::permanent("/ui/")))
+        .route("/ui/", get(show))
+        .route("/ui/{*page}", get(show).post(change))
+        .route("/ui/c/{conversation}/events", get(follow))
+        .route("/ui/assets/{name}", get(load_asset))
+        .route("/ui/sign-in", post(sign_in))
+        .route("/ui/sign-out", post(sign_out))
+        .layer(DefaultBodyLimit::max(FORM_BYTES))
+        .with_state(pages);
+    // Their own state is given; that of the server is not needed any more.
+    Router::new().merge(routes)
+}
+
+/// Shows a page, or asks for a key.
+async fn show(State(pages): State<Pages>, uri: Uri, headers: HeaderMap) -> Response {
+    let app = &pages.app;
+    let looker = match find_looker(app, &headers) {
+        Ok(looker) => looker,
+        Err(problem) => return fail(&problem),
+    };
+    let Some(looker) = looker else {
+        let wanted = uri.path_and_query().map_or(ROOT, |wanted| wanted.as_str());
+        return html_response(StatusCode::UNAUTHORIZED, sign_in_page(wanted, None));
+    };
+    let permit = match app.rate_limiter().acquire_permit(&looker.principal.owner) {
+        Ok(permit) => permit,
+        Err(problem) => return fail(&problem),
+    };
+    let request = PageRequest {
+        path: uri.path().strip_prefix(ROOT).unwrap_or_default(),
+        query: uri.query().unwrap_or_default(),
+        viewer: &looker.viewer,
+    };
+    let reply = show_page(&OwnApi::new(&pages.api, &looker.principal), request).await;
+    permit.attach_to_response(known(write_reply(reply), &looker))
+}
+
+/// Tells a page what happens to its conversation, as it happens.
+async fn follow(State(pages): State<Pages>, uri: Uri, headers: HeaderMap) -> Response {
+    let app = &pages.app;
+    let looker = match find_looker(app, &headers) {
+        Ok(Some(looker)) => looker,
+        Ok(None) => return html_response(StatusCode::UNAUTHORIZED, sign_in_page("/ui/", None)),
+        Err(problem) => return fail(&problem),
+    };
+    // Held as long as the stream is open, as for those who follow the API.
+    let permit = match app.rate_limiter().acquire_permit(&looker.principal.owner) {
+        Ok(permit) => permit,
+        Err(problem) => return fail(&problem),
+    };
+    let steps = uri.path().strip_prefix("/ui/c/").unwrap_or_default();
+    let path = match uri.query() {
+        Some(query) => format!("/api/v1/conversations/{steps}?{query}"),
+        None => format!("/api/v1/conversations/{steps}"),
+    };
+    let api = OwnApi::new(&pages.api, &looker.principal);
+    match api.follow(&path, headers.get(LAST_EVENT)).await {
+        Ok(events) => permit.attach_to_response(with_page_headers(events)),
+        Err(error) => write_reply(Reply::Page {
+            status: error.status,
+            html: failure_page(None, &error),
+        }),
+    }
+}
+
+/// Does what the form of a page asks for.
+async fn change(State(pages): State<Pages>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let app = &pages.app;
+    let looker = match find_looker(app, &headers) {
+        Ok(Some(looker)) => looker,
+        Ok(None) => return html_response(StatusCode::UNAUTHORIZED, sign_in_page("/ui/", None)),
+        Err(problem) => return fail(&problem),
+    };
+    let body = String::from_utf8_lossy(&body);
+    if let Err(problem) = check_form(app, &headers, &looker, &body) {
+        return known(fail(&problem), &looker);
+    }
+    let permit = match app.rate_limiter().acquire_permit(&looker.principal.owner) {
+        Ok(permit) => permit,
+        Err(problem) => return fail(&problem),
+    };
+    let request = FormRequest {
+        path: uri.path().strip_prefix(ROOT).unwrap_or_default(),
+        body: &body,
+        viewer: &looker.viewer,
+    };
+    let reply = post_form(&OwnApi::new(&pages.api, &looker.principal), request).await;
+    permit.attach_to_response(known(write_reply(reply), &looker))
+}
+
+/// Leaves in an answer who got it, for the audit log.
+fn known(mut response: Response, looker: &Looker) -> Response {
+    response.extensions_mut().insert(looker.principal.clone());
+    response
+}
+
+async fn load_asset(Path(name): Path<String>) -> Response {
+    let Some(asset) = find_asset(&name) else {
+        return with_page_headers(StatusCode::NOT_FOUND.into_response());
+    };
+    // The name has the hash of the content, so it never changes under this name.
+    let headers = [
+        (CONTENT_TYPE, asset.media_type),
+        (CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    with_page_headers((headers, asset.text.as_str()).into_response())
+}
+
+/// Exchanges a key for a cookie.
+async fn sign_in(State(pages): State<Pages>, headers: HeaderMap, body: Bytes) -> Response {
+    let app = &pages.app;
+    // A foreign page could otherwise make a browser look at somebody else's conversations.
+    if let Err(problem) = has_own_page(app, &headers, CallerKey::Shown) {
+        return fail(&problem);
+    }
+    let body = String::from_utf8_lossy(&body);
+    let (key, next) = (
+        respond::form_field(&body, "key"),
+        respond::form_field(&body, "next"),
+    );
+    // Only to a page of this server: `//host/` would lead elsewhere.
+    let next = next.filter(|next| next.starts_with("/ui/") && !next.contains(['\\', '\r', '\n']));
+    let next = next.unwrap_or_else(|| "/ui/".to_owned());
+    let principal = key.and_then(|key| app.api_keys().principal_for_key(key.trim()).cloned());
+    let Some(principal) = principal else {
+        let refused = "This key is not known. It is the text that `contexture keys new` printed.";
+        return html_response(StatusCode::UNAUTHORIZED, sign_in_page(&next, Some(refused)));
+    };
+    let session = match app.page_sessions().open(principal) {
+        Ok(session) => session,
+        Err(error) => return fail(&Problem::internal_error("no_randomness", &error)),
+    };
+    let is_secure = headers
+        .get(ORIGIN)
+        .is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!(
+        "{COOKIE_NAME}={}; Path={ROOT}; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
+        session.cookie,
+        SESSION_LENGTH.as_secs()
+    );
+    with_page_headers(([(SET_COOKIE, cookie)], Redirect::to(&next)).into_response())
+}
+
+async fn sign_out(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    if let Err(problem) = has_own_page(&pages.app, &headers, CallerKey::Shown) {
+        return fail(&problem);
+    }
+    if let Some(cookie) = session_cookie(&headers) {
+        pages.app.page_sessions().close(cookie);
+    }
+    let cookie = format!("{COOKIE_NAME}=; Path={ROOT}; HttpOnly; SameSite=Strict; Max-Age=0");
+    with_page_headers(([(SET_COOKIE, cookie)], Redirect::to("/ui/")).into_response())
+}
+
+/// The page of a refusal of the server itself.
+fn fail(problem: &Problem) -> Response {
+    let error = ApiError {
+        status: problem.status().as_u16(),
+        code: problem.code().as_str().to_owned(),
+        detail: problem.detail().to_owned(),
+    };
+    html_response(problem.status(), failure_page(None, &error))
+}
