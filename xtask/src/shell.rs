@@ -123,6 +123,37 @@ pub(crate) fn run_step(name: &str, again: &str, work: impl FnOnce() -> Result<()
     }
 }
 
+/// Installs a package of Debian.
+///
+/// # Errors
+/// `by_hand`, which says what to do, where that is not possible without asking; or apt-get fails.
+pub(crate) fn apt_install(package: &str, by_hand: &str) -> Result<()> {
+    let has_apt = Path::new("/usr/bin/apt-get").is_file();
+    // Never with sudo: a test run must not ask for a password.
+    ensure!(has_apt && is_root(), "{by_hand}");
+    println!("   {package} is not installed; installing it with apt-get");
+    let apt = |words: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+        apt.stdout(Stdio::null());
+        run_command(apt)
+    };
+    apt(&["update", "--quiet"])?;
+    apt(&[
+        "install",
+        "--yes",
+        "--quiet",
+        "--no-install-recommends",
+        package,
+    ])
+}
+
+/// Whether this is the user root.
+pub(crate) fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,35 +185,4 @@ mod tests {
         command.arg("no-such-subcommand-here");
         assert!(!can_run(command));
     }
-}
-
-/// Installs a package of Debian.
-///
-/// # Errors
-/// `by_hand`, which says what to do, where that is not possible without asking; or apt-get fails.
-pub(crate) fn apt_install(package: &str, by_hand: &str) -> Result<()> {
-    let has_apt = Path::new("/usr/bin/apt-get").is_file();
-    // Never with sudo: a test run must not ask for a password.
-    ensure!(has_apt && is_root(), "{by_hand}");
-    println!("   {package} is not installed; installing it with apt-get");
-    let apt = |words: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        apt.stdout(Stdio::null());
-        run_command(apt)
-    };
-    apt(&["update", "--quiet"])?;
-    apt(&[
-        "install",
-        "--yes",
-        "--quiet",
-        "--no-install-recommends",
-        package,
-    ])
-}
-
-/// Whether this is the user root.
-pub(crate) fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
