@@ -28,8 +28,8 @@ mod tools;
 
 pub use agent::{
     Agent, AgentError, AnswerKind, ApprovalDecision, Approver, ChildHistory, Decision, NoApprover,
-    Observer, RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn, TurnEnd,
-    UnfinishedRun, WaitingCall,
+    Observer, OutputError, RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn,
+    TurnEnd, UnfinishedRun, Verdict, Verifier, WaitingCall,
 };
 pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
@@ -41,8 +41,8 @@ pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
 pub use execution::{open_calls, store_decision, waiting_calls};
 pub use limits::{
-    BudgetKind, BudgetValue, Exceeded, RunBudget, RunUsage, Snapshot, StopCause, StopCondition,
-    StopReason, Tokens,
+    BudgetKind, BudgetValue, Exceeded, OwnedSnapshot, RunBudget, RunUsage, Snapshot, StopCause,
+    StopCondition, StopReason, Tokens,
 };
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use record::{RunEntry, RunStatus, list_runs};

@@ -8,7 +8,7 @@ use std::fmt;
 
 use contexture_engine::{Conversation, LayerHandle, LayerSession};
 use contexture_ir::{Item, Raw, RunId};
-use contexture_layers::Layer;
+use contexture_layers::{ChildResult, Layer};
 use contexture_store::StateChange;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -650,8 +650,8 @@ impl Run {
 
     /// Records the end of a child: this run's layers are notified, and the child's usage counts here.
     ///
-    /// Repeating it has no effect, not even after this run was resumed. A child that waits has not ended, so nothing
-    /// happens.
+    /// Returns what this run's layers make of the child's result ([`Layer::on_return`]). Repeating it has no effect, not even after
+    /// this run was resumed, and then returns [`ChildResult::Keep`]. A child that waits has not ended, so nothing happens.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -679,7 +679,7 @@ impl Run {
         &mut self,
         child: &Run,
         turn: &Result<Turn, RunError>,
-    ) -> Result<(), RunError> {
+    ) -> Result<ChildResult, RunError> {
         join_child(&mut self.live, &child.live, turn).await
     }
 }

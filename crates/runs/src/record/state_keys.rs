@@ -91,6 +91,11 @@ pub(crate) fn output_node_id(run: RunId, call: NodeId) -> NodeId {
     node_id(run, "output", call.as_bytes())
 }
 
+/// Returns the id of the message that says what is wrong with the final answer of a step.
+pub(crate) fn rejection_node_id(run: RunId, step: u32) -> NodeId {
+    node_id(run, "rejection", &step.to_le_bytes())
+}
+
 /// Returns the id of the decision about a call, made after the decision `before`. A second decision about the same attempt has
 /// the same id, so it is refused.
 pub(crate) fn approval_node_id(run: RunId, call: NodeId, before: Option<&str>) -> NodeId {

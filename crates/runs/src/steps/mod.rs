@@ -10,6 +10,7 @@
 //!
 //! * `step_loop` decides which step is next, evaluates stop conditions and checks the budget.
 //! * `model_step` gets one answer to what `model_request` asks; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
+//! * `final_answer` asks again where an answer may not end the run.
 //! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
 //! * `begin` claims the branch and starts the run; `resume` rebuilds a live run from the store; `finish` ends it, and
 //!   `abandon` ends one that nobody goes on with.
@@ -21,6 +22,7 @@
 mod abandon;
 mod begin;
 mod decide_call;
+mod final_answer;
 mod finish;
 mod inbox;
 mod late_output;
