@@ -1,8 +1,9 @@
 //! Names of traces and metrics of agents' work by OpenTelemetry's conventions, and the code that records them;
 //! never content.
 //!
-//! The names are those of <https://github.com/open-telemetry/semantic-conventions-genai>; what has none there is under
-//! `ctx.`. Spans go to [`tracing`], figures to [`metrics`]: without a subscriber and a recorder, which are the program's,
+//! The names are those of <https://github.com/open-telemetry/semantic-conventions-genai>, in the version of [`SCHEMA_URL`]; what
+//! has none there is under `ctx.`. `otel.name` and `otel.kind` are fields that `tracing-opentelemetry` takes a span's name and kind
+//! from. Spans go to [`tracing`], figures to [`metrics`]: without a subscriber and a recorder, which are the program's,
 //! both cost next to nothing. [`METRICS`] lists the figures; `docs/observability.md` shows them and the spans.
 //!
 //! Not here: the spans of compiling and recording, which are the engine's; sending anything anywhere (`contexture-otlp`).
@@ -20,4 +21,10 @@ pub use counters::{
 pub use metric::{METRICS, Metric, MetricKind, describe_metrics};
 pub use model_call::ModelCall;
 pub use operation::Operation;
-pub use span_fields::{record_error, record_finish_reason, record_usage};
+pub use span_fields::{
+    LIST_FIELDS, channel_span, record_error, record_finish_reason, record_usage, step_span,
+};
+
+/// The version of the conventions that names and values follow. They are still in development: a later version may name things
+/// otherwise.
+pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";

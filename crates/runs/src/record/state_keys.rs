@@ -66,6 +66,12 @@ pub(crate) fn entry_key(run: RunId) -> String {
     format!("{RUN_ENTRY_PREFIX}{run}")
 }
 
+/// Key of the request to cancel a run, in the conversation's scope.
+pub(crate) fn cancel_key(run: RunId) -> String {
+    // Not below the entries of runs: lists would read it.
+    format!("cancelled-runs/{run}")
+}
+
 /// Prefix of the keys of run entries.
 pub(crate) const RUN_ENTRY_PREFIX: &str = "runs/";
 

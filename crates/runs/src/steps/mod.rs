@@ -13,7 +13,7 @@
 //! * `final_answer` asks again where an answer may not end the run.
 //! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
 //! * `begin` claims the branch and starts the run; `resume` rebuilds a live run from the store; `finish` ends it, and
-//!   `abandon` ends one that nobody goes on with.
+//!   `abandon` ends one that nobody goes on with, and `cancel` any, by its id.
 //! * `late_output` keeps what a tool gave while another process took the run up.
 //!
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),
@@ -21,6 +21,7 @@
 
 mod abandon;
 mod begin;
+mod cancel;
 mod decide_call;
 mod final_answer;
 mod finish;
@@ -36,6 +37,7 @@ mod tool_step;
 
 pub use abandon::abandon_run;
 pub(crate) use begin::begin;
+pub use cancel::cancel_run;
 pub use inbox::post_to_inbox;
 pub(crate) use resume::resume;
 pub(crate) use step_loop::drive;

@@ -1,8 +1,11 @@
 //! The agent loop: drives a run step by step until it ends or waits.
 
+use std::pin::pin;
+
 use contexture_engine::{BranchClaim, EngineError};
 use contexture_store::Error as StoreError;
 use contexture_telemetry::Operation;
+use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
 use crate::agent::{RunEventKind, Turn, TurnEnd};
@@ -10,6 +13,7 @@ use crate::error::RunError;
 use crate::execution::{LiveRun, NextStep};
 use crate::limits::{Snapshot, StopReason};
 use crate::record::{RunStatus, StoredRunEnd};
+use crate::steps::cancel::{abort_if_requested, clear_request, watch_for_cancel};
 use crate::steps::final_answer::reject_final_answer;
 use crate::steps::finish::{finish_run, store_waiting};
 use crate::steps::inbox::drain_inbox;
@@ -34,12 +38,32 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     let (agent, chat, id) = (&run.record.agent, run.chat.id(), run.id.to_string());
     let operation = Operation::for_agent(agent, chat.as_str(), &id, run.record.depth);
     let span = operation.span().clone();
-    let ended = run_to_end(run).instrument(span.clone()).await;
+    let ended = run_until_cancelled(run).instrument(span.clone()).await;
     if let Ok(turn) = &ended {
         span.record("ctx.run.status", turn.end.as_str());
     }
     // Waiting is not a failure, so only an error ends the operation as failed.
     operation.end(ended.as_ref().err().map(RunError::kind));
+    ended
+}
+
+/// Runs the loop, and aborts it if somebody asks for that, in any process.
+async fn run_until_cancelled(run: &mut LiveRun) -> Result<Turn, RunError> {
+    let (chat, id, abort) = (run.chat.clone(), run.id, run.abort.clone());
+    // Somebody may have asked while nobody drove it.
+    if run.was_resumed {
+        abort_if_requested(&chat, id, &abort).await?;
+    }
+    let work = pin!(run_to_end(run));
+    let watch = pin!(watch_for_cancel(chat.clone(), id, abort.clone()));
+    let ended = match select(work, watch).await {
+        Either::Left((ended, _)) => ended,
+        // It ends by its abort, and stores what is finished.
+        Either::Right(((), work)) => work.await,
+    };
+    if abort.reason().is_some() {
+        clear_request(&chat, id).await;
+    }
     ended
 }
 

@@ -8,6 +8,7 @@
 
 mod agents;
 mod appended_items;
+mod cancelling;
 mod concurrency;
 mod conflicting_writers;
 mod crash;
