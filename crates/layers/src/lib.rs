@@ -12,9 +12,10 @@ mod contract;
 mod runtime;
 
 pub use contract::{
-    AnswerVerdict, ChildEnd, EmptyHost, FunctionError, FunctionSpec, HistoryHit, Hook, HookContext,
-    HookOutcome, HookStatus, Layer, LayerError, LayerEvent, LayerHost, LayerId, LayerIdError,
-    LayerSpec, LayersError, ObservedItems, OfferedTo, OnError, Projection, RecallCache,
-    RecallInput, RecallMode, Rerun, RunEnd, StateScope, Timeouts, ToolGate, ToolRequest,
+    AnswerVerdict, ChildEnd, ChildResult, EmptyHost, FunctionError, FunctionSpec, HistoryHit, Hook,
+    HookContext, HookOutcome, HookStatus, Layer, LayerError, LayerEvent, LayerHost, LayerId,
+    LayerIdError, LayerSpec, LayersError, ObservedItems, OfferedTo, OnError, Projection,
+    RecallCache, RecallInput, RecallMode, Rerun, RunEnd, StateScope, Timeouts, ToolGate,
+    ToolRequest,
 };
 pub use runtime::{ChangedState, CombinedRecall, LayerStates, Layers, STATE_BYTES, StoredState};

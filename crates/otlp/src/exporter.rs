@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use contexture_telemetry::SCHEMA_URL;
+use opentelemetry::InstrumentationScope;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -16,6 +18,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::http::build_http_client;
+use crate::list_fields::ListFields;
 use crate::options::OtlpError;
 use crate::options::OtlpOptions;
 use crate::recorder::OtlpRecorder;
@@ -127,7 +130,7 @@ where
     let tracer = SdkTracerProvider::builder()
         .with_resource(resource.clone())
         // In batches and on a thread of its own: ending a span must not wait for the network.
-        .with_batch_exporter(spans)
+        .with_batch_exporter(ListFields(spans))
         .build();
     let mut reader = PeriodicReader::builder(figures);
     if let Some(every) = options.export_interval {
@@ -137,17 +140,22 @@ where
         .with_resource(resource)
         .with_reader(reader.build())
         .build();
+    // Names of spans and metrics follow one version of the conventions.
+    let scope = InstrumentationScope::builder(SCOPE)
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .with_schema_url(SCHEMA_URL)
+        .build();
     let layer = tracing_opentelemetry::layer()
         // Source locations and threads would multiply the size of each span and tell nothing about agents.
         .with_location(false)
         .with_threads(false)
         .with_tracked_inactivity(false)
         .with_target(false)
-        .with_tracer(tracer.tracer(SCOPE))
+        .with_tracer(tracer.tracer_with_scope(scope.clone()))
         .with_filter(filter_fn(should_export));
     Ok(Otlp {
         layer: Box::new(layer),
-        recorder: OtlpRecorder::from_meter(meter.meter(SCOPE)),
+        recorder: OtlpRecorder::from_meter(meter.meter_with_scope(scope)),
         guard: OtlpGuard { tracer, meter },
     })
 }

@@ -19,6 +19,7 @@
 
 mod exporter;
 mod http;
+mod list_fields;
 mod options;
 mod recorder;
 

@@ -9,7 +9,7 @@ use contexture_ir::{BranchName, FunctionCallOutput, NodeId, ProcessId, RunId};
 use contexture_models::{ModelError, Retryable};
 use contexture_store::Error as StoreError;
 
-use crate::agent::{AgentError, StoredDecision, WaitingCall};
+use crate::agent::{AgentError, OutputError, StoredDecision, WaitingCall};
 use crate::channels::ChannelError;
 use crate::limits::Exceeded;
 use crate::tasks::{Cancelled, PartialFailure};
@@ -133,6 +133,14 @@ pub enum RunError {
     /// A limit of the budget is reached.
     #[error(transparent)]
     BudgetExceeded(#[from] Exceeded),
+    /// The run has had as many answers as its agent allows.
+    #[error(
+        "the run has had {limit} answers, the most that its agent allows: see why its model does not come to an end, or allow more (`Agent::with_max_answers`)"
+    )]
+    TooManyAnswers {
+        /// The agent's limit.
+        limit: u32,
+    },
     /// The action is not allowed.
     #[error("denied: {reason}")]
     Denied {
@@ -205,10 +213,8 @@ impl RunError {
             Self::ModelRefused { .. } => "model_refused",
             Self::ModelParse { .. } => "model_parse",
             Self::Parallel { .. } => "parallel",
-            Self::Channel(ChannelError::TimedOut { .. }) => "channel_timeout",
-            Self::Channel(ChannelError::Closed { .. }) => "channel_closed",
-            Self::Channel(ChannelError::Cancelled(_)) | Self::Cancelled(_) => "cancelled",
-            Self::Channel(_) => "channel_mismatch",
+            Self::Channel(error) => error.kind(),
+            Self::Cancelled(_) => "cancelled",
             Self::ItemMismatch { .. } => "item_mismatch",
             Self::Ended { .. } => "ended",
             Self::Busy { .. } => "busy",
@@ -217,6 +223,7 @@ impl RunError {
             Self::AlreadyDecided { .. } => "already_decided",
             Self::NotWaiting { .. } => "not_waiting",
             Self::BudgetExceeded(_) => "budget_exceeded",
+            Self::TooManyAnswers { .. } => "too_many_answers",
             Self::Denied { .. } => "denied",
             Self::Depth { .. } => "depth",
             Self::Agent(_) => "agent",
@@ -247,9 +254,20 @@ impl RunError {
             | Self::AlreadyDecided { .. }
             | Self::NotWaiting { .. }
             | Self::BudgetExceeded(_)
+            | Self::TooManyAnswers { .. }
             | Self::Denied { .. }
             | Self::Depth { .. }
             | Self::Agent(_) => false,
+        }
+    }
+}
+
+impl From<OutputError> for RunError {
+    fn from(error: OutputError) -> Self {
+        Self::ModelParse {
+            step: "final answer".to_owned(),
+            reason: error.reason,
+            raw: error.raw,
         }
     }
 }

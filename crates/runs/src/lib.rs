@@ -28,8 +28,8 @@ mod tools;
 
 pub use agent::{
     Agent, AgentError, AnswerKind, ApprovalDecision, Approver, ChildHistory, Decision, NoApprover,
-    Observer, RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn, TurnEnd,
-    UnfinishedRun, WaitingCall,
+    Observer, OutputError, RunEvent, RunEventKind, StoredDecision, SubAgent, ToolOrigin, Turn,
+    TurnEnd, UnfinishedRun, Verdict, Verifier, WaitingCall,
 };
 pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
@@ -41,15 +41,15 @@ pub use contexture_models::{Backoff, Retry, Retryable};
 pub use error::RunError;
 pub use execution::{open_calls, store_decision, waiting_calls};
 pub use limits::{
-    BudgetKind, BudgetValue, Exceeded, RunBudget, RunUsage, Snapshot, StopCause, StopCondition,
-    StopReason, Tokens,
+    BudgetKind, BudgetValue, Exceeded, OwnedSnapshot, RunBudget, RunUsage, Snapshot, StopCause,
+    StopCondition, StopReason, Tokens,
 };
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use record::{RunEntry, RunStatus, list_runs};
 pub use recovery::{Recovered, recover_runs};
 pub use run::{Run, run_turn, run_turn_with_text};
 pub use run_handle::RunHandle;
-pub use steps::{abandon_run, post_to_inbox};
+pub use steps::{abandon_run, cancel_run, post_to_inbox};
 pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{
     Allowed, NoArguments, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency,

@@ -8,10 +8,12 @@ use std::fmt;
 
 use contexture_engine::{Conversation, LayerHandle, LayerSession};
 use contexture_ir::{Item, Raw, RunId};
-use contexture_layers::Layer;
+use contexture_layers::{ChildResult, Layer};
 use contexture_store::StateChange;
+use contexture_telemetry::{record_error, step_span};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::Instrument as _;
 
 use crate::agent::{Agent, SubAgent, Turn};
 use crate::context::RunContext;
@@ -454,12 +456,17 @@ impl Run {
             });
         }
         self.live.advance_to_step(self.live.step.saturating_add(1));
-        let done = self.live.abort.run_until_aborted(work()).await?;
-        let done = done.map_err(|source| RunError::StepFailed {
-            step: name.to_owned(),
-            attempts: 1,
-            source: source.into(),
-        })?;
+        let span = step_span(&self.live.id.to_string(), name);
+        let working = self.live.abort.run_until_aborted(work());
+        let done = working.instrument(span.clone()).await;
+        let done = done.map_err(RunError::from).and_then(|done| {
+            done.map_err(|source| RunError::StepFailed {
+                step: name.to_owned(),
+                attempts: 1,
+                source: source.into(),
+            })
+        });
+        let done = done.inspect_err(|error| record_error(&span, error.kind()))?;
         let raw = to_json(&what, &done)?;
         // Returned as read back: the first run and a resumed one must see the same value.
         let done = from_json(&what, raw.get().as_bytes())?;
@@ -650,8 +657,8 @@ impl Run {
 
     /// Records the end of a child: this run's layers are notified, and the child's usage counts here.
     ///
-    /// Repeating it has no effect, not even after this run was resumed. A child that waits has not ended, so nothing
-    /// happens.
+    /// Returns what this run's layers make of the child's result ([`Layer::on_return`]). Repeating it has no effect, not even after
+    /// this run was resumed, and then returns [`ChildResult::Keep`]. A child that waits has not ended, so nothing happens.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -679,7 +686,7 @@ impl Run {
         &mut self,
         child: &Run,
         turn: &Result<Turn, RunError>,
-    ) -> Result<(), RunError> {
+    ) -> Result<ChildResult, RunError> {
         join_child(&mut self.live, &child.live, turn).await
     }
 }

@@ -1,8 +1,9 @@
 //! Names of traces and metrics of agents' work by OpenTelemetry's conventions, and the code that records them;
 //! never content.
 //!
-//! The names are those of <https://github.com/open-telemetry/semantic-conventions-genai>; what has none there is under
-//! `ctx.`. Spans go to [`tracing`], figures to [`metrics`]: without a subscriber and a recorder, which are the program's,
+//! The names are those of <https://github.com/open-telemetry/semantic-conventions-genai>, in the version of [`SCHEMA_URL`]; what
+//! has none there is under `ctx.`. `otel.name` and `otel.kind` are fields that `tracing-opentelemetry` takes a span's name and kind
+//! from. Spans go to [`tracing`], figures to [`metrics`]: without a subscriber and a recorder, which are the program's,
 //! both cost next to nothing. [`METRICS`] lists the figures; `docs/observability.md` shows them and the spans.
 //!
 //! Not here: the spans of compiling and recording, which are the engine's; sending anything anywhere (`contexture-otlp`).
@@ -20,4 +21,7 @@ pub use counters::{
 pub use metric::{METRICS, Metric, MetricKind, describe_metrics};
 pub use model_call::ModelCall;
 pub use operation::Operation;
-pub use span_fields::{record_error, record_finish_reason, record_usage};
+pub use span_fields::{
+    LIST_FIELDS, SCHEMA_URL, channel_span, record_error, record_finish_reason, record_usage,
+    step_span,
+};

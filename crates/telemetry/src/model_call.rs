@@ -30,6 +30,8 @@ impl ModelCall {
         // Every field is declared here, because a span records only fields that it was made with.
         let span = tracing::info_span!(
             "chat",
+            otel.name = format!("chat {model}"),
+            otel.kind = "client",
             gen_ai.operation.name = "chat",
             gen_ai.provider.name = crate::provider_of(format),
             gen_ai.request.model = model,

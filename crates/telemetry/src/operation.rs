@@ -41,6 +41,8 @@ impl Operation {
     pub fn for_agent(agent: &str, conversation: &str, run: &str, depth: u32) -> Self {
         let span = tracing::info_span!(
             "invoke_agent",
+            otel.name = format!("invoke_agent {agent}"),
+            otel.kind = "internal",
             gen_ai.operation.name = "invoke_agent",
             gen_ai.agent.name = agent,
             gen_ai.conversation.id = conversation,
@@ -58,6 +60,8 @@ impl Operation {
     pub fn for_tool(tool: &str, call: &str) -> Self {
         let span = tracing::info_span!(
             "execute_tool",
+            otel.name = format!("execute_tool {tool}"),
+            otel.kind = "internal",
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = tool,
             gen_ai.tool.call.id = call,

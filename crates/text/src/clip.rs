@@ -71,6 +71,25 @@ pub fn head_and_tail(text: &str, limit: usize) -> String {
     )
 }
 
+/// Returns the text between the fences, if the answer is nothing but one fenced block without a language or of JSON.
+///
+/// ```
+/// use contexture_text::strip_code_fence;
+///
+/// assert_eq!(strip_code_fence("```json\n{\"a\":1}\n```"), Some("{\"a\":1}"));
+/// assert_eq!(strip_code_fence("{\"a\":1}"), None);
+/// // More than the block: which part was meant is not clear.
+/// assert_eq!(strip_code_fence("Here it is:\n```json\n1\n```"), None);
+/// ```
+#[must_use]
+pub fn strip_code_fence(answer: &str) -> Option<&str> {
+    let text = answer.trim().strip_prefix("```")?.strip_suffix("```")?;
+    let (language, inner) = text.split_once('\n')?;
+    let inner = inner.trim();
+    let is_bare = matches!(language.trim(), "" | "json" | "JSON") && !inner.contains("```");
+    is_bare.then_some(inner)
+}
+
 /// Puts a text on one line for a model: each run of white space and control characters becomes one space, so that an
 /// entry of a list cannot pass for several.
 ///

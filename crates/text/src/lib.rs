@@ -5,6 +5,7 @@
 //! * [`for_each_identifier_word`]: splits identifiers and prose into lower-case words without endings, for ranking.
 //! * [`fact_words`]: the paths, URLs, identifiers and numbers among the words of a text.
 //! * [`truncate_chars`] and [`one_line_title`]: the beginning of a text, in characters, with `…` where it was cut.
+//! * [`strip_code_fence`]: what the only Markdown code block of a text holds.
 //! * [`glob_matches`]: whether a name is of the form `get_*`.
 //! * [`shorten_line`] and [`head_and_tail`]: both ends of a text, in bytes; [`one_line`], [`one_printable_line`].
 //! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
@@ -45,7 +46,7 @@ mod unspaced;
 
 pub use clip::{
     head_and_tail, is_unsafe, one_line, one_line_title, one_printable_line, shorten_line,
-    truncate_chars,
+    strip_code_fence, truncate_chars,
 };
 pub use fold::case_folded;
 pub use glob::glob_matches;

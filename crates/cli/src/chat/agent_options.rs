@@ -168,6 +168,8 @@ impl AgentArguments {
             .with_tools(build_toolbox(chat, policy)?)
             .map_err(|error| Failure::usage(error.to_string()))?
             .with_budget(budget)
+            // A person looks on, and `--max-steps` sets a limit.
+            .with_max_answers(None)
             .with_observer(move |event: &_| teller.print_event(event)))
     }
 

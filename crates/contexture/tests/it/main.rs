@@ -6,9 +6,12 @@ mod agent_with_approval;
 mod chat;
 #[path = "../../examples/compile_without_database.rs"]
 mod compile_without_database;
+#[path = "../../examples/custom_layer.rs"]
+mod custom_layer;
 #[path = "../../examples/custom_store.rs"]
 mod custom_store;
-
+#[path = "../../examples/research_team.rs"]
+mod research_team;
 #[path = "../../examples/support_desk.rs"]
 mod support_desk;
 
@@ -38,4 +41,14 @@ fn example_custom_store_runs() {
 #[test]
 fn example_support_desk_runs() {
     support_desk::main().unwrap();
+}
+
+#[test]
+fn example_custom_layer_runs() {
+    custom_layer::main().unwrap();
+}
+
+#[test]
+fn example_research_team_runs() {
+    research_team::main().unwrap();
 }

@@ -25,6 +25,16 @@ pub struct Conversation {
     pub(crate) inner: Arc<ConversationInner>,
     /// The fence that appends name; `None` unless this handle belongs to a claim.
     fence: Option<HandleFence>,
+    /// What this handle has of its own instead of what it shares; `None` for most handles.
+    own: Option<Arc<OwnSettings>>,
+}
+
+/// What an agent sees of a conversation in its own way, on a handle that shares everything else.
+struct OwnSettings {
+    layers: Option<Layers>,
+    renderer: Option<Arc<dyn Renderer>>,
+    /// Its layers may have the ids of others of the conversation, so what they recalled is kept apart.
+    recall_cache: Mutex<RecallCache>,
 }
 
 pub(crate) struct ConversationInner {
@@ -75,6 +85,7 @@ impl Conversation {
                 resource: OnceLock::new(),
             }),
             fence: None,
+            own: None,
         }
     }
 
@@ -83,6 +94,44 @@ impl Conversation {
         Self {
             inner: Arc::clone(&self.inner),
             fence: Some(fence),
+            own: self.own.clone(),
+        }
+    }
+
+    /// Returns a handle with layers and a renderer of its own that shares everything else with this one: its branch, its
+    /// fragments, its call context, its claim. What is absent is shared as well. For agents that work on one conversation, each in
+    /// its own way.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_layers::{Layers, builtin::memory::Memory};
+    /// # use contexture_engine::Engine;
+    ///
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let own = chat.with_own_settings(Some(Layers::new().with_layer(Memory::new())?), None);
+    /// assert!(!own.layers().is_empty());
+    /// assert!(chat.layers().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_own_settings(
+        &self,
+        layers: Option<Layers>,
+        renderer: Option<Arc<dyn Renderer>>,
+    ) -> Self {
+        if layers.is_none() && renderer.is_none() {
+            return self.clone();
+        }
+        let own = OwnSettings {
+            layers,
+            renderer,
+            recall_cache: Mutex::default(),
+        };
+        Self {
+            own: Some(Arc::new(own)),
+            ..self.clone()
         }
     }
 
@@ -221,7 +270,8 @@ impl Conversation {
     /// ```
     #[must_use]
     pub fn layers(&self) -> Layers {
-        self.lock_state().layers.clone()
+        let own = self.own.as_ref().and_then(|own| own.layers.clone());
+        own.unwrap_or_else(|| self.lock_state().layers.clone())
     }
 
     /// Sets what writes fragments as text: those of the handle and those of its layers, in [`resolve`](Self::resolve) as in
@@ -261,13 +311,17 @@ impl Conversation {
     /// ```
     #[must_use]
     pub fn renderer(&self) -> Arc<dyn Renderer> {
-        Arc::clone(&self.lock_state().renderer)
+        let own = self.own.as_ref().and_then(|own| own.renderer.clone());
+        own.unwrap_or_else(|| Arc::clone(&self.lock_state().renderer))
     }
 
     /// Locks what layers recalled in the last call.
     pub(crate) fn recall_cache(&self) -> MutexGuard<'_, RecallCache> {
-        let recalled = self.inner.recall_cache.lock();
-        recalled.unwrap_or_else(PoisonError::into_inner)
+        let cache = match &self.own {
+            Some(own) if own.layers.is_some() => &own.recall_cache,
+            _ => &self.inner.recall_cache,
+        };
+        cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn path_cache(&self) -> &PathCache {

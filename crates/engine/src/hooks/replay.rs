@@ -5,7 +5,9 @@
 //! are repeated by the caller, who needs their results again; all others, `before_tool` among them, are logged and
 //! repeated here.
 
-use contexture_layers::{ChildEnd, HookOutcome, LayerId, RunEnd, StoredState, ToolRequest};
+use contexture_layers::{
+    ChildEnd, ChildResult, HookOutcome, LayerId, RunEnd, StoredState, ToolRequest,
+};
 
 use super::open_session::{RunScope, load_position, load_stored_session, track_side_usage};
 use super::session::LayerSession;
@@ -38,13 +40,26 @@ impl LayerSession {
             .await
     }
 
-    /// Tells the layers how a child ended.
+    /// Tells the layers how a child ended, and returns what they make of its result.
     ///
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn on_return(&mut self, child: &Self, end: &ChildEnd) -> Result<(), EngineError> {
-        self.run_hook(LoggedHook::Return(child.pending_states(), end.clone()))
-            .await
+    pub async fn on_return(
+        &mut self,
+        child: &Self,
+        end: &ChildEnd,
+    ) -> Result<ChildResult, EngineError> {
+        let states = child.pending_states();
+        let read = self.layers.restore_states(states.iter().cloned());
+        let returning = self
+            .layers
+            .on_return(&mut self.states, &read, end, &self.context);
+        let (result, outcomes) = returning.await?;
+        self.outcomes.extend(outcomes);
+        // Logged although it has an answer: what the model reads of the child is decided, so only the changes of state are
+        // repeated.
+        self.hook_log.push(LoggedHook::Return(states, end.clone()));
+        Ok(result)
     }
 
     /// Tells the layers how the run ended.
@@ -67,7 +82,7 @@ impl LayerSession {
             }
             LoggedHook::Return(child, end) => {
                 let child = read(child);
-                layers.on_return(states, &child, end, context).await?
+                layers.on_return(states, &child, end, context).await?.1
             }
             LoggedHook::Tool(call) => layers.before_tool(states, call, context).await.1,
             LoggedHook::Complete(end) => layers.on_complete(states, end, context).await,

@@ -127,8 +127,19 @@ pub struct ChildEnd {
     pub run: RunId,
     /// How it ended.
     pub end: RunEnd,
-    /// Text of its last answer, unless it failed.
+    /// What its parent's model is to read: its value as JSON if it has one, else the text of its last answer; `None` if it
+    /// failed.
     pub result: Option<String>,
     /// Its usage, that of its own children included.
     pub usage: Usage,
+}
+
+/// What a parent's model reads of a child run that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ChildResult {
+    /// What the child gave, or why it failed.
+    #[default]
+    Keep,
+    /// This text instead, also of a child that failed.
+    Replace(String),
 }

@@ -13,7 +13,9 @@ use contexture_ir::{Item, NodeId, Raw, ResponseId, Usage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::contract::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
+use crate::contract::decision::{
+    AnswerVerdict, ChildEnd, ChildResult, RunEnd, ToolGate, ToolRequest,
+};
 use crate::contract::error::LayerError;
 use crate::contract::function::{FunctionError, FunctionSpec};
 use crate::contract::hook_context::HookContext;
@@ -171,16 +173,17 @@ pub trait Layer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called when a child run ended. Default: the parent keeps its own state.
+    /// Called when a child run ended: may change the parent's state, and what the parent's model reads. Later layers are given
+    /// what earlier ones made of the result. Default: both stay as they are.
     async fn on_return(
         &self,
         parent: &mut Self::State,
         child: &Self::State,
         end: &ChildEnd,
         context: &HookContext,
-    ) -> Result<(), LayerError> {
+    ) -> Result<ChildResult, LayerError> {
         let _ = (parent, child, end, context);
-        Ok(())
+        Ok(ChildResult::Keep)
     }
 
     /// Called when the run ended, however it ended. Default: does nothing.

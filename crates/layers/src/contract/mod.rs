@@ -19,7 +19,7 @@ mod layer_id;
 mod recall;
 mod spec;
 
-pub use decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
+pub use decision::{AnswerVerdict, ChildEnd, ChildResult, RunEnd, ToolGate, ToolRequest};
 pub use error::{LayerError, LayersError};
 pub(crate) use error::{catch_panic, panic_error};
 pub use function::{FunctionError, FunctionSpec, OfferedTo, Rerun};

@@ -11,8 +11,9 @@ use contexture_compile::Contribution;
 use contexture_ir::{Item, Raw};
 
 use crate::contract::{
-    AnswerVerdict, ChildEnd, FunctionError, FunctionSpec, HookContext, Layer, LayerError,
-    LayerSpec, ObservedItems, Projection, RecallInput, RunEnd, ToolGate, ToolRequest, catch_panic,
+    AnswerVerdict, ChildEnd, ChildResult, FunctionError, FunctionSpec, HookContext, Layer,
+    LayerError, LayerSpec, ObservedItems, Projection, RecallInput, RunEnd, ToolGate, ToolRequest,
+    catch_panic,
 };
 
 /// A state whose type only its layer knows.
@@ -79,7 +80,7 @@ pub(crate) trait DynLayer: Send + Sync {
         child: &AnyState,
         end: &ChildEnd,
         context: &HookContext,
-    ) -> Result<(), LayerError>;
+    ) -> Result<ChildResult, LayerError>;
     async fn on_complete(
         &self,
         state: &mut AnyState,
@@ -286,7 +287,7 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
         child: &AnyState,
         end: &ChildEnd,
         context: &HookContext,
-    ) -> Result<(), LayerError> {
+    ) -> Result<ChildResult, LayerError> {
         let (parent, child) = (
             downcast_state_mut::<L>(parent)?,
             downcast_state::<L>(child)?,

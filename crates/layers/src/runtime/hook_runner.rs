@@ -15,8 +15,9 @@ use futures_util::future::join_all;
 use tracing::Instrument;
 
 use crate::contract::{
-    AnswerVerdict, ChildEnd, FunctionError, Hook, HookContext, HookOutcome, HookStatus, LayerError,
-    LayersError, ObservedItems, OnError, RunEnd, ToolGate, ToolRequest, panic_error,
+    AnswerVerdict, ChildEnd, ChildResult, FunctionError, Hook, HookContext, HookOutcome,
+    HookStatus, LayerError, LayersError, ObservedItems, OnError, RunEnd, ToolGate, ToolRequest,
+    panic_error,
 };
 use crate::runtime::dyn_layer::{AnyState, DynLayer};
 use crate::runtime::layer_states::{LayerStates, SlotState, StateSlot};
@@ -387,7 +388,7 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// Notifies the parent's layers of how a child ended.
+    /// Notifies the parent's layers, in order, of how a child ended, and returns what they make of its result.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -397,18 +398,27 @@ impl Layers {
         child: &LayerStates,
         end: &ChildEnd,
         context: &HookContext,
-    ) -> Result<Vec<HookOutcome>, LayersError> {
+    ) -> Result<(ChildResult, Vec<HookOutcome>), LayersError> {
         let mut outcomes = Vec::new();
+        let mut result = ChildResult::Keep;
+        let mut end = end.clone();
         for ((layer, slot), from) in self.iter().zip(&mut parent.slots).zip(&child.slots) {
             // A layer without a state in the child run has nothing to hand back.
             let Some(from) = from.ready_state() else {
                 continue;
             };
             let run = run_hook!(layer, slot, context, OnReturn, |state, own_context| layer
-                .on_return(state, from, end, own_context));
-            hook_outcome(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
+                .on_return(state, from, &end, own_context));
+            let made = hook_outcome(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
+            if let Some(replaced @ ChildResult::Replace(_)) = made {
+                // The next layer judges what the model would read by now.
+                if let ChildResult::Replace(text) = &replaced {
+                    end.result = Some(text.clone());
+                }
+                result = replaced;
+            }
         }
-        Ok(outcomes)
+        Ok((result, outcomes))
     }
 
     /// Notifies each layer, in order, of how the run ended. Every layer is notified, even if others fail.

@@ -103,7 +103,7 @@ async fn run(layers: &Layers) -> Seen {
         usage: <_>::default(),
     };
     let returned = layers.on_return(&mut states, &child, &end, &context).await;
-    outcomes.extend(returned.unwrap());
+    outcomes.extend(returned.unwrap().1);
     let done = RunEnd::Completed;
     outcomes.extend(layers.on_complete(&mut states, &done, &context).await);
     outcomes.extend(layers.dispose(&states).await);

@@ -9,9 +9,9 @@ use contexture_catalogue::Capabilities;
 use contexture_compile::{Content, Contribution, PathItem, Window};
 use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Raw, Role, hint};
 use contexture_layers::{
-    AnswerVerdict, ChildEnd, FunctionError, FunctionSpec, Hook, HookContext, Layer, LayerError,
-    LayerId, LayerSpec, LayerStates, Layers, ObservedItems, Projection, RecallInput, RunEnd,
-    StoredState, ToolGate, ToolRequest,
+    AnswerVerdict, ChildEnd, ChildResult, FunctionError, FunctionSpec, Hook, HookContext, Layer,
+    LayerError, LayerId, LayerSpec, LayerStates, Layers, ObservedItems, Projection, RecallInput,
+    RunEnd, StoredState, ToolGate, ToolRequest,
 };
 use contexture_render::{Renderer, XmlRenderer};
 
@@ -223,10 +223,10 @@ impl Layer for RecordingLayer {
         child: &u64,
         _: &ChildEnd,
         context: &HookContext,
-    ) -> Result<(), LayerError> {
+    ) -> Result<ChildResult, LayerError> {
         self.changes(parent, Hook::OnReturn, context).await?;
         *parent += child;
-        Ok(())
+        Ok(ChildResult::Keep)
     }
 
     async fn on_complete(

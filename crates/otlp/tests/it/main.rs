@@ -8,13 +8,16 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use contexture_ir::FinishReason;
 use contexture_otlp::{Otlp, OtlpError, OtlpOptions, build_otlp};
-use contexture_telemetry::{METRICS, Operation, count_appended_items};
+use contexture_telemetry::{METRICS, ModelCall, Operation, SCHEMA_URL, count_appended_items};
+use contexture_wire::{Format, StreamEvent};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::Message;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -86,6 +89,11 @@ fn work() {
         tracing::debug!("an event");
         let tool = Operation::for_tool("search", "c1");
         tool.end(Some("tool_failed"));
+        let mut chat = ModelCall::begin(Format::OpenAiChat, "gpt-4o", Some("c"));
+        chat.record_event(&StreamEvent::Finished {
+            finish: Some(FinishReason::ToolCalls),
+        });
+        chat.end(None);
         count_appended_items(3);
         drop(tracing::debug_span!(target: "elsewhere", "of another crate"));
         drop(tracing::info_span!(target: "hyper::client", "of what sends"));
@@ -135,11 +143,30 @@ fn a_collector_reads_the_names() {
         .flat_map(|scope| &scope.spans)
         .collect();
     let names: BTreeSet<&str> = spans.iter().map(|span| span.name.as_str()).collect();
-    assert_eq!(names, BTreeSet::from(["execute_tool", "invoke_agent"]));
+    assert_eq!(
+        names,
+        BTreeSet::from(["chat gpt-4o", "execute_tool search", "invoke_agent tester"])
+    );
     let named = |name: &str| *spans.iter().find(|span| span.name == name).unwrap();
-    let (agent, tool) = (named("invoke_agent"), named("execute_tool"));
+    let (agent, tool) = (named("invoke_agent tester"), named("execute_tool search"));
     assert_eq!(tool.parent_span_id, agent.span_id);
     assert!(agent.events.is_empty());
+    let chat = named("chat gpt-4o");
+    assert_eq!(chat.kind(), SpanKind::Client);
+    assert_eq!(
+        (agent.kind(), tool.kind()),
+        (SpanKind::Internal, SpanKind::Internal)
+    );
+    let reasons = &texts(&chat.attributes)["gen_ai.response.finish_reasons"];
+    assert!(
+        reasons.contains("ArrayValue") && reasons.contains("tool_calls"),
+        "{reasons}"
+    );
+    let scopes = &resource.scope_spans;
+    assert!(
+        scopes.iter().all(|scope| scope.schema_url == SCHEMA_URL),
+        "{scopes:?}"
+    );
     let tool = texts(&tool.attributes);
     assert_eq!(tool["gen_ai.tool.name"], "search");
     assert_eq!(tool["gen_ai.tool.type"], "function");
@@ -160,6 +187,8 @@ fn a_collector_reads_the_names() {
         names,
         [
             "ctx.items.appended",
+            "gen_ai.client.operation.duration",
+            "gen_ai.client.operation.time_to_first_chunk",
             "gen_ai.execute_tool.duration",
             "gen_ai.invoke_agent.duration",
             "of.another"

@@ -6,13 +6,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use contexture_compile::Target;
-use contexture_engine::PrepareOptions;
+use contexture_engine::{Conversation, PrepareOptions};
 use contexture_ir::{Body, Fragment};
+use contexture_layers::Layers;
 use contexture_models::{Model, Retry};
+use contexture_render::Renderer;
 use contexture_tools::Choice;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 use crate::agent::approval::{Approver, NoApprover};
 use crate::agent::event::Observer;
+use crate::agent::final_answer::{OutputType, Verifier};
+use crate::agent::sub_agent::SubAgent;
 use crate::agent::tool_names::AgentError;
 use crate::context::Values;
 use crate::limits::{RunBudget, StopCondition};
@@ -20,6 +26,9 @@ use crate::tools::ToolBox;
 
 /// Default number of times the model is asked again after layers refused its answer.
 const DEFAULT_MAX_REFUSALS: u32 = 3;
+
+/// Default number of answers of one run: enough for most tasks, and a model that calls tools for ever is soon found out.
+const DEFAULT_MAX_ANSWERS: u32 = 32;
 
 /// A model, its target, its tools and its limits. Cheap to clone.
 #[derive(Clone)]
@@ -39,12 +48,17 @@ pub struct Agent {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) former_names: Vec<String>,
     pub(crate) instructions: Vec<Fragment>,
+    pub(crate) layers: Option<Layers>,
+    pub(crate) renderer: Option<Arc<dyn Renderer>>,
+    pub(crate) output: Option<OutputType>,
+    pub(crate) verifier: Option<Arc<dyn Verifier>>,
+    pub(crate) max_answers: Option<u32>,
     pub(crate) values: Values,
     pub(crate) unfinished_run: UnfinishedRun,
 }
 
 impl Agent {
-    /// Creates an agent without tools and without limits.
+    /// Creates an agent without tools, whose runs may have 32 answers each.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -73,6 +87,11 @@ impl Agent {
             observer: None,
             former_names: Vec::new(),
             instructions: Vec::new(),
+            layers: None,
+            renderer: None,
+            output: None,
+            verifier: None,
+            max_answers: Some(DEFAULT_MAX_ANSWERS),
             values: Values::default(),
             unfinished_run: UnfinishedRun::default(),
         }
@@ -122,6 +141,132 @@ impl Agent {
         }
         self.instructions = fragments;
         Ok(self)
+    }
+
+    /// Sets the agent's own layers, in the place of those of the conversation. A sub-agent without layers of its own has its
+    /// parent's. The states are found by the layers' ids, so two agents that share a layer share its state.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// # let engine = contexture_engine::Engine::in_memory();
+    /// use contexture_layers::builtin::memory::Memory;
+    ///
+    /// // What all conversations of the engine have, and one more.
+    /// let agent = agent.with_layers(engine.layers().clone().with_layer(Memory::new())?);
+    /// # Ok::<(), contexture_layers::LayersError>(())
+    /// ```
+    ///
+    /// Names of their functions are checked against the agent's tools when a run begins ([`AgentError::DuplicateTool`]).
+    #[must_use]
+    pub fn with_layers(mut self, layers: Layers) -> Self {
+        self.layers = Some(layers);
+        self
+    }
+
+    /// Sets what writes the fragments of the agent, of its layers and of the conversation as text. Default: what the
+    /// conversation's handle has, or the agent's parent.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use contexture_render::MarkdownRenderer;
+    ///
+    /// let agent = agent.with_renderer(Arc::new(MarkdownRenderer::default()));
+    /// ```
+    #[must_use]
+    pub fn with_renderer(mut self, renderer: Arc<dyn Renderer>) -> Self {
+        self.renderer = Some(renderer);
+        self
+    }
+
+    /// Sets the type of the answer that ends a run: the model is given its schema, an answer that is not of it is followed by what
+    /// is wrong, and the model is asked again, as often as [`with_max_refusals`](Self::with_max_refusals) says; then the run
+    /// fails with [`RunError::ModelParse`](crate::RunError::ModelParse). [`Turn::output`](crate::Turn::output) reads the answer.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Weather {
+    ///     /// In degrees Celsius.
+    ///     temperature: f64,
+    /// }
+    ///
+    /// let agent = agent.with_output::<Weather>();
+    /// ```
+    #[must_use]
+    pub fn with_output<T: DeserializeOwned + JsonSchema>(mut self) -> Self {
+        self.output = OutputType::of::<T>();
+        self
+    }
+
+    /// Sets who judges the answer that would end a run: with feedback the model is asked again, as often as
+    /// [`with_max_refusals`](Self::with_max_refusals) says; then the run fails with
+    /// [`RunError::Denied`](crate::RunError::Denied).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// use async_trait::async_trait;
+    /// use contexture_runs::{RunContext, Verdict, Verifier};
+    ///
+    /// /// Asks for sources. Another one may ask a model, or run tests.
+    /// struct NamesSources;
+    ///
+    /// #[async_trait]
+    /// impl Verifier for NamesSources {
+    ///     async fn verify(
+    ///         &self,
+    ///         answer: &str,
+    ///         _: &RunContext,
+    ///     ) -> Result<Verdict, Box<dyn std::error::Error + Send + Sync>> {
+    ///         Ok(match answer.contains("https://") {
+    ///             true => Verdict::Accepted,
+    ///             false => Verdict::Rejected { feedback: "Name a source for each claim.".to_owned() },
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// let agent = agent.with_verifier(NamesSources);
+    /// ```
+    #[must_use]
+    pub fn with_verifier(mut self, verifier: impl Verifier + 'static) -> Self {
+        self.verifier = Some(Arc::new(verifier));
+        self
+    }
+
+    /// Limits the answers that one run of the agent may have of its model, those that were refused included and those of
+    /// sub-agents not: one more fails with [`RunError::TooManyAnswers`](crate::RunError::TooManyAnswers). Default 32; `None` for
+    /// no limit.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use contexture_models::ScriptedModel;
+    /// # let model = Arc::new(ScriptedModel::new([]));
+    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
+    /// let agent = agent.with_max_answers(200);
+    /// ```
+    #[must_use]
+    pub fn with_max_answers(mut self, answers: impl Into<Option<u32>>) -> Self {
+        self.max_answers = answers.into();
+        self
+    }
+
+    /// Returns the conversation as the agent sees it: with its own layers and its own renderer, where it has them.
+    pub(crate) fn view_of(&self, chat: &Conversation) -> Conversation {
+        chat.with_own_settings(self.layers.clone(), self.renderer.clone())
     }
 
     /// Gives the agent's tools a value of the program, such as a connection or who is signed in: they find it by its type
@@ -311,8 +456,9 @@ impl Agent {
         self
     }
 
-    /// Sets how often in a row the model is asked again after layers refused its answer. Default: 3. The lower of this
-    /// and the guardrails' limit applies.
+    /// Sets how often in a row the model is asked again after layers refused its answer, and how often in a run after its final
+    /// answer was not of the output type or the verifier rejected it. Default: 3. For layers the lower of this and the
+    /// guardrails' limit applies.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -399,61 +545,4 @@ pub enum UnfinishedRun {
     Refuse,
     /// The one that waits is ended as aborted; its calls never run.
     Abandon,
-}
-
-/// An agent that another calls as a tool.
-#[derive(Clone, Debug)]
-pub struct SubAgent {
-    pub(crate) agent: Agent,
-    pub(crate) description: String,
-    pub(crate) history: ChildHistory,
-}
-
-/// How much of its parent's history a child run sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChildHistory {
-    /// Nothing but its task.
-    #[default]
-    Fresh,
-    /// All of the history before the call.
-    Forked,
-}
-
-impl SubAgent {
-    /// Creates a sub-agent; `description` tells the calling model what it does.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use contexture_models::ScriptedModel;
-    /// # let model = Arc::new(ScriptedModel::new([]));
-    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
-    /// use contexture_runs::SubAgent;
-    ///
-    /// let helper = SubAgent::new(agent, "Looks up the weather.");
-    /// ```
-    #[must_use]
-    pub fn new(agent: Agent, description: impl Into<String>) -> Self {
-        Self {
-            agent,
-            description: description.into(),
-            history: ChildHistory::Fresh,
-        }
-    }
-
-    /// Sets how much of its parent's history it sees.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use contexture_models::ScriptedModel;
-    /// # let model = Arc::new(ScriptedModel::new([]));
-    /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
-    /// use contexture_runs::{ChildHistory, SubAgent};
-    ///
-    /// let helper = SubAgent::new(agent, "Summarizes the conversation.").with_history(ChildHistory::Forked);
-    /// ```
-    #[must_use]
-    pub const fn with_history(mut self, history: ChildHistory) -> Self {
-        self.history = history;
-        self
-    }
 }

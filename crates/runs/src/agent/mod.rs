@@ -19,11 +19,16 @@
 mod approval;
 mod config;
 mod event;
+mod final_answer;
+mod sub_agent;
 mod tool_names;
 mod turn;
 
 pub use approval::{ApprovalDecision, Approver, Decision, NoApprover, StoredDecision, WaitingCall};
-pub use config::{Agent, ChildHistory, SubAgent, UnfinishedRun};
+pub use config::{Agent, UnfinishedRun};
 pub use event::{Observer, RunEvent, RunEventKind};
+pub(crate) use final_answer::OutputType;
+pub use final_answer::{OutputError, Verdict, Verifier};
+pub use sub_agent::{ChildHistory, SubAgent};
 pub use tool_names::{AgentError, ToolOrigin};
 pub use turn::{AnswerKind, Turn, TurnEnd};

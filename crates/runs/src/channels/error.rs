@@ -57,3 +57,18 @@ pub enum ChannelError {
         reason: String,
     },
 }
+
+impl ChannelError {
+    /// Returns a short stable name for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::TimedOut { .. } => "channel_timeout",
+            Self::Closed { .. } => "channel_closed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Conflict { .. } | Self::Schema { .. } | Self::NotJson { .. } => {
+                "channel_mismatch"
+            }
+        }
+    }
+}

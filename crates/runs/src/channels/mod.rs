@@ -27,6 +27,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use contexture_telemetry::{channel_span, record_error};
+use tracing::Instrument as _;
+
 use crate::tasks::Abort;
 use channel_slot::ChannelSlot;
 
@@ -125,7 +128,10 @@ impl Channels {
     ) -> Result<(), ChannelError> {
         let aborts = self.aborts(abort)?;
         let slot = self.slot_for_channel(channel)?;
-        slot.send(value, wait, &aborts).await
+        let span = channel_span(channel.name(), "send");
+        let sent = slot.send(value, wait, &aborts).instrument(span.clone());
+        sent.await
+            .inspect_err(|error| record_error(&span, error.kind()))
     }
 
     /// Receives the next message.
@@ -140,7 +146,11 @@ impl Channels {
     ) -> Result<T, ChannelError> {
         let aborts = self.aborts(abort)?;
         let slot = self.slot_for_channel(channel)?;
-        slot.recv(wait, &aborts).await
+        let span = channel_span(channel.name(), "receive");
+        let received = slot.recv(wait, &aborts).instrument(span.clone());
+        received
+            .await
+            .inspect_err(|error| record_error(&span, error.kind()))
     }
 
     /// Receives a message without waiting. A topic never has one.

@@ -18,6 +18,7 @@ use crate::channels::Channels;
 use crate::context::{ContextParts, LastStep, RunContext};
 use crate::error::RunError;
 use crate::execution::next_step::NextStep;
+use crate::execution::open_children::OpenChildren;
 use crate::execution::resume_state::ResumeState;
 use crate::execution::side_usage::{RunSideUsage, SideUsageLog};
 use crate::limits::RunUsage;
@@ -47,12 +48,20 @@ pub(crate) struct LiveRun {
     pub(crate) resumed_at: Instant,
     pub(crate) abort: Abort,
     pub(crate) channels: Channels,
+    /// What this run's open children have spent.
+    pub(crate) children: Arc<OpenChildren>,
+    /// What the parent and its other open children have spent; `None` for a root run.
+    pub(crate) siblings: Option<Arc<OpenChildren>>,
     pub(crate) loaded: LoadedToolkits,
     pub(crate) resume_state: ResumeState,
     /// The last answer of this process.
     pub(crate) last_step: Option<Arc<LastStep>>,
     /// Whether a layer stopped the run with the last answer.
     pub(crate) is_stopped: bool,
+    /// Answers that this run had of its model, refused ones included.
+    pub(crate) answers: u32,
+    /// Answers that would have ended the run and were rejected by its output type or its verifier.
+    pub(crate) rejected_answers: u32,
     /// Consecutive appends that failed because a layer's state was stale.
     pub(crate) append_conflicts: usize,
     /// The claim of the run's branch; `None` for a child that had ended before it was loaded.
@@ -95,12 +104,17 @@ impl LiveRun {
             stored_side_usage,
         ));
         chat.track_side_usage(&mut session, Arc::<RunSideUsage>::clone(&side_usage));
+        let children = OpenChildren::new(id, record.budget, None);
         Ok(Self {
             chat,
             agent,
             id,
             record,
             session,
+            children: Arc::new(children),
+            siblings: None,
+            answers: 0,
+            rejected_answers: 0,
             next_step: NextStep::Ask { refused: 0 },
             step: 0,
             usage: RunUsage::default(),
@@ -128,8 +142,12 @@ impl LiveRun {
         })
     }
 
-    /// Stores the entry, and then the input with the record.
-    pub(crate) async fn store_input(&mut self, input: Vec<Item>) -> Result<(), RunError> {
+    /// Stores the entry, and then the input with the record and a first state of the program's own.
+    pub(crate) async fn store_input(
+        &mut self,
+        input: Vec<Item>,
+        state: Option<StateChange>,
+    ) -> Result<(), RunError> {
         // The entry first: a run that is on the tree is then always listed. A crash in between leaves an entry without
         // a run, which `resume` closes.
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
@@ -141,7 +159,8 @@ impl LiveRun {
         );
         let first = node_id(self.id, "input", &[]);
         let place = |run: &Self, items| run.batch_of_items(first, items);
-        self.append_items(input, vec![put], place).await?;
+        let changes = std::iter::once(put).chain(state).collect();
+        self.append_items(input, changes, place).await?;
         Ok(())
     }
 
@@ -241,23 +260,47 @@ impl LiveRun {
     pub(crate) fn check_budget(&self) -> Result<(), RunError> {
         self.check_open()?;
         self.abort.ensure_not_aborted()?;
-        self.record.budget.check_next(&self.usage())?;
+        let usage = self.usage();
+        self.record.budget.check_next(&usage)?;
+        if let Some(siblings) = &self.siblings {
+            siblings.check_next(self.id, usage)?;
+        }
         Ok(())
+    }
+
+    /// Makes this run one of its parent's open children, with which it shares what is left of the parent's budget.
+    pub(crate) fn join_siblings(&mut self, siblings: Arc<OpenChildren>) {
+        let above = Some(Arc::clone(&siblings));
+        self.children = Arc::new(OpenChildren::new(self.id, self.record.budget, above));
+        self.siblings = Some(siblings);
+    }
+
+    /// Checks that the model may be asked once more.
+    pub(crate) fn check_answers(&self) -> Result<(), RunError> {
+        match self.agent.max_answers {
+            Some(limit) if self.answers >= limit => Err(RunError::TooManyAnswers { limit }),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) async fn load_state_value(
         &self,
         key: &StateKey,
     ) -> Result<Option<Arc<[u8]>>, RunError> {
-        let state = self.load_run_state().await?;
+        // Only this key: a run may have state for each of its children.
+        let state = self.load_state_of(key.as_str().to_owned()).await?;
         Ok(state.loaded_value(key).cloned())
     }
 
     /// Loads the run's own state at the branch's head.
     pub(crate) async fn load_run_state(&self) -> Result<NodeState, RunError> {
+        // Only this run's keys: the path may hold large states of layers.
+        self.load_state_of(run_prefix(self.id)).await
+    }
+
+    async fn load_state_of(&self, prefix: String) -> Result<NodeState, RunError> {
         let request = StateRequest {
-            // Only this run's keys: the path may hold large states of layers.
-            prefix: run_prefix(self.id),
+            prefix,
             ..StateRequest::all_entries(PathEnd::Branch(self.chat.branch()))
         };
         let store = self.chat.engine().store();

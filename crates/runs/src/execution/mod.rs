@@ -20,6 +20,7 @@ mod decision;
 mod durable_step;
 mod live_run;
 mod next_step;
+mod open_children;
 mod resume_state;
 mod side_usage;
 mod usage;

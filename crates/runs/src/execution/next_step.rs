@@ -10,6 +10,8 @@ use contexture_engine::{Conversation, EngineError, parse_node_item};
 use contexture_ir::{FunctionCall, Item, MessageId, NodeId, RunId};
 use contexture_store::{Branch, Node, NodeKind, PathEnd, ReadRequest, Span};
 
+use crate::record::rejection_node_id;
+
 /// What a run does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NextStep {
@@ -106,6 +108,23 @@ impl RunPath {
             .filter_map(|node| node.step)
             .max()
             .unwrap_or(0)
+    }
+
+    /// The number of answers the run has had, refused, partial and late ones included.
+    pub(crate) fn answer_count(&self) -> u32 {
+        let answers = self.own_nodes().filter_map(|node| node.response);
+        let answers: BTreeSet<_> = answers.collect();
+        u32::try_from(answers.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The number of its final answers that were rejected.
+    pub(crate) fn rejected_answer_count(&self) -> u32 {
+        let is_rejection = |node: &&Arc<Node>| {
+            node.step
+                .is_some_and(|step| node.id == rejection_node_id(self.run, step))
+        };
+        let rejections = self.own_nodes().filter(is_rejection).count();
+        u32::try_from(rejections).unwrap_or(u32::MAX)
     }
 
     /// Whether the run began no step after its last answer.

@@ -25,5 +25,5 @@ mod stop_condition;
 mod usage;
 
 pub use budget::{BudgetKind, BudgetValue, Exceeded, RunBudget};
-pub use stop_condition::{Snapshot, StopCause, StopCondition, StopReason};
+pub use stop_condition::{OwnedSnapshot, Snapshot, StopCause, StopCondition, StopReason};
 pub use usage::{RunUsage, Tokens};

@@ -27,6 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contexture_ir::FunctionCall;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 
 use crate::limits::usage::RunUsage;
 use crate::tasks::panic_message;
@@ -73,6 +75,51 @@ impl<'a> Snapshot<'a> {
     }
 }
 
+/// A [`Snapshot`] that a judge may keep while it works.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OwnedSnapshot {
+    /// Number of steps taken.
+    pub steps: u64,
+    /// Usage of the run, children included.
+    pub usage: RunUsage,
+    /// Time since the run started.
+    pub elapsed: Duration,
+    /// The text of the last answer.
+    pub text: Option<String>,
+    /// The calls of the last answer that have no output yet.
+    pub calls: Vec<FunctionCall>,
+    /// Texts of the answers that called no tool, oldest first.
+    pub outputs: Vec<String>,
+    /// Depth of the run; a root run has depth 0.
+    pub depth: usize,
+}
+
+impl OwnedSnapshot {
+    /// The last output, or the text of the last answer if there is no output.
+    #[must_use]
+    pub fn output(&self) -> Option<&str> {
+        self.outputs
+            .last()
+            .map(String::as_str)
+            .or(self.text.as_deref())
+    }
+}
+
+impl From<&Snapshot<'_>> for OwnedSnapshot {
+    fn from(now: &Snapshot<'_>) -> Self {
+        Self {
+            steps: now.steps,
+            usage: *now.usage,
+            elapsed: now.elapsed,
+            text: now.text.map(str::to_owned),
+            calls: now.calls.to_vec(),
+            outputs: now.outputs.to_vec(),
+            depth: now.depth,
+        }
+    }
+}
+
 /// Result of a stop condition that was met or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopReason {
@@ -93,22 +140,27 @@ pub enum StopCause {
 
 type PredicateResult = Result<Option<String>, String>;
 
+type Predicate = dyn for<'a> Fn(&'a Snapshot<'a>) -> BoxFuture<'a, PredicateResult> + Send + Sync;
+
 /// A named predicate that says when to stop.
 ///
 /// ```
 /// use contexture_runs::{Snapshot, RunUsage, StopCondition};
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
 /// let until = StopCondition::max_steps(10).or(StopCondition::output_contains("DONE"));
 /// let spent = RunUsage::default();
 /// let mut now = Snapshot::new(3, &spent);
-/// assert_eq!(until.evaluate(&now), None);
+/// assert_eq!(until.evaluate(&now).await, None);
 /// now.text = Some("all DONE");
-/// assert_eq!(until.evaluate(&now).unwrap().reason, r#"the output contains "DONE""#);
+/// assert_eq!(until.evaluate(&now).await.unwrap().reason, r#"the output contains "DONE""#);
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct StopCondition {
     name: Arc<str>,
-    predicate: Arc<dyn Fn(&Snapshot<'_>) -> PredicateResult + Send + Sync>,
+    predicate: Arc<Predicate>,
 }
 
 impl StopCondition {
@@ -120,17 +172,50 @@ impl StopCondition {
     ) -> Self {
         let name = name.into();
         let reason = name.to_string();
-        let judge = move |now: &Snapshot<'_>| {
+        Self::from_predicate(name, move |now| {
             let held = catch_unwind(AssertUnwindSafe(|| holds(now)));
             match held.map_err(|panic| panic_message(&*panic))? {
                 Ok(held) => Ok(held.then(|| reason.clone())),
                 Err(error) => Err(error.to_string()),
             }
-        };
-        Self {
-            name,
-            predicate: Arc::new(judge),
-        }
+        })
+    }
+
+    /// Creates a condition from a predicate that takes its time, such as a model that judges the output. It is asked after each
+    /// answer; an abort of the run cuts it off, and an error stops the loop, as a panic does. What a judge spends is not counted
+    /// in the run's usage.
+    ///
+    /// ```
+    /// use contexture_runs::{OwnedSnapshot, StopCondition};
+    ///
+    /// let is_good = StopCondition::new_async("the judge is content", |now: OwnedSnapshot| async move {
+    ///     // Most answers only call tools: nothing to judge.
+    ///     let Some(output) = now.outputs.last() else { return Ok(false) };
+    ///     // Here a model would be asked.
+    ///     Ok::<_, std::io::Error>(output.len() > 100)
+    /// });
+    /// let until = is_good.or(StopCondition::max_steps(20));
+    /// ```
+    #[must_use]
+    pub fn new_async<E: fmt::Display, F: Future<Output = Result<bool, E>> + Send + 'static>(
+        name: impl Into<Arc<str>>,
+        holds: impl Fn(OwnedSnapshot) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        let reason = name.to_string();
+        let holds = Arc::new(holds);
+        Self::with_predicate(name, move |now| {
+            let (now, reason) = (OwnedSnapshot::from(now), reason.clone());
+            let holds = Arc::clone(&holds);
+            // Called inside, so that a panic before the first await is caught as well.
+            let judging = AssertUnwindSafe(async move { holds(now).await }).catch_unwind();
+            Box::pin(async move {
+                match judging.await.map_err(|panic| panic_message(&*panic))? {
+                    Ok(held) => Ok(held.then_some(reason)),
+                    Err(error) => Err(error.to_string()),
+                }
+            })
+        })
     }
 
     /// Never stops. A budget still ends the run.
@@ -201,10 +286,9 @@ impl StopCondition {
     pub fn any(all: impl IntoIterator<Item = Self>) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
         let name = join_names(&all, " or ");
-        Self::from_predicate(name, move |now| {
-            let judged: Vec<Option<String>> = evaluate_each(&all, now)?;
+        Self::combine(name, all, |judged| {
             let reasons: Vec<String> = judged.into_iter().flatten().collect();
-            Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+            (!reasons.is_empty()).then(|| reasons.join("; "))
         })
     }
 
@@ -214,10 +298,10 @@ impl StopCondition {
     pub fn all(all: impl IntoIterator<Item = Self>) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
         let name = join_names(&all, " and ");
-        Self::from_predicate(name, move |now| {
-            let judged: Option<Vec<String>> = evaluate_each(&all, now)?.into_iter().collect();
+        Self::combine(name, all, |judged| {
+            let judged: Option<Vec<String>> = judged.into_iter().collect();
             let reasons = judged.filter(|reasons| !reasons.is_empty());
-            Ok(reasons.map(|reasons| reasons.join("; ")))
+            reasons.map(|reasons| reasons.join("; "))
         })
     }
 
@@ -229,8 +313,9 @@ impl StopCondition {
     )]
     pub fn not(self) -> Self {
         let reason = format!("not: {}", self.name);
-        Self::from_predicate(reason.clone(), move |now| {
-            Ok((self.predicate)(now)?.is_none().then(|| reason.clone()))
+        Self::combine(reason.clone(), vec![self], move |judged| {
+            let met = judged.iter().any(Option::is_some);
+            (!met).then(|| reason.clone())
         })
     }
 
@@ -247,9 +332,8 @@ impl StopCondition {
     }
 
     /// Evaluates the condition; `Some` means stop.
-    #[must_use]
-    pub fn evaluate(&self, now: &Snapshot<'_>) -> Option<StopReason> {
-        match (self.predicate)(now) {
+    pub async fn evaluate(&self, now: &Snapshot<'_>) -> Option<StopReason> {
+        match (self.predicate)(now).await {
             Ok(reason) => reason.map(|reason| StopReason {
                 reason,
                 cause: StopCause::Met,
@@ -265,10 +349,40 @@ impl StopCondition {
         name: impl Into<Arc<str>>,
         judge: impl Fn(&Snapshot<'_>) -> PredicateResult + Send + Sync + 'static,
     ) -> Self {
+        Self::with_predicate(name, move |now| Box::pin(ready(judge(now))))
+    }
+
+    fn with_predicate(
+        name: impl Into<Arc<str>>,
+        predicate: impl for<'a> Fn(&'a Snapshot<'a>) -> BoxFuture<'a, PredicateResult>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
         Self {
             name: name.into(),
-            predicate: Arc::new(judge),
+            predicate: Arc::new(predicate),
         }
+    }
+
+    /// Creates a condition from the reasons that others give.
+    fn combine(
+        name: impl Into<Arc<str>>,
+        all: Vec<Self>,
+        judge: impl Fn(Vec<Option<String>>) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let shared = Arc::new((all, judge));
+        Self::with_predicate(name, move |now| {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let (all, judge) = &*shared;
+                let mut judged = Vec::with_capacity(all.len());
+                for until in all {
+                    judged.push((until.predicate)(now).await?);
+                }
+                Ok(judge(judged))
+            })
+        })
     }
 }
 
@@ -280,10 +394,6 @@ fn from_infallible(
     let name = name.into();
     let reason = name.to_string();
     StopCondition::from_predicate(name, move |now| Ok(holds(now).then(|| reason.clone())))
-}
-
-fn evaluate_each(all: &[StopCondition], now: &Snapshot<'_>) -> Result<Vec<Option<String>>, String> {
-    all.iter().map(|until| (until.predicate)(now)).collect()
 }
 
 fn join_names(all: &[StopCondition], between: &str) -> String {
@@ -305,8 +415,13 @@ impl fmt::Debug for StopCondition {
 mod tests {
     use super::*;
 
+    /// Evaluates a condition that does not wait.
+    fn evaluate(until: &StopCondition, now: &Snapshot<'_>) -> Option<StopReason> {
+        until.evaluate(now).now_or_never().unwrap()
+    }
+
     fn told(until: &StopCondition, now: &Snapshot<'_>) -> Option<String> {
-        until.evaluate(now).map(|stop| stop.reason)
+        evaluate(until, now).map(|stop| stop.reason)
     }
 
     fn call() -> FunctionCall {
@@ -395,6 +510,57 @@ mod tests {
         assert!(told(&StopCondition::output_equals("DONE"), &spoken).is_some());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn judge_that_waits_combines_like_the_others() {
+        let spent = RunUsage::default();
+        let outputs = ["draft".to_owned()];
+        let now = Snapshot {
+            outputs: &outputs,
+            ..Snapshot::new(3, &spent)
+        };
+        let judge = |content: &'static str| {
+            StopCondition::new_async(
+                format!("it is {content}"),
+                move |now: OwnedSnapshot| async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    match now.output() {
+                        Some("panic") => panic!("no output"),
+                        Some(output) => Ok(output == content),
+                        None => Err("no output"),
+                    }
+                },
+            )
+        };
+        let three = StopCondition::max_steps(3);
+        for (until, expected) in [
+            (judge("draft"), Some("it is draft")),
+            (judge("done"), None),
+            (judge("done").not(), Some("not: it is done")),
+            (
+                judge("draft").and(three.clone()),
+                Some("it is draft; 3 steps are done"),
+            ),
+            (judge("done").or(three), Some("3 steps are done")),
+        ] {
+            let stop = until.evaluate(&now).await;
+            assert_eq!(
+                stop.map(|stop| stop.reason).as_deref(),
+                expected,
+                "{until:?}"
+            );
+        }
+        let silent = Snapshot::new(3, &spent);
+        let stop = judge("draft").not().evaluate(&silent).await.unwrap();
+        assert_eq!(stop.cause, StopCause::Failed);
+        assert_eq!(stop.reason, "a predicate failed: no output");
+        let panics = Snapshot {
+            text: Some("panic"),
+            ..silent
+        };
+        let stop = judge("draft").evaluate(&panics).await.unwrap();
+        assert_eq!(stop.reason, "a predicate failed: it panicked: no output");
+    }
+
     #[test]
     fn combinations_tell_all_reasons() {
         let spent = RunUsage::default();
@@ -458,7 +624,7 @@ mod tests {
             ),
             (panics.not(), "a predicate failed: it panicked: at 0"),
         ] {
-            let stop = until.evaluate(&now).unwrap();
+            let stop = evaluate(&until, &now).unwrap();
             assert_eq!(
                 (stop.reason.as_str(), stop.cause),
                 (expected, StopCause::Failed)

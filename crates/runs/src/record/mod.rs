@@ -24,8 +24,9 @@ pub(crate) use run_end::StoredRunEnd;
 pub(crate) use run_entry::{RUN_STATE_VERSION, RunRecord, head_to_string};
 pub use run_entry::{RunEntry, RunStatus, list_runs};
 pub(crate) use state_keys::{
-    RUNS_PREFIX, approval_node_id, child_branch, child_id, child_key, find_node, inbox_node_id,
-    inbox_prefix, node_id, nth_node_id, open_run_of_key, output_node_id, run_key, side_usage_key,
-    started_key, state_key, step_key, stop_key, value_key,
+    RUNS_PREFIX, approval_node_id, cancel_key, child_branch, child_id, child_key, find_node,
+    inbox_node_id, inbox_prefix, node_id, nth_node_id, open_run_of_key, output_node_id,
+    rejection_node_id, run_key, side_usage_key, started_key, state_key, step_key, stop_key,
+    value_key,
 };
 pub(crate) use step_result::{load_step_result, step_node_id, step_result_node};

@@ -66,6 +66,12 @@ pub(crate) fn entry_key(run: RunId) -> String {
     format!("{RUN_ENTRY_PREFIX}{run}")
 }
 
+/// Key of the request to cancel a run, in the conversation's scope.
+pub(crate) fn cancel_key(run: RunId) -> String {
+    // Not below the entries of runs: lists would read it.
+    format!("cancelled-runs/{run}")
+}
+
 /// Prefix of the keys of run entries.
 pub(crate) const RUN_ENTRY_PREFIX: &str = "runs/";
 
@@ -89,6 +95,11 @@ pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
 /// Returns the id of the output of a call.
 pub(crate) fn output_node_id(run: RunId, call: NodeId) -> NodeId {
     node_id(run, "output", call.as_bytes())
+}
+
+/// Returns the id of the message that says what is wrong with the final answer of a step.
+pub(crate) fn rejection_node_id(run: RunId, step: u32) -> NodeId {
+    node_id(run, "rejection", &step.to_le_bytes())
 }
 
 /// Returns the id of the decision about a call, made after the decision `before`. A second decision about the same attempt has

@@ -40,8 +40,8 @@ async fn begin_claimed(
     agent: &Agent,
     input: Vec<Item>,
 ) -> Result<LiveRun, RunError> {
-    let chat = claim.conversation();
     settle_open_runs(claim, agent).await?;
+    let chat = agent.view_of(claim.conversation());
     let id = chat.engine().new_run_id();
     let record = RunRecord {
         agent: agent.name.clone(),
@@ -54,7 +54,7 @@ async fn begin_claimed(
     };
     let session = chat.layer_session(Some(record.run_scope(id))).await?;
     let mut run = LiveRun::new(
-        chat.clone(),
+        chat,
         agent.clone(),
         id,
         record,
@@ -62,7 +62,7 @@ async fn begin_claimed(
         Abort::new(),
         SideUsageLog::new(),
     )?;
-    run.store_input(input).await?;
+    run.store_input(input, None).await?;
     Ok(run)
 }
 

@@ -10,9 +10,10 @@
 //!
 //! * `step_loop` decides which step is next, evaluates stop conditions and checks the budget.
 //! * `model_step` gets one answer to what `model_request` asks; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
+//! * `final_answer` asks again where an answer may not end the run.
 //! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
 //! * `begin` claims the branch and starts the run; `resume` rebuilds a live run from the store; `finish` ends it, and
-//!   `abandon` ends one that nobody goes on with.
+//!   `abandon` ends one that nobody goes on with, and `cancel` any, by its id.
 //! * `late_output` keeps what a tool gave while another process took the run up.
 //!
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),
@@ -20,7 +21,9 @@
 
 mod abandon;
 mod begin;
+mod cancel;
 mod decide_call;
+mod final_answer;
 mod finish;
 mod inbox;
 mod late_output;
@@ -34,6 +37,7 @@ mod tool_step;
 
 pub use abandon::abandon_run;
 pub(crate) use begin::begin;
+pub use cancel::cancel_run;
 pub use inbox::post_to_inbox;
 pub(crate) use resume::resume;
 pub(crate) use step_loop::drive;

@@ -10,6 +10,7 @@ use contexture_engine::{
 };
 use contexture_ir::{Extra, FunctionTool, Raw, ToolDefinition};
 
+use crate::agent::OutputType;
 use crate::error::RunError;
 use crate::execution::{LiveRun, RunSideUsage};
 use crate::record::node_id;
@@ -61,13 +62,16 @@ pub(crate) async fn compile_call(
     Ok(prepared.await?.call)
 }
 
-/// The agent's own instructions. Before those of the conversation, which change more often: what leads stays cached.
+/// The agent's own instructions, with the type of its final answer. Before those of the conversation, which change more often:
+/// what leads stays cached.
 fn agent_instructions(run: &LiveRun) -> Vec<Contribution> {
-    if run.agent.instructions.is_empty() {
+    let mut fragments = run.agent.instructions.clone();
+    fragments.extend(run.agent.output.as_ref().map(OutputType::instruction));
+    if fragments.is_empty() {
         return Vec::new();
     }
     let content = Content::Fragments {
-        fragments: run.agent.instructions.clone(),
+        fragments,
         renderer: run.chat.renderer(),
     };
     let instructions = Contribution::new("agent", Band::System, content);

@@ -400,6 +400,7 @@ async fn record_answer(
     let catalogue = run.chat.engine().catalogue();
     let model = &call.report.target.model;
     let call_usage = model_call_usage(catalogue, model, &usage);
+    run.answers = run.answers.saturating_add(1);
     // Only after the append: an attempt that lost against another writer is repeated and must not count twice.
     run.usage.add(&call_usage);
     let (response, usage) = (recorded.response, run.usage());

@@ -118,6 +118,9 @@ pub(crate) async fn reclaim(run: &mut LiveRun) -> Result<(), RunError> {
     match loaded {
         Ok(Some(mut fresh)) => {
             fresh.channels = run.channels.clone();
+            if let Some(siblings) = run.siblings.take() {
+                fresh.join_siblings(siblings);
+            }
             fresh.durable_step_counts = std::mem::take(&mut run.durable_step_counts);
             fresh.claim = Some(claim);
             *run = fresh;
@@ -179,6 +182,7 @@ pub(crate) async fn load_run(
     let began_ms = record.started_ms;
     // The record says where the run began, so only later nodes are read.
     let path = RunPath::load(chat, id, base, began_ms).await?;
+    let chat = &agent.view_of(chat);
     let session = chat.layer_session(Some(record.run_scope(id))).await?;
     let side_usage = match state.loaded_value(&side_usage_key(id)?) {
         Some(stored) => parse_state(id, stored)?,
@@ -209,6 +213,8 @@ async fn restore_usage(
 ) -> Result<(), RunError> {
     run.usage = load_usage(&run.chat, path, state).await?;
     run.step = path.step_count();
+    run.answers = path.answer_count();
+    run.rejected_answers = path.rejected_answer_count();
     // Earlier processes were alive until the last node at least. Time after it is not counted, because none may have
     // been running.
     let created = path.nodes.iter().map(|node| node.created_ms);

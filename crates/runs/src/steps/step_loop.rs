@@ -1,8 +1,11 @@
 //! The agent loop: drives a run step by step until it ends or waits.
 
+use std::pin::pin;
+
 use contexture_engine::{BranchClaim, EngineError};
 use contexture_store::Error as StoreError;
 use contexture_telemetry::Operation;
+use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
 use crate::agent::{RunEventKind, Turn, TurnEnd};
@@ -10,6 +13,8 @@ use crate::error::RunError;
 use crate::execution::{LiveRun, NextStep};
 use crate::limits::{Snapshot, StopReason};
 use crate::record::{RunStatus, StoredRunEnd};
+use crate::steps::cancel::{abort_if_requested, clear_request, watch_for_cancel};
+use crate::steps::final_answer::reject_final_answer;
 use crate::steps::finish::{finish_run, store_waiting};
 use crate::steps::inbox::drain_inbox;
 use crate::steps::model_step::run_model_step;
@@ -33,12 +38,32 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     let (agent, chat, id) = (&run.record.agent, run.chat.id(), run.id.to_string());
     let operation = Operation::for_agent(agent, chat.as_str(), &id, run.record.depth);
     let span = operation.span().clone();
-    let ended = run_to_end(run).instrument(span.clone()).await;
+    let ended = run_until_cancelled(run).instrument(span.clone()).await;
     if let Ok(turn) = &ended {
         span.record("ctx.run.status", turn.end.as_str());
     }
     // Waiting is not a failure, so only an error ends the operation as failed.
     operation.end(ended.as_ref().err().map(RunError::kind));
+    ended
+}
+
+/// Runs the loop, and aborts it if somebody asks for that, in any process.
+async fn run_until_cancelled(run: &mut LiveRun) -> Result<Turn, RunError> {
+    let (chat, id, abort) = (run.chat.clone(), run.id, run.abort.clone());
+    // Somebody may have asked while nobody drove it.
+    if run.was_resumed {
+        abort_if_requested(&chat, id, &abort).await?;
+    }
+    let work = pin!(run_to_end(run));
+    let watch = pin!(watch_for_cancel(chat.clone(), id, abort.clone()));
+    let ended = match select(work, watch).await {
+        Either::Left((ended, _)) => ended,
+        // It ends by its abort, and stores what is finished.
+        Either::Right(((), work)) => work.await,
+    };
+    if abort.reason().is_some() {
+        clear_request(&chat, id).await;
+    }
     ended
 }
 
@@ -118,11 +143,12 @@ fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> 
 async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
     loop {
         // The stop condition is evaluated before the answer's calls run: a run that is to stop starts no further work.
-        if std::mem::take(&mut run.has_unchecked_answer)
-            && let Some(stop) = check_stop_condition(run)
-        {
-            let reason = stop.reason;
-            return Ok(TurnEnd::Stopped { reason });
+        if run.has_unchecked_answer {
+            if let Some(stop) = check_stop_condition(run).await? {
+                let reason = stop.reason;
+                return Ok(TurnEnd::Stopped { reason });
+            }
+            run.has_unchecked_answer = false;
         }
         // Open calls of the last answer run even if a value has ended the run: a call without an output would make the
         // history invalid for the next turn.
@@ -134,6 +160,7 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
         run.check_budget()?;
         match run.next_step.clone() {
             NextStep::Ask { refused } => {
+                run.check_answers()?;
                 // Before the call is compiled, so that the model sees what has just arrived.
                 drain_inbox(run).await?;
                 run_model_step(run, refused).await?;
@@ -152,7 +179,11 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
                 run.notify_observer(|| RunEventKind::ResponseRejected { feedback });
                 run.next_step = NextStep::Ask { refused: 0 };
             }
-            NextStep::End { .. } => {
+            NextStep::End { text } => {
+                if reject_final_answer(run, &text).await? {
+                    run.next_step = NextStep::Ask { refused: 0 };
+                    continue;
+                }
                 // A message that arrived during the last answer still belongs to this run.
                 if !drain_inbox(run).await? {
                     return Ok(TurnEnd::Completed);
@@ -164,13 +195,15 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
 }
 
 /// Evaluates the agent's stop condition on the last answer.
-fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
+async fn check_stop_condition(run: &LiveRun) -> Result<Option<StopReason>, RunError> {
+    // Most agents have none: their runs end when an answer calls no tool.
+    let Some(until) = &run.agent.stop_condition else {
+        return Ok(None);
+    };
     let calls: Vec<_> = match &run.next_step {
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),
         NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
     };
-    // Most agents have none: their runs end when an answer calls no tool.
-    let until = run.agent.stop_condition.as_ref()?;
     let usage = run.usage();
     let mut now = Snapshot::new(u64::from(run.step), &usage);
     now.elapsed = usage.elapsed;
@@ -178,7 +211,8 @@ fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
     now.calls = &calls;
     now.outputs = &run.answer_texts;
     now.depth = run.record.depth as usize;
-    until.evaluate(&now)
+    // A judge may ask a model, which an abort cuts off.
+    Ok(run.abort.run_until_aborted(until.evaluate(&now)).await?)
 }
 
 /// Builds the outcome that the caller gets.

@@ -3,9 +3,11 @@
 //! A child's id derives from its call or name, so a resumed parent finds the child it had, open or ended, instead of
 //! starting a second one.
 
+use std::sync::Arc;
+
 use contexture_engine::{Conversation, EngineError, LayerSession, RunScope};
 use contexture_ir::{NodeId, RunId};
-use contexture_layers::{ChildEnd, RunEnd};
+use contexture_layers::{ChildEnd, ChildResult, RunEnd};
 use contexture_store::{
     Activation, BranchLabel, Error as StoreError, NewBranch, Node, PathEnd, RefChange, StateChange,
 };
@@ -17,31 +19,28 @@ use crate::execution::{
 };
 use crate::record::{
     RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, StoredRunEnd, child_branch, child_id,
-    child_key, head_to_string,
+    child_key, head_to_string, state_key,
 };
 use crate::steps::begin::{claim_child_branch, release};
 use crate::steps::resume::load_run;
-use crate::steps::step_loop::drive;
 use crate::tools::{ToolFailure, ToolOutput};
+
+/// A child of a call, ready to be driven.
+pub(crate) enum OpenedChild {
+    Ready(Box<LiveRun>),
+    /// It could not be started; the model is told why.
+    Failed(ToolFailure),
+}
 
 /// The outcome of a task that was given to another agent.
 pub(crate) enum SubAgentOutcome {
-    /// The child ended, or could not be started.
+    /// The child ended.
     Done {
         result: Result<ToolOutput, ToolFailure>,
         changes: Vec<StateChange>,
     },
     /// These calls wait for a person's decision.
     Waits(Vec<NodeId>),
-}
-
-impl SubAgentOutcome {
-    fn from_failure(failure: ToolFailure) -> Self {
-        Self::Done {
-            result: Err(failure),
-            changes: Vec::new(),
-        }
-    }
 }
 
 /// Starts a child run, or resumes the one with this name. See [`Run::spawn_child`](crate::Run::spawn_child).
@@ -70,57 +69,60 @@ pub(crate) async fn join_child(
     run: &mut LiveRun,
     child: &LiveRun,
     turn: &Result<Turn, RunError>,
-) -> Result<(), RunError> {
+) -> Result<ChildResult, RunError> {
     if let Ok(Turn {
         end: TurnEnd::Waiting { .. },
         ..
     }) = turn
     {
         // A child that waits has not ended, so there is nothing to collect yet.
-        return Ok(());
+        return Ok(ChildResult::Keep);
     }
     if run
         .load_state_value(&child_key(run.id, child.id)?)
         .await?
         .is_some()
     {
-        return Ok(());
+        return Ok(ChildResult::Keep);
     }
     // A stored usage marks the child as joined, so usage is never counted twice.
-    let changes = collect_child_result(run, child, turn).await?;
-    run.append_state("child", changes).await
+    let (made, changes) = collect_child_result(run, child, turn).await?;
+    run.append_state("child", changes).await?;
+    Ok(made)
 }
 
-/// Runs the task of a call with a sub-agent.
-pub(crate) async fn run_sub_agent(
+/// Opens the child that a call gives its task to.
+pub(crate) async fn open_sub_agent(
     run: &mut LiveRun,
     of: &UnansweredCalls,
     call: &UnansweredCall,
     task: &str,
-) -> Result<SubAgentOutcome, RunError> {
+) -> Result<OpenedChild, RunError> {
     let Some(agent) = run.agent.agents.get(&call.call.name).cloned() else {
         let reason = format!("{} is no agent", call.call.name);
-        return Ok(SubAgentOutcome::from_failure(ToolFailure::Unknown {
-            reason,
-        }));
+        return Ok(OpenedChild::Failed(ToolFailure::Unknown { reason }));
     };
     let base = match agent.history {
         ChildHistory::Fresh => None,
         ChildHistory::Forked => of.base,
     };
     let id = child_id(run.id, call.node.as_bytes());
-    let mut child = match open_child_run(run, id, &agent, base, task).await {
-        Ok(child) => child,
+    match open_child_run(run, id, &agent, base, task).await {
+        Ok(child) => Ok(OpenedChild::Ready(Box::new(child))),
         // Guards against agents that call one another endlessly: the model gets the error, and can answer by itself.
         Err(error @ RunError::Depth { .. }) => {
-            return Ok(SubAgentOutcome::from_failure(ToolFailure::from_message(
-                error,
-            )));
+            Ok(OpenedChild::Failed(ToolFailure::from_message(error)))
         }
-        Err(error) => return Err(error),
-    };
-    // Boxed, because driving a child may call this function again, and a future cannot contain itself.
-    let turn = Box::pin(drive(&mut child)).await;
+        Err(error) => Err(error),
+    }
+}
+
+/// Collects what became of the task of a call.
+pub(crate) async fn collect_sub_agent(
+    run: &mut LiveRun,
+    child: &LiveRun,
+    turn: Result<Turn, RunError>,
+) -> Result<SubAgentOutcome, RunError> {
     match turn {
         // The child stays open. An output now would complete a call that is not finished.
         Err(error) if error.leaves_open() => return Err(error),
@@ -130,45 +132,55 @@ pub(crate) async fn run_sub_agent(
         }) => return Ok(SubAgentOutcome::Waits(calls)),
         _ => {}
     }
-    let changes = collect_child_result(run, &child, &turn).await?;
-    let result = child_output(turn);
+    let (made, changes) = collect_child_result(run, child, &turn).await?;
+    let result = match made {
+        ChildResult::Keep => child_output(turn),
+        ChildResult::Replace(text) => Ok(text.into()),
+    };
     Ok(SubAgentOutcome::Done { result, changes })
 }
 
-/// Returns a child's output for its parent: its value if it has one, otherwise its text.
+/// What a child gives its parent: its value if it has one, otherwise its text.
+fn child_text(turn: &Turn) -> String {
+    let value = turn.value.as_ref().map(|value| value.get().to_owned());
+    value.unwrap_or_else(|| turn.text.clone())
+}
+
+/// Returns a child's output for its parent.
 fn child_output(turn: Result<Turn, RunError>) -> Result<ToolOutput, ToolFailure> {
     match turn {
-        Ok(turn) => Ok(turn
-            .value
-            .map_or(turn.text, |value| value.get().to_owned())
-            .into()),
+        Ok(turn) => Ok(child_text(&turn).into()),
         Err(RunError::Cancelled(cancelled)) => Err(cancelled.into()),
         Err(error) => Err(ToolFailure::from_message(error)),
     }
 }
 
-/// Notifies layers of a child's end and returns the change that stores its usage, which marks it as joined.
+/// Notifies layers of a child's end. Returns what they make of its result, and the change that stores its usage, which marks it
+/// as joined.
 async fn collect_child_result(
     run: &mut LiveRun,
     child: &LiveRun,
     turn: &Result<Turn, RunError>,
-) -> Result<Vec<StateChange>, RunError> {
+) -> Result<(ChildResult, Vec<StateChange>), RunError> {
     let spent = child.usage();
     let end = ChildEnd {
         run: child.id,
         end: run_end(turn.as_ref().err()),
-        result: turn.as_ref().ok().map(|turn| turn.text.clone()),
+        result: turn.as_ref().ok().map(child_text),
         usage: spent.tokens.into(),
     };
-    run.session.on_return(&child.session, &end).await?;
+    let made = run.session.on_return(&child.session, &end).await?;
     // In memory now; on the tree with the change below, from where a resumed parent reads it.
     run.usage.roll_up(&spent);
+    // In this order: its siblings see its usage twice for a moment, but never not at all.
+    run.children.note_own(run.usage());
+    run.children.remove(child.id);
     let put = StateChange::put_entry(
         child_key(run.id, child.id)?,
         RUN_STATE_VERSION,
         json_bytes(&spent),
     );
-    Ok(vec![put])
+    Ok((made, vec![put]))
 }
 
 /// Opens a child: an open one is resumed, an ended one is restored, otherwise a new one is started.
@@ -210,8 +222,9 @@ async fn open_claimed_child(
     let depth = run.record.depth + 1;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
     let config = child_config(run, agent);
+    let chat = config.view_of(&chat);
     if let Some(mut child) = load_run(&chat, id, &config, run.abort.child()).await? {
-        child.channels = run.channels.clone();
+        adopt_child(run, &mut child);
         return Ok(child);
     }
     let ended = StoredRunEnd::load(&chat, id).await?;
@@ -238,12 +251,29 @@ async fn open_claimed_child(
         run.abort.child(),
         SideUsageLog::new(),
     )?;
-    child.channels = run.channels.clone();
+    adopt_child(run, &mut child);
     match ended {
-        None => child.store_input(vec![user_message(task)]).await?,
+        None => {
+            let state = copied_state(run, id).await?;
+            child.store_input(vec![user_message(task)], state).await?;
+        }
         Some((_, ended)) => restore_ended_child(&mut child, ended).await?,
     }
     Ok(child)
+}
+
+/// Gives a child what it shares with its parent: the channels, and what is left of the budget.
+fn adopt_child(run: &LiveRun, child: &mut LiveRun) {
+    run.children.note_own(run.usage());
+    child.channels = run.channels.clone();
+    child.join_siblings(Arc::clone(&run.children));
+}
+
+/// Returns the change that gives a new child a copy of its parent's own state; `None` if the parent has none.
+async fn copied_state(run: &LiveRun, child: RunId) -> Result<Option<StateChange>, RunError> {
+    let state = run.load_state_value(&state_key(run.id)?).await?;
+    let key = state_key(child)?;
+    Ok(state.map(|state| StateChange::put_entry(key, RUN_STATE_VERSION, state)))
 }
 
 /// Returns the child's agent, with a budget within its parent's and with an observer.

@@ -17,18 +17,60 @@ use futures_util::future::{join, join_all};
 use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
-use crate::agent::RunEventKind;
+use crate::agent::{RunEventKind, Turn};
+use crate::context::RunContext;
 use crate::error::RunError;
 use crate::execution::{LiveRun, NextStep, UnansweredCall, UnansweredCalls, json_bytes};
 use crate::record::{RUN_STATE_VERSION, started_key};
 use crate::steps::decide_call::{PlannedAction, ToolPlan, decide_call};
 use crate::steps::late_output::store_late_output;
 use crate::steps::resume::loaded_toolkits_change;
+use crate::steps::step_loop::drive;
 use crate::steps::store_output::append_guidance;
 use crate::steps::store_output::{call_layer_function, store_output};
-use crate::steps::sub_agent::SubAgentOutcome;
-use crate::steps::sub_agent::run_sub_agent;
-use crate::tools::{Permit, ToolConcurrency, ToolFailure, ToolOutput, function_call_output};
+use crate::steps::sub_agent::{OpenedChild, SubAgentOutcome, collect_sub_agent, open_sub_agent};
+use crate::tools::{
+    Permit, ToolBox, ToolConcurrency, ToolFailure, ToolOutput, function_call_output,
+};
+
+/// A call that runs, beside others where it allows that.
+struct BatchedCall {
+    call: UnansweredCall,
+    guidance: String,
+    work: CallWork,
+}
+
+/// What a call that runs is about.
+enum CallWork {
+    Tool {
+        permit: Permit,
+        start_marker: Option<Vec<u8>>,
+    },
+    /// A sub-agent works on its task.
+    Child {
+        child: Box<LiveRun>,
+        operation: Operation,
+    },
+    /// A sub-agent could not be started.
+    Failed(ToolFailure),
+}
+
+/// A call that has run.
+enum FinishedCall {
+    Tool(ToolRun),
+    Child {
+        call: UnansweredCall,
+        guidance: String,
+        child: Box<LiveRun>,
+        turn: Result<Turn, RunError>,
+    },
+}
+
+/// A call that stays open, because calls of its child run wait for a person.
+struct WaitingBelow {
+    call: NodeId,
+    calls: Vec<NodeId>,
+}
 
 /// The result of a tool that ran.
 struct ToolRun {
@@ -67,11 +109,9 @@ pub(crate) async fn run_calls(
     let mut left: BTreeSet<NodeId> = waits.iter().copied().collect();
     let mut plans = plans.into_iter().peekable();
     while let Some(plan) = plans.next() {
-        let node = plan.call.node;
-        let waiting_below = execute_planned(run, &calls, plan, &mut plans).await?;
-        if !waiting_below.is_empty() {
-            left.insert(node);
-            waits.extend(waiting_below);
+        for below in execute_planned(run, &calls, plan, &mut plans).await? {
+            left.insert(below.call);
+            waits.extend(below.calls);
         }
     }
     run.next_step = match waits.is_empty() {
@@ -87,34 +127,38 @@ pub(crate) async fn run_calls(
     Ok(waits)
 }
 
-/// Runs one call, or several in parallel. Returns the calls of child runs that wait; while there are any, this call
-/// waits too.
+/// Runs one call, or several in parallel. Returns those that wait for calls of their child runs.
 async fn execute_planned(
     run: &mut LiveRun,
     of: &UnansweredCalls,
     plan: ToolPlan,
     rest: &mut ToolPlans,
-) -> Result<Vec<NodeId>, RunError> {
+) -> Result<Vec<WaitingBelow>, RunError> {
+    if matches!(
+        plan.planned,
+        PlannedAction::Tool(_) | PlannedAction::Task(_)
+    ) {
+        let mut batch = vec![plan];
+        // Only adjacent calls: one that must run alone sees the effects of all calls before it, in the model's order.
+        if batch.iter().all(|plan| runs_beside_others(run, plan)) {
+            batch.extend(std::iter::from_fn(|| {
+                rest.next_if(|plan| runs_beside_others(run, plan))
+            }));
+        }
+        return run_batch(run, of, batch).await;
+    }
     let ToolPlan {
         call,
         planned,
         guidance,
     } = plan;
-    let node = call.node;
     // Nothing starts for a call that is answered without running, so observers get no start event.
-    if !matches!(planned, PlannedAction::Answer(_) | PlannedAction::Wait) {
-        let call = call.call.clone();
-        run.notify_observer(|| RunEventKind::ToolStarted { node, call });
+    if matches!(planned, PlannedAction::Function(_) | PlannedAction::Load(_)) {
+        notify_started(run, &call);
     }
     match planned {
-        PlannedAction::Tool(permit) => {
-            run_tool_batch(run, of, call, permit, guidance, rest).await?
-        }
         PlannedAction::Function(arguments) => {
             call_layer_function(run, of, &call, &arguments, &guidance).await?
-        }
-        PlannedAction::Task(task) => {
-            return delegate_task(run, of, &call, &task, &guidance).await;
         }
         PlannedAction::Load(kit) => {
             // In memory for the next model call, and in the path's state by the change below.
@@ -130,90 +174,179 @@ async fn execute_planned(
                 append_guidance(function_call_output(&call.call.call_id, result), &guidance);
             store_output(run, of, &call, output, Vec::new()).await?;
         }
-        PlannedAction::Wait => {}
+        // The others were run above.
+        PlannedAction::Wait | PlannedAction::Tool(_) | PlannedAction::Task(_) => {}
     }
     Ok(Vec::new())
 }
 
-/// Gives the task of a call to a sub-agent. Returns the calls that wait there.
-async fn delegate_task(
-    run: &mut LiveRun,
-    of: &UnansweredCalls,
-    call: &UnansweredCall,
-    task: &str,
-    guidance: &str,
-) -> Result<Vec<NodeId>, RunError> {
-    let operation = Operation::for_tool(&call.call.name, &call.call.call_id);
-    // Boxed: a child runs the same steps, so the future would contain itself.
-    let delegated = Box::pin(run_sub_agent(run, of, call, task));
-    let delegated = delegated.instrument(operation.span().clone()).await?;
-    let (result, changes) = match delegated {
-        SubAgentOutcome::Done { result, changes } => (result, changes),
-        SubAgentOutcome::Waits(calls) => {
-            operation.end(None);
-            return Ok(calls);
-        }
-    };
-    operation.end(result.as_ref().err().map(ToolFailure::kind));
-    let output = append_guidance(function_call_output(&call.call.call_id, result), guidance);
-    store_output(run, of, call, output, changes).await?;
-    Ok(Vec::new())
+fn notify_started(run: &LiveRun, call: &UnansweredCall) {
+    let (node, call) = (call.node, call.call.clone());
+    run.notify_observer(|| RunEventKind::ToolStarted { node, call });
 }
 
-/// Runs a tool, in parallel with the tools after it that allow it. Each output is stored while the others still run.
-async fn run_tool_batch(
+/// Whether a call may run beside others that may as well.
+fn runs_beside_others(run: &LiveRun, plan: &ToolPlan) -> bool {
+    let concurrency = match &plan.planned {
+        PlannedAction::Tool(permit) => Some(permit.tool_concurrency()),
+        PlannedAction::Task(_) => {
+            let agent = run.agent.agents.get(&plan.call.call.name);
+            agent.map(|agent| agent.concurrency)
+        }
+        _ => None,
+    };
+    concurrency == Some(ToolConcurrency::Parallel)
+}
+
+/// Runs calls of tools and sub-agents side by side. Each output is stored while the others still run. Returns the calls that
+/// wait for calls of their child runs.
+async fn run_batch(
     run: &mut LiveRun,
     of: &UnansweredCalls,
-    call: UnansweredCall,
-    permit: Permit,
-    guidance: String,
-    rest: &mut ToolPlans,
-) -> Result<(), RunError> {
-    let together = permit.tool_concurrency() == ToolConcurrency::Parallel;
-    let marker = |run: &LiveRun, call: &UnansweredCall, permit: &Permit| {
-        (permit.rerun_policy() != Rerun::Repeat).then(|| start_marker(run, call, permit))
-    };
-    let first = marker(run, &call, &permit);
-    let mut batch = vec![(call, permit, guidance, first)];
-    // Only adjacent calls: a tool that must run alone sees the effects of all calls before it, in the model's order.
-    let runs_beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Parallel);
-    while together && let Some(plan) = rest.next_if(runs_beside) {
-        if let PlannedAction::Tool(permit) = plan.planned {
-            let (node, call) = (plan.call.node, plan.call.call.clone());
-            run.notify_observer(|| RunEventKind::ToolStarted { node, call });
-            let marker = marker(run, &plan.call, &permit);
-            batch.push((plan.call, permit, plan.guidance, marker));
-        }
+    plans: Vec<ToolPlan>,
+) -> Result<Vec<WaitingBelow>, RunError> {
+    let mut batch = Vec::with_capacity(plans.len());
+    for plan in plans {
+        batch.extend(start_call(run, of, plan).await?);
     }
-    // The tools' future does not borrow `run`, which storing needs exclusively: appends stay sequential, because each
-    // goes after the one before. The channel has room for all results, so no tool waits for the store.
-    let (done, mut results) = mpsc::channel(batch.len());
+    // The calls' future does not borrow `run`, which storing needs exclusively: appends stay sequential, because each
+    // goes after the one before. The channel has room for all results, so no call waits for the store.
+    let (done, mut results) = mpsc::channel(batch.len().max(1));
     let (tools, context) = (Arc::clone(&run.agent.tools), run.context());
     let work = async move {
-        let each = batch
-            .into_iter()
-            .map(async |(call, permit, guidance, start_marker)| {
-                let result = tools.run_tool_in(permit, context.for_call(call.node)).await;
-                let finished = ToolRun {
-                    call,
-                    start_marker,
-                    guidance,
-                    result,
-                };
-                // Cannot fail: the receiver outlives the tools. If storing failed, unread results are lost, and the error
-                // is returned below.
-                drop(done.send(finished).await);
-            });
+        let each = batch.into_iter().map(async |batched: BatchedCall| {
+            let finished = run_batched_call(&tools, &context, batched).await;
+            // Cannot fail: the receiver outlives the calls. If storing failed, unread results are lost, and the error
+            // is returned below.
+            drop(done.send(finished).await);
+        });
         join_all(each).await;
     };
     let store = async {
+        let mut waiting = Vec::new();
         while let Some(finished) = results.recv().await {
-            store_result(run, of, finished).await?;
+            waiting.extend(store_finished_call(run, of, finished).await?);
         }
-        Ok(())
+        Ok(waiting)
     };
-    // Joined, not raced: a running tool is never dropped because storing another one's output failed.
+    // Joined, not raced: a running call is never dropped because storing another one's output failed.
     join(work, store).await.1
+}
+
+/// Prepares a call of a tool or a sub-agent; `None` for any other plan.
+async fn start_call(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    plan: ToolPlan,
+) -> Result<Option<BatchedCall>, RunError> {
+    let ToolPlan {
+        call,
+        planned,
+        guidance,
+    } = plan;
+    notify_started(run, &call);
+    let work = match planned {
+        PlannedAction::Tool(permit) => {
+            let needs_marker = permit.rerun_policy() != Rerun::Repeat;
+            CallWork::Tool {
+                start_marker: needs_marker.then(|| start_marker(run, &call, &permit)),
+                permit,
+            }
+        }
+        PlannedAction::Task(task) => {
+            let operation = Operation::for_tool(&call.call.name, &call.call.call_id);
+            let span = operation.span().clone();
+            let opening = open_sub_agent(run, of, &call, &task).instrument(span);
+            match opening.await? {
+                OpenedChild::Ready(child) => CallWork::Child { child, operation },
+                OpenedChild::Failed(failure) => {
+                    operation.end(Some(failure.kind()));
+                    CallWork::Failed(failure)
+                }
+            }
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(BatchedCall {
+        call,
+        guidance,
+        work,
+    }))
+}
+
+async fn run_batched_call(
+    tools: &ToolBox,
+    context: &RunContext,
+    batched: BatchedCall,
+) -> FinishedCall {
+    let BatchedCall {
+        call,
+        guidance,
+        work,
+    } = batched;
+    let (start_marker, result) = match work {
+        CallWork::Tool {
+            permit,
+            start_marker,
+        } => {
+            let context = context.for_call(call.node);
+            (start_marker, tools.run_tool_in(permit, context).await)
+        }
+        CallWork::Failed(failure) => (None, Err(failure)),
+        CallWork::Child {
+            mut child,
+            operation,
+        } => {
+            // Boxed: a child runs the same steps, so the future would contain itself.
+            let driven = Box::pin(drive(&mut child)).instrument(operation.span().clone());
+            let turn = driven.await;
+            operation.end(turn.as_ref().err().map(RunError::kind));
+            return FinishedCall::Child {
+                call,
+                guidance,
+                child,
+                turn,
+            };
+        }
+    };
+    FinishedCall::Tool(ToolRun {
+        call,
+        start_marker,
+        guidance,
+        result,
+    })
+}
+
+/// Stores the output of a call that has run; returns the call if calls of its child run wait.
+async fn store_finished_call(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    finished: FinishedCall,
+) -> Result<Option<WaitingBelow>, RunError> {
+    let (call, guidance, child, turn) = match finished {
+        FinishedCall::Tool(finished) => {
+            store_result(run, of, finished).await?;
+            return Ok(None);
+        }
+        FinishedCall::Child {
+            call,
+            guidance,
+            child,
+            turn,
+        } => (call, guidance, child, turn),
+    };
+    match collect_sub_agent(run, &child, turn).await? {
+        SubAgentOutcome::Waits(calls) => Ok(Some(WaitingBelow {
+            call: call.node,
+            calls,
+        })),
+        SubAgentOutcome::Done { result, changes } => {
+            let output = function_call_output(&call.call.call_id, result);
+            let output = append_guidance(output, &guidance);
+            store_output(run, of, &call, output, changes).await?;
+            Ok(None)
+        }
+    }
 }
 
 /// Stores a tool's output. The same transaction removes the start marker and stores a final value, so that a crash

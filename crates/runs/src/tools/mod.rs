@@ -21,4 +21,5 @@ pub use handler::{
 };
 pub use permit::{Allowed, PendingApproval, Permit, Resolution};
 pub use toolbox::ToolBox;
+pub(crate) use typed::schema_of_type;
 pub use typed::{NoArguments, TypedTool};

@@ -82,7 +82,7 @@ where
         let mut tool = Tool::new(ToolDefinition::Function(FunctionTool {
             name: name.to_owned(),
             description: Some(description.to_owned()),
-            parameters: arguments_schema::<A>(),
+            parameters: schema_of_type::<A>(),
             ..FunctionTool::default()
         }));
         // In the order of the type's fields: models write arguments in the order of the schema.
@@ -169,9 +169,9 @@ fn write_result(result: &impl Serialize) -> Result<ToolOutput, ToolFailure> {
     Ok(text.unwrap_or(json).into())
 }
 
-/// Returns the schema of the arguments, with subschemas in their places, where a provider's smaller dialect finds them, and
+/// Returns the schema of a type, with subschemas in their places, where a provider's smaller dialect finds them, and
 /// without the names of types, of which a model knows nothing.
-fn arguments_schema<A: JsonSchema>() -> Option<Raw> {
+pub(crate) fn schema_of_type<A: JsonSchema>() -> Option<Raw> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -183,7 +183,7 @@ fn arguments_schema<A: JsonSchema>() -> Option<Raw> {
         schema.remove("title");
     })
     .transform(&mut schema);
-    // A schema is always JSON; without one any object would be accepted here, and the type would still check it.
+    // A schema is always JSON; without one anything would be accepted here, and the type would still check it.
     Raw::from_value(&schema).ok()
 }
 

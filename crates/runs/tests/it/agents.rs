@@ -9,8 +9,8 @@ use contexture_compile::Contribution;
 use contexture_engine::{Conversation, MessageView};
 use contexture_ir::{FunctionTool, Item, Message, Role, ToolDefinition};
 use contexture_layers::{
-    AnswerVerdict, ChildEnd, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers,
-    ObservedItems, RecallInput, RunEnd, ToolGate, ToolRequest,
+    AnswerVerdict, ChildEnd, ChildResult, HookContext, Layer, LayerError, LayerId, LayerSpec,
+    Layers, ObservedItems, RecallInput, RunEnd, ToolGate, ToolRequest,
 };
 use contexture_runs::{
     ApprovalDecision, ChildHistory, Run, RunBudget, RunError, RunEventKind, RunStatus,
@@ -254,12 +254,12 @@ impl Layer for Watching {
         _: &u32,
         end: &ChildEnd,
         _: &HookContext,
-    ) -> Result<(), LayerError> {
+    ) -> Result<ChildResult, LayerError> {
         self.saw(format!(
             "on_return {}",
             end.result.as_deref().unwrap_or("nothing")
         ));
-        Ok(())
+        Ok(ChildResult::Keep)
     }
 
     async fn on_complete(

@@ -10,8 +10,8 @@ use contexture_compile::{Contribution, Target};
 use contexture_engine::{Conversation, Engine, TestClock, TestIds};
 use contexture_ir::Item;
 use contexture_layers::{
-    AnswerVerdict, ChildEnd, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers,
-    ObservedItems, RecallInput, RunEnd, StateScope, ToolGate, ToolRequest,
+    AnswerVerdict, ChildEnd, ChildResult, HookContext, Layer, LayerError, LayerId, LayerSpec,
+    Layers, ObservedItems, RecallInput, RunEnd, StateScope, ToolGate, ToolRequest,
 };
 use contexture_runs::{Agent, SubAgent, run_turn_with_text};
 
@@ -102,9 +102,9 @@ impl Layer for Rival {
         _: &u8,
         _: &ChildEnd,
         context: &HookContext,
-    ) -> Result<(), LayerError> {
+    ) -> Result<ChildResult, LayerError> {
         self.strike("on_return", context).await;
-        Ok(())
+        Ok(ChildResult::Keep)
     }
 
     async fn on_complete(

@@ -8,10 +8,12 @@
 
 mod agents;
 mod appended_items;
+mod cancelling;
 mod concurrency;
 mod conflicting_writers;
 mod crash;
 mod denied;
+mod final_answers;
 mod inbox;
 mod laws;
 mod layers;
@@ -30,6 +32,7 @@ mod run_context;
 mod scripted_agent;
 mod side_by_side;
 mod spans;
+mod sub_agents;
 mod test_support;
 mod too_long;
 mod tool_calls;

@@ -169,6 +169,8 @@ pub(crate) fn agent(stages: usize, once: Rerun) -> Agent {
     )
     .with_tools(tools(once))
     .unwrap()
+    // The stages are as many as a test asks for.
+    .with_max_answers(None)
     .with_sub_agent("think", thinker())
     .unwrap()
     .with_prepare_options(prepare)

@@ -15,14 +15,16 @@ use contexture_layers::{
     HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, RecallInput, ToolGate, ToolRequest,
 };
 use contexture_models::{ModelError, ScriptedModel};
-use contexture_runs::{Agent, Retry, SubAgent, ToolFailure, run_turn_with_text};
+use contexture_runs::{
+    Agent, Channel, Retry, Run, SubAgent, ToolFailure, WaitTimeout, run_turn_with_text,
+};
 use metrics_util::CompositeKey;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::test_support::{agent, calling, chat, model, saying, tool, tools};
+use crate::test_support::{agent, calling, chat, model, said as user_said, saying, tool, tools};
 
 type Fields = BTreeMap<&'static str, String>;
 
@@ -118,6 +120,8 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
     let runs = of(&seen, "invoke_agent");
     let run = turn.run.to_string();
     let wanted = Fields::from([
+        ("otel.name", "invoke_agent tester".to_owned()),
+        ("otel.kind", "internal".to_owned()),
         ("gen_ai.operation.name", "invoke_agent".to_owned()),
         ("gen_ai.agent.name", "tester".to_owned()),
         ("gen_ai.conversation.id", "c".to_owned()),
@@ -132,6 +136,8 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
     for (within, fields) in chats {
         assert_eq!(within, Some("invoke_agent"));
         let told = |name| fields.get(name).map(String::as_str);
+        assert_eq!(told("otel.name"), Some("chat gpt-4o"));
+        assert_eq!(told("otel.kind"), Some("client"));
         assert_eq!(told("gen_ai.operation.name"), Some("chat"));
         assert_eq!(told("gen_ai.provider.name"), Some("openai"));
         assert_eq!(told("gen_ai.request.model"), Some("gpt-4o"));
@@ -153,6 +159,7 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
             .map(|(_, fields)| fields.get(name).map(String::as_str))
             .collect()
     };
+    assert_eq!(told("otel.name"), [Some("execute_tool add")]);
     assert_eq!(told("gen_ai.tool.name"), [Some("add")]);
     assert_eq!(told("gen_ai.tool.call.id"), [Some("c1")]);
     assert_eq!(told("error.type"), [None]);
@@ -299,6 +306,18 @@ async fn all_that_happens_is_told_as_the_page_says() {
     run_turn_with_text(&chat, &agent, "A word nobody else says.")
         .await
         .unwrap();
+    let mut run = Run::begin(&chat, &agent, [user_said("A word nobody else says.")])
+        .await
+        .unwrap();
+    let look = run.run_durable_step("look", || async { Ok::<_, std::fmt::Error>(4711) });
+    look.await.unwrap();
+    let (handle, channel) = (run.handle(), Channel::<u32>::queue("jobs"));
+    let (channels, wait) = (handle.channels(), WaitTimeout::default());
+    let sent = channels.send(&channel, 4711, wait, handle.abort_signal());
+    sent.await.unwrap();
+    let received = channels.recv(&channel, wait, handle.abort_signal());
+    assert_eq!(received.await.unwrap(), 4711);
+    drop(run);
     chat.read_context("{}").await.unwrap();
     for _ in 0..8 {
         // Only between a question and its answer can a history be cut.

@@ -1,19 +1,23 @@
 //! A stage for agents: a conversation in memory, tools that add, models that say what was written down.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use contexture_compile::Target;
 use contexture_engine::{Conversation, Engine, TestClock, TestIds};
-use contexture_ir::{Item, Raw, quote_json};
+use contexture_ir::{Item, Message, Raw, Role, quote_json};
 use contexture_layers::Rerun;
-use contexture_models::{ModelResponse, ScriptedModel, text_response};
+use contexture_models::{
+    Model, ModelError, ModelRequest, ModelResponse, ScriptedModel, text_response,
+};
 use contexture_runs::{
     Agent, RunError, ToolBox, ToolCall, ToolConcurrency, ToolFailure, ToolOptions, ToolOutput,
 };
 use contexture_store::{PathEnd, ReadRequest, Store};
 use contexture_tools::{Policy, Tool};
 use contexture_wire::Format;
+use tokio::sync::Notify;
 
 pub(crate) async fn chat() -> Conversation {
     open(Engine::in_memory()).await
@@ -39,12 +43,43 @@ pub(crate) fn model(answers: impl IntoIterator<Item = ModelResponse>) -> Arc<Scr
     Arc::new(ScriptedModel::new(answers.into_iter().map(Ok)))
 }
 
+/// An agent whose model gives one answer and then none, and what says that it was asked a second time: for processes that die
+/// while their model works.
+pub(crate) fn answers_once(answer: ModelResponse) -> (Agent, Arc<Notify>) {
+    let hung = Arc::new(Notify::new());
+    let model = AnswersOnce(Mutex::new(Some(answer)), Arc::clone(&hung));
+    let target = Target::openai_chat("gpt-4o");
+    (Agent::new("tester", Arc::new(model), target), hung)
+}
+
+#[derive(Debug)]
+struct AnswersOnce(Mutex<Option<ModelResponse>>, Arc<Notify>);
+
+#[async_trait]
+impl Model for AnswersOnce {
+    async fn answer(&self, _: ModelRequest) -> Result<ModelResponse, ModelError> {
+        let answer = self.0.lock().unwrap().take();
+        match answer {
+            Some(answer) => Ok(answer),
+            None => {
+                self.1.notify_one();
+                std::future::pending().await
+            }
+        }
+    }
+}
+
 pub(crate) fn saying(text: &str) -> ModelResponse {
     let body = text_response(Format::OpenAiChat, text);
     ModelResponse::new(body.replace(
         r#""prompt_tokens":1,"completion_tokens":1,"total_tokens":2"#,
         r#""prompt_tokens":10,"completion_tokens":2,"total_tokens":12"#,
     ))
+}
+
+/// What a user says.
+pub(crate) fn said(text: &str) -> Item {
+    Item::Message(Message::text(Role::User, text))
 }
 
 /// An answer that calls: ids, names, arguments.

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use contexture_compile::Contribution;
 use contexture_ir::{Item, Raw};
 use contexture_layers::{
-    AnswerVerdict, ChildEnd, FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId,
-    LayerSpec, ObservedItems, RecallInput, RunEnd, StateScope, ToolGate, ToolRequest,
+    AnswerVerdict, ChildEnd, ChildResult, FunctionError, FunctionSpec, HookContext, Layer,
+    LayerError, LayerId, LayerSpec, ObservedItems, RecallInput, RunEnd, StateScope, ToolGate,
+    ToolRequest,
 };
 
 /// Counts.
@@ -85,9 +86,9 @@ impl Layer for Tally {
         _: &Counts,
         _: &ChildEnd,
         _: &HookContext,
-    ) -> Result<(), LayerError> {
+    ) -> Result<ChildResult, LayerError> {
         count(counts, "on_return", 1);
-        Ok(())
+        Ok(ChildResult::Keep)
     }
 
     async fn on_complete(

@@ -1,6 +1,7 @@
 //! A guard for answers that must be JSON.
 
 use contexture_ir::Raw;
+use contexture_text::strip_code_fence;
 use contexture_tools::{SchemaError, SchemaValidator};
 
 use super::guard::{Guard, ModelAnswer};
@@ -60,10 +61,10 @@ impl Guard for JsonOutput {
         let Some(flaw) = self.json_error(&text) else {
             return AnswerVerdict::Pass;
         };
-        let inner = strip_fence(&text).filter(|inner| self.json_error(inner).is_none());
+        let inner = strip_code_fence(&text).filter(|inner| self.json_error(inner).is_none());
         if let Some(inner) = inner {
             let mended =
-                answer.with_replaced_text(|part| strip_fence(part).unwrap_or(part).to_owned());
+                answer.with_replaced_text(|part| strip_code_fence(part).unwrap_or(part).to_owned());
             if (ModelAnswer { items: &mended }).assistant_text().trim() == inner {
                 return AnswerVerdict::Fix(mended);
             }
@@ -74,13 +75,4 @@ impl Guard for JsonOutput {
             ),
         }
     }
-}
-
-/// Returns the text between the fences, if the answer is nothing but one fenced block.
-fn strip_fence(text: &str) -> Option<&str> {
-    let text = text.trim().strip_prefix("```")?.strip_suffix("```")?;
-    let (language, inner) = text.split_once('\n')?;
-    let inner = inner.trim();
-    let bare = matches!(language.trim(), "" | "json" | "JSON") && !inner.contains("```");
-    bare.then_some(inner)
 }
