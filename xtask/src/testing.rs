@@ -120,8 +120,7 @@ fn install_while_building(
     }
     let selection = package_selection(rest).into_iter().map(str::to_owned);
     let selection: Vec<String> = selection.collect();
-    let mut build = test_command(find_runner(target_directory), &selection);
-    build.arg("--no-run");
+    let build = runner_command(find_runner(target_directory), "--no-run", &selection);
     std::thread::scope(|scope| {
         let installing = scope.spawn(|| install_packages(rest, Path::new(target_directory)));
         shell::run_command(build)?;
@@ -176,10 +175,15 @@ fn find_runner(target_directory: &str) -> Option<Command> {
 }
 
 fn test_command(nextest: Option<Command>, rest: &[String]) -> Command {
+    runner_command(nextest, "--no-fail-fast", rest)
+}
+
+/// Returns the command that builds the tests and does with them what `option` says.
+fn runner_command(nextest: Option<Command>, option: &str, rest: &[String]) -> Command {
     let words: &[&str] = match &nextest {
-        Some(_) => &["run", "--no-fail-fast"],
+        Some(_) => &["run", option],
         // What nextest runs by default; documentation examples are a step of their own.
-        None => &["test", "--no-fail-fast", "--tests"],
+        None => &["test", option, "--tests"],
     };
     let mut command = nextest.unwrap_or_else(shell::cargo_command);
     command.args(words);
