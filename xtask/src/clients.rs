@@ -3,7 +3,7 @@
 //!
 //! Exact versions from PyPI and npm are installed into the build directory. Node is one of the Python packages, so only
 //! Python is required. An installation is reused until its lists change. Tests find them in `CONTEXTURE_TEST_CLIENTS` and
-//! `CONTEXTURE_TEST_PYTHON`; if one is set, nothing is installed for it.
+//! `CONTEXTURE_TEST_VENV`; if one is set, nothing is installed for it.
 //!
 //! Not here: the test programs, in `crates/server/tests/clients` and `bindings/python/tests/python`.
 
@@ -20,7 +20,7 @@ use crate::shell;
 pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_CLIENTS";
 
 /// Where tests of the Python package look for a virtual environment, or `skip`.
-pub(crate) const PYTHON_VARIABLE: &str = "CONTEXTURE_TEST_PYTHON";
+pub(crate) const PYTHON_VARIABLE: &str = "CONTEXTURE_TEST_VENV";
 
 const LISTS: &str = "crates/server/tests/clients";
 const PYTHON: &str = "python/requirements.txt";

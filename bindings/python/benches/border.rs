@@ -2,7 +2,7 @@
 //!
 //! Compiling 10,000 messages that the caller keeps, bytes in and bytes out; appending one message at a time to a file; the import
 //! and the size of the module. The bars: a compile at most 1.2 times Rust's, an append at most 1.5 times, an import at most 30 ms,
-//! the wheel at most 20 MB. The Python half is `border.py`, run by `CONTEXTURE_TEST_PYTHON`'s Python, else by `python3`.
+//! the wheel at most 20 MB. The Python half is `border.py`, run by `CONTEXTURE_TEST_VENV`'s Python, else by `python3`.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
@@ -130,7 +130,7 @@ fn run_python(folder: &Path) {
             .unwrap()
             .success()
     );
-    let python = env::var_os("CONTEXTURE_TEST_PYTHON");
+    let python = env::var_os("CONTEXTURE_TEST_VENV");
     let python = python.map_or_else(
         || PathBuf::from("python3"),
         |environment| Path::new(&environment).join("bin/python"),

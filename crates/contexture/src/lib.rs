@@ -67,6 +67,45 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! With tools from functions, a sub-agent and a typed answer:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use contexture::models::ScriptedModel;
+//! # use contexture::{Engine, Format, ToolCall};
+//! # use schemars::JsonSchema;
+//! # use serde::Deserialize;
+//! # #[derive(Deserialize, JsonSchema)]
+//! # struct Order { number: String }
+//! # #[derive(Deserialize, JsonSchema)]
+//! # struct Reply { text: String }
+//! # async fn find_order(order: Order, _: ToolCall) -> Result<String, String> { Ok(order.number) }
+//! # async fn refund(order: Order, _: ToolCall) -> Result<String, String> { Ok(order.number) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let model = Arc::new(ScriptedModel::with_texts(Format::Anthropic, [r#"{"text":"It was sent."}"#]));
+//! # let clerk = Agent::new("clerk", model.clone(), Target::anthropic("claude-sonnet-4-5"));
+//! # let chat = Engine::in_memory().conversation("desk").open().await?;
+//! use contexture::runs::{SubAgent, TypedTool};
+//! use contexture::tools::Policy;
+//! use contexture::{Agent, Target, ToolBox, hint, role, run_turn_with_text};
+//!
+//! let mut tools = ToolBox::new(Policy::deny_all().allow("find_order").ask("refund"));
+//! tools.add_typed(TypedTool::new("find_order", "Finds an order.", find_order).read_only())?;
+//! tools.add_typed(TypedTool::new("refund", "Refunds an order.", refund))?;
+//!
+//! let agent = Agent::new("desk", model, Target::anthropic("claude-sonnet-4-5"))
+//!     .with_instructions([role("You are a support agent."), hint("Be brief.")])?
+//!     .with_tools(tools)?
+//!     .with_sub_agent("ask_clerk", SubAgent::new(clerk, "Looks up orders."))?
+//!     .with_output::<Reply>(); // the type of its last answer, checked and asked for again
+//! let turn = run_turn_with_text(&chat, &agent, "Where is my order?").await?;
+//! let reply: Reply = turn.output()?;
+//! # assert_eq!(reply.text, "It was sent.");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The modules hold everything; the names below are those most programs need.
 //!
 //! # Features

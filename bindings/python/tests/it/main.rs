@@ -16,7 +16,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// The folder that `cargo xtask test` installs Python's packages into, or `skip`.
-const VARIABLE: &str = "CONTEXTURE_TEST_PYTHON";
+const VARIABLE: &str = "CONTEXTURE_TEST_VENV";
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()

@@ -9,7 +9,7 @@ use crate::serving::Serving;
 use crate::two_processes::{Came, ask_with, database};
 
 /// Messages of one request: as many as a server takes, so that it runs for a while.
-const MESSAGES: usize = 512;
+const MESSAGES: usize = 256;
 
 const KEY: &str = "idempotency-key";
 

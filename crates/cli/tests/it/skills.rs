@@ -266,7 +266,7 @@ fn our_own_skill_is_one_and_shows_what_the_documentation_shows() {
             blocks += 1;
         }
     }
-    assert_eq!(blocks, 2);
+    assert_eq!(blocks, 3);
     for command in ["serve", "conversations", "log", "doctor"] {
         place.ok(&format!("{command} --help"));
         assert!(

@@ -7,13 +7,14 @@ use contexture_compile::Band;
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_layers::builtin::{Embedder, Retrieval};
 use contexture_layers::{HistoryHit, HookContext, LayerError, LayerHost, LayerId};
+use contexture_text::search_terms::{content_of, is_function_word};
 use serde_json::Value;
 
 use crate::conversation_fixture::{ConversationFixture, text};
 
 const DAY: i64 = 86_400_000;
 
-/// A search that wants any word of a query and finds rare ones better, as ours does.
+/// A search that wants any word of a query but those of every question, and finds rare ones better, as ours does.
 #[derive(Debug)]
 struct Library(Vec<HistoryHit>);
 
@@ -22,7 +23,10 @@ impl LayerHost for Library {
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError> {
         let query = query.to_lowercase();
         let mut hits: Vec<HistoryHit> = self.0.clone();
-        for word in query.split_whitespace() {
+        let words = query
+            .split_whitespace()
+            .map(|piece| content_of(piece).trim_matches(|c: char| !c.is_alphanumeric()));
+        for word in words.filter(|word| !word.is_empty() && !is_function_word(word)) {
             let has = |found: &HistoryHit| found.text.to_lowercase().contains(word);
             let count = self.0.iter().filter(|found| has(found)).count();
             for hit in hits.iter_mut().filter(|hit| has(hit)) {
