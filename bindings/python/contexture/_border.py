@@ -53,7 +53,7 @@ class Border:
     def run(
         self, operation: str, scope: Scope, document: bytes, attachment: bytes | None
     ) -> tuple[Any, list[bytes]]:
-        """Run an operation to its end; other threads go on meanwhile, and Ctrl-C ends it."""
+        """Run an operation to completion without blocking other threads; Ctrl-C cancels it."""
         ok, reply, attachments = self._native.call(operation, scope, document, attachment)
         if not ok:
             raise error_from_json(reply)

@@ -50,7 +50,7 @@ __all__ = [
 
 
 class Document:
-    """A JSON object whose members are attributes. It is not changed."""
+    """A read-only JSON object whose members are attributes."""
 
     __slots__ = ("_data",)
 
@@ -115,7 +115,7 @@ def _shorten(value: Any) -> str:
 
 
 class Loss(Document):
-    """What of a document no item can hold."""
+    """A part of a document that items cannot represent."""
 
     path: str
     what: str
@@ -226,7 +226,7 @@ class Checkpoint(Document):
 
 
 class Compaction(Document):
-    """A summary that stands for older items."""
+    """A summary that replaces older items in the model's view."""
 
     compaction: str
     first: str
@@ -287,7 +287,8 @@ class ToolCall(Document):
     def input(self) -> dict[str, Any]:
         """The arguments, parsed; empty if the model wrote none.
 
-        Raises ``ValueError`` for what is no JSON: then tell the model so.
+        Raises ``ValueError`` if they are not valid JSON; report that to the model as the tool's
+        output.
         """
         parsed: dict[str, Any] = json.loads(self.arguments or "{}")
         return parsed
@@ -462,7 +463,7 @@ class Nearby(Document):
 
 
 class Replaced(Document):
-    """The newer statement of the same person about the same thing."""
+    """A newer statement by the same person about the same thing, which replaces the hit's."""
 
     conversation: str
     id: str

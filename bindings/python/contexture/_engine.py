@@ -61,11 +61,13 @@ class Engine:
     ) -> None:
         """Describe an engine; nothing is opened.
 
-        ``address``: a path, ``sqlite:PATH``, ``postgres://…`` or ``memory:``. ``owner``: whose conversations these are; others'
-        are as if they were not there. ``policies``: what calls may name, each as in a server's configuration. ``skills``: folders
-        of skills that calls may name.
+        ``address``: a path, ``sqlite:PATH``, ``postgres://…`` or ``memory:``. ``owner``: whose
+        conversations these are; conversations of other owners are invisible. ``policies``: policies
+        that calls can refer to by name, each written as in a server's configuration. ``skills``:
+        folders of skills that calls may name.
 
-        Raises ``InvalidInput`` for an address of no database, a policy that cannot be followed, or a folder that is no skill.
+        Raises ``InvalidInput`` if the address is not a database's, a policy is invalid, or a folder
+        is not a skill.
         """
         border = Border(address, to_json(policies if policies is not None else {}, "policies"), skills)
         self._border = border
@@ -98,10 +100,11 @@ class Engine:
         branch: str | None = None,
         existing: bool = False,
     ) -> Conversation:
-        """Open a conversation, and create it if there is none of this id.
+        """Open a conversation, and create it if it does not exist.
 
-        ``title``, ``resource`` (what it is about, such as an end user) and ``metadata`` are those of a new one. ``branch``: the
-        branch that the handle works on; by default the active one. ``existing``: raise ``NotFound`` instead of creating it.
+        ``title``, ``resource`` (what it is about, such as an end user) and ``metadata`` are set
+        only when it is created. ``branch``: the branch that the handle works on; by default the
+        active one. ``existing``: raise ``NotFound`` instead of creating it.
         """
         chat = Conversation(self, conversation, branch)
         members = {"existing": existing, "title": title, "resource": resource, "metadata": metadata}
@@ -111,9 +114,10 @@ class Engine:
     def conversations(
         self, *, resource: str | None = None, title: str | None = None, page: int = 100
     ) -> Iterator[ConversationInfo]:
-        """Go through the conversations, the most recently updated first.
+        """Iterate over the conversations, most recently updated first.
 
-        ``resource``: only those about it. ``title``: only those whose title has this text. ``page``: how many are read at a time.
+        ``resource``: only those about it. ``title``: only those whose title has this text.
+        ``page``: page size, the number of conversations fetched at a time.
         """
         after: str | None = None
         while True:
@@ -126,7 +130,10 @@ class Engine:
                 return
 
     def delete(self, conversation: str) -> None:
-        """Delete a conversation and everything that hangs off it. Raises ``NotFound`` if there is none."""
+        """Delete a conversation and everything that belongs to it.
+
+        Raises ``NotFound`` if there is none.
+        """
         self._run("delete_conversation", b"{}", conversation)
 
     def search(
@@ -143,9 +150,11 @@ class Engine:
     ) -> SearchPage:
         """Search all conversations, the best hits first. Iterate over the page for its hits.
 
-        ``query``: a question or words; ``"side by side"``, ``beginn*``, ``-without``, ``from:user`` and ``after:2026-05`` mean what
-        they say. ``kind``: ``user``, ``assistant``, ``instruction``, ``call``, ``output`` or ``reasoning``. ``around``: items to show
-        on each side of a hit, at most 10. ``after``: the ``next`` of the page before.
+        ``query``: a question or words; also a phrase (``"side by side"``), a prefix (``begin*``),
+        an exclusion (``-without``), a speaker (``from:user``) or a date (``after:2026-05``).
+        ``kind``: ``user``, ``assistant``, ``instruction``, ``call``, ``output`` or ``reasoning``.
+        ``around``: items to show on each side of a hit, at most 10. ``after``: the ``next`` of the
+        page before.
         """
         members = {
             "query": query,
@@ -161,10 +170,11 @@ class Engine:
         return SearchPage(found)
 
     def compile_messages(self, messages: Messages, *, model: str, **options: Json) -> Compiled:
-        """Compile a history that you keep yourself: nothing is stored.
+        """Compile a history that your program stores itself; nothing is stored here.
 
-        ``options`` are those of ``Conversation.compile``, and ``plan``: the ``plan`` of the call before, by which between two calls
-        the request only grows at its end. As bytes, ``messages`` is a JSON array that is not parsed here.
+        ``options`` are those of ``Conversation.compile``, and ``plan``: the ``plan`` of the
+        previous call, so that the request only grows at its end from one call to the next. As
+        bytes, ``messages`` is a JSON array that is not parsed here.
         """
         document = object_to_json({"model": model, **options}, {"messages": array_to_json(messages, "messages")})
         return _compiled(self._run("compile_messages", document))
@@ -179,9 +189,10 @@ class Engine:
         outcome: str | None = None,
         page: int = 100,
     ) -> Iterator[Call]:
-        """Go through the record of calls, newest first.
+        """Iterate over the record of calls, newest first.
 
-        ``since``, ``until``: a day in UTC (``2026-11-20``), a time, or how long ago (``7d``). ``outcome``: ``completed`` and others.
+        ``since``, ``until``: a day in UTC (``2026-11-20``), a time, or how long ago (``7d``).
+        ``outcome``: ``completed`` and others.
         """
         after: str | None = None
         while True:
@@ -229,10 +240,11 @@ class Engine:
         resource: str | None = None,
         keep_going: bool = False,
     ) -> Sessions:
-        """Import sessions of other programs: their logs, or a provider's request. What comes again is stored once.
+        """Import sessions of other programs: their logs, or a provider's request.
 
-        ``format``: by default detected, with the file's ``name`` where the text alone does not tell. ``keep_going``: leave out
-        records that cannot be read, instead of refusing all.
+        Importing a session again stores only what is new in it. ``format``: by default detected,
+        with the file's ``name`` if the text alone is ambiguous. ``keep_going``: leave out records
+        that cannot be read, instead of refusing all.
         """
         members = {"format": format, "name": name, "resource": resource, "keep_going": keep_going}
         attachment = text.encode() if isinstance(text, str) else text
@@ -257,7 +269,10 @@ class Engine:
         return int(format)
 
     def close(self) -> None:
-        """Close what is open; a later operation opens it again. Operations that run end first."""
+        """Close what is open; a later operation opens it again.
+
+        What running operations use is closed when they end; this does not wait for them.
+        """
         self._border.close()
 
     def __enter__(self) -> Engine:
@@ -281,7 +296,9 @@ class Engine:
 
 
 class Conversation:
-    """A conversation, seen from one branch: a tree of items that only grows. Made by ``Engine.open``.
+    """A conversation, seen from one branch: an append-only tree of items.
+
+    Made by ``Engine.open``.
 
     A handle is a name: it holds nothing open, and every operation sees what others have stored meanwhile.
     """
@@ -300,7 +317,7 @@ class Conversation:
         return Conversation(self.engine, self.id, branch)
 
     def info(self) -> ConversationInfo:
-        """Return title, metadata and figures of the conversation."""
+        """Return the conversation's title, metadata and counts."""
         found, _ = self._run("show", b"{}")
         return ConversationInfo(found)
 
@@ -311,8 +328,9 @@ class Conversation:
         metadata: Mapping[str, Json] | None = None,
         version: int | None = None,
     ) -> ConversationInfo:
-        """Change title and metadata; what is left out stays. An empty title removes it, a value of ``None`` removes its key.
+        """Change title and metadata; arguments that are omitted stay unchanged.
 
+        An empty ``title`` removes the title; in ``metadata``, a value of ``None`` removes its key.
         ``version``: the version that must be current, else ``Conflict``.
         """
         members: dict[str, Json] = {"metadata": metadata, "version": version}
@@ -329,13 +347,14 @@ class Conversation:
     ) -> Saved:
         """Append messages to the branch, in one transaction.
 
-        ``messages``: one or several, of any provider's shape, as data or as an SDK's objects; items (``{"type": …}``), such as
-        ``tool_output`` makes; a text, which is what a user says; or bytes, a JSON array. A message of the AI SDK whose id is stored
-        is compared: an equal one is skipped, one that changed opens a branch.
+        ``messages``: one or several, in any provider's format, as data or as an SDK's objects;
+        items (``{"type": …}``), such as ``tool_output`` makes; a text, which is what a user says;
+        or bytes, a JSON array. A message of the AI SDK whose id is stored is compared: an equal one
+        is skipped, one that changed starts a new branch.
 
-        ``key``: any text; the same append with the same key is stored once, for a program that is not sure whether it was.
-        ``expected_head``: the head that the branch must still have (empty text: none), else ``Conflict`` with the code
-        ``head_moved``. What was returned is on disk.
+        ``key``: any text; the same append with the same key is stored once, which makes a retry
+        safe. ``expected_head``: the head that the branch must still have (empty text: none), else
+        ``Conflict`` with the code ``head_moved``. What was returned is on disk.
         """
         raw = {"messages": array_to_json(messages, "messages")}
         document = object_to_json({"key": key, "expected_head": expected_head}, raw)
@@ -347,8 +366,9 @@ class Conversation:
     ) -> MessagePage:
         """Return the messages of the branch in the format of the AI SDK: all, or the newest ``limit`` of them.
 
-        ``audience``: ``user``, or ``model``, who sees what the program adds for it. ``after``: the ``next`` of the page before, for
-        the messages before those.
+        ``audience``: ``user``, or ``model``, which sees what the program adds for the model only,
+        and not what only users see. ``after``: the ``next`` of the page before, for the messages
+        before those.
         """
         members = {"audience": audience, "limit": limit, "after": after}
         found, _ = self._run("messages", object_to_json(members))
@@ -357,9 +377,9 @@ class Conversation:
     def items(
         self, *, at: str | None = None, last: int | None = None, page: int = 100
     ) -> Iterator[Item]:
-        """Go through the items of the branch, oldest first; with ``at`` through those of the path to that node.
+        """Iterate over items of the branch (with ``at``: of the path to that node), oldest first.
 
-        ``last``: only so many at the end; no more of the path is read.
+        ``last``: return only this many items, from the end of the path; the rest is not read.
         """
         after: str | None = None
         while True:
@@ -402,16 +422,21 @@ class Conversation:
         preview: int | None = None,
         params: Mapping[str, Json] | None = None,
     ) -> Compiled:
-        """Compile the branch into a provider's request within a token budget. Send ``payload``, then ``record`` the answer.
+        """Compile the branch into a provider's request within a token budget.
 
-        ``model``: by default that of the newest answer. ``to``: the format, such as ``anthropic`` or ``openai-chat``; by default that
-        of the model's provider. ``window``, ``reserve``: tokens of the window, and of it for the answer. ``count``: ``upper``
-        (default) or ``likely``. ``policy``: a policy of the engine by name, or one of this call. ``tools``: in any provider's
-        format. ``system``: a text or fragments (see ``fragment``). ``context``: texts of this call, by name. ``turns``, ``preview``:
-        in the place of the policy's. ``params``: members to add to the request.
+        Send ``payload``, then ``record`` the answer.
 
-        Between two calls the request only grows at its end, so that the provider's cache holds, unless the report says why not.
-        Raises ``DoesNotFit`` if what is required does not fit, and ``InvalidInput`` for what cannot be followed.
+        ``model``: by default that of the newest answer. ``to``: the format, such as ``anthropic``
+        or ``openai-chat``; by default that of the model's provider. ``window``, ``reserve``: window
+        size in tokens, and how many of them are reserved for the answer. ``count``: ``upper``
+        (default) or ``likely``. ``policy``: a policy of the engine by name, or one of this call.
+        ``tools``: in any provider's format. ``system``: a text or fragments (see ``fragment``).
+        ``context``: texts of this call, by name. ``turns``, ``preview``: override the policy's
+        values. ``params``: members to add to the request.
+
+        Between two calls the request only grows at its end, so that the provider's cache holds,
+        unless the report says why not. Raises ``DoesNotFit`` if what is required does not fit, and
+        ``InvalidInput`` if an argument is invalid.
         """
         members: dict[str, Json] = {
             "model": model,
@@ -450,10 +475,12 @@ class Conversation:
         return WhatIf(found)
 
     def record(self, call: Compiled | str | None, response: Json, *, format: str | None = None) -> Recorded:
-        """Store a provider's answer to a compiled call, with what the call decided. The same answer again is stored once.
+        """Store a provider's answer to a compiled call, together with the decisions of the call.
 
-        ``response``: the SDK's object, its data, its JSON as bytes, or the text of an event stream. ``format``: by default that of
-        the call, else detected. Without a ``call``, or after more than an hour, the answer is stored all the same (``latched`` is false).
+        The same answer again is stored once. ``response``: the SDK's object, its data, its JSON as
+        bytes, or the text of an event stream. ``format``: by default that of the call, else
+        detected. Without a ``call``, or after more than an hour, the answer is stored all the same
+        (``latched`` is false).
         """
         raw = response if isinstance(response, bytes) else to_json(response, "response")
         document = object_to_json({"call": _call_id(call), "format": format}, {"response": raw})
@@ -467,10 +494,13 @@ class Conversation:
         policy: str | Mapping[str, Json] | None = None,
         skills: Iterable[str] | None = None,
     ) -> Handled:
-        """Answer the tool calls at the end of the branch that are the engine's: notes, skills, reading what was left out, and
-        calls that the policy does not allow. Their outputs are stored; ``waiting`` are those for your tools.
+        """Answer the tool calls at the end of the branch that belong to the engine.
 
-        By ``call`` it knows which notes, skills and rules hold; without one, those of the newest compiled call do.
+        These are notes, skills, reading what was left out, and calls that the policy does not
+        allow. Their outputs are stored; ``waiting`` are those for your tools.
+
+        ``call`` determines which notes, skills and rules apply; without it, those of the newest
+        compiled call apply.
         """
         members = {"call": _call_id(call), "policy": policy, "skills": _listed(skills)}
         handled, _ = self._run("handle", object_to_json(members))
@@ -504,7 +534,10 @@ class Conversation:
         return Branch(found)
 
     def delete_branch(self, name: str) -> None:
-        """Delete a branch's name; what it led to stays. The active branch is not deleted."""
+        """Delete a branch's name; the items it points to are kept.
+
+        The active branch is not deleted.
+        """
         self._run("delete_branch", object_to_json({"name": name}))
 
     def rewind(
@@ -524,7 +557,10 @@ class Conversation:
         return [Checkpoint(one) for one in found["checkpoints"]]
 
     def checkpoint(self, name: str, *, move: bool = False) -> Checkpoint:
-        """Set a checkpoint to the head of the branch. One that has the name is moved only with ``move``, else ``Conflict``."""
+        """Set a checkpoint to the head of the branch.
+
+        An existing checkpoint of this name is moved only with ``move``, else ``Conflict``.
+        """
         found, _ = self._run("set_checkpoint", object_to_json({"name": name, "move": move}))
         return Checkpoint(found)
 
@@ -542,7 +578,8 @@ class Conversation:
     ) -> Log:
         """Return the tree: messages of all branches, newest first. Print it to see it.
 
-        ``usage``: with what the calls of each message used and cost. ``state``: with what only changes state.
+        ``usage``: include what the calls of each message used and cost. ``state``: include entries
+        that only change state.
         """
         members = {"limit": limit, "after": after, "usage": usage, "state": state}
         found, _ = self._run("log", object_to_json(members))
@@ -567,7 +604,7 @@ class Conversation:
     ) -> SearchPage:
         """Search this conversation; a handle on a branch searches that branch. See ``Engine.search``.
 
-        ``at``: a node; only it and what stands before it is searched.
+        ``at``: search only this node and the nodes before it.
         """
         members = {
             "query": query,
@@ -583,7 +620,7 @@ class Conversation:
         return SearchPage(found)
 
     def calls(self, *, page: int = 100) -> Iterator[Call]:
-        """Go through the calls of this conversation, newest first."""
+        """Iterate over the calls of this conversation, newest first."""
         after: str | None = None
         while True:
             found, _ = self._run("list_calls", object_to_json({"limit": page, "after": after}))
@@ -604,7 +641,10 @@ class Conversation:
         return text.decode()
 
     def export_lines(self) -> bytes:
-        """Export all of the conversation as lines of JSON, for ``Engine.import_lines``: byte for byte the same there."""
+        """Export all of the conversation as lines of JSON, an exact copy when imported.
+
+        Import it with ``Engine.import_lines``.
+        """
         _, (lines,) = self._run("export_lines", b"{}")
         return lines
 
@@ -647,7 +687,7 @@ class Values:
         self._run("delete_value", object_to_json({"key": key, "version": version}))
 
     def items(self, prefix: str = "", *, page: int = 1000) -> Iterator[Value]:
-        """Go through the values whose keys begin so, in the order of their keys."""
+        """Iterate over the values whose keys start with ``prefix``, in key order."""
         after: str | None = None
         while True:
             members = {"prefix": prefix, "limit": page, "after": after}

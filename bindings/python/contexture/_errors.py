@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """What the engine refuses or cannot do. Nothing was stored, unless the class says otherwise.
+    """Base class of all errors of the engine. Nothing was stored unless the class says otherwise.
 
     >>> import contexture
     >>> engine = contexture.Engine("memory:")
@@ -72,7 +72,10 @@ class InvalidInput(Error):
 
 
 class NotFound(Error):
-    """There is none of this name, or it is another owner's: ``not_found``, ``evicted``, ``unknown_model``."""
+    """Nothing has this name, or it belongs to another owner.
+
+    Codes: ``not_found``, ``evicted``, ``unknown_model``.
+    """
 
 
 class Conflict(Error):
@@ -89,7 +92,7 @@ class DoesNotFit(Error):
 
     @property
     def allowed(self) -> int | None:
-        """Tokens that there are: window minus reserve."""
+        """Tokens available for input: window minus reserve."""
         return self.members.get("allowed")
 
     @property
@@ -100,7 +103,12 @@ class DoesNotFit(Error):
 
 
 class Unavailable(Error):
-    """The database cannot be reached at the moment. The same call may succeed later."""
+    """The database cannot be reached at the moment. The same call may succeed later.
+
+    With the code ``outcome_unknown`` it may have been stored. Repeat the call unchanged, an
+    ``append`` with its ``key``; before you repeat a ``rewind`` or ``restore``, look at
+    ``branches()``: it may take effect twice.
+    """
 
 
 class StorageError(Error):
@@ -108,7 +116,11 @@ class StorageError(Error):
 
 
 class Forked(Error):
-    """A database in memory was used in a process that was forked from the one that created it."""
+    """The engine cannot be used in a process that was forked from the one that opened it.
+
+    Either its database is in memory, or its file was still open at the fork: a native extension
+    forked without Python's knowledge, or an operation ran for more than ten seconds.
+    """
 
 
 class InternalError(Error):

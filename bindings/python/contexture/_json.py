@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["Json", "Messages", "array_to_json", "object_to_json", "to_json"]
 
 Json: TypeAlias = Any
-"""What has a JSON form: plain data, pydantic models, dataclasses, and whatever has ``model_dump`` or ``to_dict``."""
+"""Any value that can be serialized to JSON.
+
+Plain data, pydantic models, dataclasses, and whatever has ``model_dump`` or ``to_dict``.
+"""
 
 Messages: TypeAlias = Union[str, bytes, Mapping[str, Any], Iterable[Json]]
 """Messages of any provider's shape: one or several, an SDK's objects too; a text is what a user says, bytes are a JSON array."""

@@ -13,7 +13,9 @@ __all__ = ["fragment", "tool_output"]
 
 
 def tool_output(call: ToolCall | str, output: Json, *, is_error: bool = False) -> dict[str, Any]:
-    """Return the item of a tool's output, for ``append``. ``call``: the call, or its id. What is no text is written as JSON.
+    """Return the item of a tool's output, for ``append``.
+
+    ``call``: the call, or its id. Non-text output is serialized as JSON.
 
     >>> import contexture
     >>> contexture.tool_output("call_1", {"state": "out for delivery"})

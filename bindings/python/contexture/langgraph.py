@@ -1,11 +1,13 @@
-"""A checkpointer for LangGraph: `pip install contexture[langgraph]`.
+"""A checkpointer for LangGraph. It needs the package's extra `langgraph`.
 
 >>> import contexture, contexture.langgraph
 >>> saver = contexture.langgraph.Saver(contexture.Engine("memory:"))
 
-``graph.compile(checkpointer=saver)`` then keeps each thread in a conversation of the engine. Checkpoints and pending writes are
-values beside its tree, and large channel values are blobs named by their content: what does not change from step to step is stored
-once. A checkpoint is one write, so a process that is killed leaves it whole or not at all.
+``graph.compile(checkpointer=saver)`` then keeps each thread in a conversation of the engine.
+Checkpoints and pending writes are values beside its tree. Channel values over 4 KiB are blobs named
+by their content, so those that do not change between steps are stored once; smaller ones are copied
+into each checkpoint. A checkpoint is one write, so a process that is killed leaves it whole or not
+at all.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ RESOURCE = "langgraph"
 """What the conversations of threads are about: by this they are listed."""
 
 _INLINE_BYTES = 4096
-"""Values up to this size stand in the checkpoint's own value; larger ones are blobs."""
+"""Values up to this size are stored inline in the checkpoint's own value; larger ones are blobs."""
 _RECORD_BYTES = 256 * 1024
 """Beyond this all values of a checkpoint are blobs: a value has at most 1 MiB."""
 
@@ -82,7 +84,7 @@ class Saver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Go through checkpoints, the newest of each thread and namespace first."""
+        """Iterate over checkpoints, the newest of each thread and namespace first."""
         found = 0
         for thread, values, value in self._select(config):
             id = _Record(value).header["id"]
@@ -233,7 +235,7 @@ class Saver(BaseCheckpointSaver[int]):
             self._delete(values, [record for record in records if record.key not in kept])
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """As ``get_tuple``."""
+        """Async version of ``get_tuple``."""
         return await asyncio.to_thread(self.get_tuple, config)
 
     async def alist(
@@ -244,7 +246,7 @@ class Saver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """As ``list``."""
+        """Async version of ``list``."""
         found = self.list(config, filter=filter, before=before, limit=limit)
         while (one := await asyncio.to_thread(next, found, None)) is not None:
             yield one
@@ -256,7 +258,7 @@ class Saver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """As ``put``."""
+        """Async version of ``put``."""
         return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
@@ -266,23 +268,23 @@ class Saver(BaseCheckpointSaver[int]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """As ``put_writes``."""
+        """Async version of ``put_writes``."""
         await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """As ``delete_thread``."""
+        """Async version of ``delete_thread``."""
         await asyncio.to_thread(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """As ``delete_for_runs``."""
+        """Async version of ``delete_for_runs``."""
         await asyncio.to_thread(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """As ``copy_thread``."""
+        """Async version of ``copy_thread``."""
         await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """As ``prune``."""
+        """Async version of ``prune``."""
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
     def _thread(self, thread: str) -> Conversation:
@@ -361,7 +363,7 @@ class _Record:
         return kind, self._body[start : start + length]
 
     def blobs(self) -> Iterator[str]:
-        """Go through the blobs that it points to."""
+        """Iterate over the blobs that it points to."""
         header = self.header
         places = [header[name] for name in ("checkpoint", "metadata") if name in header]
         places += [place for _, *place in header.get("channels", {}).values()]

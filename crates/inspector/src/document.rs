@@ -42,7 +42,7 @@ impl Document {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a>(&'a Value);
 
-/// What is found where nothing is.
+/// Value returned for a missing member: JSON `null`.
 const MISSING: &Value = &Value::Null;
 
 impl<'a> View<'a> {

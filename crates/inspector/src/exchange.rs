@@ -1,4 +1,4 @@
-//! What screens are asked with and what they answer: parameters of a query or a form, and a page or what is in its place.
+//! Inputs and outputs of screens: query or form parameters, and the reply.
 
 use percent_encoding::percent_decode_str;
 
@@ -56,7 +56,7 @@ impl Parameters {
     }
 }
 
-/// What is said of a path that leads nowhere.
+/// Returns the 404 error of an unknown page.
 pub(crate) fn unknown_page() -> ApiError {
     ApiError {
         status: 404,

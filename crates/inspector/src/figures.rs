@@ -17,7 +17,7 @@ pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// A count with its thousands apart.
+/// Formats a count with thousands separators.
 pub(crate) fn number(count: u64) -> Markup {
     html! { data value=(count) { (group_thousands(count)) } }
 }
@@ -27,7 +27,7 @@ pub(crate) fn known_number(count: Option<u64>) -> Markup {
     count.map_or_else(unknown, number)
 }
 
-/// What stands where nothing is known.
+/// Placeholder for an unknown value.
 pub(crate) fn unknown() -> Markup {
     html! { span.unknown title="unknown" { "–" } }
 }
@@ -85,7 +85,7 @@ pub(crate) fn duration(milliseconds: Option<u64>) -> Markup {
     html! { data value=(milliseconds) { (text) } }
 }
 
-/// How much of a whole a part is, in whole per cent; nothing of nothing.
+/// Returns a part's share of a whole, in whole per cent; `None` if the whole is 0.
 pub(crate) fn per_cent(part: u64, whole: u64) -> Option<u64> {
     let share = u128::from(part) * 100 / u128::from(whole).max(1);
     (whole > 0).then(|| u64::try_from(share).unwrap_or(u64::MAX))

@@ -12,7 +12,7 @@ use crate::screens::{
     actions, call, compare, conversations, memory, money, raw, runs, skills, thread,
 };
 
-/// A page that is wanted.
+/// A request for a page.
 #[derive(Clone, Debug)]
 pub struct PageRequest<'a> {
     /// The path behind `/ui`, as it was sent.

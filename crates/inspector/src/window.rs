@@ -18,7 +18,7 @@ pub(crate) struct Window<'a> {
     basis: Basis,
 }
 
-/// What a picture is drawn of.
+/// Source of the picture's data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Basis {
     /// The band that was stored with the call.

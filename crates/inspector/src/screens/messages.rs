@@ -141,7 +141,7 @@ pub(crate) fn item_block(conversation: &str, node: View<'_>) -> Markup {
     }
 }
 
-/// What an item says, in the order in which it says it.
+/// Returns an item's text: its content parts in order, or a call with its arguments, or a call's output.
 fn item_text(item: View<'_>) -> String {
     match item.text("type") {
         "function_call" => format!("{}({})", item.text("name"), item.text("arguments")),

@@ -107,7 +107,7 @@ fn totals(total: View<'_>) -> Markup {
     }
 }
 
-/// What was saved; what was lost is said to be.
+/// Formats the savings; a loss is marked as one.
 fn saved(sum: View<'_>) -> Markup {
     match sum.text_of("saved_dollars") {
         // A policy may cost more than it saves; a page that hid that would be an advertisement.

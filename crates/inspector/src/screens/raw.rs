@@ -1,4 +1,4 @@
-//! What is no page: bands for the module, requests and items to look at or to keep.
+//! Replies that are not pages: bands as JSON for the script, and requests and items as plain text.
 
 use serde_json::{Value, json};
 
