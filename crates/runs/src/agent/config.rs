@@ -151,11 +151,10 @@ impl Agent {
     /// # use contexture_models::ScriptedModel;
     /// # let model = Arc::new(ScriptedModel::new([]));
     /// # let agent = contexture_runs::Agent::new("guide", model, contexture_compile::Target::openai_chat("gpt-4o"));
-    /// # let engine = contexture_engine::Engine::in_memory();
+    /// use contexture_layers::Layers;
     /// use contexture_layers::builtin::memory::Memory;
     ///
-    /// // What all conversations of the engine have, and one more.
-    /// let agent = agent.with_layers(engine.layers().clone().with_layer(Memory::new())?);
+    /// let agent = agent.with_layers(Layers::new().with_layer(Memory::new())?);
     /// # Ok::<(), contexture_layers::LayersError>(())
     /// ```
     ///
