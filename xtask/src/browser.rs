@@ -5,14 +5,11 @@
 //!
 //! Not here: what is looked at, in `crates/server/tests/browser`.
 
-use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::shell;
+use crate::{clients, shell};
 
 /// Where tests look for the packages: a directory with `node_modules` in it, or `skip`.
 pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_BROWSER";
@@ -21,8 +18,6 @@ pub(crate) const CHROMIUM: &str = "CONTEXTURE_TEST_CHROMIUM";
 
 const LISTS: &str = "crates/server/tests/browser";
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
-/// Marker file of a complete installation.
-const COMPLETE_MARKER: &str = "whole";
 /// Names of the browser's program, of several distributions.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -32,57 +27,21 @@ pub(crate) struct InstalledBrowser {
     pub(crate) chromium: PathBuf,
 }
 
-/// Installs both if needed. `clients` is the directory of the test clients, whose npm is used.
+/// Installs both if needed. `npm_home` is the directory of the test clients, whose npm is used.
 ///
 /// # Errors
 /// If a package or the browser cannot be installed.
-pub(crate) fn ensure_installed(target: &Path, clients: &Path) -> Result<InstalledBrowser> {
+pub(crate) fn ensure_installed(target: &Path, npm_home: &Path) -> Result<InstalledBrowser> {
     let chromium = match find_chromium() {
         Some(chromium) => chromium,
         None => install_chromium()?,
     };
     let lists = shell::workspace_root().join(LISTS);
-    let mut hasher = DefaultHasher::new();
-    for file in FILES {
-        let file = lists.join(file);
-        let text = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-        text.hash(&mut hasher);
-    }
-    let all = target.join("browser");
-    let home = all.join(format!("{:016x}", hasher.finish()));
-    if !home.join(COMPLETE_MARKER).is_file() {
-        println!(
-            "   installing what drives the browser into {}",
-            home.display()
-        );
-        // Removes installations of older lists, and incomplete ones.
-        if all.is_dir() {
-            fs::remove_dir_all(&all)?;
-        }
-        fs::create_dir_all(&home)?;
-        install_packages(&lists, &home, &clients.join("python/bin"))?;
-        // Last: an interrupted installation has no marker and is not taken for a complete one.
-        fs::write(home.join(COMPLETE_MARKER), "")?;
-    }
-    Ok(InstalledBrowser {
-        packages: home,
-        chromium,
-    })
-}
-
-fn install_packages(lists: &Path, home: &Path, programs: &Path) -> Result<()> {
-    for file in FILES {
-        fs::copy(lists.join(file), home.join(file))?;
-    }
-    let mut npm = Command::new(programs.join("npm"));
-    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-        .arg("--prefix")
-        .arg(home);
-    // The scripts of npm look for Node on the path.
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let paths = std::iter::once(programs.to_owned()).chain(std::env::split_paths(&path));
-    npm.env("PATH", std::env::join_paths(paths)?);
-    shell::run_command(npm)
+    let lists = FILES.map(|file| lists.join(file));
+    let packages = clients::install_once(&target.join("browser"), &lists, |home| {
+        clients::install_node(&lists, home, npm_home)
+    })?;
+    Ok(InstalledBrowser { packages, chromium })
 }
 
 fn find_chromium() -> Option<PathBuf> {

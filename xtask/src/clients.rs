@@ -57,7 +57,7 @@ pub(crate) fn ensure_python_installed(target: &Path) -> Result<PathBuf> {
 }
 
 /// Installs into a folder of `all` whose name is a hash of the lists, unless that was done before, and returns it.
-fn install_once(
+pub(crate) fn install_once(
     all: &Path,
     lists: &[PathBuf],
     install: impl FnOnce(&Path) -> Result<()>,
@@ -100,11 +100,15 @@ fn install_python(list: &Path, environment: &Path) -> Result<()> {
 fn install_clients(lists: &Path, home: &Path) -> Result<()> {
     let environment = home.join("python");
     install_python(&lists.join(PYTHON), &environment)?;
-    let programs = environment.join("bin");
-    for list in NODE {
-        let name = Path::new(list).file_name().unwrap_or_default();
-        fs::copy(lists.join(list), home.join(name))?;
+    install_node(&NODE.map(|list| lists.join(list)), home, home)
+}
+
+/// Installs the packages of these lists below `home`, with the npm of the clients.
+pub(crate) fn install_node(lists: &[PathBuf], home: &Path, clients: &Path) -> Result<()> {
+    for list in lists {
+        fs::copy(list, home.join(list.file_name().unwrap_or_default()))?;
     }
+    let programs = clients.join("python/bin");
     let mut npm = Command::new(programs.join("npm"));
     // `ci` installs exactly what the lock file says; install scripts of packages are disabled.
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])

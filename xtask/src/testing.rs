@@ -145,18 +145,18 @@ fn install_packages(rest: &[String], target: &Path) -> Vec<(&'static str, PathBu
     }
     if is_needed(&WITH_CLIENTS, clients::VARIABLE) {
         match clients::ensure_installed(target) {
-            Ok(home) => installed.push((clients::VARIABLE, home)),
-            Err(error) => report(error),
-        }
-    }
-    // With the clients' npm.
-    let npm = installed.last().map(|(_, home)| home.clone());
-    if let Some(npm) = npm.filter(|_| is_needed(&WITH_BROWSER, browser::VARIABLE)) {
-        match browser::ensure_installed(target, &npm) {
-            Ok(both) => installed.extend([
-                (browser::VARIABLE, both.packages),
-                (browser::CHROMIUM, both.chromium),
-            ]),
+            Ok(home) => {
+                if is_needed(&WITH_BROWSER, browser::VARIABLE) {
+                    match browser::ensure_installed(target, &home) {
+                        Ok(both) => installed.extend([
+                            (browser::VARIABLE, both.packages),
+                            (browser::CHROMIUM, both.chromium),
+                        ]),
+                        Err(error) => report(error),
+                    }
+                }
+                installed.push((clients::VARIABLE, home));
+            }
             Err(error) => report(error),
         }
     }

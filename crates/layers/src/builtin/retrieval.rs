@@ -36,6 +36,7 @@ const MOST: usize = 20;
 const CHARACTERS: usize = 600;
 /// Number of candidates ranked again per text shown.
 const CANDIDATES: usize = 4;
+
 /// Computes embeddings of texts. It only ranks texts that were found.
 #[async_trait]
 pub trait Embedder: fmt::Debug + Send + Sync {
