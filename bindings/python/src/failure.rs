@@ -3,13 +3,12 @@
 //! The classes and hints are Python's (`contexture/_errors.py`), which reads the document that is written here.
 
 use std::any::Any;
-use std::error::Error;
-use std::fmt::Write as _;
 
 use contexture::ir::Error as IrError;
 use contexture::store::Error as StoreError;
 use contexture::{EngineError, OpenError};
 use contexture_api::operations::OperationError;
+use contexture_api::problem::error_chain;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -56,20 +55,6 @@ impl Failure {
     pub(crate) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
-}
-
-/// Formats an error and its causes in one line. Causes that only repeat the text so far are left out.
-fn error_chain(error: &dyn Error) -> String {
-    let mut out = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !out.contains(&text) {
-            let _ = write!(out, ": {text}");
-        }
-        source = cause.source();
-    }
-    out
 }
 
 impl From<OperationError> for Failure {

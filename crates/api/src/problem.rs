@@ -1,6 +1,8 @@
 //! Errors over HTTP: problem details (RFC 9457), and the codes that programs decide by.
 
 use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::Write as _;
 
 use contexture::EngineError;
 use contexture::compile::Refusal;
@@ -261,4 +263,25 @@ impl Code {
             Self::TooManyRequests | Self::TimedOut | Self::Overloaded | Self::InProgress
         )
     }
+}
+
+/// Formats an error and its causes in one line. Causes that only repeat the text so far are left out.
+///
+/// ```
+/// let error = contexture_api::parse_time("soon", 0).map_err(std::io::Error::other).unwrap_err();
+/// assert!(!contexture_api::problem::error_chain(&error).contains('\n'));
+/// ```
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut out = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        // Errors of libraries often have their cause in their own text.
+        if !out.contains(&text) {
+            let _ = write!(out, ": {text}");
+        }
+        source = cause.source();
+    }
+    out
 }

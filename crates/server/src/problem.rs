@@ -4,7 +4,6 @@
 //! addresses are nobody's business. The codes and the document are in `contexture-api`; here are HTTP status and headers.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -18,6 +17,7 @@ use contexture_api::ProblemDocument;
 use contexture_api::operations::OperationError;
 pub(crate) use contexture_api::problem::Code;
 use contexture_api::problem::engine_error_members;
+pub(crate) use contexture_api::problem::error_chain;
 
 /// An error on its way to the caller.
 #[derive(Clone, Debug)]
@@ -159,20 +159,6 @@ const fn status_of_code(code: Code) -> StatusCode {
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Code::Custom(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
-}
-
-/// Formats an error and its causes in one line. Causes that only repeat the text so far are left out.
-pub(crate) fn error_chain(error: &dyn Error) -> String {
-    let mut out = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !out.contains(&text) {
-            let _ = write!(out, ": {text}");
-        }
-        source = cause.source();
-    }
-    out
 }
 
 impl IntoResponse for Problem {

@@ -1,8 +1,5 @@
 //! The libraries' errors in the words of the command line: which exit code, which hint.
 
-use std::error::Error;
-use std::fmt::Write as _;
-
 use contexture::OpenError;
 use contexture::catalogue::CatalogueError;
 use contexture::compile::Refusal;
@@ -15,26 +12,12 @@ use contexture::render::RenderError;
 use contexture::sessions::SessionError;
 use contexture::store::{EntityKind, Error as StoreError, StorageFault};
 use contexture::wire::WireError;
+pub(crate) use contexture_api::problem::error_chain;
 use serde_json::json;
 
 use crate::output::exit::Exit;
 use crate::output::failure::Failure;
 use crate::output::printable::{group_thousands, pad_left, pad_right};
-
-/// An error and what caused it, in one line. Causes that only repeat what was said are left out.
-pub(crate) fn error_chain(error: &dyn Error) -> String {
-    let mut out = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        // Errors of libraries often have their cause in their own text.
-        if !out.contains(&text) {
-            let _ = write!(out, ": {text}");
-        }
-        source = cause.source();
-    }
-    out
-}
 
 /// Why a text is not JSON; the place is counted from its own beginning.
 pub(crate) fn not_json(error: &serde_json::Error) -> Failure {
