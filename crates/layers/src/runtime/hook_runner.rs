@@ -410,12 +410,10 @@ impl Layers {
             let run = run_hook!(layer, slot, context, OnReturn, |state, own_context| layer
                 .on_return(state, from, &end, own_context));
             let made = hook_outcome(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
-            if let Some(replaced @ ChildResult::Replace(_)) = made {
+            if let Some(ChildResult::Replace(text)) = made {
                 // The next layer judges what the model would read by now.
-                if let ChildResult::Replace(text) = &replaced {
-                    end.result = Some(text.clone());
-                }
-                result = replaced;
+                end.result = Some(text.clone());
+                result = ChildResult::Replace(text);
             }
         }
         Ok((result, outcomes))

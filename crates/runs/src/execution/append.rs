@@ -4,7 +4,7 @@
 //! append is repeated. Not here: answers of models and outputs of calls (`crate::steps`).
 
 use contexture_engine::{StepAppend, state_node};
-use contexture_ir::{Item, NodeId};
+use contexture_ir::{Audience, Item, Message, NodeId, Origin, Role};
 use contexture_store::{AppendPoint, NewItem, StateChange};
 
 use crate::error::RunError;
@@ -74,7 +74,17 @@ impl LiveRun {
         self.append_node(node, changes).await
     }
 
-    /// Appends one node without content.
+    /// Builds the message that tells the model why its answer does not count. Only models see it.
+    pub(crate) fn feedback_item(&self, id: NodeId, feedback: &str) -> NewItem {
+        let item = Item::Message(Message::text(Role::Developer, feedback));
+        NewItem {
+            origin: Origin::Layer,
+            audience: Audience::MODEL,
+            ..self.chat.new_item(id, &item, Some(self.run_step()))
+        }
+    }
+
+    /// Appends one node that layers are not asked about.
     pub(crate) async fn append_node(
         &mut self,
         node: NewItem,

@@ -50,8 +50,6 @@ pub(crate) struct LiveRun {
     pub(crate) channels: Channels,
     /// What this run's open children have spent.
     pub(crate) children: Arc<OpenChildren>,
-    /// What the parent and its other open children have spent; `None` for a root run.
-    pub(crate) siblings: Option<Arc<OpenChildren>>,
     pub(crate) loaded: LoadedToolkits,
     pub(crate) resume_state: ResumeState,
     /// The last answer of this process.
@@ -112,7 +110,6 @@ impl LiveRun {
             record,
             session,
             children: Arc::new(children),
-            siblings: None,
             answers: 0,
             rejected_answers: 0,
             next_step: NextStep::Ask { refused: 0 },
@@ -262,17 +259,14 @@ impl LiveRun {
         self.abort.ensure_not_aborted()?;
         let usage = self.usage();
         self.record.budget.check_next(&usage)?;
-        if let Some(siblings) = &self.siblings {
-            siblings.check_next(self.id, usage)?;
-        }
+        self.children.check_above(usage)?;
         Ok(())
     }
 
     /// Makes this run one of its parent's open children, with which it shares what is left of the parent's budget.
-    pub(crate) fn join_siblings(&mut self, siblings: Arc<OpenChildren>) {
-        let above = Some(Arc::clone(&siblings));
-        self.children = Arc::new(OpenChildren::new(self.id, self.record.budget, above));
-        self.siblings = Some(siblings);
+    pub(crate) fn join_parent(&mut self, of_parent: Arc<OpenChildren>) {
+        let children = OpenChildren::new(self.id, self.record.budget, Some(of_parent));
+        self.children = Arc::new(children);
     }
 
     /// Checks that the model may be asked once more.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture_engine::{Conversation, EngineError, parse_node_item};
-use contexture_ir::{FunctionCall, Item, MessageId, NodeId, RunId};
+use contexture_ir::{FunctionCall, Item, MessageId, NodeId, ResponseId, RunId};
 use contexture_store::{Branch, Node, NodeKind, PathEnd, ReadRequest, Span};
 
 use crate::record::rejection_node_id;
@@ -110,11 +110,14 @@ impl RunPath {
             .unwrap_or(0)
     }
 
-    /// The number of answers the run has had, refused, partial and late ones included.
+    /// The answers the run has had, refused, partial and late ones included.
+    pub(crate) fn answers(&self) -> BTreeSet<ResponseId> {
+        self.own_nodes().filter_map(|node| node.response).collect()
+    }
+
+    /// The number of [`answers`](Self::answers).
     pub(crate) fn answer_count(&self) -> u32 {
-        let answers = self.own_nodes().filter_map(|node| node.response);
-        let answers: BTreeSet<_> = answers.collect();
-        u32::try_from(answers.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.answers().len()).unwrap_or(u32::MAX)
     }
 
     /// The number of its final answers that were rejected.

@@ -64,10 +64,23 @@ impl OpenChildren {
             total
         };
         self.budget.check_next(&total)?;
+        self.check_above(total)
+    }
+
+    /// Notes in the runs above what this run has spent with all that runs below it, and checks that they allow another step.
+    ///
+    /// # Errors
+    /// [`Exceeded`] if one of them has used up its budget.
+    pub(crate) fn check_above(&self, usage: RunUsage) -> Result<(), Exceeded> {
         match &self.above {
-            Some(above) => above.check_next(self.parent, total),
+            Some(above) => above.check_next(self.parent, usage),
             None => Ok(()),
         }
+    }
+
+    /// Returns what the parent shares with its children; `None` for a root run.
+    pub(crate) fn above(&self) -> Option<Arc<Self>> {
+        self.above.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Spent> {

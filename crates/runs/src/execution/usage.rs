@@ -1,10 +1,8 @@
 //! The usage of a run, computed from its stored answers.
 
-use std::collections::BTreeSet;
-
 use contexture_catalogue::Catalogue;
 use contexture_engine::{Conversation, EngineError, run_prefix};
-use contexture_ir::{ResponseId, Usage};
+use contexture_ir::Usage;
 use contexture_store::NodeState;
 
 use crate::execution::next_step::RunPath;
@@ -26,9 +24,8 @@ pub(crate) async fn load_usage(
     state: &NodeState,
 ) -> Result<RunUsage, EngineError> {
     let mut spent = RunUsage::default();
-    let answers: BTreeSet<ResponseId> = path.own_nodes().filter_map(|node| node.response).collect();
     // Computed from responses, not from a stored total: a crash between an answer and its total would lose its cost.
-    for response in answers {
+    for response in path.answers() {
         let store = chat.engine().store();
         let record = store
             .load_response(chat.owner(), chat.id(), response)

@@ -3,12 +3,9 @@
 //! What is wrong is appended as a message that only models see, behind the answer, so that the model is asked again with both in
 //! view. Because both are on the path, a resumed run goes on the same way. Not here: what layers refuse (`model_step`).
 
-use contexture_ir::{Audience, Item, Message, Origin, Role};
-use contexture_store::NewItem;
-
-use crate::agent::{RunEventKind, Verdict};
+use crate::agent::{OutputError, RunEventKind, Verdict};
 use crate::error::RunError;
-use crate::execution::{AppendBatch, LiveRun};
+use crate::execution::LiveRun;
 use crate::record::rejection_node_id;
 
 /// What is wrong with a final answer.
@@ -43,21 +40,8 @@ pub(crate) async fn reject_final_answer(run: &mut LiveRun, answer: &str) -> Resu
         }
         Fault::Verdict(feedback) => feedback,
     };
-    let item = Item::Message(Message::text(Role::Developer, &feedback));
-    let node = NewItem {
-        origin: Origin::Layer,
-        audience: Audience::MODEL,
-        ..run.chat.new_item(
-            rejection_node_id(run.id, run.step),
-            &item,
-            Some(run.run_step()),
-        )
-    };
-    let batch = AppendBatch {
-        nodes: vec![node],
-        items: Vec::new(),
-    };
-    while !run.try_append(&batch, Vec::new()).await? {}
+    let node = run.feedback_item(rejection_node_id(run.id, run.step), &feedback);
+    run.append_node(node, Vec::new()).await?;
     run.rejected_answers += 1;
     run.notify_observer(|| RunEventKind::ResponseRejected { feedback });
     Ok(true)
@@ -94,11 +78,11 @@ async fn find_fault(run: &LiveRun, answer: &str) -> Result<Option<Fault>, RunErr
 fn final_error(run: &LiveRun, fault: Fault, answer: &str) -> RunError {
     let rejected = run.rejected_answers + 1;
     match fault {
-        Fault::Type(reason) => RunError::ModelParse {
-            step: "final answer".to_owned(),
+        Fault::Type(reason) => OutputError {
             reason: format!("{reason} (of {rejected} answers none was of the agent's output type)"),
             raw: answer.to_owned(),
-        },
+        }
+        .into(),
         Fault::Verdict(feedback) => RunError::Denied {
             reason: format!(
                 "the verifier rejected {rejected} answers, the last one saying: {feedback}"

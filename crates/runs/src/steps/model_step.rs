@@ -7,11 +7,11 @@ use std::sync::Arc;
 use contexture_engine::{
     CallTiming, CompileAttempt, CompiledCall, EngineError, RecordOptions, Recorded,
 };
-use contexture_ir::{Audience, Item, Message, Origin, Part, Role};
+use contexture_ir::{Audience, Item, Part};
 use contexture_layers::AnswerVerdict;
 use contexture_layers::builtin::Guardrails;
 use contexture_models::{ModelError, ModelRequest, Retryable};
-use contexture_store::{NewItem, StateChange};
+use contexture_store::StateChange;
 use contexture_telemetry::ModelCall;
 use contexture_wire::{TooLong, lift};
 use tokio::time::Instant;
@@ -214,7 +214,9 @@ fn record_options_for(
         AnswerVerdict::Retry { feedback } => {
             // Hidden, not deleted: the answer stays in the history, and its cost is counted when the run is resumed.
             options.audience = Audience::NONE;
-            options.following_items = vec![feedback_item(run, feedback)];
+            // Derived from the step: a repeated append names the same node.
+            let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
+            options.following_items = vec![run.feedback_item(id, feedback)];
         }
     }
     Ok(options)
@@ -406,18 +408,6 @@ async fn record_answer(
     let (response, usage) = (recorded.response, run.usage());
     run.notify_observer(|| RunEventKind::ResponseStored { response, usage });
     Ok(recorded)
-}
-
-/// Builds the message that tells the model why its answer was refused. Only models see it.
-fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
-    let item = Item::Message(Message::text(Role::Developer, feedback));
-    // Derived from the step: a repeated append names the same node.
-    let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
-    NewItem {
-        origin: Origin::Layer,
-        audience: Audience::MODEL,
-        ..run.chat.new_item(id, &item, Some(run.run_step()))
-    }
 }
 
 /// The number of times in a row the model may be asked again after a refusal; one more refusal fails the run. The lower

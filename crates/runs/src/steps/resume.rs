@@ -118,8 +118,8 @@ pub(crate) async fn reclaim(run: &mut LiveRun) -> Result<(), RunError> {
     match loaded {
         Ok(Some(mut fresh)) => {
             fresh.channels = run.channels.clone();
-            if let Some(siblings) = run.siblings.take() {
-                fresh.join_siblings(siblings);
+            if let Some(of_parent) = run.children.above() {
+                fresh.join_parent(of_parent);
             }
             fresh.durable_step_counts = std::mem::take(&mut run.durable_step_counts);
             fresh.claim = Some(claim);

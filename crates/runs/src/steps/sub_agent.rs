@@ -222,12 +222,12 @@ async fn open_claimed_child(
     let depth = run.record.depth + 1;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
     let config = child_config(run, agent);
-    let chat = config.view_of(&chat);
     if let Some(mut child) = load_run(&chat, id, &config, run.abort.child()).await? {
         adopt_child(run, &mut child);
         return Ok(child);
     }
     let ended = StoredRunEnd::load(&chat, id).await?;
+    let chat = config.view_of(&chat);
     let record = RunRecord {
         agent: config.name.clone(),
         parent: Some(run.id.to_string()),
@@ -266,7 +266,7 @@ async fn open_claimed_child(
 fn adopt_child(run: &LiveRun, child: &mut LiveRun) {
     run.children.note_own(run.usage());
     child.channels = run.channels.clone();
-    child.join_siblings(Arc::clone(&run.children));
+    child.join_parent(Arc::clone(&run.children));
 }
 
 /// Returns the change that gives a new child a copy of its parent's own state; `None` if the parent has none.

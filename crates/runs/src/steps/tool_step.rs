@@ -138,12 +138,11 @@ async fn execute_planned(
         plan.planned,
         PlannedAction::Tool(_) | PlannedAction::Task(_)
     ) {
+        let is_shared = runs_beside_others(run, &plan);
         let mut batch = vec![plan];
         // Only adjacent calls: one that must run alone sees the effects of all calls before it, in the model's order.
-        if batch.iter().all(|plan| runs_beside_others(run, plan)) {
-            batch.extend(std::iter::from_fn(|| {
-                rest.next_if(|plan| runs_beside_others(run, plan))
-            }));
+        while is_shared && let Some(next) = rest.next_if(|next| runs_beside_others(run, next)) {
+            batch.push(next);
         }
         return run_batch(run, of, batch).await;
     }
