@@ -30,7 +30,7 @@ if hasattr(os, "register_at_fork"):
     )
 atexit.register(end_delivery)
 
-Scope = Tuple[str, Optional[str], Optional[str]]
+Place = Tuple[str, Optional[str], Optional[str]]
 """Owner, conversation and branch of an operation."""
 
 
@@ -51,10 +51,10 @@ class Border:
         return f"{scheme}//…{rest[rest.rindex('@'):]}" if separator and "@" in rest else self.address
 
     def run(
-        self, operation: str, scope: Scope, document: bytes, attachment: bytes | None
+        self, operation: str, place: Place, document: bytes, attachment: bytes | None
     ) -> tuple[Any, list[bytes]]:
         """Run an operation to completion without blocking other threads; Ctrl-C cancels it."""
-        ok, reply, attachments = self._native.call(operation, scope, document, attachment)
+        ok, reply, attachments = self._native.call(operation, place, document, attachment)
         if not ok:
             raise error_from_json(reply)
         return json.loads(reply), attachments
@@ -68,7 +68,7 @@ class AsyncBorder(Border):
     """The native engine behind an address, for asyncio."""
 
     async def run(  # type: ignore[override]
-        self, operation: str, scope: Scope, document: bytes, attachment: bytes | None
+        self, operation: str, place: Place, document: bytes, attachment: bytes | None
     ) -> tuple[Any, list[bytes]]:
         """Run an operation; other tasks go on meanwhile. Cancelling the task drops what is left of the operation."""
         import asyncio
@@ -80,7 +80,7 @@ class AsyncBorder(Border):
             # From a thread of the native half: only the loop's own thread may touch the future.
             loop.call_soon_threadsafe(_set_outcome, future, ok, reply, attachments)
 
-        task = self._native.start(operation, scope, document, attachment, deliver)
+        task = self._native.start(operation, place, document, attachment, deliver)
         try:
             reply, attachments = await future
         finally:

@@ -32,12 +32,13 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from contexture._documents import Value
+from contexture._engine import Conversation
 from contexture._errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from contexture._engine import Conversation, Engine, Values
+    from contexture._engine import Engine, Values
 
 __all__ = ["Saver"]
 
@@ -74,7 +75,7 @@ class Saver(BaseCheckpointSaver[int]):
                 value = next(iter(values.items(f"lg/c/{_hash(namespace)}/", page=1)), None)
         except NotFound:
             return None
-        return None if value is None else self._load(thread, values, value)
+        return None if value is None else self._load(thread, values, _Record(value))
 
     def list(
         self,
@@ -86,16 +87,17 @@ class Saver(BaseCheckpointSaver[int]):
     ) -> Iterator[CheckpointTuple]:
         """Iterate over checkpoints, the newest of each thread and namespace first."""
         found = 0
+        earliest = get_checkpoint_id(before) if before is not None else None
         for thread, values, value in self._select(config):
-            id = _Record(value).header["id"]
+            record = _Record(value)
+            id = record.header["id"]
             if config is not None and get_checkpoint_id(config) not in (None, id):
                 continue
-            earliest = get_checkpoint_id(before) if before is not None else None
             if earliest is not None and id >= earliest:
                 continue
             if limit is not None and found >= limit:
                 return
-            loaded = self._load(thread, values, value)
+            loaded = self._load(thread, values, record)
             if all(loaded.metadata.get(key) == wanted for key, wanted in (filter or {}).items()):
                 found += 1
                 yield loaded
@@ -288,8 +290,6 @@ class Saver(BaseCheckpointSaver[int]):
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
     def _thread(self, thread: str) -> Conversation:
-        from contexture._engine import Conversation
-
         return Conversation(self.engine, _conversation_id(thread))
 
     def _open(self, thread: str) -> Conversation:
@@ -313,8 +313,7 @@ class Saver(BaseCheckpointSaver[int]):
             except NotFound:
                 continue
 
-    def _load(self, thread: str, values: Values, value: Value) -> CheckpointTuple:
-        record = _Record(value)
+    def _load(self, thread: str, values: Values, record: _Record) -> CheckpointTuple:
         header = record.header
         namespace, id, parent = header["ns"], header["id"], header["parent"]
         checkpoint: Checkpoint = self.serde.loads_typed(record.read(values, header["checkpoint"]))

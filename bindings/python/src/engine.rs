@@ -7,35 +7,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use contexture::layers::builtin::{Skill, SkillFolders};
+use contexture::layers::builtin::SkillFolders;
 use contexture::{DatabaseAddress, Engine};
 use contexture_api::policy::PolicyConfig;
 use futures_util::FutureExt as _;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use tokio::sync::OnceCell;
 
 use crate::failure::Failure;
 use crate::fork;
-use crate::operations::{self, Reply, Request};
+use crate::operations::{self, Place, Reply, Request, Settings};
 use crate::process::{self, ProcessCell};
-use crate::task::{self, RunningTask, Task};
+use crate::task::{self, Outcome, RunningTask, Task, to_python};
 
 /// How long a synchronous call waits before it looks whether somebody pressed Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Bytes of what was counted and written for the conversations used last.
 const HANDLE_CACHE_BYTES: usize = 256 << 20;
-
-/// What an operation ended with: whether it succeeded, a JSON document (of the result or the error), and raw bytes beside it.
-pub(crate) type Outcome<'py> = (bool, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
-
-/// Policies and skills that documents name.
-#[derive(Debug, Default)]
-pub(crate) struct Settings {
-    pub(crate) policies: BTreeMap<String, PolicyConfig>,
-    pub(crate) skills: Vec<Skill>,
-}
 
 /// The database of one process; it is opened by the first operation that needs it.
 type Opened = Arc<OnceCell<Engine>>;
@@ -84,7 +73,7 @@ impl NativeEngine {
         &self,
         py: Python<'py>,
         operation: String,
-        place: (String, Option<String>, Option<String>),
+        place: Place,
         document: &[u8],
         attachment: Option<&[u8]>,
     ) -> PyResult<Outcome<'py>> {
@@ -125,7 +114,7 @@ impl NativeEngine {
         &self,
         py: Python<'_>,
         operation: String,
-        place: (String, Option<String>, Option<String>),
+        place: Place,
         document: &[u8],
         attachment: Option<&[u8]>,
         callback: Py<PyAny>,
@@ -213,17 +202,4 @@ fn read_settings(policies: &[u8], skills: &[PathBuf]) -> Result<Settings, Failur
         policies,
         skills: loaded.skills,
     })
-}
-
-/// Converts what an operation ended with.
-pub(crate) fn to_python(py: Python<'_>, outcome: Result<Reply, Failure>) -> Outcome<'_> {
-    let bytes = |bytes: &[u8]| PyBytes::new(py, bytes);
-    match outcome {
-        Ok(reply) => {
-            let attachments = reply.attachments.iter();
-            let attachments = attachments.map(|one| bytes(one)).collect();
-            (true, bytes(&reply.document), attachments)
-        }
-        Err(failure) => (false, bytes(&failure.to_json()), Vec::new()),
-    }
 }

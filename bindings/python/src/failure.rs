@@ -10,7 +10,7 @@ use contexture::{EngineError, OpenError};
 use contexture_api::operations::OperationError;
 use contexture_api::problem::error_chain;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// An error, as Python reads it.
 #[derive(Clone, Debug, Serialize)]
@@ -33,12 +33,8 @@ impl Failure {
 
     /// Creates the error of an argument that cannot be followed.
     pub(crate) fn argument(name: &str, detail: impl Into<String>) -> Self {
-        let detail = detail.into();
-        let faults = json!([{"member": name, "detail": detail}]);
-        Self {
-            members: Map::from_iter([("faults".to_owned(), faults)]),
-            ..Self::new("bad_body", format!("`{name}`: {detail}"))
-        }
+        let (member, detail) = (name.to_owned(), detail.into());
+        OperationError::Member { member, detail }.into()
     }
 
     /// Creates the error of a panic, which is a defect of ours.

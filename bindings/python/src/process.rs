@@ -32,6 +32,13 @@ struct Made<T> {
     value: T,
 }
 
+impl<T> Made<T> {
+    /// Whether this process made it, and not one that it was forked from.
+    fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
+
 impl<T: Clone> ProcessCell<T> {
     pub(crate) const fn new() -> Self {
         Self {
@@ -49,13 +56,12 @@ impl<T: Clone> ProcessCell<T> {
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let mut made = self.lock();
-        let process = std::process::id();
-        if let Some(found) = made.as_ref().filter(|found| found.process == process) {
+        if let Some(found) = made.as_ref().filter(|found| found.is_own()) {
             return Ok(found.value.clone());
         }
         let value = make()?;
         let new = Made {
-            process,
+            process: std::process::id(),
             value: value.clone(),
         };
         mem::forget(made.replace(new));
@@ -70,20 +76,13 @@ impl<T: Clone> ProcessCell<T> {
 
     /// Takes this process's value out; `None` if there is none, or it is inherited.
     pub(crate) fn take(&self, _attached: Python<'_>) -> Option<T> {
-        let mut made = self.lock();
-        match &*made {
-            Some(found) if found.process == std::process::id() => {
-                made.take().map(|made| made.value)
-            }
-            _ => None,
-        }
+        let own = self.lock().take_if(|made| made.is_own());
+        own.map(|made| made.value)
     }
 
     /// Returns whether the value is that of the process that this one was forked from.
     pub(crate) fn is_inherited(&self, _attached: Python<'_>) -> bool {
-        let made = self.lock();
-        made.as_ref()
-            .is_some_and(|made| made.process != std::process::id())
+        self.lock().as_ref().is_some_and(|made| !made.is_own())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Made<T>>> {
@@ -94,12 +93,7 @@ impl<T: Clone> ProcessCell<T> {
 impl<T> Drop for ProcessCell<T> {
     fn drop(&mut self) {
         let made = self.made.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if made
-            .as_ref()
-            .is_some_and(|made| made.process != std::process::id())
-        {
-            mem::forget(made.take());
-        }
+        mem::forget(made.take_if(|made| !made.is_own()));
     }
 }
 

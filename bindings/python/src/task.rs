@@ -11,12 +11,15 @@ use std::thread::{self, JoinHandle};
 use contexture::ir::Cancel;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use tokio::task::AbortHandle;
 
-use crate::engine::to_python;
 use crate::failure::Failure;
 use crate::operations::Reply;
 use crate::process::ProcessCell;
+
+/// What an operation ended with: whether it succeeded, a JSON document (of the result or the error), and raw bytes beside it.
+pub(crate) type Outcome<'py> = (bool, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
 
 /// An operation that runs.
 #[derive(Debug)]
@@ -165,4 +168,17 @@ fn hand_over(py: Python<'_>, callback: &Py<PyAny>, outcome: Result<Reply, Failur
 pub(crate) fn raise(failure: Failure) -> PyErr {
     let document = String::from_utf8(failure.to_json()).unwrap_or_default();
     PyRuntimeError::new_err(document)
+}
+
+/// Converts what an operation ended with.
+pub(crate) fn to_python(py: Python<'_>, outcome: Result<Reply, Failure>) -> Outcome<'_> {
+    let bytes = |bytes: &[u8]| PyBytes::new(py, bytes);
+    match outcome {
+        Ok(reply) => {
+            let attachments = reply.attachments.iter();
+            let attachments = attachments.map(|one| bytes(one)).collect();
+            (true, bytes(&reply.document), attachments)
+        }
+        Err(failure) => (false, bytes(&failure.to_json()), Vec::new()),
+    }
 }

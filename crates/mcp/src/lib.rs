@@ -7,7 +7,6 @@
 //! Not here: listening, keys and who is who (the server); what is decided about a conversation (the engine).
 
 mod caller;
-mod cursor;
 mod http;
 mod item_text;
 mod resources;

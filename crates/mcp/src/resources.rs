@@ -3,13 +3,13 @@
 use contexture::compile::reading::{TextPosition, extract_excerpt};
 use contexture::engine::MessageView;
 use contexture::store::{Conversation, ListConversations};
+use contexture_api::operations::encode_conversation_cursor;
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
 
-use crate::cursor;
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 use crate::tools::{self, ItemRange};
@@ -42,7 +42,7 @@ pub(crate) async fn list_resources(
         .map(conversation_resource)
         .collect();
     let mut result = ListResourcesResult::with_all_items(resources);
-    result.next_cursor = page.next.as_ref().map(cursor::encode_conversation_cursor);
+    result.next_cursor = page.next.as_ref().map(encode_conversation_cursor);
     Ok(result)
 }
 

@@ -43,7 +43,15 @@ impl ToolError {
         Self::new("bad_arguments", message)
     }
 
-    /// The same, saying what to do.
+    /// A place of a list that no page has given.
+    pub(crate) fn invalid_cursor(text: &str) -> Self {
+        // It comes from outside and may be of any length.
+        let shown: String = text.chars().take(80).collect();
+        Self::new("bad_cursor", format!("{shown:?} is no cursor"))
+            .with_hint("give `next_cursor` of the page before as it is, or none for the first page")
+    }
+
+    /// Adds what to do about it.
     pub(crate) const fn with_hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);
         self

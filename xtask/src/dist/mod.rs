@@ -87,8 +87,6 @@ pub(crate) struct Release {
     /// The platform, as rustc names it.
     target: String,
     program: PathBuf,
-    /// The module for Python.
-    native: PathBuf,
     /// The program's bill of materials, and the module's; none in tests.
     bill: Option<PathBuf>,
     native_bill: Option<PathBuf>,
@@ -127,6 +125,11 @@ impl Release {
             ""
         };
         format!("{PROGRAM}{suffix}")
+    }
+
+    /// Returns the module for Python, which lies beside the program.
+    fn native(&self) -> PathBuf {
+        self.program.with_file_name(self.native_name())
     }
 
     /// Returns the file name that cargo gives the module for Python on the target.
@@ -182,7 +185,6 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         version: find_version(&metadata)?,
         target,
         program: PathBuf::new(),
-        native: PathBuf::new(),
         bill: None,
         native_bill: None,
         out,
@@ -194,7 +196,6 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         }
         None => build_program(arguments, &directory)?.join(release.program_name()),
     };
-    release.native = release.program.with_file_name(release.native_name());
     let bill = release.out.join(format!("{}.cdx.json", release.stem()));
     let native_bill = format!(
         "{NATIVE_PACKAGE}-{}-{}.cdx.json",
@@ -298,11 +299,10 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let mut release = Release {
+        let release = Release {
             version: find_version(&Metadata::load().unwrap()).unwrap(),
             target: query_host_target().unwrap(),
             program: strip_program(&program, folder.path()),
-            native: PathBuf::new(),
             bill: None,
             native_bill: None,
             out: folder.path().to_owned(),
@@ -314,7 +314,7 @@ mod tests {
             );
             return;
         };
-        release.native = strip_program(&module, folder.path());
+        strip_program(&module, folder.path());
         let artefacts = release.pack_all().unwrap();
         install::check_artefacts(&release, &artefacts).unwrap();
     }

@@ -44,8 +44,8 @@ struct WheelFile {
 pub(crate) fn pack_wheel(release: &Release, platform: &Platform) -> Result<PathBuf> {
     let program = fs::read(&release.program)?;
     let version = convert_version(&release.version)?;
-    let native = fs::read(&release.native)
-        .with_context(|| format!("reading {}", release.native.display()))?;
+    let native = release.native();
+    let native = fs::read(&native).with_context(|| format!("reading {}", native.display()))?;
     let tag = format!("{PYTHON_TAG}-{}", platform.wheel_tag(&[&program, &native])?);
     let stem = format!("{PYPI_NAME}-{version}");
     let mut files = collect_files(release, &stem, &version, &tag)?;

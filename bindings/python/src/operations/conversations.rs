@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use contexture::ir::{ConversationId, Raw};
+use contexture::ir::Raw;
 use contexture::store::{
     ConversationCursor, ConversationUpdate, ListConversations, MetadataChange, TitleChange,
 };
+use contexture_api::operations::{encode_conversation_cursor, parse_conversation_cursor};
 use contexture_api::{ConversationDocument, ConversationsDocument};
 use serde::{Deserialize, Deserializer};
 
@@ -26,14 +27,7 @@ struct OpenDocument {
 
 pub(super) async fn open(scope: &Scope<'_>) -> Result<Reply, Failure> {
     let asked: OpenDocument = scope.parse()?;
-    let id = scope.conversation_id()?;
-    let mut builder = scope
-        .engine
-        .conversation(id.as_str())
-        .owner(&scope.request.owner);
-    if let Some(branch) = &scope.request.branch {
-        builder = builder.branch(branch);
-    }
+    let mut builder = scope.builder()?;
     if let Some(title) = asked.title {
         builder = builder.title(title);
     }
@@ -73,9 +67,7 @@ pub(super) async fn list(scope: &Scope<'_>) -> Result<Reply, Failure> {
         .engine
         .list_conversations(&scope.owner()?, list)
         .await?;
-    let next = page
-        .next
-        .map(|next| format!("{}~{}", next.updated_ms, next.id));
+    let next = page.next.as_ref().map(encode_conversation_cursor);
     Reply::new(&ConversationsDocument {
         conversations: page.conversations.iter().map(Into::into).collect(),
         more: next.is_some(),
@@ -83,16 +75,9 @@ pub(super) async fn list(scope: &Scope<'_>) -> Result<Reply, Failure> {
     })
 }
 
-/// Reads the `next` of a page: the time of its last conversation and the id.
 fn parse_cursor(text: &str) -> Result<ConversationCursor, Failure> {
-    let parse = || {
-        let (updated_ms, id) = text.split_once('~')?;
-        Some(ConversationCursor {
-            updated_ms: updated_ms.parse().ok()?,
-            id: ConversationId::new(id).ok()?,
-        })
-    };
-    parse().ok_or_else(|| Failure::argument("after", "expected the `next` of a page"))
+    let wrong = || Failure::argument("after", "expected the `next` of a page");
+    parse_conversation_cursor(text).ok_or_else(wrong)
 }
 
 pub(super) async fn show(scope: &Scope<'_>) -> Result<Reply, Failure> {

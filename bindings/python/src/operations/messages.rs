@@ -29,7 +29,6 @@ const CALLS: usize = 500;
 #[serde(deny_unknown_fields)]
 struct AppendRequest {
     messages: Option<Vec<Raw>>,
-    items: Option<Vec<Raw>>,
     /// Any text: the same append with the same key is stored once.
     key: Option<String>,
     /// Head that the branch must have; an empty text: none.
@@ -53,7 +52,7 @@ pub(super) async fn append(scope: &Scope<'_>) -> Result<Reply, Failure> {
     };
     let document = AppendDocument {
         messages: asked.messages,
-        items: asked.items,
+        items: None,
     };
     Reply::new(&append_messages(&chat, &document, options).await?)
 }

@@ -12,14 +12,28 @@ mod transfer;
 mod usage;
 mod values;
 
+use std::collections::BTreeMap;
+
+use contexture::engine::ConversationBuilder;
 use contexture::ir::{BranchName, Cancel, ConversationId, NodeId};
+use contexture::layers::builtin::Skill;
 use contexture::{Conversation, DatabaseAddress, Engine, Owner, store_postgres};
 use contexture_api::operations::Host;
+use contexture_api::policy::PolicyConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::Settings;
 use crate::failure::Failure;
+
+/// Owner, conversation and branch of an operation.
+pub(crate) type Place = (String, Option<String>, Option<String>);
+
+/// Policies and skills that documents name.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) policies: BTreeMap<String, PolicyConfig>,
+    pub(crate) skills: Vec<Skill>,
+}
 
 /// An operation that is asked for.
 #[derive(Debug)]
@@ -35,10 +49,10 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Creates a request. `place`: owner, conversation and branch.
+    /// Creates a request.
     pub(crate) fn new(
         operation: String,
-        place: (String, Option<String>, Option<String>),
+        place: Place,
         document: &[u8],
         attachment: Option<&[u8]>,
     ) -> Self {
@@ -114,17 +128,20 @@ impl Scope<'_> {
         Ok(ConversationId::new(id)?)
     }
 
+    /// Names the conversation and its branch, to be opened.
+    fn builder(&self) -> Result<ConversationBuilder, Failure> {
+        let id = self.conversation_id()?;
+        let builder = self.engine.conversation(id.as_str());
+        let builder = builder.owner(&self.request.owner);
+        Ok(match &self.request.branch {
+            Some(branch) => builder.branch(branch),
+            None => builder,
+        })
+    }
+
     /// Opens the conversation on its branch. It is never created here: a misspelt id would become an empty conversation.
     async fn chat(&self) -> Result<Conversation, Failure> {
-        let id = self.conversation_id()?;
-        let mut builder = self
-            .engine
-            .conversation(id.as_str())
-            .owner(&self.request.owner);
-        if let Some(branch) = &self.request.branch {
-            builder = builder.branch(branch);
-        }
-        Ok(builder.open_existing().await?)
+        Ok(self.builder()?.open_existing().await?)
     }
 
     fn host(&self) -> Host<'_> {

@@ -16,7 +16,7 @@ const PAGE: usize = 20;
 /// What to search for, and where: in all, in what a resource has, or in the conversation that the request names.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SearchDocument {
+struct HitsRequest {
     query: String,
     resource: Option<String>,
     /// Node at which the only path ends that is searched.
@@ -33,7 +33,7 @@ struct SearchDocument {
 }
 
 pub(super) async fn search(scope: &Scope<'_>) -> Result<Reply, Failure> {
-    let asked: SearchDocument = scope.parse()?;
+    let asked: HitsRequest = scope.parse()?;
     if asked.around > MAX_NEARBY {
         let detail = format!("at most {MAX_NEARBY} items are shown on each side of a hit");
         return Err(Failure::argument("around", detail));
@@ -63,7 +63,7 @@ pub(super) async fn search(scope: &Scope<'_>) -> Result<Reply, Failure> {
     Reply::new(&found.into_document(next))
 }
 
-fn search_scope(scope: &Scope<'_>, asked: &SearchDocument) -> Result<SearchScope, Failure> {
+fn search_scope(scope: &Scope<'_>, asked: &HitsRequest) -> Result<SearchScope, Failure> {
     if scope.request.conversation.is_none() {
         return Ok(match &asked.resource {
             Some(resource) => SearchScope::Resource(resource.clone()),

@@ -2,9 +2,7 @@
 
 use contexture::Owner;
 use contexture::ir::CallId;
-use contexture::store::{
-    CALL_HOUR_MS, CallFilter, CallGrouping, CallOutcome, Calls, ListCalls, SumCalls,
-};
+use contexture::store::{CallFilter, CallGrouping, CallOutcome, Calls, ListCalls, SumCalls};
 use contexture_api::operations::{self, CallPart, parse_call_id};
 use contexture_api::{CallDocument, CallsDocument, UsageDocument, parse_time};
 use serde::Deserialize;
@@ -129,16 +127,7 @@ pub(super) async fn sum(scope: &Scope<'_>) -> Result<Reply, Failure> {
         .iter()
         .map(grouping)
         .collect::<Result<Vec<_>, _>>()?;
-    // Older calls are kept by the hour, so a time means its whole hour.
-    let hour = |time: i64| time.saturating_sub(time.rem_euclid(CALL_HOUR_MS));
-    let filter = asked.filter(scope)?;
-    let filter = CallFilter {
-        since_ms: filter.since_ms.map(hour),
-        until_ms: filter
-            .until_ms
-            .map(|until| hour(until.saturating_add(CALL_HOUR_MS - 1))),
-        ..filter
-    };
+    let filter = asked.filter(scope)?.in_whole_hours();
     let (calls, owner) = call_record(scope)?;
     let sum = SumCalls {
         filter,

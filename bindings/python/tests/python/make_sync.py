@@ -34,11 +34,9 @@ def make(text: str) -> str:
         (r"\bawait ", ""),
         (r"\bAsync(Engine|Conversation|Values|Border|Iterator)\b", r"\1"),
         (r"__a(enter|exit)__", r"__\1__"),
-        (r"An engine over a database", "An engine over a database"),
     ]:
         text = re.sub(pattern, replacement, text)
-    names = 'Iterable, Iterator, Mapping'
-    return text.replace("import Iterator, Iterable, Mapping", f"import {names}")
+    return text.replace("import Iterator, Iterable, Mapping", "import Iterable, Iterator, Mapping")
 
 
 def main() -> int:

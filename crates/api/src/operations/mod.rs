@@ -13,6 +13,7 @@ mod append;
 mod check;
 mod compile;
 mod compile_document;
+mod cursors;
 mod explain;
 mod handle;
 mod host;
@@ -30,6 +31,9 @@ pub use append::{AppendOptions, append_messages};
 pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
+pub use cursors::{
+    encode_conversation_cursor, encode_hit_cursor, parse_conversation_cursor, parse_hit_cursor,
+};
 pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
 pub use host::Host;
@@ -38,9 +42,7 @@ pub use own_tools::{PathState, answer_own_call};
 pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
 pub use record::record_answer;
 pub use request::memory_layer;
-pub use search::{
-    FoundItems, TypedSearch, encode_hit_cursor, has_only_signs, parse_hit_cursor, search_typed,
-};
+pub use search::{FoundItems, TypedSearch, has_only_signs, search_typed};
 pub use sessions::{SessionImport, import_sessions};
 
 use contexture::EngineError;

@@ -4,11 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use contexture::ir::{ConversationId, NodeId};
 use contexture::store::rules::{Query, typed_request};
-use contexture::store::{
-    Hit, MatchMode, PathEnd, SearchCursor, SearchPage, SearchRequest, SearchScope,
-};
+use contexture::store::{Hit, MatchMode, PathEnd, SearchPage, SearchRequest, SearchScope};
 use contexture::{Engine, EngineError, Owner};
 
 use crate::documents::{NearbyDocument, SearchDocument, WordHitsDocument};
@@ -116,33 +113,6 @@ async fn active_branch(engine: &Engine, owner: &Owner, hit: &Hit) -> Result<Path
     })
 }
 
-/// Writes the place after a hit as a text. It says a place, not a right: whatever it names is looked for among the owner's own.
-/// Its parts are parted by `~`, which no id has.
-#[must_use]
-pub fn encode_hit_cursor(cursor: &SearchCursor) -> String {
-    let SearchCursor {
-        score,
-        created_ms,
-        conversation,
-        node,
-    } = cursor;
-    format!("{score}~{created_ms}~{conversation}~{node}")
-}
-
-/// Reads what [`encode_hit_cursor`] wrote; `None` for anything else.
-#[must_use]
-pub fn parse_hit_cursor(text: &str) -> Option<SearchCursor> {
-    let mut parts = text.split('~');
-    let cursor = SearchCursor {
-        score: parts.next()?.parse().ok()?,
-        created_ms: parts.next()?.parse().ok()?,
-        conversation: ConversationId::new(parts.next()?).ok()?,
-        node: parts.next()?.parse::<NodeId>().ok()?,
-    };
-    // A fifth part means that somebody made it up.
-    parts.next().is_none().then_some(cursor)
-}
-
 /// Whether what was typed has no word to look for.
 #[must_use]
 pub fn has_only_signs(typed: &str) -> bool {
@@ -175,31 +145,4 @@ async fn count_words_apart(
         });
     }
     Ok(counts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_that_were_written_are_read() {
-        let cursor = SearchCursor {
-            score: 7,
-            created_ms: -12,
-            conversation: ConversationId::new("a.b_c:d-1").unwrap(),
-            node: NodeId::from_bytes([7; 16]),
-        };
-        let written = encode_hit_cursor(&cursor);
-        assert_eq!(parse_hit_cursor(&written), Some(cursor));
-        let node = "0".repeat(32);
-        for made_up in [
-            String::new(),
-            "1~2~a".to_owned(),
-            format!("1~2~a~{node}~"),
-            format!("-1~2~a~{node}"),
-            "9".repeat(5_000),
-        ] {
-            assert_eq!(parse_hit_cursor(&made_up), None, "{made_up}");
-        }
-    }
 }

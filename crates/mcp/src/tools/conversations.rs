@@ -4,12 +4,12 @@ use contexture::store::{Conversation, ConversationPage, ListConversations as Lis
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cursor;
 use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::ToolContext;
 use crate::tool_error::ToolError;
 use crate::uri;
 use contexture_api::format_timestamp;
+use contexture_api::operations::{encode_conversation_cursor, parse_conversation_cursor};
 
 /// Default and maximum number of conversations on a page.
 const LIMIT: (usize, usize) = (20, 100);
@@ -83,7 +83,7 @@ impl Tool for ListConversations {
         };
         let page = load_conversation_page(&context, list, arguments.cursor.as_deref()).await?;
         Ok(Answer {
-            next_cursor: page.next.as_ref().map(cursor::encode_conversation_cursor),
+            next_cursor: page.next.as_ref().map(encode_conversation_cursor),
             conversations: page
                 .conversations
                 .into_iter()
@@ -100,7 +100,9 @@ pub(crate) async fn load_conversation_page(
     cursor: Option<&str>,
 ) -> Result<ConversationPage, ToolError> {
     // Before the store is asked: what breaks the form never reaches it.
-    list.after = cursor.map(cursor::parse_conversation_cursor).transpose()?;
+    let parse =
+        |text: &str| parse_conversation_cursor(text).ok_or_else(|| ToolError::invalid_cursor(text));
+    list.after = cursor.map(parse).transpose()?;
     Ok(context
         .engine
         .list_conversations(&context.owner, list)

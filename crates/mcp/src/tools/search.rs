@@ -5,12 +5,13 @@ use contexture::store::{Hit, MatchMode, PathEnd, SearchCoverage, SearchRequest, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cursor;
 use crate::item_text::ItemKind;
 use crate::tool::{Tool, ToolEffect};
 use crate::tool_context::{ToolContext, parse_branch_name};
 use crate::tool_error::ToolError;
-use contexture_api::operations::{TypedSearch, encode_hit_cursor, has_only_signs, search_typed};
+use contexture_api::operations::{
+    TypedSearch, encode_hit_cursor, has_only_signs, parse_hit_cursor, search_typed,
+};
 use contexture_api::{NearbyDocument, NearbyItemDocument, format_timestamp};
 
 /// Default and maximum number of hits on a page.
@@ -140,7 +141,7 @@ impl Tool for SearchConversations {
             after: arguments
                 .cursor
                 .as_deref()
-                .map(cursor::read_hit_cursor)
+                .map(|text| parse_hit_cursor(text).ok_or_else(|| ToolError::invalid_cursor(text)))
                 .transpose()?,
             ..SearchRequest::new(
                 arguments.query.clone(),

@@ -4,8 +4,8 @@ use axum::Extension;
 use axum::extract::State;
 use contexture::ir::CallId;
 use contexture::store::{
-    CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallSum, Calls,
-    Error as StoreError, ListCalls, SumCalls,
+    CallFilter, CallGroup, CallGrouping, CallOutcome, CallSum, Calls, Error as StoreError,
+    ListCalls, SumCalls,
 };
 use contexture::{EngineError, Owner};
 use jiff::Timestamp;
@@ -335,19 +335,18 @@ async fn show_usage(
         .transpose()?;
     let since = parse_time_parameter("since", asked.since.as_deref())?;
     let until = parse_time_parameter("until", asked.until.as_deref())?;
-    // Older calls are kept by the hour, so a time means its whole hour.
-    let hour = |time: i64| time.saturating_sub(time.rem_euclid(CALL_HOUR_MS));
     let sum = SumCalls {
         filter: CallFilter {
-            since_ms: since.map(hour),
-            until_ms: until.map(|until| hour(until.saturating_add(CALL_HOUR_MS - 1))),
+            since_ms: since,
+            until_ms: until,
             conversation: id,
             upstream: asked.upstream,
             model: asked.model,
             key: asked.key,
             policy: asked.policy,
             outcome: parse_outcome(asked.outcome.as_deref())?,
-        },
+        }
+        .in_whole_hours(),
         by: by.clone(),
     };
     let calls = call_record(&app)?;

@@ -7,8 +7,8 @@ use contexture::Engine;
 use contexture::catalogue::Money;
 use contexture::ir::{CallId, ConversationId, Owner};
 use contexture::store::{
-    CALL_HOUR_MS, CallFilter, CallGroup, CallGrouping, CallOutcome, CallRecord, CallSum, Calls,
-    ListCalls, SumCalls,
+    CallFilter, CallGroup, CallGrouping, CallOutcome, CallRecord, CallSum, Calls, ListCalls,
+    SumCalls,
 };
 use contexture_api::operations::CallPart;
 use contexture_api::{CallDocument, CallsDocument, UsageDocument, format_timestamp, parse_time};
@@ -327,11 +327,7 @@ fn call_rows(found: &[CallRecord]) -> Vec<Vec<String>> {
 pub(crate) async fn run_usage(arguments: &UsageArguments, globals: &Globals) -> Outcome {
     let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
     let owner = database::resolve_owner(globals)?;
-    let mut filter = arguments.filter.to_filter();
-    // Older calls are kept by the hour, so a time means its whole hour.
-    filter.since_ms = filter
-        .since_ms
-        .map(|since| since - since.rem_euclid(CALL_HOUR_MS));
+    let filter = arguments.filter.to_filter().in_whole_hours();
     let groupings = arguments.by.iter().filter_map(|by| match by {
         UsageGrouping::Owner => None,
         UsageGrouping::By(by) => Some(*by),

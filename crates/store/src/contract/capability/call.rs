@@ -292,6 +292,28 @@ pub struct CallFilter {
     pub outcome: Option<CallOutcome>,
 }
 
+impl CallFilter {
+    /// Widens the times to whole hours, which sums need: older calls are kept by the hour.
+    ///
+    /// ```
+    /// use contexture_store::{CALL_HOUR_MS, CallFilter};
+    ///
+    /// let filter = CallFilter { since_ms: Some(CALL_HOUR_MS + 1), until_ms: Some(1), ..CallFilter::default() };
+    /// let filter = filter.in_whole_hours();
+    /// assert_eq!((filter.since_ms, filter.until_ms), (Some(CALL_HOUR_MS), Some(CALL_HOUR_MS)));
+    /// ```
+    #[must_use]
+    pub fn in_whole_hours(self) -> Self {
+        let begin = |time: i64| time.saturating_sub(time.rem_euclid(CALL_HOUR_MS));
+        let end = |time: i64| begin(time.saturating_add(CALL_HOUR_MS - 1));
+        Self {
+            since_ms: self.since_ms.map(begin),
+            until_ms: self.until_ms.map(end),
+            ..self
+        }
+    }
+}
+
 /// A list of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListCalls {
