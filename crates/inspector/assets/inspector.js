@@ -29,36 +29,34 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 
 /** The calls of a conversation, the newest first, of which blocks are loaded as they are looked at. */
 class Calls {
-  /** @param {string} source @param {number} count */
-  constructor(source, count) {
+  /** @param {string} source */
+  constructor(source) {
     this.source = source;
-    this.count = count;
     /** @type {Call[]} */
     this.loaded = [];
-    /** @type {string | null} */
-    this.next = null;
+    /** Where the next block begins: empty for the first one, null after the last. @type {string | null} */
+    this.next = "";
     /** @type {Promise<void> | null} */
     this.loading = null;
   }
 
   /** Loads blocks until the call of an index is there. @param {number} index */
   async load(index) {
-    while (this.loaded.length <= index && (this.loaded.length === 0 || this.next !== null)) {
-      this.loading ??= this.loadBlock();
+    while (this.loaded.length <= index && this.next !== null) {
+      this.loading ??= this.loadBlock().finally(() => { this.loading = null; });
       await this.loading;
     }
     return this.loaded[index];
   }
 
   async loadBlock() {
-    const query = this.next === null ? "" : `?after=${encodeURIComponent(this.next)}`;
+    const query = this.next ? `?after=${encodeURIComponent(this.next)}` : "";
     const answer = await fetch(this.source + query, { headers: { accept: "application/json" } });
     if (!answer.ok) throw new Error(`the calls could not be loaded: ${answer.status}`);
     /** @type {Block} */
     const block = await answer.json();
     this.loaded.push(...block.calls);
     this.next = block.next;
-    this.loading = null;
   }
 }
 
@@ -175,7 +173,7 @@ function scrub(section) {
   const count = Number(section.dataset.calls);
   const svg = section.querySelector("svg.window");
   if (!(count > 1) || !(svg instanceof SVGSVGElement)) return;
-  const calls = new Calls(section.dataset.scrubber ?? "", count);
+  const calls = new Calls(section.dataset.scrubber ?? "");
   const picture = new Picture(svg);
   const leftOut = new LeftOut(section);
   const slider = document.createElement("input");

@@ -30,10 +30,12 @@ impl Reply {
 
 /// The parameters of a query or a form, decoded. Of two of one name the first counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parameters(Vec<(String, String)>);
+pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// Reads a query, or the body of a form.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         let decode = |text: &str| {
             let spaced = text.replace('+', " ");
             percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
@@ -48,7 +50,8 @@ impl Parameters {
     }
 
     /// Returns the value of a name, if it has any.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found
             .map(|(_, value)| value.as_str())

@@ -91,6 +91,11 @@ pub(crate) fn per_cent(part: u64, whole: u64) -> Option<u64> {
     (whole > 0).then(|| u64::try_from(share).unwrap_or(u64::MAX))
 }
 
+/// A part's share of a whole; a dash if the whole is 0.
+pub(crate) fn share(part: u64, whole: u64) -> Markup {
+    html! { @match per_cent(part, whole) { Some(share) => { (share) " %" }, None => "–" } }
+}
+
 /// Makes a text of strangers printable: its lines stay, and what could reorder or hide other text is replaced.
 pub(crate) fn printable(text: &str) -> String {
     let safe = |c: char| match c {

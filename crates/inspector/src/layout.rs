@@ -27,8 +27,9 @@ pub enum WriteAccess {
 }
 
 impl Viewer {
-    /// The token that forms carry; `None` where nothing may be changed.
-    pub(crate) fn token(&self) -> Option<&str> {
+    /// Returns the token that forms carry; `None` where nothing may be changed.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
         match &self.access {
             WriteAccess::ReadOnly => None,
             WriteAccess::Token(token) => Some(token),
@@ -124,19 +125,19 @@ pub(crate) fn alert(text: &str) -> Markup {
     html! { p.alert role="alert" { (printable(text)) } }
 }
 
-/// A form of one button that changes something; nothing where nothing may be changed.
+/// A form that changes something; nothing where nothing may be changed.
 pub(crate) fn action(
     viewer: &Viewer,
     path: &str,
     fields: &[(&str, &str)],
-    button: &Markup,
+    controls: &Markup,
 ) -> Markup {
     html! {
         @if let Some(token) = viewer.token() {
             form.action method="post" action=(path) {
                 input type="hidden" name="token" value=(token);
                 @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                (button)
+                (controls)
             }
         }
     }

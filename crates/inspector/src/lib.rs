@@ -23,7 +23,7 @@ mod window;
 pub use api::{Api, ApiError, Method};
 pub use assets::{Asset, find_asset};
 pub use document::Document;
-pub use exchange::Reply;
+pub use exchange::{Parameters, Reply};
 pub use layout::{Viewer, WriteAccess};
 pub use routes::{FormRequest, PageRequest, post_form, show_page};
 pub use screens::failure::{failure_page, sign_in_page};

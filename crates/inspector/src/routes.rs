@@ -28,8 +28,8 @@ pub struct PageRequest<'a> {
 pub struct FormRequest<'a> {
     /// The path behind `/ui`, as it was sent.
     pub path: &'a str,
-    /// Its fields, encoded as in a query.
-    pub body: &'a str,
+    /// The fields that were filled in.
+    pub form: &'a Parameters,
     /// Who sent it.
     pub viewer: &'a Viewer,
 }
@@ -71,10 +71,9 @@ pub async fn show_page(api: &impl Api, request: PageRequest<'_>) -> Reply {
 pub async fn post_form(api: &impl Api, request: FormRequest<'_>) -> Reply {
     let steps = path_steps(request.path);
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
-    let form = Parameters::parse(request.body);
     let done = match steps.as_slice() {
-        ["c", id, what] => actions::change_conversation(api, id, what, &form).await,
-        ["runs", id, run, "decide"] => actions::decide_call(api, id, run, &form).await,
+        ["c", id, what] => actions::change_conversation(api, id, what, request.form).await,
+        ["runs", id, run, "decide"] => actions::decide_call(api, id, run, request.form).await,
         _ => Err(unknown_page()),
     };
     match done {

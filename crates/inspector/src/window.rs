@@ -96,7 +96,7 @@ impl<'a> Window<'a> {
     pub(crate) fn picture(&self, id: &str) -> Markup {
         let picture = render_band(&self.band, id, |at| self.part_name(at));
         html! {
-            div.picture data-picture=(id) { (PreEscaped(picture)) }
+            div.picture { (PreEscaped(picture)) }
             ul.key {
                 @for kind in self.kinds() { li { i class=(kind) {} " " (words(kind)) } }
                 @if self.band.cache_read > 0 { li { i.hatched {} " read from the cache" } }
@@ -161,7 +161,7 @@ impl<'a> Window<'a> {
                             }
                             td.n { (number(part.tokens)) }
                             td.n { @if part.omitted_tokens > 0 { (number(part.omitted_tokens)) } }
-                            td.n { (items_of(*said)) }
+                            td.n { (items_of(part)) }
                             td { (said.text("verdict")) }
                             td { (words(said.text("rule"))) }
                         }
@@ -208,8 +208,7 @@ impl<'a> Window<'a> {
 
     /// The indexes on the path of the items that a part is about, the first and the last.
     pub(crate) fn span_of(&self, at: usize) -> Option<(u64, u64)> {
-        let said = self.parts.get(at.checked_sub(1)?)?;
-        said.number("first").zip(said.number("last"))
+        self.band.parts.get(at.checked_sub(1)?)?.span
     }
 }
 
@@ -243,12 +242,10 @@ fn part_words(part: View<'_>) -> String {
     }
 }
 
-fn items_of(part: View<'_>) -> Markup {
-    let items = part.count("items");
-    let span = part.number("first").zip(part.number("last"));
+fn items_of(part: &BandPart) -> Markup {
     html! {
-        @if let Some((first, last)) = span { span title={ "items " (first) " to " (last) } { (number(items)) } }
-        @else if items > 0 { (number(items)) }
+        @if let Some((first, last)) = part.span { span title={ "items " (first) " to " (last) } { (number(part.items)) } }
+        @else if part.items > 0 { (number(part.items)) }
     }
 }
 

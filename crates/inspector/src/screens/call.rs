@@ -12,7 +12,7 @@ use crate::figures::{
     clip, duration, encode, known_number, money, number, per_cent, printable, short_id, time, words,
 };
 use crate::layout::{Screen, Viewer, empty_state, figure, link, page};
-use crate::screens::messages::item_block;
+use crate::screens::messages::{item_block, rest_of};
 use crate::screens::thread::outcome_class;
 use crate::window::Window;
 
@@ -261,7 +261,7 @@ fn request_section(call: View<'_>, view: &str, title: &str) -> Markup {
                 Some(_) => {
                     details.fold { summary { span.kind { "JSON" } span.state { (number(text.len() as u64)) " bytes, indented" } }
                         pre tabindex="0" { (shown) }
-                        @if more > 0 { p.hint { "… " (number(more as u64)) " more characters" } }
+                        (rest_of(more))
                     }
                     p.links { a href={ "/ui/call/" (encode(call.text("id"))) "/" (view) ".json" } { "The whole request" } }
                 },

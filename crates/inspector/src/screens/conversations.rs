@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::api::{Api, ApiError};
 use crate::document::View;
 use crate::exchange::{Parameters, Reply};
-use crate::figures::{encode, money, number, printable, time};
+use crate::figures::{self, encode, money, number, printable, time};
 use crate::layout::{Screen, Viewer, empty_state, link, page};
 
 /// Conversations of one page.
@@ -158,7 +158,7 @@ fn hit_row(hit: View<'_>) -> Markup {
             p.snippet dir="auto" { (marked(snippet)) }
             p.sub {
                 a href={ "/ui/c/" (conversation) } { (hit.text("conversation")) } " · "
-                a href={ "/ui/c/" (conversation) "/item/" (node) } { (hit.text("kind").replace('_', " ")) } " · "
+                a href={ "/ui/c/" (conversation) "/item/" (node) } { (figures::words(hit.text("kind"))) } " · "
                 (time(hit.text("created")))
                 @if !hit.at("replaced").is_missing() { " · " span.bad { "a newer statement replaces this" } }
             }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::document::View;
-use crate::figures::{clip, encode, number, printable};
+use crate::figures::{clip, encode, number, printable, words};
 
 /// Characters of one text that a page shows.
 const TEXT_CHARACTERS: usize = 4_000;
@@ -115,7 +115,7 @@ pub(crate) fn json_block(value: View<'_>) -> Markup {
     pre_block(&serde_json::to_string_pretty(value.json()).unwrap_or_default())
 }
 
-fn rest_of(more: usize) -> Markup {
+pub(crate) fn rest_of(more: usize) -> Markup {
     html! { @if more > 0 { p.hint { "… " (number(more as u64)) " more characters" } } }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn item_block(conversation: &str, node: View<'_>) -> Markup {
     html! {
         details.fold {
             summary {
-                span.kind { (node.text("kind").replace('_', " ")) }
+                span.kind { (words(node.text("kind"))) }
                 code.arguments { (line) }
                 span.state { (number(text.chars().count() as u64)) " characters" }
             }

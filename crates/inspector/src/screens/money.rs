@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::api::{Api, ApiError};
 use crate::document::View;
 use crate::exchange::{Parameters, Reply};
-use crate::figures::{encode, money, number, per_cent, printable, short_id, time, words};
+use crate::figures::{encode, money, number, printable, share, short_id, time, words};
 use crate::layout::{Screen, Viewer, empty_state, figure, link, page};
 
 /// Lengths of time that a reader may choose, as the API writes them.
@@ -51,11 +51,18 @@ pub(crate) async fn show(
     ];
     let [days, models, keys, conversations] = ["day", "model", "key", "conversation"].map(usage);
     let calls = link("/api/v1/calls", &calls);
-    let (days, models, keys, conversations, calls) = join5(
+    let by_conversation = async {
+        match conversation {
+            // Of one conversation they would be the total.
+            Some(_) => Ok(None),
+            None => api.get(&conversations).await.map(Some),
+        }
+    };
+    let (days, models, keys, by_conversation, calls) = join5(
         api.get(&days),
         api.get(&models),
         api.get(&keys),
-        api.get(&conversations),
+        by_conversation,
         api.get(&calls),
     )
     .await;
@@ -71,8 +78,8 @@ pub(crate) async fn show(
             (day_section(days.view()))
             (group_section("By model", "model", models?.view(), |_| None))
             (group_section("By key", "key", keys?.view(), |_| None))
-            @if conversation.is_none() {
-                (group_section("By conversation", "conversation", conversations?.view(), |id| Some(format!("/ui/c/{}", encode(id)))))
+            @if let Some(groups) = by_conversation? {
+                (group_section("By conversation", "conversation", groups.view(), |id| Some(format!("/ui/c/{}", encode(id)))))
             }
             (break_section(calls.view()))
         }
@@ -94,15 +101,14 @@ fn totals(total: View<'_>) -> Markup {
         total.count("cache_read_tokens"),
         total.count("predicted_read_tokens"),
     );
-    let share = |part| html! { @match per_cent(part, input) { Some(share) => { (share) " %" }, None => "–" } };
     html! {
         dl.figures.large {
             (figure("spent", &money(total.text_of("dollars"))))
             (figure("saved by policies", &saved(total)))
             (figure("calls", &number(total.count("calls"))))
             (figure("without an answer", &html! { span.bad[total.count("failed") > 0] { (number(total.count("failed"))) } }))
-            (figure("from the cache", &share(read)))
-            (figure("predicted from the cache", &share(predicted)))
+            (figure("from the cache", &share(read, input)))
+            (figure("predicted from the cache", &share(predicted, input)))
         }
     }
 }
@@ -118,9 +124,8 @@ fn saved(sum: View<'_>) -> Markup {
 
 fn day_section(days: View<'_>) -> Markup {
     let groups: Vec<View<'_>> = days.list("groups").collect();
-    let cost = |group: &View<'_>| group.text("dollars").parse::<f64>().unwrap_or_default();
     // Bars are to the dearest day, not to a round number: their lengths are compared, not read.
-    let most = groups.iter().map(cost).fold(0.0, f64::max);
+    let most = groups.iter().map(dollars_of).fold(0.0, f64::max);
     html! {
         section { h2 { "By day" }
             div.wide tabindex="0" role="region" aria-label="By day" { table {
@@ -128,7 +133,7 @@ fn day_section(days: View<'_>) -> Markup {
                 tbody { @for group in groups.iter().rev().take(92) { tr {
                     th scope="row" { (group.text("day")) }
                     (sum_cells(*group))
-                    td.bar aria-hidden="true" { (bar(cost(group), most)) }
+                    td.bar aria-hidden="true" { (bar(dollars_of(group), most)) }
                 } } }
             } }
         }
@@ -153,8 +158,7 @@ fn group_section(
 ) -> Markup {
     let mut rows: Vec<View<'_>> = groups.list("groups").collect();
     // The dearest first; sums are decimals, and a page compares them only to sort.
-    let cost = |row: &View<'_>| row.text("dollars").parse::<f64>().unwrap_or_default();
-    rows.sort_by(|one, two| cost(two).total_cmp(&cost(one)));
+    rows.sort_by(|one, two| dollars_of(two).total_cmp(&dollars_of(one)));
     let all = rows.len();
     html! {
         section { h2 { (title) @if all > ROWS { " " small { "the dearest " (ROWS) " of " (number(all as u64)) } } }
@@ -186,7 +190,7 @@ fn sum_cells(sum: View<'_>) -> Markup {
     html! {
         td.n { (number(sum.count("calls"))) @if sum.count("failed") > 0 { " " span.bad { "(" (sum.count("failed")) " failed)" } } }
         td.n { (number(sum.count("input_tokens"))) }
-        td.n { @match per_cent(sum.count("cache_read_tokens"), sum.count("input_tokens")) { Some(share) => { (share) " %" }, None => "–" } }
+        td.n { (share(sum.count("cache_read_tokens"), sum.count("input_tokens"))) }
         td.n { (number(sum.count("output_tokens"))) }
         td.n { (money(sum.text_of("dollars"))) }
         td.n { (saved(sum)) }
@@ -216,6 +220,11 @@ fn break_section(calls: View<'_>) -> Markup {
             } } }
         }
     }
+}
+
+/// What a sum comes to, to sort and to draw by; the page shows the decimal itself.
+fn dollars_of(sum: &View<'_>) -> f64 {
+    sum.text("dollars").parse().unwrap_or_default()
 }
 
 fn cost_of_break(call: View<'_>) -> u64 {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::api::{Api, ApiError};
 use crate::document::View;
 use crate::exchange::{Parameters, Reply};
-use crate::figures::{clip, encode, money, printable, short_id, time};
+use crate::figures::{clip, encode, money, printable, short_id, time, words};
 use crate::layout::{Screen, Viewer, empty_state, link, page};
 use crate::screens::messages::json_block;
 
@@ -91,7 +91,7 @@ fn run_table(runs: &[View<'_>]) -> Markup {
             thead { tr { th scope="col" { "agent" } th scope="col" { "state" } th scope="col" { "conversation" } th scope="col" { "result" } th.n scope="col" { "cost" } th scope="col" { "began (UTC)" } th scope="col" { "ended (UTC)" } } }
             tbody { @for run in runs { tr {
                 th scope="row" { span.name { (printable(run.text("agent"))) } div.sub { (short_id(run.text("run"))) @if let Some(parent) = run.text_of("parent") { " · child of " (short_id(parent)) } } }
-                td data-label="state" { span.outcome.(status_class(run.text("status"))) { (run.text("status").replace('_', " ")) } }
+                td data-label="state" { span.outcome.(status_class(run.text("status"))) { (words(run.text("status"))) } }
                 td data-label="conversation" { a href=(link(&format!("/ui/c/{}", encode(run.text("conversation"))), &[("branch", run.text_of("branch"))])) { (run.text("conversation")) } }
                 td data-label="result" { (clip(run.text_of("result").or(run.text_of("why")).unwrap_or("–"), 160).0) }
                 td.n data-label="cost" { (money(run.at("spent").text_of("cost"))) }

@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 use crate::api::{Api, ApiError};
 use crate::document::{Document, View};
 use crate::exchange::{Parameters, Reply};
-use crate::figures::{encode, money, number, per_cent, printable, short_id, time};
+use crate::figures::{encode, money, number, printable, share, short_id, time};
 use crate::layout::{Screen, Viewer, action, empty_state, figure, link, page};
 use crate::screens::lanes::{HeadMark, place_in_lanes};
 use crate::screens::messages::{item_block, message_list};
@@ -202,7 +202,7 @@ impl ThreadPage<'_> {
             self.conversation,
             self.conversation.at("overview").at("usage"),
         );
-        let read = per_cent(
+        let read = share(
             usage.count("cache_read_tokens"),
             usage.count("input_tokens"),
         );
@@ -215,7 +215,7 @@ impl ThreadPage<'_> {
                 (figure("calls", &number(usage.count("calls"))))
                 (figure("tokens in", &number(usage.count("input_tokens"))))
                 (figure("tokens out", &number(usage.count("output_tokens"))))
-                (figure("from the cache", &html! { @match read { Some(share) => { (share) " %" }, None => "–" } }))
+                (figure("from the cache", &read))
                 (figure("cost", &money(usage.text_of("dollars"))))
                 @if let Some(saved) = usage.text_of("saved_dollars") { (figure("saved", &money(Some(saved)))) }
             }
@@ -387,9 +387,9 @@ impl ThreadPage<'_> {
     fn entry_actions(&self, entry: View<'_>) -> Markup {
         let (path, node) = (self.path(), entry.text("id"));
         // Without a token the form would only lead to a refusal.
-        let Some(token) = self.viewer.token() else {
+        if self.viewer.token().is_none() {
             return html! {};
-        };
+        }
         let pin = if entry.is("pinned") {
             ("unpin", "Unpin")
         } else {
@@ -401,19 +401,16 @@ impl ThreadPage<'_> {
                 div.actions {
                     (action(self.viewer, &format!("{path}/rewind"), &[("node", node)], &html! { button type="submit" { "Go back to here" } }))
                     (action(self.viewer, &format!("{path}/{}", pin.0), &[("node", node)], &html! { button type="submit" { (pin.1) } }))
-                    form.action method="post" action={ (path) "/branch" } {
-                        input type="hidden" name="token" value=(token);
-                        input type="hidden" name="node" value=(node);
+                    (action(self.viewer, &format!("{path}/branch"), &[("node", node)], &html! {
                         input type="text" name="name" placeholder="name" aria-label="Name of the new branch" required maxlength="64";
                         button type="submit" { "Branch from here" }
-                    }
+                    }))
                     // The API sets checkpoints at the head of a branch, and nowhere else.
                     @if entry.is("active") {
-                        form.action method="post" action={ (path) "/checkpoint" } {
-                            input type="hidden" name="token" value=(token);
+                        (action(self.viewer, &format!("{path}/checkpoint"), &[], &html! {
                             input type="text" name="name" placeholder="name" aria-label="Name of the checkpoint" required maxlength="64";
                             button type="submit" { "Set a checkpoint here" }
-                        }
+                        }))
                     }
                     @for branch in entry.texts("branches").filter(|_| !entry.is("active")) {
                         (action(self.viewer, &format!("{path}/activate"), &[("branch", branch)], &html! { button type="submit" { "Switch to " (printable(branch)) } }))

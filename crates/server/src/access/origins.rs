@@ -16,7 +16,7 @@ use crate::config::{Authority, PageOrigin};
 use crate::problem::{Code, Problem};
 
 /// Where a browser says how the page relates to the server (Fetch Metadata).
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(crate) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Whether a caller has shown a key of this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

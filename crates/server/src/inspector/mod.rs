@@ -11,14 +11,13 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use contexture_inspector::{
-    ApiError, FormRequest, PageRequest, Reply, failure_page, find_asset, post_form, show_page,
-    sign_in_page,
+    ApiError, FormRequest, PageRequest, Parameters, Reply, failure_page, find_asset, post_form,
+    show_page, sign_in_page,
 };
 
-use crate::access::origins::CallerKey;
 use crate::access::page_sessions::SESSION_LENGTH;
 use crate::api::LAST_EVENT;
 use crate::config::InspectorAccess;
@@ -26,7 +25,7 @@ use crate::problem::Problem;
 use crate::state::App;
 use own_api::OwnApi;
 use page_caller::{
-    COOKIE_NAME, Looker, check_form, find_looker, has_own_page, inspector_access, session_cookie,
+    COOKIE_NAME, Looker, check_form, check_own_page, find_looker, inspector_access, session_cookie,
 };
 use respond::{html_response, with_page_headers, write_reply};
 
@@ -52,7 +51,7 @@ pub(crate) fn router(app: &App, api: Router) -> Router<App> {
         app: app.clone(),
         api,
     };
-    let routes = Router::new()
+    Router::new()
         .route("/ui", get(async || Redirect::permanent("/ui/")))
         .route("/ui/", get(show))
         .route("/ui/{*page}", get(show).post(change))
@@ -61,90 +60,110 @@ pub(crate) fn router(app: &App, api: Router) -> Router<App> {
         .route("/ui/sign-in", post(sign_in))
         .route("/ui/sign-out", post(sign_out))
         .layer(DefaultBodyLimit::max(FORM_BYTES))
-        .with_state(pages);
-    // Their own state is given; that of the server is not needed any more.
-    Router::new().merge(routes)
+        .with_state(pages)
+}
+
+/// Why a page is not shown.
+enum PageRefusal {
+    /// A key is needed; the page that is wanted once there is one.
+    SignIn(String),
+    Problem(Problem),
+}
+
+impl From<Problem> for PageRefusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl IntoResponse for PageRefusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::SignIn(wanted) => {
+                html_response(StatusCode::UNAUTHORIZED, sign_in_page(&wanted, None))
+            }
+            Self::Problem(problem) => fail(&problem),
+        }
+    }
+}
+
+/// Returns who looks.
+///
+/// # Errors
+/// A key is needed, with which `wanted` is shown; or what [`find_looker`] refuses.
+fn require_looker(app: &App, headers: &HeaderMap, wanted: &str) -> Result<Looker, PageRefusal> {
+    find_looker(app, headers)?.ok_or_else(|| PageRefusal::SignIn(wanted.to_owned()))
 }
 
 /// Shows a page, or asks for a key.
-async fn show(State(pages): State<Pages>, uri: Uri, headers: HeaderMap) -> Response {
+async fn show(
+    State(pages): State<Pages>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, PageRefusal> {
     let app = &pages.app;
-    let looker = match find_looker(app, &headers) {
-        Ok(looker) => looker,
-        Err(problem) => return fail(&problem),
-    };
-    let Some(looker) = looker else {
-        let wanted = uri.path_and_query().map_or(ROOT, |wanted| wanted.as_str());
-        return html_response(StatusCode::UNAUTHORIZED, sign_in_page(wanted, None));
-    };
-    let permit = match app.rate_limiter().acquire_permit(&looker.principal.owner) {
-        Ok(permit) => permit,
-        Err(problem) => return fail(&problem),
-    };
+    let wanted = uri.path_and_query().map_or(ROOT, |wanted| wanted.as_str());
+    let looker = require_looker(app, &headers, wanted)?;
+    let permit = app.rate_limiter().acquire_permit(&looker.principal.owner)?;
     let request = PageRequest {
         path: uri.path().strip_prefix(ROOT).unwrap_or_default(),
         query: uri.query().unwrap_or_default(),
         viewer: &looker.viewer,
     };
     let reply = show_page(&OwnApi::new(&pages.api, &looker.principal), request).await;
-    permit.attach_to_response(known(write_reply(reply), &looker))
+    Ok(permit.attach_to_response(with_principal(write_reply(reply), &looker)))
 }
 
 /// Tells a page what happens to its conversation, as it happens.
-async fn follow(State(pages): State<Pages>, uri: Uri, headers: HeaderMap) -> Response {
+async fn follow(
+    State(pages): State<Pages>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, PageRefusal> {
     let app = &pages.app;
-    let looker = match find_looker(app, &headers) {
-        Ok(Some(looker)) => looker,
-        Ok(None) => return html_response(StatusCode::UNAUTHORIZED, sign_in_page("/ui/", None)),
-        Err(problem) => return fail(&problem),
-    };
+    let looker = require_looker(app, &headers, "/ui/")?;
     // Held as long as the stream is open, as for those who follow the API.
-    let permit = match app.rate_limiter().acquire_permit(&looker.principal.owner) {
-        Ok(permit) => permit,
-        Err(problem) => return fail(&problem),
-    };
+    let permit = app.rate_limiter().acquire_permit(&looker.principal.owner)?;
     let steps = uri.path().strip_prefix("/ui/c/").unwrap_or_default();
     let path = match uri.query() {
         Some(query) => format!("/api/v1/conversations/{steps}?{query}"),
         None => format!("/api/v1/conversations/{steps}"),
     };
     let api = OwnApi::new(&pages.api, &looker.principal);
-    match api.follow(&path, headers.get(LAST_EVENT)).await {
+    Ok(match api.follow(&path, headers.get(LAST_EVENT)).await {
         Ok(events) => permit.attach_to_response(with_page_headers(events)),
         Err(error) => write_reply(Reply::Page {
             status: error.status,
             html: failure_page(None, &error),
         }),
-    }
+    })
 }
 
 /// Does what the form of a page asks for.
-async fn change(State(pages): State<Pages>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn change(
+    State(pages): State<Pages>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, PageRefusal> {
     let app = &pages.app;
-    let looker = match find_looker(app, &headers) {
-        Ok(Some(looker)) => looker,
-        Ok(None) => return html_response(StatusCode::UNAUTHORIZED, sign_in_page("/ui/", None)),
-        Err(problem) => return fail(&problem),
-    };
-    let body = String::from_utf8_lossy(&body);
-    if let Err(problem) = check_form(app, &headers, &looker, &body) {
-        return known(fail(&problem), &looker);
+    let looker = require_looker(app, &headers, "/ui/")?;
+    let form = Parameters::parse(&String::from_utf8_lossy(&body));
+    if let Err(problem) = check_form(app, &headers, &looker, &form) {
+        return Ok(with_principal(fail(&problem), &looker));
     }
-    let permit = match app.rate_limiter().acquire_permit(&looker.principal.owner) {
-        Ok(permit) => permit,
-        Err(problem) => return fail(&problem),
-    };
+    let permit = app.rate_limiter().acquire_permit(&looker.principal.owner)?;
     let request = FormRequest {
         path: uri.path().strip_prefix(ROOT).unwrap_or_default(),
-        body: &body,
+        form: &form,
         viewer: &looker.viewer,
     };
     let reply = post_form(&OwnApi::new(&pages.api, &looker.principal), request).await;
-    permit.attach_to_response(known(write_reply(reply), &looker))
+    Ok(permit.attach_to_response(with_principal(write_reply(reply), &looker)))
 }
 
 /// Leaves in an answer who got it, for the audit log.
-fn known(mut response: Response, looker: &Looker) -> Response {
+fn with_principal(mut response: Response, looker: &Looker) -> Response {
     response.extensions_mut().insert(looker.principal.clone());
     response
 }
@@ -162,29 +181,29 @@ async fn load_asset(Path(name): Path<String>) -> Response {
 }
 
 /// Exchanges a key for a cookie.
-async fn sign_in(State(pages): State<Pages>, headers: HeaderMap, body: Bytes) -> Response {
+async fn sign_in(
+    State(pages): State<Pages>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, PageRefusal> {
     let app = &pages.app;
     // A foreign page could otherwise make a browser look at somebody else's conversations.
-    if let Err(problem) = has_own_page(app, &headers, CallerKey::Shown) {
-        return fail(&problem);
-    }
-    let body = String::from_utf8_lossy(&body);
-    let (key, next) = (
-        respond::form_field(&body, "key"),
-        respond::form_field(&body, "next"),
-    );
-    // Only to a page of this server: `//host/` would lead elsewhere.
-    let next = next.filter(|next| next.starts_with("/ui/") && !next.contains(['\\', '\r', '\n']));
-    let next = next.unwrap_or_else(|| "/ui/".to_owned());
+    check_own_page(app, &headers)?;
+    let form = Parameters::parse(&String::from_utf8_lossy(&body));
+    let next = form
+        .get("next")
+        // Only to a page of this server: `//host/` would lead elsewhere.
+        .filter(|next| next.starts_with("/ui/") && !next.contains(['\\', '\r', '\n']))
+        .unwrap_or("/ui/");
+    let key = form.get("key");
     let principal = key.and_then(|key| app.api_keys().principal_for_key(key.trim()).cloned());
     let Some(principal) = principal else {
         let refused = "This key is not known. It is the text that `contexture keys new` printed.";
-        return html_response(StatusCode::UNAUTHORIZED, sign_in_page(&next, Some(refused)));
+        let page = sign_in_page(next, Some(refused));
+        return Ok(html_response(StatusCode::UNAUTHORIZED, page));
     };
-    let session = match app.page_sessions().open(principal) {
-        Ok(session) => session,
-        Err(error) => return fail(&Problem::internal_error("no_randomness", &error)),
-    };
+    let session = app.page_sessions().open(principal);
+    let session = session.map_err(|error| Problem::internal_error("no_randomness", &error))?;
     let is_secure = headers
         .get(ORIGIN)
         .is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
@@ -194,18 +213,18 @@ async fn sign_in(State(pages): State<Pages>, headers: HeaderMap, body: Bytes) ->
         session.cookie,
         SESSION_LENGTH.as_secs()
     );
-    with_page_headers(([(SET_COOKIE, cookie)], Redirect::to(&next)).into_response())
+    let redirect = ([(SET_COOKIE, cookie)], Redirect::to(next));
+    Ok(with_page_headers(redirect.into_response()))
 }
 
-async fn sign_out(State(pages): State<Pages>, headers: HeaderMap) -> Response {
-    if let Err(problem) = has_own_page(&pages.app, &headers, CallerKey::Shown) {
-        return fail(&problem);
-    }
+async fn sign_out(State(pages): State<Pages>, headers: HeaderMap) -> Result<Response, PageRefusal> {
+    check_own_page(&pages.app, &headers)?;
     if let Some(cookie) = session_cookie(&headers) {
         pages.app.page_sessions().close(cookie);
     }
     let cookie = format!("{COOKIE_NAME}=; Path={ROOT}; HttpOnly; SameSite=Strict; Max-Age=0");
-    with_page_headers(([(SET_COOKIE, cookie)], Redirect::to("/ui/")).into_response())
+    let redirect = ([(SET_COOKIE, cookie)], Redirect::to("/ui/"));
+    Ok(with_page_headers(redirect.into_response()))
 }
 
 /// The page of a refusal of the server itself.

@@ -1,28 +1,24 @@
 //! Who looks at pages, and whether a form may change something.
 
 use axum::http::header::COOKIE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use contexture_inspector::{Viewer, WriteAccess};
+use axum::http::{HeaderMap, HeaderValue};
+use contexture_inspector::{Parameters, Viewer, WriteAccess};
 use subtle::ConstantTimeEq as _;
 
 use crate::access::Principal;
-use crate::access::origins::CallerKey;
+use crate::access::origins::{CallerKey, SEC_FETCH_SITE};
 use crate::access::page_sessions::PageCaller;
 use crate::config::{AccessScope, InspectorAccess};
-use crate::inspector::respond::form_field;
 use crate::problem::{Code, Problem};
 use crate::state::App;
 
 /// The cookie of a session.
 pub(super) const COOKIE_NAME: &str = "contexture_session";
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
 /// Somebody who may look.
 pub(super) struct Looker {
     pub(super) principal: Principal,
     pub(super) viewer: Viewer,
-    form_token: Option<String>,
 }
 
 /// Returns what pages let people do.
@@ -64,12 +60,9 @@ pub(super) fn find_looker(app: &App, headers: &HeaderMap) -> Result<Option<Looke
         viewer: Viewer {
             owner: caller.principal.owner.to_string(),
             key: caller.principal.key.as_deref().map(str::to_owned),
-            access: form_token
-                .clone()
-                .map_or(WriteAccess::ReadOnly, WriteAccess::Token),
+            access: form_token.map_or(WriteAccess::ReadOnly, WriteAccess::Token),
         },
         principal: caller.principal,
-        form_token,
     }))
 }
 
@@ -81,20 +74,22 @@ pub(super) fn check_form(
     app: &App,
     headers: &HeaderMap,
     looker: &Looker,
-    body: &str,
+    form: &Parameters,
 ) -> Result<(), Problem> {
-    let refused = |why: &str| Err(Problem::new(Code::ForeignOrigin, why));
-    let Some(expected) = &looker.form_token else {
+    let Some(expected) = looker.viewer.token() else {
         return Err(Problem::new(
             Code::MissingScope,
             "pages only read here: `server.inspector` in the configuration, or the scopes of the key, say so",
         ));
     };
-    has_own_page(app, headers, CallerKey::Shown)?;
-    let sent = form_field(body, "token").unwrap_or_default();
+    check_own_page(app, headers)?;
+    let sent = form.get("token").unwrap_or_default();
     match bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
         true => Ok(()),
-        false => refused("this form is of another session: load the page again"),
+        false => Err(Problem::new(
+            Code::ForeignOrigin,
+            "this form is of another session: load the page again",
+        )),
     }
 }
 
@@ -102,8 +97,8 @@ pub(super) fn check_form(
 ///
 /// # Errors
 /// It says otherwise, or says nothing.
-pub(super) fn has_own_page(app: &App, headers: &HeaderMap, key: CallerKey) -> Result<(), Problem> {
-    app.origins().check_request(headers, key)?;
+pub(super) fn check_own_page(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+    app.origins().check_request(headers, CallerKey::Shown)?;
     let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
     match site {
         Some(b"same-origin") => Ok(()),

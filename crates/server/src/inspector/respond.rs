@@ -7,7 +7,6 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use contexture_inspector::Reply;
-use percent_encoding::percent_decode_str;
 
 /// Nothing but the server's own files: no script or style in a page, nothing from elsewhere, no frame around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -55,12 +54,4 @@ pub(super) fn with_page_headers(mut response: Response) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// Returns the value of a form's field.
-pub(super) fn form_field(body: &str, name: &str) -> Option<String> {
-    let mut pairs = body.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(known, _)| *known == name)?;
-    let value = value.replace('+', " ");
-    Some(percent_decode_str(&value).decode_utf8_lossy().into_owned())
 }

@@ -53,16 +53,14 @@ pub(crate) fn router(app: &App) -> Router {
     let known: Router<App> = known
         .route_layer(from_fn_with_state(app.clone(), api::run_idempotently))
         .route_layer(from_fn(accept::check_accept_header));
+    let bounded = |routes: Router<App>| {
+        routes
+            .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
+            .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
+    };
     // Pages read what the API answers to their reader: the same handlers, behind the same checks of scopes.
-    let for_pages = known
-        .clone()
-        .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
-        .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
-        .with_state(app.clone());
-    let own: Router<App> = known
-        .merge(mcp::router(app))
-        .route_layer(from_fn_with_state(app.clone(), heavy::run_heavy_requests))
-        .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
+    let for_pages = bounded(known.clone()).with_state(app.clone());
+    let own: Router<App> = bounded(known.merge(mcp::router(app)))
         .merge(long)
         .route_layer(from_fn_with_state(app.clone(), authenticate::authenticate))
         .merge(open)
