@@ -1,5 +1,5 @@
-//! `cargo xtask bench … --peers`: measures other projects' stores and compilers in the same run as ours: their speed,
-//! and how much of a session's content they still show.
+//! `cargo xtask bench … --peers`: measures other projects' stores and compilers in the same run as ours: their speed, how
+//! much of a session's content they still show, and how often they cut a history that grows in each step.
 //!
 //! Their packages are installed from npm and PyPI into the build directory on first use. Node before 22.13 has no
 //! unflagged `node:sqlite`; then a newer Node is installed from npm. Not here: the measurements, in `xtask/peers/`.
@@ -24,6 +24,7 @@ pub(crate) fn measure_peers(target: &Path, package: &str) -> Result<()> {
     match package {
         "contexture" => measure_stores(target),
         "contexture-compile" => measure_compilers(target),
+        "contexture-engine" => measure_loops(target),
         // Most benchmarks have no comparable project.
         _ => Ok(()),
     }
@@ -35,12 +36,50 @@ fn create_install_directory(target: &Path, name: &str) -> Result<PathBuf> {
     Ok(home)
 }
 
-fn measure_compilers(target: &Path) -> Result<()> {
+fn install_context_chef(target: &Path) -> Result<PathBuf> {
     let home = create_install_directory(target, "peers-compile")?;
     // Installed once: a second run needs no network.
     if !home.join("node_modules/@context-chef/core").is_dir() {
         install_npm_packages(&home, &CONTEXT_CHEF.map(str::to_owned))?;
     }
+    Ok(home)
+}
+
+/// The loop of our laws of compaction at full size, with theirs beside it.
+fn measure_loops(target: &Path) -> Result<()> {
+    let home = install_context_chef(target)?;
+    shell::run_step(
+        "peers",
+        "a new file in each step: @context-chef/core and oldest messages dropped",
+        || {
+            let script = install_script(&home, "context_chef_file_loop.mjs")?;
+            let mut node = Command::new("node");
+            node.current_dir(&home).arg(script);
+            node.args(["3000", "3000", "8000", "16000", "32000"]);
+            let status = node.status()?;
+            ensure!(status.success(), "the program failed: {status}");
+            Ok(())
+        },
+    )?;
+    shell::run_step("peers", "a new file in each step: ours", || {
+        let mut test = shell::cargo_command();
+        test.args([
+            "test",
+            "--release",
+            "-p",
+            "contexture-engine",
+            "--test",
+            "it",
+        ]);
+        test.args(["file_loop_keeps_the_laws", "--", "--nocapture"]);
+        // 3,000 steps.
+        test.env("CONTEXTURE_SOAK", "1");
+        shell::run_command(test)
+    })
+}
+
+fn measure_compilers(target: &Path) -> Result<()> {
+    let home = install_context_chef(target)?;
     shell::run_step("peers", "@context-chef/core, nanoseconds", || {
         let script = install_script(&home, "context_chef.mjs")?;
         let sessions = "crates/testdata/data/tau-bench/gpt-4o-airline.json.gz";

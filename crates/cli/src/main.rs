@@ -45,6 +45,28 @@ use crate::runtime::block_on_pool;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Starts the process anew with an allocator that gives memory back when it becomes free. Returns where that is so already,
+/// or cannot be.
+///
+/// Without it, memory goes back when the thread that had it asks for more, and after a peak a server's threads have nothing
+/// to do. The allocator reads its options from the environment, before `main`. Who has set this one keeps it.
+#[cfg(all(unix, feature = "serve"))]
+fn restart_to_give_memory_back() {
+    use std::os::unix::process::CommandExt as _;
+
+    const OPTION: &str = "MIMALLOC_PURGE_DELAY";
+    let mut arguments = std::env::args_os();
+    let (Ok(program), Some(name)) = (std::env::current_exe(), arguments.next()) else {
+        return;
+    };
+    if std::env::var_os(OPTION).is_none() {
+        let mut command = std::process::Command::new(program);
+        command.arg0(name).args(arguments).env(OPTION, "0");
+        // It returns only if it failed; then memory goes back later.
+        let _ = command.exec();
+    }
+}
+
 fn main() -> ExitCode {
     // Before all else: a shell that asks has not finished the line, and wants its answer alone on standard output.
     if let Some(exit) = shell_completion::answer_shell(CommandLine::command) {
@@ -129,7 +151,11 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => block_on(export::run(arguments, globals)),
         #[cfg(feature = "serve")]
-        Command::Serve(arguments) => block_on_pool(serve::run(arguments, globals)),
+        Command::Serve(arguments) => {
+            #[cfg(unix)]
+            restart_to_give_memory_back();
+            block_on_pool(serve::run(arguments, globals))
+        }
         #[cfg(feature = "serve")]
         Command::Ui(arguments) => block_on_pool(ui::run(arguments, globals)),
         #[cfg(feature = "serve")]

@@ -198,6 +198,57 @@ fn it_serves_until_it_is_told_to_end() {
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
 
+/// Memory of a process in MB, as the kernel calls it: `VmRSS` now, `VmHWM` at its peak.
+#[cfg(target_os = "linux")]
+fn megabytes(id: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field));
+    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<u64>().unwrap() / 1_024
+}
+
+/// Also where the server has nothing more to do, so that no thread of it asks for memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_goes_back_after_a_peak() {
+    let place = Place::new();
+    let serving = Serving::start(&place, "--db memory:", &[]);
+    let id = serving.child.id();
+    let message = r#"{"role":"user","content":"Which seat is free?"}"#;
+    let messages = vec![message; 60_000].join(",");
+    let body = format!(r#"{{"model":"gpt-5","messages":[{messages}]}}"#);
+    let post = || {
+        let mut stream = TcpStream::connect(&serving.address).unwrap();
+        let head = format!(
+            "POST /v1/compress HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        // Those that find no memory are refused.
+        assert!(answer.starts_with(b"HTTP/1.1 "));
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(post);
+        }
+    });
+    let peak = megabytes(id, "VmHWM");
+    assert!(peak > 150, "no peak: {peak} MB");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let now = megabytes(id, "VmRSS");
+        // The program's own pages, tens of megabytes without optimisation, stay.
+        if now * 4 < peak * 3 {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{now} of {peak} MB");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_counts_from_the_moment_it_listens() {

@@ -235,7 +235,7 @@ const COPIES: usize = 4;
 /// Bytes that an object of a body takes once it is read, beside its text: an item, its hashes, its place in a report.
 const OBJECT_BYTES: usize = 1 << 10;
 /// Bytes that a request takes beside its body: measured, most of them are held by small requests that wait to be stored.
-const REQUEST_BYTES: usize = 64 << 10;
+const REQUEST_BYTES: usize = 96 << 10;
 
 /// Estimates the memory that work on a JSON body takes, without the body itself.
 pub(crate) fn estimate_work_bytes(body: &[u8]) -> usize {

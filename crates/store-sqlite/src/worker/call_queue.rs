@@ -66,14 +66,22 @@ impl CallLoad {
 
 /// What to do next.
 pub(crate) enum NextCalls {
-    /// Commit these together.
-    Batch(Vec<QueuedCall>),
+    /// Commit what [`CallQueue::take_for_commit`] gives, at least one call.
+    Commit,
     /// Run this one outside any transaction.
     Alone(QueuedCall),
     /// Nothing waits now; more may come.
     Nothing,
     /// Nothing waits, and nothing more will come.
     Closed,
+}
+
+/// What a commit holds so far.
+#[derive(Debug, Default)]
+pub(crate) struct CommitLoad {
+    calls: usize,
+    bytes: usize,
+    rows: usize,
 }
 
 /// The receiving end of the queue.
@@ -102,29 +110,32 @@ impl CallQueue {
         }
     }
 
-    /// Takes what is next, without waiting: all that fits into one commit shares it.
+    /// Returns what is next, without waiting. Calls that are sent later are not part of that commit.
     pub(crate) fn take_next(&mut self) -> NextCalls {
         self.receive_sent();
-        let mut batch = Vec::new();
-        let (mut bytes, mut rows) = (0, 0);
-        while batch.len() < BATCH_CALLS
-            && let Some(next) = self.peek()
-        {
-            (bytes, rows) = (bytes + next.load.bytes, rows + next.load.rows);
-            let is_full = bytes > BATCH_BYTES || rows > BATCH_ROWS;
-            if !batch.is_empty() && (is_full || next.load.is_large()) {
-                break;
-            }
-            batch.extend(self.pop());
-        }
-        if !batch.is_empty() {
-            return NextCalls::Batch(batch);
+        if self.peek().is_some() {
+            return NextCalls::Commit;
         }
         match self.alone.take() {
             Some(alone) => NextCalls::Alone(alone),
             None if self.is_closed => NextCalls::Closed,
             None => NextCalls::Nothing,
         }
+    }
+
+    /// Takes the next call of a commit, which is counted in its load. `None`: nothing waits, or the next one does not fit.
+    ///
+    /// Call by call, and not all at once: where a commit ends early, the rest still has its turn.
+    pub(crate) fn take_for_commit(&mut self, load: &mut CommitLoad) -> Option<QueuedCall> {
+        let next = &self.peek()?.load;
+        let (bytes, rows) = (load.bytes + next.bytes, load.rows + next.rows);
+        let is_full = load.calls == BATCH_CALLS || bytes > BATCH_BYTES || rows > BATCH_ROWS;
+        if load.calls > 0 && (is_full || next.is_large()) {
+            return None;
+        }
+        let calls = load.calls + 1;
+        *load = CommitLoad { calls, bytes, rows };
+        self.pop()
     }
 
     /// Waits until something was sent, or so long; returns whether something may be next.
@@ -218,10 +229,12 @@ mod tests {
 
     /// Takes what is committed next; returns whose calls these are.
     fn take(queue: &mut CallQueue) -> Vec<String> {
-        let NextCalls::Batch(batch) = queue.take_next() else {
+        if !matches!(queue.take_next(), NextCalls::Commit) {
             return Vec::new();
-        };
-        let owners = batch.into_iter().map(|call| call.load.owner.unwrap());
+        }
+        let mut load = CommitLoad::default();
+        let calls = std::iter::from_fn(|| queue.take_for_commit(&mut load));
+        let owners = calls.map(|call| call.load.owner.unwrap());
         owners.map(|owner| owner.as_str().to_owned()).collect()
     }
 
@@ -277,6 +290,20 @@ mod tests {
         }
         let rounds: Vec<_> = served.chunks(3).collect();
         assert_eq!(rounds, [["ada", "bob", "eve"]; 3]);
+    }
+
+    /// A commit that ends early leaves each owner its place.
+    #[test]
+    fn what_a_commit_leaves_is_next() {
+        let (calls, receiver) = channel();
+        let mut queue = CallQueue::new(receiver);
+        for owner in ["eve", "eve", "eve", "ada"] {
+            send(&calls, owner, 1);
+        }
+        assert!(matches!(queue.take_next(), NextCalls::Commit));
+        let first = queue.take_for_commit(&mut CommitLoad::default());
+        assert_eq!(first.unwrap().load.owner.unwrap().as_str(), "eve");
+        assert_eq!(take(&mut queue), ["ada", "eve", "eve"]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The write thread: the only writer of a process, which commits queued calls together.
 //!
-//! The thread takes all queued calls, runs each in a savepoint of one transaction, commits once and
+//! The thread takes queued calls for some time, runs each in a savepoint of one transaction, commits once and
 //! only then answers. A call whose future was dropped before it ran is skipped; one dropped later
 //! completes. A call that fails or panics is rolled back without affecting the others, unless
-//! SQLite gives up the whole transaction (a full disk, an I/O error): then the others fail as busy.
+//! SQLite gives up the whole transaction (a full disk, an I/O error): then those that ran fail as busy.
 //! The queue is bounded in bytes. When it is empty, the thread does pending cleanup.
 
 use std::cell::Cell;
@@ -13,18 +13,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contexture_store::{Error, StorageFault};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::error::{RowError, from_sqlite};
-use crate::worker::call_queue::{CallLoad, CallQueue, NextCalls};
+use crate::worker::call_queue::{CallLoad, CallQueue, CommitLoad, NextCalls};
 use crate::worker::write_lock_queue::{WriteLockQueue, is_busy};
 
 /// Time without a call after which the connection gives its cache up.
 const CACHE_IDLE: Duration = Duration::from_secs(10);
+/// Time of work after which a commit takes no more calls, unless the last commit itself took longer: whoever comes waits for
+/// all that the commit holds, and after that its own share of the sync is small.
+const BATCH_TIME: Duration = Duration::from_millis(20);
 /// Bytes that a call counts for besides its payload.
 const CALL_BYTES: usize = 1024;
 
@@ -349,9 +352,13 @@ fn process_calls(
     idle_work: &IdleWork,
     mut lock_queue: WriteLockQueue,
 ) {
+    let mut last_commit = Duration::ZERO;
     loop {
         match calls.take_next() {
-            NextCalls::Batch(batch) => run_batch(conn, path, batch, &mut lock_queue),
+            NextCalls::Commit => {
+                let most = BATCH_TIME.max(last_commit);
+                last_commit = run_batch(conn, path, (&mut calls, most), &mut lock_queue);
+            }
             NextCalls::Alone(call) => send_answer(call.run_call(Ok(conn)), None),
             NextCalls::Closed => return,
             // One step between two checks of the queue, so a call waits for one step at most.
@@ -378,43 +385,44 @@ fn wait_for_call(conn: &Connection, calls: &mut CallQueue) {
     }
 }
 
-/// Runs a batch: all calls in one transaction, one answer each.
+/// Runs a batch: the next calls, of at most so much time, in one transaction, one answer each. Returns how long the commit took.
 fn run_batch(
     conn: &Connection,
     path: &Path,
-    batch: Vec<QueuedCall>,
+    (calls, most): (&mut CallQueue, Duration),
     lock_queue: &mut WriteLockQueue,
-) {
-    let mut calls = batch.into_iter();
+) -> Duration {
+    let mut load = CommitLoad::default();
     if let Err(error) = lock_queue.begin_write(conn) {
         // The transaction has not begun, so nothing has happened. Errors are not `Clone`, so each
         // caller gets a copy.
         let code = error.sqlite_error().copied();
-        for call in calls {
+        while let Some(call) = calls.take_for_commit(&mut load) {
             let error = from_sqlite(clone_error(code, &error), path);
             send_answer(call.refuse_call(error), None);
         }
-        return;
+        return Duration::ZERO;
     }
-    let mut ran = Vec::with_capacity(calls.len());
-    for call in calls.by_ref() {
+    let started = Instant::now();
+    let mut ran = Vec::new();
+    while let Some(call) = calls.take_for_commit(&mut load) {
         ran.extend(run_in_savepoint(conn, path, call));
-        if conn.is_autocommit() {
-            // SQLite rolled back the whole transaction: a full disk, an I/O error.
+        // In autocommit mode SQLite rolled back the whole transaction: a full disk, an I/O error.
+        if conn.is_autocommit() || started.elapsed() >= most {
             break;
         }
     }
+    let worked = started.elapsed();
     // If every call failed, there is nothing to commit: rolling back saves the fsync.
     let end = end_transaction(conn, ran.iter().any(|ran| ran.succeeded));
+    let took = started.elapsed().saturating_sub(worked);
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
         // A call that failed by itself keeps its own error.
         let failure = failure.filter(|_| ran.succeeded);
         send_answer(Some(ran), failure);
     }
-    for call in calls {
-        send_answer(call.refuse_call(rolled_back()), None);
-    }
+    took
 }
 
 /// Runs one call inside a savepoint.
@@ -564,6 +572,42 @@ mod tests {
         for call in behind {
             call.await.unwrap();
         }
+    }
+
+    /// Calls that were queued together, the first of which takes long: it is committed before the others run.
+    #[tokio::test]
+    async fn a_commit_takes_no_call_after_its_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Arc::new(directory.path().join("time.db"));
+        let conn = Connection::open(&*path).unwrap();
+        conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+            .unwrap();
+        let writer =
+            WriteThread::spawn_thread(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
+        let mut waker = Context::from_waker(Waker::noop());
+        let mut queue = |work: Box<dyn FnOnce() + Send>, n| {
+            let call = move |conn: &Connection| {
+                work();
+                insert(conn, n)
+            };
+            let mut call = Box::pin(writer.run_in_transaction(CallLoad::OWN, call, &path));
+            assert!(call.as_mut().poll(&mut waker).is_pending());
+            call
+        };
+        let [(go, gate), (committed, was_committed)] = [(); 2].map(|()| channel::<()>());
+        // While this one runs, the others are queued.
+        let before = queue(Box::new(move || gate.recv().unwrap()), 0);
+        let long = queue(Box::new(|| std::thread::sleep(2 * BATCH_TIME)), 1);
+        let patience = Duration::from_secs(60);
+        let next = queue(
+            Box::new(move || was_committed.recv_timeout(patience).unwrap()),
+            2,
+        );
+        go.send(()).unwrap();
+        before.await.unwrap();
+        long.await.unwrap();
+        committed.send(()).unwrap();
+        next.await.unwrap();
     }
 
     /// Queued calls are committed together. One that fails after it has written is rolled back
