@@ -36,8 +36,8 @@ pub struct NoticePolicy {
 impl Default for NoticePolicy {
     fn default() -> Self {
         let names = [
-            "memory_create",
-            "memory_update",
+            "create_memory",
+            "update_memory",
             "scratchpad_update",
             NEW_CONTEXT,
         ];

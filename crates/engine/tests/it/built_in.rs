@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use contexture_compile::Target;
-use contexture_engine::{Conversation, Engine, EngineEventKind, TestClock, TestIds};
+use contexture_compile::compaction::NEW_CONTEXT;
+use contexture_engine::{Conversation, Engine, EngineEventKind, NoticePolicy, TestClock, TestIds};
 use contexture_ir::{Raw, hint, user};
 use contexture_layers::builtin::memory::Memory;
 use contexture_layers::builtin::{
@@ -42,6 +43,19 @@ async fn answer(chat: &Conversation) {
     let call = chat.compile(&target()).await.unwrap();
     let body = text_response(Format::OpenAiChat, "Well.");
     chat.record(&call, &body).await.unwrap();
+}
+
+/// A notice before a compaction names tools that there are.
+#[test]
+fn built_in_layers_offer_the_tools_of_a_notice() {
+    let layers = Layers::new().with_layer(Memory::new()).unwrap();
+    let layers = layers
+        .with_layer(Scratchpad::with_sections([("goal", "The goal")]).unwrap())
+        .unwrap();
+    for tool in NoticePolicy::default().tools {
+        let is_offered = tool == NEW_CONTEXT || layers.find_function(&tool).is_some();
+        assert!(is_offered, "{tool}");
+    }
 }
 
 #[tokio::test]

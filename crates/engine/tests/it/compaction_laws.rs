@@ -397,13 +397,13 @@ async fn answer(chat: &Conversation, target: &Target) -> Prepared {
 
 #[tokio::test]
 async fn a_model_that_can_save_is_told_once_before_each_cut() {
-    let save = FunctionTool {
-        name: "scratchpad_update".to_owned(),
-        ..FunctionTool::default()
-    };
     let plain = Target::openai_chat("gpt-4o").window(3_000);
-    let saving = plain.clone().tools(vec![ToolDefinition::Function(save)]);
-    for (target, expected) in [(&saving, true), (&plain, false)] {
+    for tool in ["create_memory", "scratchpad_update", "search_flights"] {
+        let offered = FunctionTool {
+            name: tool.to_owned(),
+            ..FunctionTool::default()
+        };
+        let target = &plain.clone().tools(vec![ToolDefinition::Function(offered)]);
         let chat = chat().await;
         chat.save([user("Read the files.")]).await.unwrap();
         let (mut notices, mut cuts) = (Vec::new(), Vec::new());
@@ -414,7 +414,7 @@ async fn a_model_that_can_save_is_told_once_before_each_cut() {
                 cuts.push(step);
             }
             let payload = prepared.call.payload.to_json();
-            if payload.contains("save it now with `scratchpad_update`") {
+            if payload.contains(&format!("save it now with `{tool}`")) {
                 notices.push(step);
                 // It stands at the end, and only in this request.
                 let messages: Value = serde_json::from_str(&payload).unwrap();
@@ -425,7 +425,8 @@ async fn a_model_that_can_save_is_told_once_before_each_cut() {
             chat.save([user("go on")]).await.unwrap();
         }
         assert!(cuts.len() > 2, "{cuts:?}");
-        if !expected {
+        // Nothing can be saved by it.
+        if tool == "search_flights" {
             assert!(notices.is_empty(), "{notices:?}");
             continue;
         }

@@ -16,14 +16,26 @@ use crate::state::App;
 use crate::state::body_memory::estimate_work_bytes;
 use crate::state::work_pool::HEAVY_BYTES;
 
-/// Routes whose work depends on what is stored and not on the body: they compile, or read a whole conversation.
-const HEAVY_ROUTES: [&str; 5] = [
+/// Routes whose work depends on what is stored and not on the body: they compile, make a past request again, or read a whole
+/// conversation.
+const HEAVY_ROUTES: [&str; 9] = [
     "/compile",
+    "/what-if",
     "/explain",
     "/resolve",
+    "/handle",
     "/compactions",
     "/export",
+    "/log",
+    "/diff",
 ];
+/// The route of a call, which makes its request again where a part of it is asked for.
+const CALL_ROUTE: &str = "/calls/{call}";
+
+fn is_heavy_route(route: &str, query: Option<&str>) -> bool {
+    let makes_again = route.ends_with(CALL_ROUTE) && query.is_some();
+    makes_again || HEAVY_ROUTES.iter().any(|end| route.ends_with(end))
+}
 
 /// Reads the body of a request, and runs it in the pool if it is heavy. Handlers find a [`Cancel`] among its extensions: it is
 /// cancelled when nobody waits for the answer any more.
@@ -41,7 +53,7 @@ pub(crate) async fn run_heavy_requests(
     let owner = principal.owner.clone();
     let route = request.extensions().get::<MatchedPath>();
     let is_heavy_route =
-        route.is_some_and(|route| HEAVY_ROUTES.iter().any(|end| route.as_str().ends_with(end)));
+        route.is_some_and(|route| is_heavy_route(route.as_str(), request.uri().query()));
     let (parts, body) = request.into_parts();
     let lease = app.body_memory().lease(&owner);
     let bytes = read_whole_body(body, lease, &app.config().server.limits).await?;
@@ -49,7 +61,9 @@ pub(crate) async fn run_heavy_requests(
     let work_bytes = is_heavy.then(|| estimate_work_bytes(&bytes));
     let mut request = Request::from_parts(parts, Body::from(bytes));
     let Some(work_bytes) = work_bytes else {
-        request.extensions_mut().insert(Cancel::new());
+        let cancel = Cancel::new();
+        let _called_off = cancel.cancel_on_drop();
+        request.extensions_mut().insert(cancel);
         return Ok(next.run(request).await);
     };
     // Held until the answer begins: by then what was parsed of the body is gone.
@@ -60,4 +74,25 @@ pub(crate) async fn run_heavy_requests(
         next.run(request)
     });
     Ok(response.await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_requests_of_stored_items_is_heavy() {
+        let chat = "/api/v1/conversations/{conversation}";
+        for (route, query, is_heavy) in [
+            (format!("{chat}/what-if"), None, true),
+            (format!("{chat}/log"), None, true),
+            (format!("{chat}/messages"), Some("limit=5"), false),
+            ("/api/v1/diff".to_owned(), None, true),
+            (format!("/api/v1{CALL_ROUTE}"), Some("include=sent"), true),
+            (format!("/api/v1{CALL_ROUTE}"), None, false),
+            ("/api/v1/calls".to_owned(), Some("limit=5"), false),
+        ] {
+            assert_eq!(is_heavy_route(&route, query), is_heavy, "{route} {query:?}");
+        }
+    }
 }
