@@ -45,16 +45,23 @@ const METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
+/// What a proxied request is counted as, which has no route of its own: an extension of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProxiedAs(pub(crate) &'static str);
+
 /// Counts and times a request by its route.
 pub(crate) async fn measure_request(request: Request, next: Next) -> Response {
     // Never the path or an unknown method: labels that callers can make up would grow the metrics without bound.
     let route = request.extensions().get::<MatchedPath>();
-    let route = route.map_or_else(|| "other".to_owned(), |route| route.as_str().to_owned());
+    let route = route.map(|route| route.as_str().to_owned());
     let method = METHODS.iter().find(|known| *known == request.method());
     let method = method.map_or("other", Method::as_str);
     let start = Instant::now();
     let response = next.run(request).await;
     let (status, took) = (response.status(), start.elapsed());
+    let proxied = response.extensions().get::<ProxiedAs>();
+    let other = || proxied.map_or("other", |proxied| proxied.0).to_owned();
+    let route = route.unwrap_or_else(other);
     tracing::debug!(route, method, status = status.as_u16(), ?took, "answered");
     let labels = [
         ("route", route),

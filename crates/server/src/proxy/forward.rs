@@ -18,6 +18,7 @@ use contexture::models_http::PassthroughRequest;
 
 use crate::access::Principal;
 use crate::http::panics::catch_panic;
+use crate::metrics::ProxiedAs;
 use crate::problem::{Code, Problem};
 use crate::proxy::auth::{OutgoingHead, authorize_request, check_no_key_leaves};
 use crate::proxy::capture::ingest::CaptureRequest;
@@ -164,6 +165,11 @@ async fn forward_authorized(
     let body = RequestBody::read(app, &principal.owner, parts.headers.clone(), body).await?;
     let body = Arc::new(body);
     let endpoint = ModelEndpoint::from_request(&parts.method, target);
+    let counted_as = ProxiedAs(
+        endpoint
+            .as_ref()
+            .map_or("proxy", |endpoint| endpoint.format.as_str()),
+    );
     let query = PolicyQuery {
         target,
         endpoint: endpoint.as_ref(),
@@ -233,6 +239,7 @@ async fn forward_authorized(
     // The permit lives as long as the body: a stream counts as a running request until it ends.
     let mut response = permit.attach_to_response(response);
     response.extensions_mut().insert(principal);
+    response.extensions_mut().insert(counted_as);
     Ok(response)
 }
 

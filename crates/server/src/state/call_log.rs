@@ -437,9 +437,15 @@ fn count_call(row: &CallRecord) {
     let (upstream, model) = metric_labels(&row.names.upstream, &row.names.model);
     let outcome = row.outcome.as_str();
     let labels = [("upstream", upstream), ("model", model)];
+    let sent = match row.details.is_rewritten {
+        true => "rewritten",
+        false => "own",
+    };
     metrics::counter!("contexture_calls_total", "upstream" => labels[0].1.clone(),
-        "model" => labels[1].1.clone(), "outcome" => outcome)
+        "model" => labels[1].1.clone(), "outcome" => outcome, "sent" => sent)
     .increment(1);
+    let took = Duration::from_millis(row.details.duration_ms).as_secs_f64();
+    metrics::histogram!("contexture_call_seconds", &labels).record(took);
     if let Some(tokens) = row.details.tokens {
         for (kind, count) in [
             ("input", tokens.input),

@@ -157,6 +157,7 @@ impl WorkQueue {
             }
             state.push(owner, work);
         }
+        metrics::gauge!("contexture_work_waiting").increment(1);
         self.is_ready.notify_one();
     }
 
@@ -167,6 +168,7 @@ impl WorkQueue {
             // All threads but one: another owner's work is never behind work of this one.
             if let Some((owner, work)) = state.take_next(self.threads - 1) {
                 drop(state);
+                metrics::gauge!("contexture_work_waiting").decrement(1);
                 metrics::gauge!("contexture_work_running").increment(1);
                 work.run();
                 metrics::gauge!("contexture_work_running").decrement(1);

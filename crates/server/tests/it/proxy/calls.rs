@@ -78,6 +78,39 @@ async fn forwarded_calls_have_model_tokens_and_price() {
 }
 
 #[tokio::test]
+async fn metrics_know_each_call_by_upstream_and_model() {
+    let proxied = Proxied::new().await;
+    let answered = proxied.ask(CHAT, &chat(&[says("Hello")])).await;
+    proxied.outcome(&answered).await;
+    proxied
+        .ask(CHAT, &chat(&[says("upstream: status 429")]))
+        .await;
+    rows(&proxied.stand, 2).await;
+    let figures = proxied.stand.get("/metrics").await.text;
+    let whose = r#"upstream="openai",model="gpt-4.1""#;
+    for expected in [
+        format!(r#"contexture_calls_total{{{whose},outcome="completed",sent="own"}}"#),
+        format!(r#"contexture_calls_total{{{whose},outcome="refused",sent="own"}}"#),
+        format!(r#"contexture_call_tokens_total{{{whose},kind="input"}}"#),
+        format!(r#"contexture_call_tokens_total{{{whose},kind="output"}}"#),
+        format!("contexture_call_cost_nanodollars_total{{{whose}}}"),
+        format!("contexture_call_seconds_count{{{whose}}}"),
+        format!("contexture_call_first_byte_seconds_count{{{whose}}}"),
+        r#"contexture_http_requests_total{route="openai-chat",method="POST",status="200"}"#
+            .to_owned(),
+        r#"contexture_http_requests_total{route="openai-chat",method="POST",status="429"}"#
+            .to_owned(),
+    ] {
+        let line = figures.lines().find(|line| line.starts_with(&expected));
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        assert!(
+            value.is_some_and(|value| value > 0.0),
+            "{expected}:\n{figures}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn every_exchange_has_one_row() {
     let proxied = Proxied::new().await;
     let stand = &proxied.stand;
