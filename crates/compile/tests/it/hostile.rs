@@ -1,6 +1,7 @@
 //! Histories made to break a compile: it gives a payload that holds what it promises, or refuses.
 
 use std::collections::BTreeSet;
+use std::hash::BuildHasher as _;
 
 use contexture_catalogue::CacheKind;
 use contexture_compile::{
@@ -668,13 +669,22 @@ fn hostile_histories_part_into_a_cache_object_and_the_rest() {
     assert!(used.get() > 50, "{} objects were used", used.get());
 }
 
-fn seeded(seed: u8, cases: u32) -> TestRunner {
+/// What makes random values: others in each run, unless `CONTEXTURE_TEST_SEED` says which. The seed is printed.
+fn seeded(part: u8, cases: u32) -> TestRunner {
+    let given = std::env::var("CONTEXTURE_TEST_SEED");
+    let seed = given.map_or_else(
+        |_| std::hash::RandomState::new().hash_one(std::process::id()),
+        |given| given.parse().unwrap(),
+    );
+    eprintln!("CONTEXTURE_TEST_SEED={seed}");
+    let mut bytes = [part; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = ProptestConfig {
         cases,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     TestRunner::new_with_rng(config, rng)
 }
 

@@ -14,6 +14,7 @@ use contexture_ir::{
 };
 use contexture_models::text_response;
 use contexture_store::compute_redaction_closure;
+use contexture_store_testkit::test_seed;
 use contexture_tokens::{Encoding, counter_for};
 use contexture_wire::{Format, lift};
 use serde_json::Value;
@@ -229,11 +230,7 @@ async fn file_loop_keeps_the_laws_in_a_window_of_32k() {
 
 #[tokio::test]
 async fn outputs_of_any_size_are_never_refused() {
-    let seed = match std::env::var("CONTEXTURE_TEST_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => 7,
-    };
-    println!("seed {seed}");
+    let seed = test_seed();
     for window in [3_000, 8_000] {
         let steps = steps() / 3;
         let measured = run_loop(

@@ -195,7 +195,7 @@ impl fmt::Display for Tally {
 
 /// Cuts the power so many times, each in three ways.
 async fn replay(calls: &[Call], syncs: Syncs, cuts: usize) -> Tally {
-    let mut chance = Chance::of(20_261_121);
+    let mut chance = Chance::of_run();
     let length = calls.len() as u64;
     let mut moments: Vec<usize> = (0..cuts)
         .map(|_| usize::try_from(1 + chance.below(length)).unwrap())

@@ -15,6 +15,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, node};
+use crate::faulty::test_seed;
 
 mod ranking;
 
@@ -144,10 +145,7 @@ fn random_queries(count: usize) -> Vec<String> {
         1 => any::<String>(),
     ];
     let text = proptest::collection::vec((piece, any::<bool>()), 0..6);
-    let mut runner = TestRunner::new_with_rng(
-        Config::default(),
-        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
-    );
+    let mut runner = seeded_runner();
     let mut queries = Vec::with_capacity(count);
     for _ in 0..count {
         let mut query = String::new();
@@ -650,4 +648,15 @@ pub(super) async fn what_is_removed_is_not_found(store: Tested) {
     chat.append_request(clash).await.unwrap_err();
     chat.append_messages("main", &["secret two"]).await;
     assert_eq!(count("secret").await, 1);
+}
+
+/// What makes random values from [`test_seed`], which prints it.
+fn seeded_runner() -> TestRunner {
+    let own = test_seed().to_le_bytes();
+    let mut seed = [0; 32];
+    for part in seed.chunks_mut(own.len()) {
+        part.copy_from_slice(&own);
+    }
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    TestRunner::new_with_rng(Config::default(), rng)
 }

@@ -9,7 +9,6 @@ use contexture_store::{
     MatchMode, MemoryStore, NewItem, NodeKind, SearchCoverage, SearchRequest, SearchScope,
 };
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::{Tested, corpus_chat, corpus_texts, find_with, named_item, scopes_of_main, search_all};
 use crate::chat::{Chat, NOW, node};
@@ -189,10 +188,7 @@ async fn expect_counted_scores(chat: &Chat) {
         // Only words that are one stem: phrases, beginnings and function words have rules of their own.
         .filter(|word| stem_word(word).is_some() && !is_function_word(word))
         .collect();
-    let mut runner = TestRunner::new_with_rng(
-        Config::default(),
-        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
-    );
+    let mut runner = super::seeded_runner();
     let query = proptest::collection::vec(proptest::sample::select(words), 0..9);
     for _ in 0..300 {
         let words = query.new_tree(&mut runner).unwrap().current();
