@@ -26,6 +26,7 @@ use crate::manifest::data::{
     ChangeOutcome, ChangingCall, CommandEntry, CoveredItem, Fact, FileEntry, LinkEntry, Manifest,
     ManifestEntry, NamedValues, SentenceKind, UserSentence,
 };
+use crate::manifest::questions::OpenQuestions;
 
 /// Maximum length stored of a sentence of the user, in bytes.
 const SENTENCE: usize = 280;
@@ -129,6 +130,7 @@ struct ManifestBuilder<'a> {
     /// The unsolved errors of each call that may be made again.
     errors_by_call: BTreeMap<String, Vec<String>>,
     tasks: Vec<ManifestEntry>,
+    questions: OpenQuestions,
     decisions: IndexMap<String, (usize, usize)>,
     changes: IndexMap<String, ChangingCall>,
     named: ValuesByName,
@@ -192,6 +194,7 @@ impl<'a> ManifestBuilder<'a> {
             errors: IndexMap::new(),
             errors_by_call: BTreeMap::new(),
             tasks: Vec::new(),
+            questions: OpenQuestions::default(),
             decisions: IndexMap::new(),
             changes: IndexMap::new(),
             named: ValuesByName::new(),
@@ -217,6 +220,7 @@ impl<'a> ManifestBuilder<'a> {
                 let origin = covered.origin.unwrap_or(Origin::User);
                 let own = own_words(origin, covered.item);
                 self.add_user_words(index, &own);
+                self.questions.add_person(index, &own);
                 // A long message may be a pasted log.
                 if text.len() > SENTENCE {
                     let lines = errors::find_error_lines(&text);
@@ -228,6 +232,7 @@ impl<'a> ManifestBuilder<'a> {
             Role::Assistant => {
                 let owner = "the assistant";
                 self.add_text(&text, &TextSource { index, owner });
+                self.questions.add_model(index, &text);
                 for sentence in decision_sentences(&text) {
                     let known = self.decisions.entry(one_line(sentence));
                     known.or_insert((index, 0)).1 += 1;
@@ -516,6 +521,8 @@ impl<'a> ManifestBuilder<'a> {
                 });
             }
         }
+        self.tasks
+            .extend(std::mem::take(&mut self.questions).into_entries());
         // Files and commands have lists of their own.
         let (files, commands) = (self.files, self.commands);
         let is_listed = |value: &str| files.contains_key(value) || commands.contains_key(value);

@@ -57,7 +57,7 @@ pub struct Manifest {
     pub decisions: Vec<ManifestEntry>,
     /// The calls that changed something, in their order; files that were changed are in `files`.
     pub changes: Vec<ChangingCall>,
-    /// Tasks that are not done, and calls without an output.
+    /// Tasks that are not done, calls without an output, and questions that nobody has answered.
     pub open: Vec<ManifestEntry>,
     /// Lines that report errors, and outputs that are marked as errors, unless the same call succeeded later.
     pub errors: Vec<ManifestEntry>,

@@ -16,6 +16,7 @@
 
 mod build;
 mod data;
+mod questions;
 mod render;
 mod sections;
 
