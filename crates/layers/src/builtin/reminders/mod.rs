@@ -2,17 +2,22 @@
 //!
 //! A [`Reminder`] has a content, a [condition](ReminderCondition) and a placement. Whether it is shown depends only on
 //! the layer's state, a few figures of the path ([`RemindersState`]): the same call always shows the same reminders,
-//! also after a rewind. Nothing is written to the history, so nothing has to be removed from it.
+//! also after a rewind. A reminder of the program's own ([`Reminder::from_fn`]) may also look at the path itself. Nothing is written to the history, so nothing has to be removed from it.
 //!
 //! Not here: conditions that a model evaluates.
 
 mod clock;
 mod condition;
 mod path_facts;
+mod reminder_input;
 
 pub use clock::{CalendarStep, Zone, ZoneError};
 pub use condition::{MessagePattern, MessagePatternError, ReminderCondition, ToolOutcome, Topics};
 pub use path_facts::{EndedCall, RemindersState, ToolCallCount, TurnFacts};
+pub use reminder_input::ReminderInput;
+
+use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Budget, Contribution, Stability};
@@ -51,10 +56,21 @@ pub struct Reminder {
     placement: ReminderPlacement,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum ReminderContent {
     Fragment(Fragment),
     Clock(Zone),
+    Own(Arc<dyn Fn(&ReminderInput<'_>) -> Option<String> + Send + Sync>),
+}
+
+impl fmt::Debug for ReminderContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fragment(fragment) => f.debug_tuple("Fragment").field(fragment).finish(),
+            Self::Clock(zone) => f.debug_tuple("Clock").field(zone).finish(),
+            Self::Own(_) => f.write_str("Own"),
+        }
+    }
 }
 
 /// Where a reminder is placed.
@@ -97,6 +113,32 @@ impl Reminder {
         }
     }
 
+    /// Creates a reminder whose predicate and text are the program's own: it is shown in each call for which `text` gives one, and
+    /// where its [condition](Self::with_condition) holds, which is always unless one is set. `text` must be quick, and depend on
+    /// its input alone, so that the same call always shows the same.
+    ///
+    /// ```
+    /// use contexture_ir::Output;
+    /// use contexture_layers::builtin::reminders::{Reminder, ReminderInput};
+    ///
+    /// let empty = Reminder::from_fn(|input: &ReminderInput<'_>| {
+    ///     let (call, output) = input.last_call()?;
+    ///     let is_empty = matches!(&output.output, Output::Text(text) if text.trim() == "[]");
+    ///     let found_nothing = call.name == "search" && is_empty;
+    ///     found_nothing.then(|| "Nothing was found: search with fewer words.".to_owned())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn from_fn(
+        text: impl Fn(&ReminderInput<'_>) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            content: ReminderContent::Own(Arc::new(text)),
+            condition: ReminderCondition::Always,
+            placement: ReminderPlacement::Tail,
+        }
+    }
+
     /// Sets the condition.
     #[must_use]
     pub fn with_condition(mut self, when: ReminderCondition) -> Self {
@@ -116,12 +158,14 @@ impl Reminder {
             && self.condition.is_met(state)
     }
 
-    fn to_fragment(&self, state: &RemindersState) -> Option<Fragment> {
+    fn to_fragment(&self, input: &ReminderInput<'_>) -> Option<Fragment> {
         match &self.content {
             ReminderContent::Fragment(fragment) => Some(fragment.clone()),
             ReminderContent::Clock(zone) => {
-                Some(Fragment::new("time", zone.describe_message_times(state)?))
+                let times = zone.describe_message_times(input.state)?;
+                Some(Fragment::new("time", times))
             }
+            ReminderContent::Own(text) => Some(Fragment::new("reminder", text(input)?)),
         }
     }
 }
@@ -175,6 +219,11 @@ impl Layer for Reminders {
         call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         let (mut tail, mut live) = (Vec::new(), Vec::new());
+        let input = ReminderInput {
+            state,
+            query: call.query,
+            path: call.path,
+        };
         for reminder in self
             .reminders
             .iter()
@@ -184,7 +233,7 @@ impl Layer for Reminders {
                 ReminderPlacement::Tail => &mut tail,
                 ReminderPlacement::AfterTool | ReminderPlacement::Steer => &mut live,
             };
-            place.extend(reminder.to_fragment(state));
+            place.extend(reminder.to_fragment(&input));
         }
         let mut said = Vec::new();
         for (band, fragments) in [(Band::Live, live), (Band::Tail, tail)] {
