@@ -36,7 +36,7 @@ pub struct RunQuery {
 pub struct RunCursor {
     /// Start time of the last run of the page, in milliseconds since the Unix epoch.
     pub started_ms: i64,
-    /// Its id.
+    /// Id of that run.
     pub run: String,
 }
 

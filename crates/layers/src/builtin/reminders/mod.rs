@@ -9,19 +9,17 @@
 mod clock;
 mod condition;
 mod path_facts;
-mod reminder_input;
 
 pub use clock::{CalendarStep, Zone, ZoneError};
 pub use condition::{MessagePattern, MessagePatternError, ReminderCondition, ToolOutcome, Topics};
 pub use path_facts::{EndedCall, RemindersState, ToolCallCount, TurnFacts};
-pub use reminder_input::ReminderInput;
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_compile::{Band, Budget, Contribution, Stability};
-use contexture_ir::{Fragment, Item};
+use contexture_compile::{Band, Budget, Contribution, PathItem, Stability};
+use contexture_ir::{Fragment, FunctionCall, FunctionCallOutput, Item};
 
 use crate::contract::{
     HookContext, Layer, LayerError, LayerId, LayerSpec, ObservedItems, RecallInput,
@@ -56,11 +54,14 @@ pub struct Reminder {
     placement: ReminderPlacement,
 }
 
+/// A predicate and text of the program's own: no text, no reminder.
+type OwnText = dyn Fn(&ReminderInput<'_>) -> Option<String> + Send + Sync;
+
 #[derive(Clone)]
 enum ReminderContent {
     Fragment(Fragment),
     Clock(Zone),
-    Own(Arc<dyn Fn(&ReminderInput<'_>) -> Option<String> + Send + Sync>),
+    Own(Arc<OwnText>),
 }
 
 impl fmt::Debug for ReminderContent {
@@ -70,6 +71,32 @@ impl fmt::Debug for ReminderContent {
             Self::Clock(zone) => f.debug_tuple("Clock").field(zone).finish(),
             Self::Own(_) => f.write_str("Own"),
         }
+    }
+}
+
+/// What a reminder of the program's own is decided on, in each call.
+#[derive(Clone, Copy, Debug)]
+pub struct ReminderInput<'a> {
+    /// Facts of the path: turns, counts of tools, times.
+    pub state: &'a RemindersState,
+    /// Text of the user's last message; empty if there is none.
+    pub query: &'a str,
+    /// All items of the path, oldest first.
+    pub path: &'a [PathItem],
+}
+
+impl<'a> ReminderInput<'a> {
+    /// Returns the call that ended last, with its output; `None` if the path does not end with the output of a tool.
+    #[must_use]
+    pub fn last_call(&self) -> Option<(&'a FunctionCall, &'a FunctionCallOutput)> {
+        let mut newest = self.path.iter().rev().map(|item| &*item.item);
+        let Some(Item::FunctionCallOutput(output)) = newest.next() else {
+            return None;
+        };
+        newest.find_map(|item| match item {
+            Item::FunctionCall(call) if call.call_id == output.call_id => Some((call, output)),
+            _ => None,
+        })
     }
 }
 
