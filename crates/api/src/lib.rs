@@ -29,12 +29,12 @@ pub use documents::{
     LossDocument, MessagesDocument, ModelDocument, ModelsDocument, NearbyDocument,
     NearbyItemDocument, NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument, NotesDocument,
     OwnerDocument, OwnersDocument, PinDocument, PinsDocument, PoliciesDocument, PolicyChoice,
-    PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, RecordDocument, RecordedDocument,
-    RenderedDocument, RepairDocument, ReplacedDocument, RequestDocument, RequestView, RuleDocument,
-    RulesDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument, SegmentItemsDocument,
-    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
-    SnippetDocument, ToolCallDocument, UsageDocument, UsageGroupDocument, UsageSumDocument,
-    WaitingCallDocument, WhatIfDocument, WordHitsDocument,
+    PolicyDocument, PolicyRouteDocument, PrefixBreakDocument, QueueRunDocument, RecordDocument,
+    RecordedDocument, RenderedDocument, RepairDocument, ReplacedDocument, RequestDocument,
+    RequestView, RuleDocument, RulesDocument, RunDocument, RunInput, RunsDocument, SavedDocument,
+    SearchDocument, SegmentItemsDocument, SessionDocument, SessionsDocument, SkillDocument,
+    SkillFileDocument, SkillsDocument, SnippetDocument, ToolCallDocument, UsageDocument,
+    UsageGroupDocument, UsageSumDocument, WaitingCallDocument, WhatIfDocument, WordHitsDocument,
 };
 pub use item_kind::ItemKind;
 pub use problem::ProblemDocument;

@@ -3,10 +3,10 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, branch, calls, chat, checkpoint, compact, compile, completions, conversations, convert,
-    count, delete, diff, doctor, explain, export, gc, import, log, man, mcp, memory, migrate, pin,
-    prune, read, render, replay, report, restore, resume, rewind, rules, run, runs, search, show,
-    skills, stats, uncompact, verify,
+    backup, branch, calls, cancel, chat, checkpoint, compact, compile, completions, conversations,
+    convert, count, delete, diff, doctor, explain, export, gc, import, log, man, mcp, memory,
+    migrate, pin, prune, read, render, replay, report, restore, resume, rewind, rules, run, runs,
+    search, show, skills, stats, uncompact, verify,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{keys, serve, ui};
@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Chat(chat::Arguments),
     Runs(runs::Arguments),
     Resume(resume::Arguments),
+    Cancel(cancel::Arguments),
     Memory(memory::Arguments),
     Skills(skills::Arguments),
     Compile(compile::Arguments),

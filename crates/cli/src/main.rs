@@ -28,7 +28,7 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::PinAction;
 use crate::commands::{
-    backup, branch, calls, chat as chat_command, checkpoint, compact, compile, completions,
+    backup, branch, calls, cancel, chat as chat_command, checkpoint, compact, compile, completions,
     conversations, convert, count, delete, diff, doctor, export, gc, import, log, man, mcp, memory,
     migrate, pin, prune, read, render, replay, report, restore, resume, rewind, rules, run as turn,
     runs, search, show, skills, stats, uncompact, verify,
@@ -140,6 +140,7 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Chat(arguments) => block_on(chat_command::run(arguments, globals)),
         Command::Runs(arguments) => block_on(runs::run(arguments, globals)),
         Command::Resume(arguments) => block_on(resume::run(arguments, globals)),
+        Command::Cancel(arguments) => block_on(cancel::run(arguments, globals)),
         Command::Memory(arguments) => block_on(memory::run(arguments, globals)),
         Command::Skills(arguments) => skills::run(arguments, globals),
         Command::Compile(arguments) => compile::run(arguments, globals),

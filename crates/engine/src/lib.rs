@@ -7,7 +7,7 @@
 //! The modules, from the bottom up: `error`, `presence` (which processes share the store), `claim_fence` (the fence of a claimed branch), `exchange` (requests under way), `path` (nodes read from a store), `state`
 //! (typed entries of state), `handle` (what engine and conversation hold), `refs`, `claim` (who writes to a branch), `search` and `owner_events`, `append` (the one way into
 //! the store), `hooks` (layers around an append), `view`, `draft`, `call`, `call_bodies` (requests as they came), `past_call`, `compaction`, `record`, `import`, `ingest`,
-//! `tree`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
+//! `tree`, `inspect`; on top `conversation`, `engine` and `builder`, which only delegate. A module uses those below it and none above.
 //!
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
 
@@ -27,6 +27,7 @@ mod handle;
 mod hooks;
 mod import;
 mod ingest;
+mod inspect;
 mod owner_events;
 mod past_call;
 mod path;
@@ -62,6 +63,7 @@ pub use handle::{
 pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
 pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind, Withdrawal};
+pub use inspect::{FragmentEstimate, Inspection};
 pub use owner_events::{FollowFrom, FollowOwner, OwnerEvent, OwnerTail};
 pub use past_call::{MissingPart, PastAnswer, PastCall, PastRequest, RequestSource};
 pub use path::parse_node_item;

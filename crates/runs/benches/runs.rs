@@ -15,15 +15,23 @@ use std::time::{Duration, Instant};
 use contexture_compile::Target;
 use contexture_engine::{Conversation, Engine};
 use contexture_ir::{Fragment, Item, Message, NodeId, Role, assistant_text, user};
-use contexture_models::{ModelResponse, ScriptedModel, text_response};
-use contexture_runs::{Agent, run_turn_with_text};
+use contexture_models::{
+    Model, ModelError, ModelRequest, ModelResponse, ScriptedModel, text_response,
+};
+use contexture_runs::{Agent, Run, run_turn_with_text};
 use contexture_store::{AppendPoint, AppendRequest, MemoryStore, PathEnd, ReadRequest, Store};
 use contexture_store_sqlite::SqliteStore;
 use contexture_wire::Format;
+use tokio::sync::Semaphore;
 
 const ITEMS: usize = 10_000;
 const TURNS: usize = 40;
 const LOGS: usize = 9;
+/// Durable steps of one run, and how many of them make a figure.
+const STEPS: usize = 10_000;
+const STEPS_SHOWN: usize = 200;
+/// Runs at once in this process.
+const RUNS: usize = 1_000;
 
 fn main() {
     let directory = tempfile::tempdir().unwrap();
@@ -68,6 +76,8 @@ async fn measure(where_: &str, store: Arc<dyn Store>) {
     let chat = saved(where_, &engine).await;
     turns(where_, &chat).await;
     checkpoints(where_, &chat).await;
+    steps(where_, &engine).await;
+    crowd(where_, &engine).await;
 }
 
 /// The log of items alone: each comes with its id, is made a node (its JSON, its hashes) and appended; all are read once
@@ -168,4 +178,113 @@ async fn checkpoints(where_: &str, chat: &Conversation) {
         snapshots,
     );
     report(&format!("going back to a node, {where_}"), restores);
+}
+
+/// Durable steps of one run: the last must cost what the first ones do. Beside them an append of one item, which a step needs.
+async fn steps(where_: &str, engine: &Engine) {
+    let chat = engine.conversation("steps").open().await.unwrap();
+    let model = Arc::new(ScriptedModel::new([]));
+    let agent = Agent::new("bench", model, Target::openai_chat("gpt-4.1"));
+    let mut run = Run::begin(&chat, &agent, [item(0)]).await.unwrap();
+    let mut times = Vec::with_capacity(STEPS);
+    for n in 0..STEPS {
+        let start = Instant::now();
+        let work = || async { Ok::<_, std::io::Error>(n) };
+        run.run_durable_step("step", work).await.unwrap();
+        times.push(start.elapsed());
+    }
+    let last = times.split_off(STEPS - STEPS_SHOWN);
+    times.truncate(STEPS_SHOWN);
+    report(
+        &format!("a step, of the first {STEPS_SHOWN}, {where_}"),
+        times,
+    );
+    report(
+        &format!("a step, of the last {STEPS_SHOWN} of {STEPS}, {where_}"),
+        last,
+    );
+    let (store, mut appends) = (engine.store(), Vec::new());
+    let other = engine.conversation("appends").open().await.unwrap();
+    for n in 0..STEPS_SHOWN {
+        let id = NodeId::derive("bench append", &[&n.to_le_bytes()]);
+        let at = AppendPoint::Tip {
+            branch: other.branch(),
+        };
+        let start = Instant::now();
+        let request = AppendRequest::new(at, vec![other.new_item(id, &item(n), None)], 0);
+        store
+            .append_items(other.owner(), other.id(), request)
+            .await
+            .unwrap();
+        appends.push(start.elapsed());
+    }
+    report(&format!("  an append of one item, {where_}"), appends);
+}
+
+/// A model that says how many wait for its answer, and answers once it may.
+#[derive(Debug)]
+struct Gate {
+    asked: Semaphore,
+    may_answer: Semaphore,
+}
+
+#[async_trait::async_trait]
+impl Model for Gate {
+    async fn answer(&self, _: ModelRequest) -> Result<ModelResponse, ModelError> {
+        self.asked.add_permits(1);
+        let _permit = self.may_answer.acquire().await;
+        let body = text_response(Format::OpenAiChat, "Well.");
+        Ok(ModelResponse::new(body))
+    }
+}
+
+/// Many runs in one process, each in a conversation of its own: what each takes while its model works, and how long all of them
+/// take from their question to their end.
+async fn crowd(where_: &str, engine: &Engine) {
+    let gate = Arc::new(Gate {
+        asked: Semaphore::new(0),
+        may_answer: Semaphore::new(0),
+    });
+    let agent = Agent::new(
+        "bench",
+        Arc::clone(&gate) as _,
+        Target::openai_chat("gpt-4.1"),
+    );
+    let before = resident_bytes();
+    let start = Instant::now();
+    let mut turns = Vec::with_capacity(RUNS);
+    for n in 0..RUNS {
+        let (engine, agent) = (engine.clone(), agent.clone());
+        turns.push(tokio::spawn(async move {
+            let chat = engine.conversation(format!("crowd-{n}"));
+            let chat = chat.open().await.unwrap();
+            run_turn_with_text(&chat, &agent, "And?").await.unwrap();
+        }));
+    }
+    let all = u32::try_from(RUNS).unwrap();
+    gate.asked.acquire_many(all).await.unwrap().forget();
+    let asked = start.elapsed();
+    let each = resident_bytes().saturating_sub(before) / RUNS as u64;
+    gate.may_answer.add_permits(RUNS);
+    for turn in turns {
+        turn.await.unwrap();
+    }
+    let what = format!("{RUNS} runs at once, until all have asked, {where_}");
+    report(&what, vec![asked]);
+    report(
+        &format!("  until all have ended, {where_}"),
+        vec![start.elapsed()],
+    );
+    println!(
+        "  memory of each while its model works, {where_}: {} kB",
+        each / 1_000
+    );
+}
+
+/// The memory of this process that is in use, in bytes; 0 where the system does not say.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1_024
 }

@@ -122,7 +122,7 @@ pub enum RunError {
         /// The decision that holds.
         decided: StoredDecision,
     },
-    /// There is no such call, or it has its output.
+    /// There is no such call, it has its output, or its run has ended.
     #[error("call {call} of run {run} does not wait for a decision")]
     NotWaiting {
         /// Node that was named.

@@ -45,11 +45,11 @@ pub use limits::{
     StopCondition, StopReason, Tokens,
 };
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
-pub use record::{RunEntry, RunStatus, list_runs};
+pub use record::{RunCursor, RunEntry, RunPage, RunQuery, RunStatus, list_runs, list_runs_with};
 pub use recovery::{Recovered, recover_runs};
 pub use run::{Run, run_turn, run_turn_with_text};
 pub use run_handle::RunHandle;
-pub use steps::{abandon_run, cancel_run, post_to_inbox};
+pub use steps::{abandon_run, cancel_run, post_to_inbox, queue_run};
 pub use tasks::{Abort, Cancelled, ConcurrencyLimit, PartialFailure, parallel, run_with_retries};
 pub use tools::{
     Allowed, NoArguments, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency,

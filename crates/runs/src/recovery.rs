@@ -1,17 +1,19 @@
-//! Taking up runs that no process drives any more, such as after a crash.
+//! Taking up runs that no process drives: after a crash, after a decision, and those that are queued.
 //!
 //! An *orphan* is an open run without a living driver. Child runs are taken up by their parents, so only roots are resumed
-//! here. A run that waits for a decision is no orphan until all its calls are decided.
+//! here. A run that waits for a decision is no orphan until all its calls are decided. A queued run is one that nobody has begun.
+
+use std::collections::BTreeMap;
 
 use contexture_engine::{Conversation, Engine, EngineError};
 use contexture_ir::{Owner, RunId};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
-use crate::agent::{Agent, Turn};
+use crate::agent::{Agent, Turn, TurnEnd};
 use crate::error::RunError;
 use crate::execution::waiting_calls;
-use crate::record::{RunEntry, RunStatus, list_runs};
+use crate::record::{RunEntry, RunQuery, RunStatus, list_runs_with};
 use crate::run::Run;
 
 /// Number of runs that are driven at a time.
@@ -26,7 +28,7 @@ pub struct Recovered {
     pub outcome: Result<Turn, RunError>,
 }
 
-/// Takes up the orphaned runs of an owner and drives them to their ends, or until they wait: at most 8 at a time.
+/// Takes up the runs of an owner that nobody drives, queued ones included, and drives them to their ends, or until they wait: at most 8 at a time.
 ///
 /// `agent_of` gives the agent for a run's [agent name](RunEntry::agent); runs for which it gives none are left alone, and are
 /// not in the result. So are runs that another process drives. Whether a process has died is known at once with SQLite, and
@@ -62,30 +64,60 @@ pub async fn recover_runs(
     owner: &Owner,
     agent_of: impl Fn(&str) -> Option<Agent>,
 ) -> Result<Vec<Recovered>, EngineError> {
-    let mut orphans = Vec::new();
-    for entry in list_runs(engine, owner, None).await? {
+    let open = RunQuery {
+        statuses: vec![RunStatus::Queued, RunStatus::Running, RunStatus::Waiting],
         // Children are resumed by their parents, with the agents that these have for them.
-        if entry.parent.is_none()
-            && may_go_on(engine, owner, &entry).await?
-            && let Some(agent) = agent_of(&entry.agent)
-        {
-            orphans.push((entry, agent));
-        }
+        roots_only: true,
+        ..RunQuery::default()
+    };
+    // Each branch has one run at a time, so its runs are taken up one after the other, the oldest first.
+    let mut branches: BTreeMap<_, Vec<RunEntry>> = BTreeMap::new();
+    let newest_first = list_runs_with(engine, owner, &open).await?.runs;
+    for entry in newest_first.into_iter().rev() {
+        let branch = (entry.conversation.clone(), entry.branch.clone());
+        branches.entry(branch).or_default().push(entry);
     }
-    // In the order in which they began.
-    orphans.reverse();
-    let each = orphans.into_iter().map(|(entry, agent)| async move {
-        let outcome = recover_one(engine, owner, &entry, &agent).await;
-        outcome.map(|outcome| Recovered { entry, outcome })
-    });
-    let recovered = stream::iter(each).buffered(AT_ONCE);
-    Ok(recovered.filter_map(std::future::ready).collect().await)
+    let agent_of = &agent_of;
+    let each = branches
+        .into_values()
+        .map(|runs| recover_branch(engine, owner, runs, agent_of));
+    let each: Vec<_> = stream::iter(each).buffered(AT_ONCE).collect().await;
+    let mut recovered = each.into_iter().flatten().collect::<Vec<_>>();
+    recovered.sort_by_key(|run: &Recovered| run.entry.started_ms);
+    Ok(recovered)
+}
+
+/// Takes up the open runs of a branch, which are given in the order in which they began or were queued.
+async fn recover_branch(
+    engine: &Engine,
+    owner: &Owner,
+    runs: Vec<RunEntry>,
+    agent_of: &impl Fn(&str) -> Option<Agent>,
+) -> Vec<Recovered> {
+    let mut recovered = Vec::new();
+    // A queued run would end one that was interrupted before it, so it waits until there is none.
+    let mut is_free = true;
+    for entry in runs {
+        let can_go_on = match is_free || entry.status != RunStatus::Queued {
+            true => may_go_on(engine, owner, &entry).await,
+            false => Ok(false),
+        };
+        let outcome = match (can_go_on, agent_of(&entry.agent)) {
+            (Ok(true), Some(agent)) => recover_one(engine, owner, &entry, &agent).await,
+            (Ok(_), _) => None,
+            (Err(error), _) => Some(Err(error.into())),
+        };
+        is_free &=
+            matches!(&outcome, Some(Ok(turn)) if !matches!(turn.end, TurnEnd::Waiting { .. }));
+        recovered.extend(outcome.map(|outcome| Recovered { entry, outcome }));
+    }
+    recovered
 }
 
 /// Whether there is something to do for the run: it was interrupted, or everything that it waits for is decided.
 async fn may_go_on(engine: &Engine, owner: &Owner, entry: &RunEntry) -> Result<bool, EngineError> {
     match entry.status {
-        RunStatus::Running => Ok(true),
+        RunStatus::Queued | RunStatus::Running => Ok(true),
         RunStatus::Waiting => {
             let calls = waiting_calls(engine, owner, entry).await?;
             Ok(calls.iter().all(|call| call.decided.is_some()))

@@ -3,11 +3,13 @@
 use contexture_ir::Usage;
 use contexture_wire::Format;
 use metrics::{Label, counter, histogram};
+use tracing::Span;
 
 use crate::metric::{
-    CACHE_PREDICTED, CACHE_READ, COMPACTIONS, COMPILE_TOKENS, ITEMS, LAYER_FAILURES,
+    CACHE_PREDICTED, CACHE_READ, CALL_COST, COMPACTIONS, COMPILE_TOKENS, ITEMS, LAYER_FAILURES,
     OMITTED_TOKENS, RETRIES,
 };
+use crate::span_fields::record_cost;
 
 pub(crate) fn model_labels(format: Format, model: &str) -> Vec<Label> {
     vec![
@@ -33,6 +35,12 @@ pub fn record_cache_read(format: Format, model: &str, usage: Option<&Usage>, pre
         counter!(CACHE_READ, labels.clone()).increment(read);
         counter!(CACHE_PREDICTED, labels).increment(predicted);
     }
+}
+
+/// Records what a call cost, in dollars, on its span, which has `ctx.usage.cost_dollars`, and as a metric.
+pub fn record_call_cost(span: &Span, format: Format, model: &str, dollars: f64) {
+    record_cost(span, dollars);
+    histogram!(CALL_COST, model_labels(format, model)).record(dollars);
 }
 
 /// Counts items that were stored.

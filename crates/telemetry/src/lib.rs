@@ -16,12 +16,12 @@ mod span_fields;
 
 pub use counters::{
     count_appended_items, count_client_retry, count_compaction, count_layer_failure, provider_of,
-    record_cache_read, record_compile,
+    record_cache_read, record_call_cost, record_compile,
 };
 pub use metric::{METRICS, Metric, MetricKind, describe_metrics};
 pub use model_call::ModelCall;
 pub use operation::Operation;
 pub use span_fields::{
-    LIST_FIELDS, SCHEMA_URL, channel_span, record_error, record_finish_reason, record_usage,
-    step_span,
+    LIST_FIELDS, SCHEMA_URL, channel_span, record_cost, record_error, record_finish_reason,
+    record_usage, step_span,
 };

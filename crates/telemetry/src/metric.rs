@@ -41,6 +41,7 @@ pub(crate) const COMPILE_TOKENS: &str = "ctx.compile.tokens";
 pub(crate) const OMITTED_TOKENS: &str = "ctx.compile.omitted_tokens";
 pub(crate) const CACHE_READ: &str = "ctx.cache.read_tokens";
 pub(crate) const CACHE_PREDICTED: &str = "ctx.cache.predicted_read_tokens";
+pub(crate) const CALL_COST: &str = "ctx.call.cost";
 pub(crate) const ITEMS: &str = "ctx.items.appended";
 pub(crate) const COMPACTIONS: &str = "ctx.compactions";
 pub(crate) const LAYER_FAILURES: &str = "ctx.layer.failures";
@@ -85,6 +86,14 @@ const COMPILES: MetricKind = MetricKind::Histogram {
     bounds: &[
         0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024,
         0.2048, 0.4096, 0.8192, 1.6384,
+    ],
+};
+
+/// From a thousandth of a cent to 100 dollars.
+const COSTS: MetricKind = MetricKind::Histogram {
+    bounds: &[
+        0.000_01, 0.000_03, 0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0,
+        30.0, 100.0,
     ],
 };
 
@@ -179,6 +188,13 @@ pub const METRICS: &[Metric] = &[
         unit: "{token}",
         attributes: MODEL,
         about: "What it was predicted to read there, for the same answers",
+    },
+    Metric {
+        name: CALL_COST,
+        kind: COSTS,
+        unit: "USD",
+        attributes: MODEL,
+        about: "What an answer to a run cost, where the price is known",
     },
     Metric {
         name: ITEMS,

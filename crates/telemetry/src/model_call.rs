@@ -44,6 +44,7 @@ impl ModelCall {
             gen_ai.usage.cache_read.input_tokens = Empty,
             gen_ai.usage.cache_creation.input_tokens = Empty,
             gen_ai.usage.reasoning.output_tokens = Empty,
+            ctx.usage.cost_dollars = Empty,
             error.type = Empty,
         );
         Self {

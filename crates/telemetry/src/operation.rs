@@ -49,6 +49,10 @@ impl Operation {
             ctx.run.id = run,
             ctx.run.depth = depth,
             ctx.run.status = Empty,
+            ctx.resource.id = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            ctx.usage.cost_dollars = Empty,
             error.type = Empty,
         );
         let labels = vec![Label::new("gen_ai.agent.name", agent.to_owned())];

@@ -48,6 +48,11 @@ pub fn record_finish_reason(span: &Span, finish: &FinishReason) {
     span.record("gen_ai.response.finish_reasons", reasons.as_str());
 }
 
+/// Records a cost in dollars, on a span that has `ctx.usage.cost_dollars`.
+pub fn record_cost(span: &Span, dollars: f64) {
+    span.record("ctx.usage.cost_dollars", dollars);
+}
+
 /// Records what a call used, on a span that has the fields `gen_ai.usage.…`; what was not reported is not
 /// recorded.
 pub fn record_usage(span: &Span, usage: &Usage) {

@@ -50,7 +50,9 @@ pub use note::{
 };
 pub use request::{AnswerDocument, RequestDocument};
 pub use rule::{RuleDocument, RulesDocument};
-pub use run::{DecidedDocument, RunDocument, RunsDocument, WaitingCallDocument};
+pub use run::{
+    DecidedDocument, QueueRunDocument, RunDocument, RunInput, RunsDocument, WaitingCallDocument,
+};
 pub use search::{
     HitDocument, NearbyDocument, NearbyItemDocument, ReplacedDocument, SearchDocument,
     SnippetDocument, WordHitsDocument,

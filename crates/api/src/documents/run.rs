@@ -1,7 +1,9 @@
 //! Runs of agents, and their calls that wait for a decision.
 
+use contexture::ir::Raw;
 use contexture::runs::{ApprovalDecision, RunEntry, StoredDecision, WaitingCall};
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -66,6 +68,31 @@ pub struct DecidedDocument {
     pub at: String,
 }
 
+/// A run to queue.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueRunDocument {
+    /// Id of the conversation in which it works.
+    pub conversation: String,
+    /// Name of the branch on which it works. Default: the active one.
+    pub branch: Option<String>,
+    /// Name of the agent. A program that has an agent of this name takes the run up.
+    pub agent: String,
+    /// What the agent is told: the user's text, or items.
+    pub input: RunInput,
+}
+
+/// What an agent is told.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RunInput {
+    /// Text of the user.
+    Text(String),
+    /// Items, as `items` of an append.
+    #[schema(value_type = Vec<Value>)]
+    Items(Vec<Raw>),
+}
+
 /// Runs, the newest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RunsDocument {
@@ -73,6 +100,23 @@ pub struct RunsDocument {
     pub runs: Vec<RunDocument>,
     /// Value of `after` for the next page; `null` on the last.
     pub next: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for RunInput {
+    // By hand: an untagged enum reads its members from a buffer, which has no raw JSON.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Raw::deserialize(deserializer)?;
+        let read = match raw.get().trim_start().as_bytes().first() {
+            Some(b'"') => raw.parse_as().map(Self::Text),
+            Some(b'[') => raw.parse_as().map(Self::Items),
+            _ => {
+                return Err(D::Error::custom(
+                    "`input` is neither a text nor a list of items",
+                ));
+            }
+        };
+        read.map_err(D::Error::custom)
+    }
 }
 
 impl RunDocument {

@@ -44,7 +44,7 @@ pub async fn append_messages(
     for run in read_messages(messages)? {
         losses.extend(push_run(&mut draft, run));
     }
-    for item in read_items(items)? {
+    for item in read_items("items", items)? {
         draft.push_item(item);
     }
     if draft.is_empty() {

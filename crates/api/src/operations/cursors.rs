@@ -3,7 +3,8 @@
 //! A cursor says a place, not a right: whatever it names is looked for among the owner's own. Its parts are separated by `~`, which
 //! no id has.
 
-use contexture::ir::{ConversationId, NodeId};
+use contexture::ir::{ConversationId, NodeId, RunId};
+use contexture::runs::RunCursor;
 use contexture::store::{ConversationCursor, SearchCursor};
 
 /// Writes the place after a conversation of a list.
@@ -55,6 +56,32 @@ pub fn parse_hit_cursor(text: &str) -> Option<SearchCursor> {
     };
     // A fifth part means that somebody made it up.
     parts.next().is_none().then_some(cursor)
+}
+
+/// Writes the place after a run of a list.
+///
+/// ```
+/// use contexture_api::operations::{encode_run_cursor, parse_run_cursor};
+///
+/// let cursor = parse_run_cursor("5~019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e").unwrap();
+/// assert_eq!(encode_run_cursor(&cursor), "5~019a3c5e7b1d7f0c8e2a4b6d8f0a1c3e");
+/// assert!(parse_run_cursor("5~everything").is_none());
+/// ```
+#[must_use]
+pub fn encode_run_cursor(cursor: &RunCursor) -> String {
+    format!("{}~{}", cursor.started_ms, cursor.run)
+}
+
+/// Reads what [`encode_run_cursor`] wrote; `None` for anything else.
+#[must_use]
+pub fn parse_run_cursor(text: &str) -> Option<RunCursor> {
+    let (ms, run) = text.split_once('~')?;
+    // As ids are written, so that the place sorts among them.
+    let run: RunId = run.parse().ok()?;
+    Some(RunCursor {
+        started_ms: ms.parse().ok()?,
+        run: run.to_string(),
+    })
 }
 
 #[cfg(test)]

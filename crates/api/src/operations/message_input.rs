@@ -37,14 +37,14 @@ pub(crate) fn read_messages(messages: &[Raw]) -> Result<Vec<MessageRun>, Operati
     read.collect()
 }
 
-/// Reads items, in order.
+/// Reads items, in order. `list` is the member that they are in, for errors.
 ///
 /// # Errors
 /// `bad_message` with the place of the first value that cannot be read, such as `items[2].call_id`.
-pub(crate) fn read_items(items: &[Raw]) -> Result<Vec<Item>, OperationError> {
+pub(crate) fn read_items(list: &str, items: &[Raw]) -> Result<Vec<Item>, OperationError> {
     let read = items.iter().enumerate().map(|(index, item)| {
         let item = Item::parse(item.get());
-        item.map_err(|error| value_error("items", error.at_index(index)))
+        item.map_err(|error| value_error(list, error.at_index(index)))
     });
     read.collect()
 }

@@ -21,6 +21,7 @@ mod message_input;
 mod nearby;
 mod own_tools;
 mod past_call;
+mod queue_run;
 mod record;
 mod request;
 mod search;
@@ -32,7 +33,8 @@ pub use check::check_call;
 pub use compile::{CompilePurpose, CompiledConversation, compile_conversation, keep_compiled};
 pub use compile_document::compile_document;
 pub use cursors::{
-    encode_conversation_cursor, encode_hit_cursor, parse_conversation_cursor, parse_hit_cursor,
+    encode_conversation_cursor, encode_hit_cursor, encode_run_cursor, parse_conversation_cursor,
+    parse_hit_cursor, parse_run_cursor,
 };
 pub use explain::{ExplainDetail, build_page_items, compile_what_if, explain_conversation};
 pub use handle::handle_calls;
@@ -40,6 +42,7 @@ pub use host::Host;
 pub use nearby::{MAX_NEARBY, PathPlace, find_place};
 pub use own_tools::{PathState, answer_own_call};
 pub use past_call::{CallPart, describe_call, diff_requests, parse_call_id};
+pub use queue_run::queue_run;
 pub use record::record_answer;
 pub use request::memory_layer;
 pub use search::{FoundItems, TypedSearch, has_only_signs, search_typed};

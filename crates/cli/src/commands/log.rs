@@ -193,32 +193,29 @@ fn row_line(
     digits: usize,
     now: i64,
 ) -> Outcome<Option<LogLine>> {
-    let folded = |lane: &usize| format!("{}⋮", "│ ".repeat(*lane));
+    let graph = row.graph(entries);
     Ok(Some(match row {
-        TreeRow::Entry { lane, entry } => {
+        TreeRow::Entry { entry, .. } => {
             let Some(entry) = entries.0.get(*entry) else {
                 return Ok(None);
             };
             let summary = EntrySummary::from_entry(entry, counter_for(Encoding::O200kBase))?;
-            LogLine::Entry(entry_cells(entry, *lane, &summary, digits, now))
+            LogLine::Entry(entry_cells(entry, graph, &summary, digits, now))
         }
-        TreeRow::Join { lane } => graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new()),
-        TreeRow::Elided { lane, entries } => {
-            graph_line(folded(lane), count_with_noun(*entries as u64, "message"))
+        TreeRow::Join { .. } | TreeRow::Gap => graph_line(graph, String::new()),
+        TreeRow::Elided { entries, .. } => {
+            graph_line(graph, count_with_noun(*entries as u64, "message"))
         }
         TreeRow::Covered {
-            lane,
             entry,
             entries: count,
+            ..
         } => {
             let compaction = covered.covering_compaction(*entry);
             let text = describe_covered(compaction, *count, (tree, entries, covered), digits)?;
-            graph_line(folded(lane), text)
+            graph_line(graph, text)
         }
-        TreeRow::Hidden { entries, heads } => {
-            graph_line("⋮".to_owned(), describe_hidden(*entries, *heads))
-        }
-        TreeRow::Gap => graph_line(String::new(), String::new()),
+        TreeRow::Hidden { entries, heads } => graph_line(graph, describe_hidden(*entries, *heads)),
     }))
 }
 
@@ -268,25 +265,20 @@ fn graph_line(graph: String, text: String) -> LogLine {
 
 fn entry_cells(
     entry: &TreeEntry,
-    lane: usize,
+    graph: String,
     said: &EntrySummary,
     digits: usize,
     now: i64,
 ) -> Vec<String> {
-    let mark = if entry.active { "@" } else { "○" };
-    // First, for names that are too long are cut at their end.
-    let pin = entry.pinned.then(|| "pinned".to_owned());
-    let checkpoints = entry.checkpoints.iter().map(|name| format!("◆ {name}"));
-    let labels = pin.into_iter().chain(entry.branches.iter().cloned());
-    let labels: Vec<String> = labels.chain(checkpoints).collect();
     let created = entry.head().map_or(now, |node| node.created_ms);
     let calls = match entry.call_count() {
         0 => String::new(),
         calls => count_with_noun(calls, "call"),
     };
     vec![
-        format!("{}{mark}", "│ ".repeat(lane)),
-        clip_to_width(&labels.join(" "), LABEL_COLUMNS),
+        graph,
+        // Its beginning: that it is pinned comes before the names.
+        clip_to_width(&entry.labels(), LABEL_COLUMNS),
         short_entry_id(entry, digits),
         entry.role().to_owned(),
         said.text.clone(),

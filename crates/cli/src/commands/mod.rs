@@ -5,6 +5,7 @@
 pub(crate) mod backup;
 pub(crate) mod branch;
 pub(crate) mod calls;
+pub(crate) mod cancel;
 pub(crate) mod chat;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;

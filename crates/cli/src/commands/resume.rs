@@ -5,20 +5,16 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::Conversation;
 use contexture::ir::{NodeId, RunId};
-use contexture::runs::{ApprovalDecision, Run, RunEntry, list_runs, store_decision};
-use serde_json::json;
+use contexture::runs::{ApprovalDecision, Run, list_runs, store_decision};
 
 use crate::chat::{AgentArguments, RunPrinter, drive_run, print_run_result};
 use crate::database::{self, WhenMissing};
 use crate::options::conversation::ConversationArguments;
 use crate::options::globals::Globals;
 use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::options::run_ref::find_run;
 use crate::output::exit::Exit;
 use crate::output::failure::{Failure, Outcome};
-use crate::output::printable::short_id;
-
-/// The fewest digits of a run's id.
-const FEWEST: usize = 4;
 
 /// Go on with a run that was cut off, or that waits for a decision
 ///
@@ -117,34 +113,6 @@ async fn find_call_node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
         NodeRef::Message(..) => {
             let message = format!("{name:?} is a message, expected one call of it");
             Err(Failure::usage(message).with_hint("give the id that `run` told"))
-        }
-    }
-}
-
-/// The run of this name.
-fn find_run(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
-    // Ids are shown in lower case.
-    let small = name.to_ascii_lowercase();
-    if small.len() < FEWEST {
-        let message = format!("{name:?} is too short for an id: give at least {FEWEST} digits");
-        return Err(Failure::usage(message).with_hint("`contexture runs` lists the runs"));
-    }
-    let mut found: Vec<RunEntry> = runs
-        .into_iter()
-        .filter(|run| run.run.starts_with(&small))
-        .collect();
-    match found.len() {
-        0 => Err(
-            Failure::new(Exit::NotFound, "not_found", format!("no run {name:?}"))
-                .with_hint("`contexture runs` lists those of this owner"),
-        ),
-        1 => Ok(found.remove(0)),
-        _ => {
-            let names: Vec<&str> = found.iter().map(|run| short_id(&run.run)).collect();
-            let message = format!("more than one run begins with {name:?}");
-            Err(Failure::new(Exit::Conflict, "ambiguous", message)
-                .with_details(json!({ "candidates": names }))
-                .with_hint("give more of the id"))
         }
     }
 }

@@ -1,7 +1,11 @@
 //! `contexture runs`: what has been asked of models, and how it ended.
 
 use clap::Args;
-use contexture::runs::{RunEntry, RunStatus, WaitingCall, list_runs, waiting_calls};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use contexture::runs::{
+    RunCursor, RunEntry, RunQuery, RunStatus, WaitingCall, list_runs_with, waiting_calls,
+};
+use contexture_api::operations::{encode_run_cursor, parse_run_cursor};
 use contexture_api::{RunDocument, RunsDocument};
 use owo_colors::OwoColorize as _;
 
@@ -23,11 +27,50 @@ use crate::output::write;
 #[command(after_long_help = "\
 Examples:
   contexture runs
-  contexture runs --conversation support-42 --json")]
+  contexture runs --conversation support-42 --json
+  contexture runs --status waiting -n 20")]
 pub(crate) struct Arguments {
     /// Those of this conversation
     #[arg(long, short, value_name = "CONVERSATION")]
     conversation: Option<String>,
+    /// Those with this status; may be repeated
+    #[arg(long = "status", value_name = "STATUS", value_parser = run_status())]
+    statuses: Vec<RunStatus>,
+    /// Those of agents of this name
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// At most so many. Default: all
+    #[arg(long, short = 'n', value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// The next page: what the page before gave as `next`
+    #[arg(long, value_name = "CURSOR", value_parser = parse_cursor)]
+    after: Option<RunCursor>,
+}
+
+fn parse_cursor(text: &str) -> Result<RunCursor, String> {
+    parse_run_cursor(text).ok_or_else(|| "expected `next` of the page before, as it is".to_owned())
+}
+
+/// A status by its name.
+fn run_status() -> impl TypedValueParser<Value = RunStatus> {
+    let names = PossibleValuesParser::new(RunStatus::ALL.map(RunStatus::as_str));
+    names.try_map(|name| {
+        let named = |status: &RunStatus| status.as_str() == name;
+        RunStatus::ALL
+            .into_iter()
+            .find(named)
+            .ok_or("no such status")
+    })
+}
+
+impl Arguments {
+    /// Whether runs may be missing from the list.
+    fn is_filtered(&self) -> bool {
+        self.conversation.is_some()
+            || !self.statuses.is_empty()
+            || self.agent.is_some()
+            || self.after.is_some()
+    }
 }
 
 /// Runs the command.
@@ -35,11 +78,12 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be used.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let rows = load_rows(arguments, globals).await?;
+    let (rows, next) = load_rows(arguments, globals).await?;
+    let next = next.as_ref().map(encode_run_cursor);
     if globals.json {
         let document = |row: &RunRow| RunDocument::new(&row.run, &row.waiting);
         let runs = rows.iter().map(document).collect();
-        write::print_json(&RunsDocument { runs, next: None })?;
+        write::print_json(&RunsDocument { runs, next })?;
         return Ok(Exit::Done);
     }
     let now = now_ms();
@@ -49,7 +93,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        write::print_note("no runs; `contexture run FILE` makes one\n");
+        write::print_note(match arguments.is_filtered() {
+            true => "no such runs\n",
+            false => "no runs; `contexture run FILE` makes one\n",
+        });
+    }
+    if let Some(next) = next {
+        write::print_note(&format!("more with `--after {next}`\n"));
     }
     if rows.iter().any(|row| !row.waiting.is_empty()) {
         write::print_note(
@@ -60,26 +110,39 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 }
 
 /// Loads the runs of the conversation, or of all of the owner's.
-async fn load_rows(arguments: &Arguments, globals: &Globals) -> Outcome<Vec<RunRow>> {
+async fn load_rows(
+    arguments: &Arguments,
+    globals: &Globals,
+) -> Outcome<(Vec<RunRow>, Option<RunCursor>)> {
     let owner = database::resolve_owner(globals)?;
-    let (engine, found) = match &arguments.conversation {
+    let (engine, conversation) = match &arguments.conversation {
         Some(id) => {
             let chat = database::open_conversation(globals, id, None).await?;
-            let found = list_runs(chat.engine(), &owner, Some(&chat)).await?;
-            (chat.engine().clone(), found)
+            (chat.engine().clone(), Some(chat.id().clone()))
         }
-        None => {
-            let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
-            let found = list_runs(&engine, &owner, None).await?;
-            (engine, found)
-        }
+        None => (
+            database::open_engine(globals, WhenMissing::Refuse).await?,
+            None,
+        ),
     };
-    let mut rows = Vec::with_capacity(found.len());
-    for run in found {
+    let query = RunQuery {
+        conversation,
+        statuses: arguments.statuses.clone(),
+        agent: arguments.agent.clone(),
+        roots_only: false,
+        // More than memory holds is all of them.
+        limit: arguments
+            .limit
+            .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+        after: arguments.after.clone(),
+    };
+    let page = list_runs_with(&engine, &owner, &query).await?;
+    let mut rows = Vec::with_capacity(page.runs.len());
+    for run in page.runs {
         let waiting = waiting_calls(&engine, &owner, &run).await?;
         rows.push(RunRow { run, waiting });
     }
-    Ok(rows)
+    Ok((rows, page.next))
 }
 
 /// A run, and the calls of it that wait for a decision.

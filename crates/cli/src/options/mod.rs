@@ -12,4 +12,5 @@ pub(crate) mod history;
 pub(crate) mod layers;
 pub(crate) mod node_ref;
 pub(crate) mod parse_values;
+pub(crate) mod run_ref;
 pub(crate) mod target;

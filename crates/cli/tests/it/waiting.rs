@@ -154,3 +154,29 @@ fn ctrl_c_at_approval_prompt_aborts_run_and_chat_continues() {
     assert_eq!(runs["runs"][1]["status"], "aborted", "{runs}");
     assert_eq!(place.ok("memory list -c trip"), "");
 }
+
+#[test]
+fn what_waits_is_cancelled_by_the_beginning_of_its_id() {
+    let (place, run) = waits(&note(), "--json");
+    let told: Value = serde_json::from_str(&run.out).unwrap();
+    let id = &told["run"].as_str().unwrap()[..12];
+    let cancelled = place.run(&format!("cancel {id} --reason withdrawn"));
+    assert_eq!(
+        (cancelled.code, cancelled.out.as_str()),
+        (0, ""),
+        "{}",
+        cancelled.err
+    );
+    assert_eq!(cancelled.err, format!("{id} is aborted\n"));
+    let listed = place.ok("runs");
+    assert!(listed.starts_with("aborted "), "{listed}");
+    assert!(listed.contains("withdrawn"), "{listed}");
+    // Once more changes nothing; the document is that of `runs`.
+    let again = place.ok(&format!("cancel {id} --json"));
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(
+        (&again["status"], &again["why"]),
+        (&json!("aborted"), &json!("withdrawn"))
+    );
+    assert_eq!(place.run("cancel ffffffff").code, 3);
+}

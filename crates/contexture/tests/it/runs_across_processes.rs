@@ -1,5 +1,7 @@
 //! Processes of the operating system that drive one run over SQLite and PostgreSQL, and are killed at moments of a seed.
 //!
+//! Tasks of one process that drive one run are tested on both as well.
+//!
 //! Each of two children goes on with the run until it has ended, deciding whatever waits; the parent kills them and starts others.
 //! Whatever is killed, no tool begins twice and the run comes to its end. Tools note in a file that they began, which survives.
 
@@ -242,6 +244,157 @@ async fn drive_with_kills(place: &Place, seed: u64, kills: u32) -> u32 {
     killed
 }
 
+/// What one driver of the own process met beside the end of the run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refusals {
+    busy: u32,
+    wrong_agent: u32,
+    decided_otherwise: u32,
+    dropped: u32,
+}
+
+/// Drives the run of one process to its end, beside others of the same engine. At times it comes with the wrong agent, drops the run
+/// in the midst of a step, or decides otherwise than the others.
+async fn drive_beside_others(
+    chat: &Conversation,
+    agents: (&Agent, &Agent),
+    id: contexture::ir::RunId,
+    seed: u64,
+) -> Refusals {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut met = Refusals::default();
+    loop {
+        let (right, wrong) = agents;
+        let agent = if random.u8(..5) == 0 { wrong } else { right };
+        // Boxed: the futures of three drivers are large for the stack of a test's thread.
+        let mut run = match Box::pin(Run::resume(chat, id, agent)).await {
+            Ok(run) => run,
+            Err(RunError::Busy { .. }) => {
+                met.busy += 1;
+                tokio::time::sleep(Duration::from_millis(random.u64(..8))).await;
+                continue;
+            }
+            Err(RunError::Agent(_)) => {
+                met.wrong_agent += 1;
+                continue;
+            }
+            // It has ended.
+            Err(RunError::ItemMismatch { .. }) => return met,
+            Err(error) => unreachable!("seed {seed}: {error:?}"),
+        };
+        assert_eq!(agent.name(), "desk", "seed {seed}");
+        let driven = match random.u8(..3) {
+            // As a client that leaves: the future is dropped wherever it is, often in the child.
+            0 => {
+                let patience = Duration::from_millis(random.u64(..120));
+                let Ok(driven) = tokio::time::timeout(patience, Box::pin(run.drive())).await else {
+                    met.dropped += 1;
+                    continue;
+                };
+                driven
+            }
+            _ => Box::pin(run.drive()).await,
+        };
+        let TurnEnd::Waiting { calls } = driven.unwrap().end else {
+            return met;
+        };
+        for call in calls {
+            let decision = match random.bool() {
+                true => ApprovalDecision::Allow,
+                false => ApprovalDecision::Deny {
+                    reason: "not today".to_owned(),
+                },
+            };
+            match store_decision(chat, id, call, decision).await {
+                Ok(_) | Err(RunError::NotWaiting { .. }) => {}
+                Err(RunError::AlreadyDecided { .. }) => met.decided_otherwise += 1,
+                Err(error) => unreachable!("seed {seed}: {error:?}"),
+            }
+        }
+    }
+}
+
+/// One run that three tasks of one process drive at once; returns what they met, together.
+async fn drive_in_process(chat: &Conversation, place: &Place, seed: u64) -> Refusals {
+    std::fs::write(&place.notes, "").unwrap();
+    let desk = desk(&place.notes);
+    let other = ScriptedModel::with_fn(|_| unreachable!("it is never asked"));
+    let other = Agent::new("other", Arc::new(other), Target::openai_chat("gpt-4o"));
+    let said = Item::Message(Message::text(Role::User, "Refund A-7."));
+    let run = Run::begin(chat, &desk, [said]).await.unwrap();
+    let id = run.id();
+    drop(run);
+    let agents = (&desk, &other);
+    let drive = |n: u64| {
+        let seed = seed.wrapping_mul(3).wrapping_add(n);
+        Box::pin(drive_beside_others(chat, agents, id, seed))
+    };
+    let (a, b, c) = tokio::join!(drive(0), drive(1), drive(2));
+    let listed = list_runs(chat.engine(), chat.owner(), Some(chat))
+        .await
+        .unwrap();
+    let root = listed.iter().find(|entry| entry.id() == Some(id)).unwrap();
+    let of_tree: Vec<_> = listed.iter().map(|entry| entry.status).collect();
+    assert_eq!(
+        of_tree,
+        [RunStatus::Completed; 2],
+        "seed {seed}: {listed:?}"
+    );
+    // A refund only where the decision that holds allows it, and never a second one.
+    let (looked, refunded) = (place.began("look_up"), place.began("refund"));
+    assert!(
+        looked <= 1 && refunded <= 1,
+        "seed {seed}: {looked}, {refunded}"
+    );
+    assert!(place.began("send_mail") <= 1, "seed {seed}");
+    // What a dropped driver had asked is paid and lost; everything else is counted, at the price of each answer.
+    let usage = root.usage.unwrap();
+    assert!(usage.responses >= 6, "seed {seed}: {usage}");
+    let input = usage.tokens.input.unwrap_or_default();
+    assert!(input >= 4 * 10, "seed {seed}: {usage}");
+    let cost = usage.cost.unwrap();
+    let price = contexture::runs::Money::from_pico_dollars(
+        u128::from(input) * 2_500_000 + u128::from(usage.tokens.output.unwrap()) * 10_000_000,
+    );
+    assert_eq!(cost, price, "seed {seed}: {usage}");
+    Refusals {
+        busy: a.busy + b.busy + c.busy,
+        wrong_agent: a.wrong_agent + b.wrong_agent + c.wrong_agent,
+        decided_otherwise: a.decided_otherwise + b.decided_otherwise + c.decided_otherwise,
+        dropped: a.dropped + b.dropped + c.dropped,
+    }
+}
+
+async fn drive_seeds_in_process(address: &str, notes: PathBuf) {
+    let (seeds, _) = measure();
+    let first = test_seed();
+    let mut met = Refusals::default();
+    for n in 0..seeds {
+        let place = Place {
+            address: address.to_owned(),
+            // One database for all; the owners have nothing of each other.
+            owner: format!("in-process-{first}-{n}"),
+            notes: notes.clone(),
+        };
+        let chat = place.open().await;
+        let one = drive_in_process(&chat, &place, first.wrapping_add(n)).await;
+        met.busy += one.busy;
+        met.wrong_agent += one.wrong_agent;
+        met.decided_otherwise += one.decided_otherwise;
+        met.dropped += one.dropped;
+    }
+    println!("{seeds} seeds from {first}: {met:?}");
+    assert!(met.busy > 0);
+}
+
+#[tokio::test]
+async fn drivers_of_one_process_on_sqlite_are_one_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let address = directory.path().join("in-process.db");
+    let notes = directory.path().join("notes");
+    drive_seeds_in_process(&address.display().to_string(), notes).await;
+}
+
 /// The number of seeds, and how often one run is killed at most.
 fn measure() -> (u64, u32) {
     match std::env::var_os("CONTEXTURE_SOAK") {
@@ -267,15 +420,7 @@ async fn killed_drivers_on_sqlite_leave_one_run() {
 
 #[tokio::test]
 async fn killed_drivers_on_postgres_leave_one_run() {
-    let server = std::env::var(POSTGRES).unwrap_or_else(|_| {
-        unreachable!(
-            "this test needs a PostgreSQL server: run `cargo xtask test -p contexture`, which starts one, or name one in \
-             {POSTGRES}=postgres://superuser:password@host:port/postgres"
-        )
-    });
-    let (start, _) = server.rsplit_once('/').unwrap();
-    let address = format!("{start}/postgres?sslmode=disable");
-    migrate(&address).await.unwrap();
+    let address = postgres_address().await;
     let (seeds, kills) = measure();
     let first = test_seed();
     let directory = tempfile::tempdir().unwrap();
@@ -288,4 +433,25 @@ async fn killed_drivers_on_postgres_leave_one_run() {
         };
         drive_with_kills(&place, first.wrapping_add(n), kills).await;
     }
+}
+
+#[tokio::test]
+async fn drivers_of_one_process_on_postgres_are_one_at_a_time() {
+    let address = postgres_address().await;
+    let directory = tempfile::tempdir().unwrap();
+    drive_seeds_in_process(&address, directory.path().join("notes")).await;
+}
+
+/// A database of the server that tests use, ready to be opened.
+async fn postgres_address() -> String {
+    let server = std::env::var(POSTGRES).unwrap_or_else(|_| {
+        unreachable!(
+            "this test needs a PostgreSQL server: run `cargo xtask test -p contexture`, which starts one, or name one in \
+             {POSTGRES}=postgres://superuser:password@host:port/postgres"
+        )
+    });
+    let (start, _) = server.rsplit_once('/').unwrap();
+    let address = format!("{start}/postgres?sslmode=disable");
+    migrate(&address).await.unwrap();
+    address
 }

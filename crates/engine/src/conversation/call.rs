@@ -16,6 +16,7 @@ use crate::call::{
 };
 use crate::error::EngineError;
 use crate::handle::{CallTiming, Conversation, TargetChoice};
+use crate::inspect::{Inspection, inspect_conversation};
 use crate::record::{RecordOptions, Recorded, record_call, record_failed_call};
 
 impl Conversation {
@@ -144,6 +145,38 @@ impl Conversation {
         target: impl Into<TargetChoice<'_>>,
     ) -> Result<CompiledCall, EngineError> {
         compile_call(self, target.into(), CompileOptions::default()).await
+    }
+
+    /// Looks at all that the next call would have, without storing anything: the estimate, what each fragment takes and costs, the
+    /// rendered system prompt and messages, the record and the drawn tree.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_compile::Target;
+    /// # use contexture_engine::Engine;
+    /// # use contexture_ir::{hint, role, user};
+    /// # let chat = Engine::in_memory().conversation("c").open().await?;
+    ///
+    /// chat.set([role("You are a support agent."), hint("Be brief.")])?;
+    /// chat.save([user("Where is my order?")]).await?;
+    /// let seen = chat.inspect(&Target::openai_chat("gpt-4o")).await?;
+    /// let dearest = seen.fragments.iter().max_by_key(|one| one.tokens).unwrap();
+    /// assert_eq!(dearest.name, "role");
+    /// assert_eq!(dearest.cost.unwrap().pico_dollars(), u128::from(dearest.tokens) * 2_500_000);
+    /// assert!(seen.resolved.system_prompt.contains("Be brief."));
+    /// assert!(seen.tree.contains("Where is my order?"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::compile`], of which it is one; what cannot be rendered.
+    pub async fn inspect(
+        &self,
+        target: impl Into<TargetChoice<'_>>,
+    ) -> Result<Inspection, EngineError> {
+        inspect_conversation(self, target.into()).await
     }
 
     /// Compiles as [`Self::compile`], with options for this call.

@@ -7,13 +7,13 @@ use contexture_compile::{Link, StandingRule};
 use contexture_ir::{Fragment, NodeId, Transcript, UiMessage};
 use contexture_sessions::{Session, SessionFormat};
 use contexture_store::{
-    CallFilter, CallRecord, Conversation as Record, Event, ListCalls, SearchPage,
+    CallFilter, CallRecord, CallSum, Conversation as Record, Event, ListCalls, SearchPage,
 };
 use futures_util::stream::BoxStream;
 
 use crate::append::{list_rules, load_pins};
 use crate::error::EngineError;
-use crate::handle::{Conversation, list_fragments, load_info};
+use crate::handle::{Conversation, list_fragments, load_info, load_resource};
 use crate::search::{follow_events, search_conversation};
 use crate::view::{
     LinkTarget, MessagePage, MessageView, OlderMessages, Resolved, export_session, export_text,
@@ -58,6 +58,25 @@ impl Conversation {
     /// ```
     pub async fn info(&self) -> Result<Record, EngineError> {
         load_info(self).await
+    }
+
+    /// Returns the subject of the conversation, such as an end user; `None` if it has none. It never changes, so the store is asked
+    /// once for each handle.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("c").resource("ada").open().await?;
+    /// assert_eq!(chat.resource().await?.as_deref(), Some("ada"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn resource(&self) -> Result<Option<String>, EngineError> {
+        load_resource(self).await
     }
 
     /// Loads this branch as a transcript: the leading instructions and the items that models see.
@@ -270,6 +289,30 @@ impl Conversation {
             ..ListCalls::default()
         };
         Ok(calls.list_calls(self.owner(), list).await?.calls)
+    }
+
+    /// Sums what all exchanges of this conversation with providers used and cost, summaries and failed ones included, whoever made
+    /// them: runs, calls of the program, the server. All 0 if the store keeps no record of calls.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use contexture_engine::Engine;
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// assert_eq!(chat.usage().await?.input_tokens, 0);
+    /// # Ok::<(), contexture_engine::EngineError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn usage(&self) -> Result<CallSum, EngineError> {
+        let Some(calls) = self.store().calls() else {
+            return Ok(CallSum::default());
+        };
+        let of_this = std::slice::from_ref(self.id());
+        let sums = calls.sum_conversations(self.owner(), of_this).await?;
+        Ok(sums.into_iter().next().unwrap_or_default().sum)
     }
 
     /// Loads the pinned nodes of this branch.

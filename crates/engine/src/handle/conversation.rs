@@ -99,7 +99,8 @@ impl Conversation {
     }
 
     /// Returns a handle with layers and a renderer of its own that shares everything else with this one: its branch, its
-    /// fragments, its call context, its claim. What is absent is shared as well. For agents that work on one conversation, each in
+    /// fragments, its call context, its claim. What is absent is shared as well, so a handle that has layers of its own keeps them when
+    /// only a renderer is given. For agents that work on one conversation, each in
     /// its own way.
     ///
     /// ```
@@ -124,9 +125,10 @@ impl Conversation {
         if layers.is_none() && renderer.is_none() {
             return self.clone();
         }
+        let before = self.own.as_deref();
         let own = OwnSettings {
-            layers,
-            renderer,
+            layers: layers.or_else(|| before?.layers.clone()),
+            renderer: renderer.or_else(|| before?.renderer.clone()),
             recall_cache: Mutex::default(),
         };
         Self {

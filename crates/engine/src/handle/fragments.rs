@@ -161,6 +161,14 @@ pub(crate) async fn list_fragments(chat: &Conversation) -> Result<Vec<Fragment>,
     Ok(instructions_at_position(chat, at).await?.fragments)
 }
 
+/// The fragments that the path carries, whatever the handle adds or removes.
+pub(crate) async fn list_stored_fragments(
+    chat: &Conversation,
+) -> Result<Vec<Fragment>, EngineError> {
+    let state = load_state(chat, chat.current_position(), INSTRUCTIONS_PREFIX).await?;
+    Ok(Instructions::from_state(&state)?.fragments)
+}
+
 /// What is said before the history: the handle's fragments over those of the path; imported leading messages in any case.
 pub(crate) async fn instructions_at_position(
     chat: &Conversation,

@@ -48,7 +48,8 @@ pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestId
 pub use events::{EngineEvent, EngineEventKind, Events};
 pub(crate) use fragments::{
     FragmentChange, add_fragments, fragment_change, instructions_at_position,
-    instructions_from_state, list_fragments, remove_fragments, set_fragments,
+    instructions_from_state, list_fragments, list_stored_fragments, remove_fragments,
+    set_fragments,
 };
 pub(crate) use handle_cache::{CachedCalibration, HandleCaches};
 pub(crate) use info::{

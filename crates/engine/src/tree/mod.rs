@@ -1,10 +1,10 @@
 //! A conversation's tree as people look at it: messages instead of nodes, in the order of a drawing with branches.
 //!
 //! `load` reads the nodes, `entry` gathers them to messages, `layout` orders them into rows, `cover` says what compactions
-//! stand for, `summary` what a message says in one line. None of them recurses and none is worse than linear in the
+//! stand for, `summary` what a message says in one line, `draw` writes the rows as text. None of them recurses and none is worse than linear in the
 //! nodes, so that deep and bushy trees are shown like small ones.
 //!
-//! Not here: drawing the rows as text, which the command line does; the bare nodes with their parents,
+//! Not here: colours and columns for a terminal, which the command line adds; the bare nodes with their parents,
 //! which [`Conversation::tree`](crate::Conversation::tree) gives.
 //!
 //! ```
@@ -28,12 +28,14 @@
 //! ```
 
 mod cover;
+mod draw;
 mod entry;
 mod layout;
 mod load;
 mod summary;
 
 pub use cover::CoveredEntries;
+pub use draw::draw_tree;
 pub use entry::{TreeEntries, TreeEntry};
 pub use layout::{TreeRow, elide_long_stretches, first_entries, layout_rows, page_of_entries};
 pub use load::{ConversationTree, load_newest_message, load_tree};

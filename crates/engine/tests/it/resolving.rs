@@ -205,3 +205,20 @@ async fn people_are_shown_no_reminders_and_models_are() {
         ]
     );
 }
+
+/// An agent with layers of its own and a caller that gives it a renderer: neither takes the other's away.
+#[tokio::test]
+async fn own_settings_keep_what_is_not_given_again() {
+    let chat = engine().conversation("c").open().await.unwrap();
+    let layers = Layers::new().with_layer(Memory::new()).unwrap();
+    let own = chat.with_own_settings(Some(layers), None);
+    let both = own.with_own_settings(None, Some(Arc::new(Names)));
+    assert!(!both.layers().is_empty());
+    assert_eq!(both.renderer().name(), "names");
+    let other = both.with_own_settings(Some(Layers::new()), None);
+    assert!(other.layers().is_empty());
+    assert_eq!(other.renderer().name(), "names");
+    // Nothing of it is the conversation's.
+    assert!(chat.layers().is_empty());
+    assert_ne!(chat.renderer().name(), "names");
+}

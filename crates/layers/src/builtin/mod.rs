@@ -17,8 +17,8 @@ mod skills;
 mod state;
 
 pub use guardrails::{
-    ForbiddenText, Guard, Guardrails, JsonOutput, MatchAction, MaxLength, ModelAnswer, ToolCalls,
-    ToolRule,
+    ForbiddenText, Guard, Guardrails, JsonOutput, MatchAction, MaxLength, ModelAnswer,
+    OutputVerdict, ToolCalls, ToolRule,
 };
 pub use history::History;
 pub use instructions::{InstructionText, Instructions};

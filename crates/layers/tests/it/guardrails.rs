@@ -1,8 +1,12 @@
 //! Answers and calls are held against rules.
 
-use contexture_ir::{FunctionCall, FunctionTool, Item, Message, Part, Raw, Role, ToolDefinition};
+use contexture_ir::{
+    Extra, FunctionCall, FunctionCallOutput, FunctionTool, Item, Message, Output, Part, Raw, Role,
+    ToolDefinition,
+};
 use contexture_layers::builtin::{
-    ForbiddenText, Guard, Guardrails, JsonOutput, MatchAction, MaxLength, ModelAnswer, ToolCalls,
+    ForbiddenText, Guard, Guardrails, JsonOutput, MatchAction, MaxLength, ModelAnswer,
+    OutputVerdict, ToolCalls,
 };
 use contexture_layers::{AnswerVerdict, ToolGate};
 
@@ -163,5 +167,74 @@ async fn a_guard_that_breaks_lets_nothing_pass() {
         .layers
         .after_model(&mut stage.states, &answer, &stage.context);
     let error = after.await.unwrap_err();
+    assert!(error.to_string().contains("broken"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_guards_calls_and_outputs_by_its_own_rules() {
+    let guardrails = Guardrails::new()
+        .with_rule("pay", ToolGate::Guide("mind the currency".to_owned()))
+        .with_call_guard(|call| match call.tool.as_str() {
+            "pay" => ToolGate::Ask("really?".to_owned()),
+            "panic" => panic!("no rule"),
+            _ => ToolGate::Allow,
+        })
+        .with_call_guard(|call| match call.called_name.as_str() {
+            "delete" => ToolGate::Deny("never".to_owned()),
+            _ => ToolGate::Approve,
+        })
+        .with_output_guard(|output| match &output.output {
+            Output::Text(text) if text.contains("password") => {
+                OutputVerdict::Replace("withheld".to_owned())
+            }
+            _ => OutputVerdict::Pass,
+        });
+    let mut stage = ConversationFixture::new(guardrails).await;
+    // The strictest verdict counts, that of the rule included.
+    assert_eq!(stage.gate("pay").await, ToolGate::Ask("really?".to_owned()));
+    assert_eq!(
+        stage.gate("delete").await,
+        ToolGate::Deny("never".to_owned())
+    );
+    assert_eq!(stage.gate("look").await, ToolGate::Approve);
+    assert!(matches!(stage.gate("panic").await, ToolGate::Deny(_)));
+    let output = |text: &str| {
+        Item::FunctionCallOutput(FunctionCallOutput {
+            id: None,
+            call_id: "c".to_owned(),
+            output: Output::Text(text.to_owned()),
+            is_error: None,
+            status: None,
+            extra: Extra::default(),
+        })
+    };
+    let items = vec![
+        output("a password"),
+        assistant("a password"),
+        output("fine"),
+    ];
+    let appending = stage
+        .layers
+        .on_append(&mut stage.states, items, &stage.context);
+    let (items, _) = appending.await.unwrap();
+    assert_eq!(
+        items,
+        [output("withheld"), assistant("a password"), output("fine")]
+    );
+}
+
+/// An output that could not be checked is not stored.
+#[tokio::test]
+async fn an_output_guard_that_breaks_lets_nothing_in() {
+    let guardrails = Guardrails::new().with_output_guard(|_| panic!("broken"));
+    let mut stage = ConversationFixture::new(guardrails).await;
+    let items = vec![Item::FunctionCallOutput(FunctionCallOutput::new(
+        "c",
+        Output::Text("fine".to_owned()),
+    ))];
+    let appending = stage
+        .layers
+        .on_append(&mut stage.states, items, &stage.context);
+    let error = appending.await.unwrap_err();
     assert!(error.to_string().contains("broken"), "{error}");
 }

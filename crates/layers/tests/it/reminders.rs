@@ -1,10 +1,10 @@
 //! Reminders are shown when something is so, and come back with the path.
 
 use contexture_compile::Band;
-use contexture_ir::{Usage, hint};
+use contexture_ir::{Output, Usage, hint};
 use contexture_layers::builtin::reminders::{
-    CalendarStep, MessagePattern, Reminder, ReminderCondition, ReminderPlacement, Reminders,
-    ToolOutcome, Topics, Zone,
+    CalendarStep, MessagePattern, Reminder, ReminderCondition, ReminderInput, ReminderPlacement,
+    Reminders, ToolOutcome, Topics, Zone,
 };
 
 use crate::conversation_fixture::{ConversationFixture, assistant};
@@ -144,6 +144,10 @@ async fn tools_are_counted_by_outcome() {
         tool: "f*".into(),
         outcome,
     };
+    let every = |tool: &str, every| ReminderCondition::EveryCalls {
+        tool: tool.into(),
+        every,
+    };
     let history: &[(&str, bool)] = &[
         ("find", true),
         ("look", true),
@@ -154,6 +158,9 @@ async fn tools_are_counted_by_outcome() {
     for (when, expected) in [
         (called(1), [true, true, true, true, true]),
         (called(3), [false, false, false, true, true]),
+        (every("find", 2), [false, false, true, false, true]),
+        (every("*", 2), [false, true, false, true, false]),
+        (every("find", 0), [false, false, false, false, false]),
         (failed(2), [false, true, true, true, true]),
         (row(1), [true, true, false, true, true]),
         (row(2), [false, false, false, false, true]),
@@ -327,5 +334,32 @@ fn predicates_are_data() {
             serde_json::from_str::<ReminderCondition>(wrong).is_err(),
             "{wrong}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_program_decides_by_its_own_rule_and_text() {
+    let empty = Reminder::from_fn(|input: &ReminderInput<'_>| {
+        let (call, output) = input.last_call()?;
+        let is_empty = matches!(&output.output, Output::Text(text) if text == "[]");
+        is_empty.then(|| format!("{} found nothing for {}.", call.name, input.query))
+    });
+    let second = empty.clone().with_condition(ReminderCondition::EveryCalls {
+        tool: "find".into(),
+        every: 2,
+    });
+    for (reminder, expected) in [
+        (empty, [false, true, true, false]),
+        (second, [false, false, true, false]),
+    ] {
+        let mut stage = ConversationFixture::new(Reminders::new().with_reminder(reminder)).await;
+        stage.user("gloves").await;
+        let mut shown = vec![!stage.said().await.is_empty()];
+        for output in ["[]", "[]", "[1]"] {
+            stage.tool("find", output, None).await;
+            let said = stage.said().await;
+            shown.push(said.contains("find found nothing for gloves."));
+        }
+        assert_eq!(shown, expected);
     }
 }

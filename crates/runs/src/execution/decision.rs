@@ -59,8 +59,8 @@ pub(crate) fn decision_of_node(
 /// The first decision holds. The same one again is fine, whoever makes it, and the stored one is returned.
 ///
 /// # Errors
-/// [`RunError::AlreadyDecided`] if another decision was made before; [`RunError::NotWaiting`] if there is no such call, or it
-/// has its output; [`RunError::ItemMismatch`] for [`ApprovalDecision::Later`]; an error of the store.
+/// [`RunError::AlreadyDecided`] if another decision was made before; [`RunError::NotWaiting`] if there is no such call, it
+/// has its output, or its run has ended; [`RunError::ItemMismatch`] for [`ApprovalDecision::Later`]; an error of the store.
 pub async fn store_decision(
     chat: &Conversation,
     run: RunId,
@@ -125,7 +125,8 @@ struct DecisionPlace {
     decision: NodeId,
 }
 
-/// Finds the place of the decision about an open call; `None` if there is no such call, or it has its output.
+/// Finds the place of the decision about an open call; `None` if there is no such call, it has its output, or its run
+/// has ended.
 async fn decision_place(
     engine: &Engine,
     owner: &Owner,
@@ -147,6 +148,10 @@ async fn decision_place(
     let Some(entry) = RunEntry::load_of(engine, owner, conversation, run).await? else {
         return Ok(None);
     };
+    // Nothing carries out the calls of a run that has ended, so there is nothing to decide about them.
+    if !entry.status.is_open() {
+        return Ok(None);
+    }
     let branch = BranchName::new(entry.branch)?;
     let key = started_key(run, call)?;
     let request = StateRequest {

@@ -139,11 +139,11 @@ impl LiveRun {
         })
     }
 
-    /// Stores the entry, and then the input with the record and a first state of the program's own.
+    /// Stores the entry, and then the input with the record and changes such as a first state of the program's own.
     pub(crate) async fn store_input(
         &mut self,
         input: Vec<Item>,
-        state: Option<StateChange>,
+        state: impl IntoIterator<Item = StateChange>,
     ) -> Result<(), RunError> {
         // The entry first: a run that is on the tree is then always listed. A crash in between leaves an entry without
         // a run, which `resume` closes.

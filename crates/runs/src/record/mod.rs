@@ -6,6 +6,7 @@
 //!
 //! | what | where | from | until |
 //! |---|---|---|---|
+//! | input of a queued run | outside the tree, `queued-runs/<id>` | before the entry | the first append |
 //! | entry | outside the tree, `runs/<id>` | before the first append | never removed |
 //! | record | state of the branch's head | the first append, with the input | the end node |
 //! | start markers, values | state of the branch's head | the step that needs them | the end node |
@@ -17,16 +18,18 @@
 
 mod run_end;
 mod run_entry;
+mod run_list;
 mod state_keys;
 mod step_result;
 
 pub(crate) use run_end::StoredRunEnd;
 pub(crate) use run_entry::{RUN_STATE_VERSION, RunRecord, head_to_string};
-pub use run_entry::{RunEntry, RunStatus, list_runs};
+pub use run_entry::{RunEntry, RunStatus};
+pub use run_list::{RunCursor, RunPage, RunQuery, list_runs, list_runs_with};
 pub(crate) use state_keys::{
     RUNS_PREFIX, approval_node_id, cancel_key, child_branch, child_id, child_key, find_node,
     inbox_node_id, inbox_prefix, node_id, nth_node_id, open_run_of_key, output_node_id,
-    rejection_node_id, run_key, side_usage_key, started_key, state_key, step_key, stop_key,
-    value_key,
+    queued_input_key, rejection_node_id, run_key, side_usage_key, started_key, state_key, step_key,
+    stop_key, value_key,
 };
 pub(crate) use step_result::{load_step_result, step_node_id, step_result_node};

@@ -44,14 +44,14 @@ struct FinishRecord {
 
 impl StoredRunEnd {
     /// Returns the end of a run that has an entry but was never appended.
-    pub(crate) fn aborted_before_start(now_ms: i64) -> Self {
+    pub(crate) fn aborted_before_start(now_ms: i64, reason: &str) -> Self {
         Self {
             status: RunStatus::Aborted,
             ended_ms: now_ms,
             usage: None,
             result: None,
             value: None,
-            reason: Some("it never began".to_owned()),
+            reason: Some(reason.to_owned()),
         }
     }
 

@@ -5,11 +5,11 @@
 
 use contexture_engine::{Conversation, Engine, EngineError, RunScope};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
-use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
+use contexture_store::{ExpectedVersion, KeyScope, PutEntry};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{RunBudget, RunUsage};
-use crate::record::state_keys::{RUN_ENTRY_PREFIX, entry_key};
+use crate::record::state_keys::entry_key;
 
 /// Version of all state that runs store.
 pub(crate) const RUN_STATE_VERSION: u32 = 1;
@@ -49,6 +49,8 @@ impl RunRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
+    /// It was asked for ([`queue_run`](crate::queue_run)), and nobody has taken it up yet.
+    Queued,
     /// It is in progress, or was when its process died.
     Running,
     /// It waits for a person's decision.
@@ -63,7 +65,8 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// All statuses of a run.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
         Self::Running,
         Self::Waiting,
         Self::Completed,
@@ -75,6 +78,7 @@ impl RunStatus {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Queued => "queued",
             Self::Running => "running",
             Self::Waiting => "waiting",
             Self::Completed => "completed",
@@ -86,7 +90,7 @@ impl RunStatus {
     /// Whether the run has not ended.
     #[must_use]
     pub const fn is_open(self) -> bool {
-        matches!(self, Self::Running | Self::Waiting)
+        matches!(self, Self::Queued | Self::Running | Self::Waiting)
     }
 }
 
@@ -218,43 +222,4 @@ impl RunEntry {
 /// Formats a head as text.
 pub(crate) fn head_to_string(head: Option<NodeId>) -> Option<String> {
     head.map(|head| head.to_string())
-}
-
-/// Lists an owner's runs, of all conversations or of one, newest first.
-///
-/// # Errors
-/// The store's.
-pub async fn list_runs(
-    engine: &Engine,
-    owner: &Owner,
-    of: Option<&Conversation>,
-) -> Result<Vec<RunEntry>, EngineError> {
-    let scope = of.map(|chat| KeyScope::Conversation(chat.id().clone()));
-    let mut found = Vec::new();
-    let mut after = None;
-    loop {
-        let list = ListEntries {
-            scope: scope.clone(),
-            prefix: RUN_ENTRY_PREFIX.to_owned(),
-            limit: None,
-            after,
-        };
-        let page = engine.store().list_entries(owner, list).await?;
-        for (scope, entry) in page.entries {
-            let KeyScope::Conversation(conversation) = scope else {
-                continue;
-            };
-            found.extend(RunEntry::parse_stored(&entry.value).map(|entry| RunEntry {
-                conversation: Some(conversation),
-                ..entry
-            }));
-        }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
-    // By id where times are equal, so that the order is the same in every store.
-    found.sort_by(|a, b| (b.started_ms, &b.run).cmp(&(a.started_ms, &a.run)));
-    Ok(found)
 }

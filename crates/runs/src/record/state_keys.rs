@@ -72,6 +72,11 @@ pub(crate) fn cancel_key(run: RunId) -> String {
     format!("cancelled-runs/{run}")
 }
 
+/// Key of the input of a queued run, in the conversation's scope.
+pub(crate) fn queued_input_key(run: RunId) -> String {
+    format!("queued-runs/{run}")
+}
+
 /// Prefix of the keys of run entries.
 pub(crate) const RUN_ENTRY_PREFIX: &str = "runs/";
 

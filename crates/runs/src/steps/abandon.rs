@@ -13,6 +13,7 @@ use crate::record::{
     RunEntry, RunRecord, RunStatus, StoredRunEnd, list_runs, run_key, side_usage_key,
 };
 use crate::steps::begin::{claim_branch, release};
+use crate::steps::queue::clear_input;
 
 /// Ends an open run that nobody drives, with its open child runs: as aborted, for this reason. What it did stays stored, and
 /// its calls without an output never run. Returns the entry of the ended run; of a run that had ended before, the entry as it
@@ -52,6 +53,7 @@ pub(crate) async fn abandon_claimed(
     let Some(id) = entry.id() else {
         return Ok(entry);
     };
+    let was_queued = entry.status == RunStatus::Queued;
     // Children first: a crash in between leaves a run that is still open, and is abandoned again.
     for child in list_runs(chat.engine(), chat.owner(), Some(chat)).await? {
         let is_child = child.parent.as_deref() == Some(entry.run.as_str());
@@ -66,6 +68,10 @@ pub(crate) async fn abandon_claimed(
     };
     let entry = ended.apply_to_entry(entry);
     entry.store_entry(chat, id).await?;
+    // Of a queued run that nobody has taken up.
+    if was_queued {
+        clear_input(chat, id).await;
+    }
     Ok(entry)
 }
 
@@ -78,8 +84,8 @@ async fn end_on_branch(
     let state = load_state(chat, id).await?;
     let now = chat.engine().now_ms();
     let Some(record) = state.loaded_value(&run_key(id)?) else {
-        // It never began: its process died between the entry and the first append.
-        return Ok(StoredRunEnd::aborted_before_start(now));
+        // It never began: nobody has taken it up, or its process died between the entry and the first append.
+        return Ok(StoredRunEnd::aborted_before_start(now, reason));
     };
     let record: RunRecord = parse_record(id, record)?;
     let base = record.base.as_deref().and_then(|base| base.parse().ok());

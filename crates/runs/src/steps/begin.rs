@@ -2,14 +2,16 @@
 //!
 //! A branch is worked on by one run at a time. Not here: resuming a run (`resume`), and child runs (`sub_agent`).
 
-use contexture_engine::{BranchClaim, Conversation, EngineError};
+use contexture_engine::{BranchClaim, Conversation, EngineError, run_prefix};
 use contexture_ir::{Item, RunId};
-use contexture_store::{PathEnd, StateRequest};
+use contexture_store::{NodeState, PathEnd, StateChange, StateRequest};
 
 use crate::agent::{Agent, UnfinishedRun};
 use crate::error::RunError;
 use crate::execution::{LiveRun, SideUsageLog, waiting_calls};
-use crate::record::{RUNS_PREFIX, RunEntry, RunRecord, head_to_string, open_run_of_key};
+use crate::record::{
+    RUN_STATE_VERSION, RUNS_PREFIX, RunEntry, RunRecord, head_to_string, open_run_of_key, state_key,
+};
 use crate::steps::abandon::abandon_claimed;
 use crate::tasks::Abort;
 
@@ -23,7 +25,8 @@ pub(crate) async fn begin(
     input: Vec<Item>,
 ) -> Result<LiveRun, RunError> {
     let mut claim = claim_branch(chat).await?;
-    match begin_claimed(&claim, agent, input).await {
+    let id = chat.engine().new_run_id();
+    match begin_claimed(&claim, agent, id, input).await {
         Ok(mut run) => {
             run.claim = Some(claim);
             Ok(run)
@@ -35,14 +38,18 @@ pub(crate) async fn begin(
     }
 }
 
-async fn begin_claimed(
+/// Starts the run of this id on a branch that is claimed. The claim stays with the caller.
+///
+/// # Errors
+/// [`RunError::Unfinished`], [`RunError::Agent`], [`RunError::Engine`].
+pub(crate) async fn begin_claimed(
     claim: &BranchClaim,
     agent: &Agent,
+    id: RunId,
     input: Vec<Item>,
 ) -> Result<LiveRun, RunError> {
-    settle_open_runs(claim, agent).await?;
+    let copied = settle_open_runs(claim, agent, id).await?;
     let chat = agent.view_of(claim.conversation());
-    let id = chat.engine().new_run_id();
     let record = RunRecord {
         agent: agent.name.clone(),
         parent: None,
@@ -62,7 +69,7 @@ async fn begin_claimed(
         Abort::new(),
         SideUsageLog::new(),
     )?;
-    run.store_input(input, None).await?;
+    run.store_input(input, copied).await?;
     Ok(run)
 }
 
@@ -123,14 +130,26 @@ pub(crate) async fn release(claim: &mut BranchClaim) {
 ///
 /// One that waits for a decision is left alone, and the new run is refused, unless the agent says otherwise. One that was
 /// interrupted is abandoned: the person went on without it, and its tools must not run behind what they said since.
-async fn settle_open_runs(claim: &BranchClaim, agent: &Agent) -> Result<(), RunError> {
+///
+/// Where the branch begins in the midst of a run of another branch, as one of a restored checkpoint does, that run's state is on it.
+/// Returns the changes that give the program's own state of it to the run `begins`, and remove the rest.
+async fn settle_open_runs(
+    claim: &BranchClaim,
+    agent: &Agent,
+    begins: RunId,
+) -> Result<Vec<StateChange>, RunError> {
     let chat = claim.conversation();
-    for id in open_runs_of_branch(chat).await? {
+    let state = runs_state_of_branch(chat).await?;
+    let mut changes = Vec::new();
+    for id in state.root.keys().filter_map(open_run_of_key) {
         let Some(entry) = RunEntry::load(chat, id).await? else {
             continue;
         };
-        // The records of runs of other branches are seen where a branch begins in the midst of them.
-        if entry.branch != chat.branch().as_str() || !entry.status.is_open() {
+        if entry.branch != chat.branch().as_str() {
+            changes.extend(take_over_state(&state, id, begins)?);
+            continue;
+        }
+        if !entry.status.is_open() {
             continue;
         }
         let calls = waiting_calls(chat.engine(), chat.owner(), &entry).await?;
@@ -143,11 +162,28 @@ async fn settle_open_runs(claim: &BranchClaim, agent: &Agent) -> Result<(), RunE
         }
         abandon_claimed(claim, entry, "another turn began").await?;
     }
-    Ok(())
+    Ok(changes)
 }
 
-/// The runs whose record is state of the branch's head.
-async fn open_runs_of_branch(chat: &Conversation) -> Result<Vec<RunId>, RunError> {
+/// Moves the program's own state of the run `of` to the run `begins`, and removes all else that the branch carries of it.
+fn take_over_state(
+    state: &NodeState,
+    of: RunId,
+    begins: RunId,
+) -> Result<Vec<StateChange>, RunError> {
+    let prefix = run_prefix(of);
+    let keys = state.root.keys();
+    let keys = keys.filter(|key| key.as_str().starts_with(&prefix));
+    let mut changes: Vec<_> = keys.cloned().map(StateChange::remove_entry).collect();
+    if let Some(value) = state.loaded_value(&state_key(of)?) {
+        let put = StateChange::put_entry(state_key(begins)?, RUN_STATE_VERSION, value.to_vec());
+        changes.push(put);
+    }
+    Ok(changes)
+}
+
+/// The state of runs at the branch's head.
+async fn runs_state_of_branch(chat: &Conversation) -> Result<NodeState, RunError> {
     let request = StateRequest {
         // The states of the branch's layers may be large.
         prefix: RUNS_PREFIX.to_owned(),
@@ -155,6 +191,5 @@ async fn open_runs_of_branch(chat: &Conversation) -> Result<Vec<RunId>, RunError
     };
     let store = chat.engine().store();
     let state = store.read_state(chat.owner(), chat.id(), request).await;
-    let state = state.map_err(EngineError::from)?;
-    Ok(state.root.keys().filter_map(open_run_of_key).collect())
+    Ok(state.map_err(EngineError::from)?)
 }

@@ -102,16 +102,27 @@ pub(crate) async fn abort_if_requested(
     run: RunId,
     abort: &Abort,
 ) -> Result<bool, EngineError> {
+    let Some(reason) = cancel_reason(chat, run).await? else {
+        return Ok(false);
+    };
+    abort.abort(reason);
+    Ok(true)
+}
+
+/// Returns the reason for which somebody asked to cancel the run; `None` if nobody did.
+pub(crate) async fn cancel_reason(
+    chat: &Conversation,
+    run: RunId,
+) -> Result<Option<String>, EngineError> {
     let scope = KeyScope::Conversation(chat.id().clone());
     let key = cancel_key(run);
     let store = chat.engine().store();
     let Some(entry) = store.get_entry(chat.owner(), &scope, &key).await? else {
-        return Ok(false);
+        return Ok(None);
     };
     let request: Option<CancelRequest> = serde_json::from_slice(&entry.value).ok();
     let reason = request.map_or_else(|| "it was cancelled".to_owned(), |request| request.reason);
-    abort.abort(reason);
-    Ok(true)
+    Ok(Some(reason))
 }
 
 /// Removes the request of a run that has ended. If that fails, an entry that nobody reads stays.

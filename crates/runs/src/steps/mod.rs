@@ -14,6 +14,7 @@
 //! * `sub_agent` runs a child by the same steps; `inbox` appends items that arrived meanwhile.
 //! * `begin` claims the branch and starts the run; `resume` rebuilds a live run from the store; `finish` ends it, and
 //!   `abandon` ends one that nobody goes on with, and `cancel` any, by its id.
+//! * `queue` stores a run for whoever has its agent.
 //! * `late_output` keeps what a tool gave while another process took the run up.
 //!
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),
@@ -29,6 +30,7 @@ mod inbox;
 mod late_output;
 mod model_request;
 mod model_step;
+mod queue;
 mod resume;
 mod step_loop;
 mod store_output;
@@ -39,6 +41,7 @@ pub use abandon::abandon_run;
 pub(crate) use begin::begin;
 pub use cancel::cancel_run;
 pub use inbox::post_to_inbox;
+pub use queue::queue_run;
 pub(crate) use resume::resume;
 pub(crate) use step_loop::drive;
 pub(crate) use sub_agent::{join_child, spawn_child};

@@ -12,10 +12,10 @@ use contexture_layers::AnswerVerdict;
 use contexture_layers::builtin::Guardrails;
 use contexture_models::{ModelError, ModelRequest, Retryable};
 use contexture_store::StateChange;
-use contexture_telemetry::ModelCall;
+use contexture_telemetry::{ModelCall, record_call_cost};
 use contexture_wire::{TooLong, lift};
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::agent::RunEventKind;
 use crate::context::LastStep;
@@ -68,6 +68,8 @@ const fn too_long(error: &ModelError) -> Option<TooLong> {
 struct ModelAnswer {
     body: String,
     timing: CallTiming,
+    /// The span of the call. What it cost is known once the answer is recorded.
+    span: Span,
 }
 
 /// The time that an exchange takes, with all its attempts.
@@ -273,19 +275,20 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<AskOutcome,
         // One telemetry record per attempt: failed attempts cost time and may cost tokens.
         let mut telemetry = ModelCall::begin(request.format, &request.model, conversation);
         let span = telemetry.span().clone();
-        let streaming = stream_answer(run, request, &mut telemetry, &mut clock).instrument(span);
+        let streaming =
+            stream_answer(run, request, &mut telemetry, &mut clock).instrument(span.clone());
         let outcome = streaming.await;
         telemetry.end(outcome.failure_kind());
         match outcome {
             StreamOutcome::Complete(body) => {
                 let timing = clock.timing();
-                return Ok(AskOutcome::Answered(ModelAnswer { body, timing }));
+                return Ok(AskOutcome::Answered(ModelAnswer { body, timing, span }));
             }
             // The tokens received were paid for, and people may want to read them.
             StreamOutcome::Cancelled(body, cancelled) => {
                 clock.timing.is_cut_off = true;
                 let timing = clock.timing();
-                store_partial_answer(run, call, &ModelAnswer { body, timing }).await?;
+                store_partial_answer(run, call, &ModelAnswer { body, timing, span }).await?;
                 return Err(cancelled.into());
             }
             StreamOutcome::Failed(error) => {
@@ -405,6 +408,9 @@ async fn record_answer(
     run.answers = run.answers.saturating_add(1);
     // Only after the append: an attempt that lost against another writer is repeated and must not count twice.
     run.usage.add(&call_usage);
+    if let Some(dollars) = call_usage.cost_in_dollars() {
+        record_call_cost(&answer.span, call.format(), model, dollars);
+    }
     let (response, usage) = (recorded.response, run.usage());
     run.notify_observer(|| RunEventKind::ResponseStored { response, usage });
     Ok(recorded)

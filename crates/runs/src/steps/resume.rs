@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use contexture_engine::{Conversation, EngineError};
+use contexture_engine::{BranchClaim, Conversation, EngineError};
 use contexture_ir::{BranchName, Raw, RunId};
 use contexture_store::{NodeState, PathEnd, StateChange, StateKey, StateRequest};
 use contexture_tools::LoadedToolkits;
@@ -23,13 +23,15 @@ use crate::record::{
     stop_key, value_key,
 };
 use crate::steps::begin::{claim_branch, release};
+use crate::steps::cancel::{cancel_reason, clear_request};
 use crate::steps::finish::finish_run;
+use crate::steps::queue::{begin_queued, clear_input};
 use crate::tasks::Abort;
 
 /// State key of the loaded toolkits. It does not contain the run, so toolkits stay loaded for the next run on the path.
 const LOADED_TOOLKITS_KEY: &str = "@toolkits";
 
-/// Resumes an open run where it was interrupted, or where it waits. `chat` is any handle on its conversation.
+/// Resumes an open run where it was interrupted, or where it waits; one that is queued begins. `chat` is any handle on its conversation.
 ///
 /// # Errors
 /// [`RunError::ItemMismatch`] if the run does not exist or has ended; [`RunError::Busy`] while another driver has it;
@@ -59,7 +61,7 @@ pub(crate) async fn resume(
     };
     // Before anything is read: what another driver appends until then belongs to the run.
     let mut claim = claim_branch(&on_branch).await?;
-    match resume_claimed(claim.conversation(), entry, id, agent).await {
+    match resume_claimed(&claim, entry, id, agent).await {
         Ok(Some(mut run)) => {
             run.claim = Some(claim);
             end_if_overtaken(run).await
@@ -75,24 +77,36 @@ pub(crate) async fn resume(
     }
 }
 
-/// Loads the run from its branch, which is claimed; `None` if it has ended.
+/// Loads the run from its branch, which is claimed, or begins it if it is queued; `None` if it has ended.
 async fn resume_claimed(
-    chat: &Conversation,
+    claim: &BranchClaim,
     entry: RunEntry,
     id: RunId,
     agent: &Agent,
 ) -> Result<Option<LiveRun>, RunError> {
-    let run = load_run(chat, id, agent, Abort::new()).await?;
-    if run.is_none() {
-        // A process died between the end node and the entry, or between the entry and the first append. Only the entry
-        // is wrong, and lists would show the run as open forever.
-        let ended = match StoredRunEnd::load(chat, id).await? {
-            Some((_, ended)) => ended,
-            None => StoredRunEnd::aborted_before_start(chat.engine().now_ms()),
-        };
-        ended.apply_to_entry(entry).store_entry(chat, id).await?;
+    let chat = claim.conversation();
+    if let Some(run) = load_run(chat, id, agent, Abort::new()).await? {
+        return Ok(Some(run));
     }
-    Ok(run)
+    // A process died between the end node and the entry, or between the entry and the first append. Only the entry
+    // is wrong, and lists would show the run as open forever.
+    let ended = match StoredRunEnd::load(chat, id).await? {
+        Some((_, ended)) => ended,
+        None => match cancel_reason(chat, id).await? {
+            // Before its input is stored: nobody wants an answer to it any more.
+            Some(reason) => StoredRunEnd::aborted_before_start(chat.engine().now_ms(), &reason),
+            None => match begin_queued(claim, id, agent).await? {
+                Some(run) => return Ok(Some(run)),
+                None => {
+                    StoredRunEnd::aborted_before_start(chat.engine().now_ms(), "it never began")
+                }
+            },
+        },
+    };
+    ended.apply_to_entry(entry).store_entry(chat, id).await?;
+    clear_request(chat, id).await;
+    clear_input(chat, id).await;
+    Ok(None)
 }
 
 /// Ends a run whose calls are open behind another turn: what its tools did would answer a question of the past.

@@ -4,14 +4,14 @@ use std::pin::pin;
 
 use contexture_engine::{BranchClaim, EngineError};
 use contexture_store::Error as StoreError;
-use contexture_telemetry::Operation;
+use contexture_telemetry::{Operation, record_cost};
 use futures_util::future::{Either, select};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::agent::{RunEventKind, Turn, TurnEnd};
 use crate::error::RunError;
 use crate::execution::{LiveRun, NextStep};
-use crate::limits::{Snapshot, StopReason};
+use crate::limits::{RunUsage, Snapshot, StopReason};
 use crate::record::{RunStatus, StoredRunEnd};
 use crate::steps::cancel::{abort_if_requested, clear_request, watch_for_cancel};
 use crate::steps::final_answer::reject_final_answer;
@@ -38,7 +38,9 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     let (agent, chat, id) = (&run.record.agent, run.chat.id(), run.id.to_string());
     let operation = Operation::for_agent(agent, chat.as_str(), &id, run.record.depth);
     let span = operation.span().clone();
+    record_resource(run, &span).await;
     let ended = run_until_cancelled(run).instrument(span.clone()).await;
+    record_run_usage(&run.usage(), &span);
     if let Ok(turn) = &ended {
         span.record("ctx.run.status", turn.end.as_str());
     }
@@ -47,12 +49,42 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     ended
 }
 
+/// Records on the run's span whose conversation it works in. A store that cannot say so is no reason to fail a run.
+async fn record_resource(run: &LiveRun, span: &Span) {
+    // Without anybody who listens, the store is not asked.
+    if !span.is_disabled()
+        && let Ok(Some(resource)) = run.chat.resource().await
+    {
+        span.record("ctx.resource.id", resource);
+    }
+}
+
+/// Records what the run has used until now, its children included.
+fn record_run_usage(usage: &RunUsage, span: &Span) {
+    for (name, tokens) in [
+        ("gen_ai.usage.input_tokens", usage.tokens.input),
+        ("gen_ai.usage.output_tokens", usage.tokens.output),
+    ] {
+        if let Some(tokens) = tokens {
+            span.record(name, tokens);
+        }
+    }
+    if let Some(dollars) = usage.cost_in_dollars() {
+        record_cost(span, dollars);
+    }
+}
+
 /// Runs the loop, and aborts it if somebody asks for that, in any process.
 async fn run_until_cancelled(run: &mut LiveRun) -> Result<Turn, RunError> {
     let (chat, id, abort) = (run.chat.clone(), run.id, run.abort.clone());
     // Somebody may have asked while nobody drove it.
     if run.was_resumed {
-        abort_if_requested(&chat, id, &abort).await?;
+        let looked = abort_if_requested(&chat, id, &abort).await;
+        if let Err(error) = looked {
+            // The store failed before the first step: the run stays open, for whoever resumes it.
+            run.release_claim().await;
+            return Err(error.into());
+        }
     }
     let work = pin!(run_to_end(run));
     let watch = pin!(watch_for_cancel(chat.clone(), id, abort.clone()));
@@ -78,10 +110,11 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
             run.notify_observer(|| RunEventKind::Waiting {
                 calls: calls.clone(),
             });
-            store_waiting(run, &calls).await?;
-            run.is_waiting = true;
-            // Nobody drives a run that waits, so whoever has the decision can go on with it.
+            let stored = store_waiting(run, &calls).await;
+            run.is_waiting = stored.is_ok();
+            // Nobody drives a run that waits, so whoever has the decision can go on with it. The same if the store failed.
             run.release_claim().await;
+            stored?;
             Ok(build_turn(run, TurnEnd::Waiting { calls }))
         }
         Ok(end) => {
@@ -131,8 +164,8 @@ async fn explain_error(run: &LiveRun, error: RunError) -> RunError {
 fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
     let reason = ended.reason.unwrap_or_default();
     match ended.status {
-        // A stored end is never `Running` or `Waiting`; if one is, that is no reason to fail.
-        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
+        // A stored end is never that of an open run; if one is, that is no reason to fail.
+        RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
             Ok(build_turn(run, TurnEnd::Completed))
         }
         RunStatus::Aborted | RunStatus::Failed => Err(RunError::Ended { reason }),

@@ -315,7 +315,9 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
         RunStatus::Failed => RunEnd::Failed {
             error: ended.reason.clone().unwrap_or_default(),
         },
-        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
+        RunStatus::Completed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => {
+            RunEnd::Completed
+        }
     };
     // Gives the layers the states they had when the child ended; the parent's `on_return` reads them.
     run.session.on_complete(&end).await;

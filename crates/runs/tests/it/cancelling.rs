@@ -9,6 +9,7 @@ use contexture_runs::{
     store_decision,
 };
 use contexture_store::{MemoryStore, Store};
+use contexture_store_testkit::{Faulty, InjectedFault};
 use contexture_tools::Policy;
 
 use crate::test_support::{
@@ -147,4 +148,58 @@ async fn a_request_outlives_the_driver_that_was_asked() {
     let error = run.drive().await.unwrap_err();
     assert_eq!(error.kind(), "cancelled", "{error}");
     assert!(model.requests().is_empty());
+}
+
+/// What a run that has ended asked is answered by nobody, so deciding about it is refused.
+#[tokio::test]
+async fn a_decision_about_a_run_that_has_ended_is_refused() {
+    let chat = chat().await;
+    let mut tools = contexture_runs::ToolBox::new(Policy::default().ask("pay"));
+    tool(&mut tools, "pay", || Ok("paid".into()));
+    let model = model([calling(&[("p", "pay", "{}")])]);
+    let agent = agent(&model).with_tools(tools).unwrap();
+    let turn = run_turn_with_text(&chat, &agent, "pay").await.unwrap();
+    let contexture_runs::TurnEnd::Waiting { calls } = &turn.end else {
+        panic!("{:?}", turn.end);
+    };
+    cancel_run(&chat, turn.run, "not today").await.unwrap();
+    let decided = store_decision(&chat, turn.run, calls[0], ApprovalDecision::Allow.by("ada"));
+    let error = decided.await.unwrap_err();
+    assert!(matches!(error, RunError::NotWaiting { .. }), "{error}");
+    assert!(!error.is_retryable());
+}
+
+/// Whichever call to the store fails before a resumed run's first step, the run is free for the next driver.
+#[tokio::test]
+async fn a_store_that_fails_while_resuming_leaves_the_run_free() {
+    let mut failed = 0;
+    for call in 1.. {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let faulty = Faulty::failing_call(Arc::clone(&inner), call, InjectedFault::Before);
+        let faulty = Arc::new(faulty);
+        let (before, failing) = (open(&inner).await, Engine::new(faulty.clone()));
+        let mut tools = contexture_runs::ToolBox::new(Policy::default().ask("pay"));
+        tool(&mut tools, "pay", || Ok("paid".into()));
+        let asks = model([calling(&[("p", "pay", "{}")])]);
+        let agent = agent(&asks).with_tools(tools).unwrap();
+        // It waits, so nobody holds its branch.
+        let waiting = run_turn_with_text(&before, &agent, "pay").await.unwrap();
+        let Ok(chat) = failing.conversation("c").open().await else {
+            continue;
+        };
+        let Ok(mut run) = Run::resume(&chat, waiting.run, &agent).await else {
+            continue;
+        };
+        if let Err(error) = run.drive().await {
+            failed += 1;
+            // The handle that failed is still there.
+            let next = Run::resume(&chat, waiting.run, &agent).await.map(drop);
+            let is_busy = matches!(next, Err(RunError::Busy { .. }));
+            assert!(!is_busy, "call {call}: {error}, then {next:?}");
+        }
+        if faulty.fault_count() == 0 {
+            break;
+        }
+    }
+    assert!(failed > 0);
 }

@@ -255,3 +255,68 @@ async fn what_is_set_on_the_handle_is_said_before_and_after_a_wait() {
         assert!(payload.contains("Be brief."), "{payload}");
     }
 }
+
+/// The usage of a conversation is kept without being asked for: over its turns, and those of sub-agents in it.
+#[tokio::test]
+async fn a_conversation_knows_what_its_turns_used() {
+    let chat = chat().await;
+    let below = model([saying("found")]);
+    let above = model([
+        calling(&[("c", "find", r#"{"task":"t"}"#)]),
+        saying("first"),
+        saying("second"),
+    ]);
+    let below = contexture_runs::SubAgent::new(agent(&below), "Finds.");
+    let above = agent(&above).with_sub_agent("find", below).unwrap();
+    let first = run_turn_with_text(&chat, &above, "one").await.unwrap();
+    let second = run_turn_with_text(&chat, &above, "two").await.unwrap();
+    let sum = chat.usage().await.unwrap();
+    let of_turns = [first.usage, second.usage];
+    let input: u64 = of_turns.iter().filter_map(|one| one.tokens.input).sum();
+    let cost: u128 = of_turns
+        .iter()
+        .filter_map(|one| one.cost)
+        .map(contexture_runs::Money::pico_dollars)
+        .sum();
+    assert_eq!(
+        (sum.calls, sum.input_tokens, sum.pico_dollars),
+        (4, input, cost)
+    );
+    assert_eq!(input, 40);
+}
+
+/// A checkpoint has the run's own state, which a run on the restored branch begins with; of the other run nothing else is left there.
+#[tokio::test]
+async fn a_restored_checkpoint_restores_the_runs_own_state() {
+    let chat = chat().await;
+    let agent = agent(&model([saying("one"), saying("two")]));
+    let mut run = Run::begin(&chat, &agent, [said("go")]).await.unwrap();
+    run.store_state(&"early").await.unwrap();
+    run.checkpoint("early").await.unwrap();
+    run.store_state(&"late").await.unwrap();
+    run.drive().await.unwrap();
+    let restored = chat.restore("early").await.unwrap();
+    let restored = chat.for_branch(restored.name);
+    let again = Run::begin(&restored, &agent, [said("again")])
+        .await
+        .unwrap();
+    assert_eq!(
+        again.load_state::<String>().await.unwrap().as_deref(),
+        Some("early")
+    );
+    let request = StateRequest {
+        prefix: contexture_engine::run_prefix(run.id()),
+        ..StateRequest::all_entries(PathEnd::Branch(restored.branch()))
+    };
+    let store = restored.engine().store();
+    let state = store
+        .read_state(restored.owner(), restored.id(), request)
+        .await
+        .unwrap();
+    assert!(state.root.is_empty(), "{:?}", state.root.keys());
+    // A run of the branch itself begins anew.
+    let mut again = again;
+    again.drive().await.unwrap();
+    let next = Run::begin(&restored, &agent, [said("next")]).await.unwrap();
+    assert_eq!(next.load_state::<String>().await.unwrap(), None);
+}

@@ -24,6 +24,7 @@ mod ownership;
 mod process_kill;
 mod protocols;
 mod queue_model;
+mod queued_runs;
 mod random_drivers;
 mod recorded_calls;
 mod regressions;

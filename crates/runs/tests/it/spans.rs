@@ -105,7 +105,9 @@ fn of<'a>(seen: &'a Seen, name: &str) -> Vec<(Option<&'static str>, &'a Fields)>
 async fn a_run_is_told_in_the_words_of_opentelemetry() {
     let spans = Spans::default();
     let _guard = tracing::subscriber::set_default(spans.clone());
-    let chat = chat().await;
+    let engine = contexture_engine::Engine::in_memory();
+    let chat = engine.conversation("c").resource("ada");
+    let chat = chat.open().await.unwrap();
     let ran = Arc::new(AtomicU32::new(0));
     let model = model([
         calling(&[("c1", "add", r#"{"a":4711,"b":2}"#), ("c2", "add", "{}")]),
@@ -128,6 +130,11 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
         ("ctx.run.id", run),
         ("ctx.run.depth", "0".to_owned()),
         ("ctx.run.status", "completed".to_owned()),
+        ("ctx.resource.id", "ada".to_owned()),
+        // Of the whole run: two answers.
+        ("gen_ai.usage.input_tokens", "20".to_owned()),
+        ("gen_ai.usage.output_tokens", "4".to_owned()),
+        ("ctx.usage.cost_dollars", "9e-5".to_owned()),
     ]);
     assert_eq!(runs, [(None, &wanted)]);
 
@@ -143,6 +150,7 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
         assert_eq!(told("gen_ai.request.model"), Some("gpt-4o"));
         assert_eq!(told("gen_ai.usage.input_tokens"), Some("10"));
         assert_eq!(told("gen_ai.usage.output_tokens"), Some("2"));
+        assert_eq!(told("ctx.usage.cost_dollars"), Some("4.5e-5"));
         assert_eq!(told("error.type"), None);
     }
     let reasons = of(&seen, "chat").into_iter();

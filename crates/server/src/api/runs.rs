@@ -1,10 +1,14 @@
-//! Runs of agents: listed, looked at, and decisions they wait for. They are carried out by programs that have the tools.
+//! Runs of agents: queued, listed, looked at, decided about and cancelled. They are carried out by programs that have the agents.
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
 use contexture::Conversation;
+use contexture::ir::RunId;
 use contexture::runs::{
-    self, ApprovalDecision, Decision, RunEntry, RunError, store_decision, waiting_calls,
+    self, ApprovalDecision, Decision, RunEntry, RunError, RunQuery, RunStatus, list_runs_with,
+    store_decision, waiting_calls,
 };
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -13,18 +17,24 @@ use utoipa_axum::routes;
 
 use crate::api::conventions::conversation_path::{node_id, open_conversation};
 use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
-use crate::api::conventions::idempotency::IdempotencyKeyParam;
-use crate::api::conventions::page::{PageParams, cut_page};
+use crate::api::conventions::idempotency::{IdempotencyKeyParam, OperationId};
+use crate::api::conventions::page::{PageParams, encode_cursor};
 use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 use crate::state::App;
-use contexture_api::{DecidedDocument, RunDocument, RunsDocument};
+use contexture_api::operations;
+use contexture_api::schema::RunStatusSchema;
+use contexture_api::{DecidedDocument, QueueRunDocument, RunDocument, RunsDocument};
+
+/// Name of the list in its cursors.
+const RUNS: &str = "runs by time";
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list_runs))
+        .routes(routes!(list_runs, queue_run))
         .routes(routes!(show_run))
         .routes(routes!(decide_call))
+        .routes(routes!(cancel_run))
 }
 
 /// The runs to list.
@@ -34,6 +44,11 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 struct ListRunsParams {
     /// Id of the only conversation whose runs are listed. Default: all.
     conversation: Option<String>,
+    /// Only runs of this status. Default: all.
+    #[param(value_type = Option<RunStatusSchema>)]
+    status: Option<RunStatus>,
+    /// Only runs of agents of this name. Default: all.
+    agent: Option<String>,
     /// Maximum number of runs. Default: all of them, or 100 with `after`.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -49,24 +64,64 @@ struct ListRunsParams {
 async fn list_runs(
     State(app): State<App>,
     ReadAccess(owner): ReadAccess,
-    Query(listing): Query<ListRunsParams>,
+    Query(asked): Query<ListRunsParams>,
 ) -> Result<Json<RunsDocument>, Problem> {
-    let chat = match listing.conversation {
-        Some(id) => Some(open_conversation(&app, &owner, &id, None).await?),
+    let conversation = match asked.conversation {
+        Some(id) => {
+            let chat = open_conversation(&app, &owner, &id, None).await?;
+            Some(chat.id().clone())
+        }
         None => None,
     };
-    let found = runs::list_runs(app.engine(), &owner, chat.as_ref()).await?;
-    let asked = PageParams {
-        limit: listing.limit,
-        after: listing.after,
+    let page = PageParams {
+        limit: asked.limit,
+        after: asked.after,
     };
-    let (found, next) = cut_page(&owner, "runs", found, &asked, |run| run.run.clone())?;
-    let mut runs = Vec::with_capacity(found.len());
-    for run in found {
+    let query = RunQuery {
+        conversation,
+        statuses: asked.status.into_iter().collect(),
+        agent: asked.agent,
+        roots_only: false,
+        limit: page.length()?,
+        after: page.cursor_position(&owner, RUNS)?,
+    };
+    let found = list_runs_with(app.engine(), &owner, &query).await?;
+    let next = found.next.map(|next| encode_cursor(&owner, RUNS, &next));
+    let mut runs = Vec::with_capacity(found.runs.len());
+    for run in found.runs {
         let waiting = waiting_calls(app.engine(), &owner, &run).await?;
         runs.push(RunDocument::new(&run, &waiting));
     }
     Ok(Json(RunsDocument { runs, next }))
+}
+
+/// Queues a run: it begins once a program that has an agent of this name takes it up, and is `queued` until then. Runs that are queued on one branch begin one after the other.
+#[utoipa::path(
+    post, path = "/runs", tag = "runs",
+    request_body(content = QueueRunDocument, example = json!({"conversation": "support-42", "agent": "desk", "input": "Where is my parcel?"})),
+    params(IdempotencyKeyParam),
+    responses(
+        (status = 201, description = "It is queued", body = RunDocument, headers(("location" = String, description = "Its path"))),
+        WriteRefusals
+    )
+)]
+async fn queue_run(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    operation: OperationId,
+    Json(asked): Json<QueueRunDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let branch = asked.branch.as_deref();
+    let chat = open_conversation(&app, &owner, &asked.conversation, branch).await?;
+    let id = RunId::from_bytes(operation.0);
+    let limit = app.config().server.limits.append_items;
+    let queued = operations::queue_run(&chat, id, &asked, limit).await?;
+    let location = format!(
+        "/api/v1/conversations/{}/runs/{}",
+        asked.conversation, queued.run
+    );
+    let document = RunDocument::new(&queued, &[]);
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(document)))
 }
 
 /// Returns a run of a conversation.
@@ -129,7 +184,7 @@ async fn decide_call(
     let run = found.id().ok_or_else(|| run_not_found(&run))?;
     // Of this run, and of no other one of the conversation.
     if !waiting.iter().any(|waiting| waiting.node == call) {
-        return Err(decision_problem(RunError::NotWaiting { call, run }));
+        return Err(run_problem(RunError::NotWaiting { call, run }));
     }
     let decision = match asked.decision {
         ApprovalChoice::Allow => ApprovalDecision::Allow,
@@ -144,12 +199,44 @@ async fn decide_call(
         by: asked.by,
     };
     let stored = store_decision(&chat, run, call, decision).await;
-    stored.map_err(decision_problem)?;
+    stored.map_err(run_problem)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns why a decision is not stored.
-fn decision_problem(error: RunError) -> Problem {
+/// Why a run is cancelled.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CancelDocument {
+    /// Reason, as lists of runs show it. Default: that it was cancelled over HTTP.
+    reason: Option<String>,
+}
+
+/// Cancels a run. One that nobody drives, such as one that waits for a decision, has ended with the response. One that a program drives is still open in it: that program cuts off what is in progress within two seconds. One that had ended stays as it is.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/runs/{run}/cancel", tag = "runs",
+    request_body(content = CancelDocument, example = json!({"reason": "the user has left"})),
+    params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id"), IdempotencyKeyParam),
+    responses((status = 200, description = "The run", body = RunDocument), WriteRefusals)
+)]
+async fn cancel_run(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, run)): Path<(String, String)>,
+    Json(asked): Json<CancelDocument>,
+) -> Result<Json<RunDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    let found = find_run(&chat, &run).await?;
+    let run = found.id().ok_or_else(|| run_not_found(&run))?;
+    let reason = asked.reason.as_deref();
+    let reason = reason.unwrap_or("it was cancelled over HTTP");
+    let found = runs::cancel_run(&chat, run, reason).await;
+    let found = found.map_err(run_problem)?;
+    let waiting = waiting_calls(app.engine(), &owner, &found).await?;
+    Ok(Json(RunDocument::new(&found, &waiting)))
+}
+
+/// Returns why a decision is not stored, or a run not cancelled.
+fn run_problem(error: RunError) -> Problem {
     match error {
         RunError::Engine(error) => error.into(),
         error => {

@@ -321,6 +321,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ("get", "/api/v1/usage", Own, none()),
         ("get", "/api/v1/ledger", Own, none()),
         ("get", "/api/v1/runs", Own, none()),
+        (
+            "post",
+            "/api/v1/runs",
+            Nothing,
+            json!({"conversation": "{conversation}", "agent": "desk", "input": "hi"}),
+        ),
         // What they show is the caller's or the server's.
         ("get", "/api/v1/whoami", Open, none()),
         ("get", "/api/v1/owners", Open, none()),
@@ -337,6 +343,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             "/api/v1/conversations/{conversation}/runs/{run}/decisions",
             Nothing,
             json!({"call": "{item}", "decision": "allow"}),
+        ),
+        (
+            "post",
+            "/api/v1/conversations/{conversation}/runs/{run}/cancel",
+            Nothing,
+            json!({}),
         ),
         // They are the server's.
         ("get", "/api/v1/skills", Open, none()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture::ir::Raw;
 use contexture::models::{ModelResponse, ScriptedModel};
-use contexture::runs::{Run, ToolBox, ToolCall, ToolOutput, TurnEnd};
+use contexture::runs::{Run, ToolBox, ToolCall, ToolOutput, TurnEnd, recover_runs};
 use contexture::tools::{Policy, Tool};
 use contexture::{Agent, Target, Turn, run_turn_with_text};
 use serde_json::json;
@@ -105,4 +105,116 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
         .get(&format!("{path}/runs/none"))
         .await
         .refused(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_cancelled_over_http() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let (agent, turn) = waiting(&stand, "a").await;
+    let at = format!("{path}/runs/{}", turn.run);
+    let TurnEnd::Waiting { calls } = &turn.end else {
+        panic!("{:?}", turn.end);
+    };
+    let reason = json!({"reason": "the user has left"});
+    let cancelled = stand.post(&format!("{at}/cancel"), &reason).await.ok();
+    assert_eq!(
+        (
+            &cancelled["status"],
+            &cancelled["why"],
+            &cancelled["waiting"]
+        ),
+        (&json!("aborted"), &json!("the user has left"), &json!([]))
+    );
+    assert_eq!(stand.get(&at).await.ok(), cancelled);
+    // Once more changes nothing, and there is nothing left to decide.
+    let again = stand.post(&format!("{at}/cancel"), &json!({})).await.ok();
+    assert_eq!(again, cancelled);
+    let allowed = json!({"call": calls[0].to_string(), "decision": "allow"});
+    let refused = stand.post(&format!("{at}/decisions"), &allowed).await;
+    refused.refused(409, "not_waiting");
+    let chat = stand.engine.conversation("a").open_existing().await;
+    assert!(Run::resume(&chat.unwrap(), turn.run, &agent).await.is_err());
+    let unknown = format!("{path}/runs/none/cancel");
+    let unknown = stand.post(&unknown, &json!({})).await;
+    unknown.refused(404, "not_found");
+}
+
+/// A page without agents asks for a run, a worker that has the agent carries it out.
+#[tokio::test]
+async fn a_run_is_queued_over_http_and_taken_up_by_a_worker() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let asked = json!({"conversation": "a", "agent": "porter", "input": "Send it."});
+    let queued = stand.post("/api/v1/runs", &asked).await;
+    assert_eq!(queued.status, 201);
+    let queued = queued.ok();
+    assert_eq!(
+        (&queued["status"], &queued["agent"], &queued["ended"]),
+        (&json!("queued"), &json!("porter"), &json!(null))
+    );
+    let at = format!("{path}/runs/{}", queued["run"].as_str().unwrap());
+    assert_eq!(stand.get(&at).await.ok(), queued);
+    for (asked, code) in [
+        (
+            json!({"conversation": "a", "agent": "", "input": "x"}),
+            "bad_body",
+        ),
+        (
+            json!({"conversation": "a", "agent": "porter", "input": []}),
+            "bad_body",
+        ),
+        (
+            json!({"conversation": "a", "agent": "porter", "input": 5}),
+            "bad_body",
+        ),
+        (
+            json!({"conversation": "a", "agent": "porter", "input": [{"type": 5}]}),
+            "bad_message",
+        ),
+    ] {
+        let status = if code == "bad_message" { 422 } else { 400 };
+        let refused = stand.post("/api/v1/runs", &asked).await;
+        refused.refused(status, code);
+    }
+    let unknown = json!({"conversation": "nowhere", "agent": "porter", "input": "x"});
+    let unknown = stand.post("/api/v1/runs", &unknown).await;
+    unknown.refused(404, "not_found");
+
+    let model = ScriptedModel::new([Ok(ModelResponse::new(DONE))]);
+    let porter = Agent::new("porter", Arc::new(model), Target::openai_chat("gpt-4o"));
+    let owner = stand
+        .engine
+        .conversation("a")
+        .open_existing()
+        .await
+        .unwrap();
+    let of = |name: &str| (name == "porter").then(|| porter.clone());
+    let ended = recover_runs(&stand.engine, owner.owner(), of)
+        .await
+        .unwrap();
+    assert_eq!(ended.len(), 1);
+    let shown = stand.get(&at).await.ok();
+    assert_eq!(
+        (&shown["status"], &shown["result"]),
+        (&json!("completed"), &json!("Sent."))
+    );
+    // Items say the same as a text.
+    let items = json!([{"type": "message", "role": "user", "content": "Send it again."}]);
+    let asked = json!({"conversation": "a", "agent": "porter", "input": items});
+    let other = stand.post("/api/v1/runs", &asked).await.ok();
+    let cancel = format!("{path}/runs/{}/cancel", other["run"].as_str().unwrap());
+    let cancelled = stand.post(&cancel, &json!({})).await.ok();
+    assert_eq!(cancelled["status"], json!("aborted"));
+    // Filters and pages.
+    let listed = stand
+        .get("/api/v1/runs?status=completed&agent=porter&limit=1")
+        .await
+        .ok();
+    assert_eq!(listed["runs"][0], shown);
+    assert_eq!(listed["next"], json!(null));
+    let none = stand.get("/api/v1/runs?status=queued").await.ok();
+    assert_eq!(none["runs"], json!([]));
+    let wrong = stand.get("/api/v1/runs?status=sleeping").await;
+    wrong.refused(400, "bad_query");
 }

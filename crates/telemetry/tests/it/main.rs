@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use contexture_ir::{FinishReason, ResponseInfo, Usage};
 use contexture_telemetry::{
     METRICS, MetricKind, ModelCall, Operation, count_appended_items, count_client_retry,
-    count_compaction, count_layer_failure, describe_metrics, record_cache_read, record_compile,
+    count_compaction, count_layer_failure, describe_metrics, record_cache_read, record_call_cost,
+    record_compile,
 };
 use contexture_wire::{Format, StreamEvent};
 use metrics_util::MetricKind as Heard;
@@ -188,6 +189,7 @@ fn all_that_is_told_is_listed() {
         record_cache_read(Format::Gemini, "m", Some(&usage), 1);
         count_appended_items(2);
         count_compaction();
+        record_call_cost(&tracing::Span::none(), Format::Gemini, "m", 0.01);
         count_layer_failure("memory", "recall", "timed_out");
         count_client_retry(Format::Gemini, "m", "model_timeout");
     });

@@ -11,20 +11,23 @@ mod calls;
 mod guard;
 mod json;
 mod text_guards;
+mod tool_guards;
 
 pub use calls::ToolCalls;
 pub use guard::{Guard, ModelAnswer};
 pub use json::JsonOutput;
 pub use text_guards::{ForbiddenText, MatchAction, MaxLength};
+pub use tool_guards::OutputVerdict;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture_compile::Contribution;
-use contexture_ir::Item;
+use contexture_ir::{FunctionCallOutput, Item};
 use contexture_tools::Pattern;
 
+use self::tool_guards::ToolGuards;
 use crate::contract::{
     AnswerVerdict, HookContext, Layer, LayerError, LayerId, LayerSpec, OnError, RecallInput,
     ToolGate, ToolRequest,
@@ -59,6 +62,7 @@ pub struct Guardrails {
     id: LayerId,
     guards: Vec<Arc<dyn Guard>>,
     rules: Vec<ToolRule>,
+    tool_guards: ToolGuards,
     max_retries: u32,
 }
 
@@ -79,6 +83,7 @@ impl Guardrails {
             id: LayerId::built_in("guardrails"),
             guards: Vec::new(),
             rules: Vec::new(),
+            tool_guards: ToolGuards::default(),
             max_retries: 3,
         }
     }
@@ -96,6 +101,55 @@ impl Guardrails {
     pub fn with_rule(mut self, tool: impl Into<Pattern>, gate: ToolGate) -> Self {
         let tool = tool.into();
         self.rules.push(ToolRule { tool, gate });
+        self
+    }
+
+    /// Adds a check of tool calls by a rule of the program's own, such as on their arguments. It must be quick. All checks and the
+    /// rule of the tool are asked; the strictest verdict applies. If one panics, the call is denied.
+    ///
+    /// ```
+    /// use contexture_layers::ToolGate;
+    /// use contexture_layers::builtin::Guardrails;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Refund { dollars: u32 }
+    ///
+    /// let guardrails = Guardrails::new().with_call_guard(|call| match call.arguments.parse_as::<Refund>() {
+    ///     Ok(refund) if call.tool == "refund" && refund.dollars > 50 => {
+    ///         ToolGate::Ask(format!("refund {} dollars?", refund.dollars))
+    ///     }
+    ///     _ => ToolGate::Allow,
+    /// });
+    /// ```
+    #[must_use]
+    pub fn with_call_guard(
+        mut self,
+        check: impl Fn(&ToolRequest) -> ToolGate + Send + Sync + 'static,
+    ) -> Self {
+        self.tool_guards.add_call_guard(check);
+        self
+    }
+
+    /// Adds a check of tool outputs before they are stored, whichever tool they are of. It must be quick. If it panics, the output
+    /// is not stored and the operation fails.
+    ///
+    /// ```
+    /// use contexture_ir::Output;
+    /// use contexture_layers::builtin::{Guardrails, OutputVerdict};
+    ///
+    /// let guardrails = Guardrails::new().with_output_guard(|output| match &output.output {
+    ///     Output::Text(text) if text.contains("password=") => {
+    ///         OutputVerdict::Replace("withheld: it held a password".to_owned())
+    ///     }
+    ///     _ => OutputVerdict::Pass,
+    /// });
+    /// ```
+    #[must_use]
+    pub fn with_output_guard(
+        mut self,
+        check: impl Fn(&FunctionCallOutput) -> OutputVerdict + Send + Sync + 'static,
+    ) -> Self {
+        self.tool_guards.add_output_guard(check);
         self
     }
 
@@ -162,6 +216,17 @@ impl Layer for Guardrails {
     ) -> Result<ToolGate, LayerError> {
         let tool = call.tool_id();
         let rule = self.rules.iter().find(|rule| rule.tool.matches(&tool));
-        Ok(rule.map_or(ToolGate::Allow, |rule| rule.gate.clone()))
+        let gate = rule.map_or(ToolGate::Allow, |rule| rule.gate.clone());
+        Ok(self.tool_guards.check_call(call, gate))
+    }
+
+    async fn on_append(
+        &self,
+        (): &mut (),
+        mut items: Vec<Item>,
+        _: &HookContext,
+    ) -> Result<Vec<Item>, LayerError> {
+        self.tool_guards.check_outputs(&mut items);
+        Ok(items)
     }
 }

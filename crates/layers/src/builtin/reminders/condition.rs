@@ -63,6 +63,14 @@ pub enum ReminderCondition {
         /// Threshold in calls.
         at_least: u64,
     },
+    /// Behind each call of a tool that matches this pattern whose number, of all such calls, is a multiple of `every`; 0 means
+    /// never.
+    EveryCalls {
+        /// Pattern of tool names.
+        tool: Pattern,
+        /// Number of calls from one time to the next.
+        every: u64,
+    },
     /// If tools that match this pattern failed at least this often.
     Failed {
         /// Pattern of tool names.
@@ -215,6 +223,12 @@ impl ReminderCondition {
             Self::About(topics) => topics.is_match(&state.user_text),
             Self::Called { tool, at_least } => {
                 of(tool).map(|count| count.ended).sum::<u64>() >= *at_least
+            }
+            Self::EveryCalls { tool, every } => {
+                let ended = state.last_call.as_ref().filter(|_| state.after_tool);
+                let is_last = ended.is_some_and(|ended| is_tool_match(tool, &ended.tool));
+                let calls: u64 = of(tool).map(|count| count.ended).sum();
+                is_last && *every > 0 && calls.is_multiple_of(*every)
             }
             Self::Failed { tool, at_least } => {
                 of(tool).map(|count| count.failed).sum::<u64>() >= *at_least

@@ -2,7 +2,7 @@
 //!
 //! A [`Reminder`] has a content, a [condition](ReminderCondition) and a placement. Whether it is shown depends only on
 //! the layer's state, a few figures of the path ([`RemindersState`]): the same call always shows the same reminders,
-//! also after a rewind. Nothing is written to the history, so nothing has to be removed from it.
+//! also after a rewind. A reminder of the program's own ([`Reminder::from_fn`]) may also look at the path itself. Nothing is written to the history, so nothing has to be removed from it.
 //!
 //! Not here: conditions that a model evaluates.
 
@@ -14,9 +14,12 @@ pub use clock::{CalendarStep, Zone, ZoneError};
 pub use condition::{MessagePattern, MessagePatternError, ReminderCondition, ToolOutcome, Topics};
 pub use path_facts::{EndedCall, RemindersState, ToolCallCount, TurnFacts};
 
+use std::fmt;
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use contexture_compile::{Band, Budget, Contribution, Stability};
-use contexture_ir::{Fragment, Item};
+use contexture_compile::{Band, Budget, Contribution, PathItem, Stability};
+use contexture_ir::{Fragment, FunctionCall, FunctionCallOutput, Item};
 
 use crate::contract::{
     HookContext, Layer, LayerError, LayerId, LayerSpec, ObservedItems, RecallInput,
@@ -51,10 +54,50 @@ pub struct Reminder {
     placement: ReminderPlacement,
 }
 
-#[derive(Clone, Debug)]
+/// A predicate and text of the program's own: no text, no reminder.
+type OwnText = dyn Fn(&ReminderInput<'_>) -> Option<String> + Send + Sync;
+
+#[derive(Clone)]
 enum ReminderContent {
     Fragment(Fragment),
     Clock(Zone),
+    Own(Arc<OwnText>),
+}
+
+impl fmt::Debug for ReminderContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fragment(fragment) => f.debug_tuple("Fragment").field(fragment).finish(),
+            Self::Clock(zone) => f.debug_tuple("Clock").field(zone).finish(),
+            Self::Own(_) => f.write_str("Own"),
+        }
+    }
+}
+
+/// What a reminder of the program's own is decided on, in each call.
+#[derive(Clone, Copy, Debug)]
+pub struct ReminderInput<'a> {
+    /// Facts of the path: turns, counts of tools, times.
+    pub state: &'a RemindersState,
+    /// Text of the user's last message; empty if there is none.
+    pub query: &'a str,
+    /// All items of the path, oldest first.
+    pub path: &'a [PathItem],
+}
+
+impl<'a> ReminderInput<'a> {
+    /// Returns the call that ended last, with its output; `None` if the path does not end with the output of a tool.
+    #[must_use]
+    pub fn last_call(&self) -> Option<(&'a FunctionCall, &'a FunctionCallOutput)> {
+        let mut newest = self.path.iter().rev().map(|item| &*item.item);
+        let Some(Item::FunctionCallOutput(output)) = newest.next() else {
+            return None;
+        };
+        newest.find_map(|item| match item {
+            Item::FunctionCall(call) if call.call_id == output.call_id => Some((call, output)),
+            _ => None,
+        })
+    }
 }
 
 /// Where a reminder is placed.
@@ -97,6 +140,32 @@ impl Reminder {
         }
     }
 
+    /// Creates a reminder whose predicate and text are the program's own: it is shown in each call for which `text` gives one, and
+    /// where its [condition](Self::with_condition) holds, which is always unless one is set. `text` must be quick, and depend on
+    /// its input alone, so that the same call always shows the same.
+    ///
+    /// ```
+    /// use contexture_ir::Output;
+    /// use contexture_layers::builtin::reminders::{Reminder, ReminderInput};
+    ///
+    /// let empty = Reminder::from_fn(|input: &ReminderInput<'_>| {
+    ///     let (call, output) = input.last_call()?;
+    ///     let is_empty = matches!(&output.output, Output::Text(text) if text.trim() == "[]");
+    ///     let found_nothing = call.name == "search" && is_empty;
+    ///     found_nothing.then(|| "Nothing was found: search with fewer words.".to_owned())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn from_fn(
+        text: impl Fn(&ReminderInput<'_>) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            content: ReminderContent::Own(Arc::new(text)),
+            condition: ReminderCondition::Always,
+            placement: ReminderPlacement::Tail,
+        }
+    }
+
     /// Sets the condition.
     #[must_use]
     pub fn with_condition(mut self, when: ReminderCondition) -> Self {
@@ -116,12 +185,14 @@ impl Reminder {
             && self.condition.is_met(state)
     }
 
-    fn to_fragment(&self, state: &RemindersState) -> Option<Fragment> {
+    fn to_fragment(&self, input: &ReminderInput<'_>) -> Option<Fragment> {
         match &self.content {
             ReminderContent::Fragment(fragment) => Some(fragment.clone()),
             ReminderContent::Clock(zone) => {
-                Some(Fragment::new("time", zone.describe_message_times(state)?))
+                let times = zone.describe_message_times(input.state)?;
+                Some(Fragment::new("time", times))
             }
+            ReminderContent::Own(text) => Some(Fragment::new("reminder", text(input)?)),
         }
     }
 }
@@ -175,6 +246,11 @@ impl Layer for Reminders {
         call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         let (mut tail, mut live) = (Vec::new(), Vec::new());
+        let input = ReminderInput {
+            state,
+            query: call.query,
+            path: call.path,
+        };
         for reminder in self
             .reminders
             .iter()
@@ -184,7 +260,7 @@ impl Layer for Reminders {
                 ReminderPlacement::Tail => &mut tail,
                 ReminderPlacement::AfterTool | ReminderPlacement::Steer => &mut live,
             };
-            place.extend(reminder.to_fragment(state));
+            place.extend(reminder.to_fragment(&input));
         }
         let mut said = Vec::new();
         for (band, fragments) in [(Band::Live, live), (Band::Tail, tail)] {

@@ -46,6 +46,28 @@ pub(crate) struct PageParams {
     pub(crate) after: Option<String>,
 }
 
+impl PageParams {
+    /// Returns the length that is asked for; `None` for all of the list.
+    pub(crate) fn length(&self) -> Result<Option<usize>, Problem> {
+        match (self.limit, &self.after) {
+            (None, None) => Ok(None),
+            (limit, _) => page_length(limit, DEFAULT_LIMIT).map(Some),
+        }
+    }
+
+    /// Returns the place after which the page begins, in a list of the owner's; `None` for the first page.
+    pub(crate) fn cursor_position<T: DeserializeOwned>(
+        &self,
+        owner: &Owner,
+        list: &str,
+    ) -> Result<Option<T>, Problem> {
+        let cursor = self.after.as_deref();
+        cursor
+            .map(|cursor| decode_cursor(owner, list, cursor))
+            .transpose()
+    }
+}
+
 /// Cuts the page that is asked for out of a list, with the cursor of the next one. `key` names an entry in the list.
 pub(crate) fn cut_page<T>(
     owner: &Owner,
@@ -54,12 +76,10 @@ pub(crate) fn cut_page<T>(
     asked: &PageParams,
     key: impl Fn(&T) -> String,
 ) -> Result<(Vec<T>, Option<String>), Problem> {
-    let length = match (asked.limit, &asked.after) {
-        (None, None) => return Ok((entries, None)),
-        (limit, _) => page_length(limit, DEFAULT_LIMIT)?,
+    let Some(length) = asked.length()? else {
+        return Ok((entries, None));
     };
-    if let Some(cursor) = &asked.after {
-        let last: String = decode_cursor(owner, list, cursor)?;
+    if let Some(last) = asked.cursor_position::<String>(owner, list)? {
         let index = entries.iter().position(|entry| key(entry) == last);
         let Some(index) = index else {
             let detail = "what this page would follow is no longer in the list: begin again";
