@@ -1,6 +1,7 @@
 //! Full-text search: reads the nodes that the index proposes and lets the shared rules rank them.
 //!
-//! The index proposes nodes in descending order of their time, one more than the rules examine.
+//! The index proposes nodes, one more than the rules examine: of a conversation the last ones, of an owner the newest. What
+//! many nodes of a conversation have is looked for from its end instead, since an index of terms gives all of them.
 //!
 //! Not here: filling the index.
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::rules::{
-    ConditionExtent, IndexCondition, NodePlace, Ranking, STEM_MARK, SearchCandidate,
+    ConditionExtent, IndexCondition, NodePlace, Ranking, SearchCandidate,
 };
 use contexture_store::{HiddenContent, SearchLimits, SearchPage, SearchRequest, SearchScope};
 use futures_util::TryStreamExt as _;
@@ -43,15 +44,35 @@ macro_rules! asked {
     };
 }
 
-/// Proposals in one conversation; a null path stands for all its paths.
+/// Condition of proposals in one conversation, parameters 8 to 10; a null path stands for all its
+/// paths.
+macro_rules! on_path {
+    () => {
+        "($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
+         AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+         AND t.depth BETWEEN on_path.first AND on_path.last)) \
+         ORDER BY t.segment DESC, t.depth DESC LIMIT $6"
+    };
+}
+
+/// Proposals in one conversation. `OFFSET 0` keeps the planner from walking all of it for a word
+/// that few nodes have.
 const IN_CONVERSATION: &str = concat!(
-    "SELECT t.conversation, t.segment, t.depth FROM contexture.terms t \
-     WHERE t.conversation = $7 AND ",
+    "SELECT t.conversation, t.segment, t.depth FROM (SELECT t.conversation, t.segment, t.depth \
+     FROM contexture.terms t WHERE t.conversation = $7 AND ",
     asked!(),
-    " AND ($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
-     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
-     AND t.depth BETWEEN on_path.first AND on_path.last)) \
-     ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
+    " OFFSET 0) AS t WHERE ",
+    on_path!()
+);
+
+/// The same, found by walking the nodes from the last one. `OFFSET 0` keeps the planner from asking
+/// the index of terms, which would give all nodes that have a word.
+const FROM_END_OF_CONVERSATION: &str = concat!(
+    "SELECT t.conversation, t.segment, t.depth FROM (SELECT * FROM contexture.terms \
+     WHERE conversation = $7 ORDER BY segment DESC, depth DESC OFFSET 0) AS t WHERE ",
+    asked!(),
+    " AND ",
+    on_path!()
 );
 
 /// Proposals of an owner, of one resource or of all. `OFFSET 0` makes the planner scan the index
@@ -65,17 +86,27 @@ const OF_OWNER: &str = concat!(
      ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// Counts the nodes of one conversation that match each query of `$1`, up to `$2`; a null path
-/// stands for all its paths.
-const COUNT_IN_CONVERSATION: &str = "SELECT (SELECT count(*) FROM (SELECT FROM contexture.terms t \
+/// Counts the nodes of one conversation that match each query of `$1`: among its last `$7` nodes, and
+/// all, up to `$2`; a null path stands for all its paths. What is frequent at the end need not be
+/// asked of the index of terms, which visits all nodes that have it.
+const COUNT_IN_CONVERSATION: &str = "WITH last AS MATERIALIZED (SELECT segment, depth, terms \
+     FROM contexture.terms t WHERE t.conversation = $3 \
+     AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
+     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+     AND t.depth BETWEEN on_path.first AND on_path.last)) \
+     ORDER BY segment DESC, depth DESC LIMIT $7) \
+     SELECT at_end.count, CASE WHEN at_end.count >= $2 THEN at_end.count ELSE \
+     (SELECT count(*) FROM (SELECT FROM contexture.terms t \
      WHERE t.conversation = $3 AND t.terms @@ asked.query::tsquery \
      AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
      AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
-     AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) \
-     FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
+     AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) END \
+     FROM unnest($1) WITH ORDINALITY AS asked (query, place) CROSS JOIN LATERAL \
+     (SELECT count(*) FROM last WHERE last.terms @@ asked.query::tsquery) AS at_end \
+     ORDER BY asked.place";
 
 /// Counts the same for an owner, of one resource or of all.
-const COUNT_OF_OWNER: &str = "SELECT (SELECT count(*) FROM (SELECT \
+const COUNT_OF_OWNER: &str = "SELECT 0::bigint, (SELECT count(*) FROM (SELECT \
      FROM contexture.terms t JOIN contexture.listings l ON l.conversation = t.conversation \
      WHERE t.terms @@ asked.query::tsquery \
      AND l.owner = $3 AND ($4 IS NULL OR l.resource = $4) LIMIT $2) AS counted) \
@@ -133,10 +164,11 @@ pub(crate) async fn search_nodes(
     }
     let mut ranking = Ranking::new(request.clone(), limits);
     let counts = count_alternatives(tx, owner, &area, &ranking).await?;
-    ranking.set_counts(&counts);
+    let all: Vec<usize> = counts.iter().map(|count| count.all).collect();
+    ranking.set_counts(&all);
     if !ranking.index_alternatives().is_empty() {
         // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
-        let proposed = propose_nodes(tx, owner, &area, request, &ranking).await?;
+        let proposed = propose_nodes(tx, owner, &area, request, &ranking, &counts).await?;
         examine_nodes(tx, &proposed, &mut ranking).await?;
         add_neighbours(tx, &proposed, &mut ranking).await?;
     }
@@ -162,13 +194,37 @@ async fn resolve_scope(
     })
 }
 
+/// How many nodes match a phrase.
+struct PhraseCount {
+    /// Among the last nodes of a conversation; 0 for an owner.
+    at_end: usize,
+    /// In the whole scope, up to the ranking's limit.
+    all: usize,
+}
+
+impl PhraseCount {
+    /// Whether walking a conversation from its end finds the nodes sooner than the index of terms does, which gives all
+    /// that match. A walk to `wanted` of them visits more nodes the rarer they are; both visit as many where the square of
+    /// their share is `wanted` of all nodes.
+    fn favours_walk(&self, conv: &ConversationRow, wanted: usize) -> bool {
+        let nodes = usize::try_from(conv.nodes).unwrap_or(0);
+        let share = |count: usize| count.saturating_mul(count).saturating_mul(nodes);
+        let walked = LAST_PARTS.saturating_mul(wanted);
+        self.all >= wanted
+            && share(self.at_end) >= walked.saturating_mul(walked).saturating_mul(wanted)
+    }
+}
+
+/// Number of nodes at the end of a conversation in which phrases are counted, in numbers of nodes that are examined.
+const LAST_PARTS: usize = 2;
+
 /// Counts how many nodes match each phrase.
 async fn count_alternatives(
     tx: &Tx<'_>,
     owner: &Owner,
     area: &SearchArea,
     ranking: &Ranking<NodeKey>,
-) -> Result<Vec<usize>, RowError> {
+) -> Result<Vec<PhraseCount>, RowError> {
     let alternatives = ranking.terms_to_count();
     if alternatives.is_empty() {
         return Ok(Vec::new());
@@ -185,6 +241,8 @@ async fn count_alternatives(
             let mut params = query_params(&conversation_term(conv.key));
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
+            let last = LAST_PARTS.saturating_mul(ranking.count_limit());
+            params.push(Param::new(i64::try_from(last).unwrap_or(i64::MAX)));
             (COUNT_IN_CONVERSATION, params)
         }
         SearchArea::Owner(resource) => {
@@ -195,8 +253,14 @@ async fn count_alternatives(
     };
     let rows = tx.query_rows(sql, params).await?;
     let counts = rows.iter().map(|row| {
-        let count = get_column::<i64>(row, 0)?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        let count = |column| {
+            let count = get_column::<i64>(row, column)?;
+            Ok::<usize, RowError>(usize::try_from(count).unwrap_or(usize::MAX))
+        };
+        Ok(PhraseCount {
+            at_end: count(0)?,
+            all: count(1)?,
+        })
     });
     counts.collect()
 }
@@ -224,13 +288,21 @@ async fn propose_nodes(
     area: &SearchArea,
     request: &SearchRequest,
     ranking: &Ranking<NodeKey>,
+    counts: &[PhraseCount],
 ) -> Result<Vec<ProposedNode>, RowError> {
     match area {
         SearchArea::Conversation(conv, path) => {
+            let phrases = ranking.selecting_phrases().unwrap_or_default();
+            let mut selecting = phrases.iter().filter_map(|phrase| counts.get(*phrase));
+            let wanted = ranking.count_limit();
+            let sql = match selecting.any(|count| count.favours_walk(conv, wanted)) {
+                true => FROM_END_OF_CONVERSATION,
+                false => IN_CONVERSATION,
+            };
             let mut params = match_params(&conversation_term(conv.key), request, ranking);
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
-            let rows = tx.query_rows(IN_CONVERSATION, params).await?;
+            let rows = tx.query_rows(sql, params).await?;
             let proposed = rows
                 .iter()
                 .map(|row| decode_proposed_node(row, conv.id.clone()));
@@ -249,7 +321,7 @@ async fn propose_nodes(
     }
 }
 
-/// Parameters 1 to 6 of [`IN_CONVERSATION`] and [`OF_OWNER`].
+/// Parameters 1 to 6 of [`IN_CONVERSATION`], [`FROM_END_OF_CONVERSATION`] and [`OF_OWNER`].
 fn match_params(scope: &str, request: &SearchRequest, ranking: &Ranking<NodeKey>) -> Vec<Param> {
     // Filters are columns of the index rows, so nodes that they exclude do not count against the
     // limit of examined nodes.
@@ -289,8 +361,11 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
             let term = condition.term;
             match condition.extent {
                 ConditionExtent::Whole => format!("'{term}'"),
-                ConditionExtent::Prefix => format!("'{term}':*"),
-                ConditionExtent::Stem => format!("('{term}' | '{STEM_MARK}{term}')"),
+                ConditionExtent::Prefix => {
+                    let others = condition.other_terms();
+                    let others: String = others.map(|term| format!(" | '{term}'")).collect();
+                    format!("('{term}':*{others})")
+                }
             }
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" & "))
