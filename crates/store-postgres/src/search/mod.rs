@@ -86,27 +86,17 @@ const OF_OWNER: &str = concat!(
      ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// Counts the nodes of one conversation that match each query of `$1`: among its last `$7` nodes, and
-/// all, up to `$2`; a null path stands for all its paths. What is frequent at the end need not be
-/// asked of the index of terms, which visits all nodes that have it.
-const COUNT_IN_CONVERSATION: &str = "WITH last AS MATERIALIZED (SELECT segment, depth, terms \
-     FROM contexture.terms t WHERE t.conversation = $3 \
-     AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
-     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
-     AND t.depth BETWEEN on_path.first AND on_path.last)) \
-     ORDER BY segment DESC, depth DESC LIMIT $7) \
-     SELECT at_end.count, CASE WHEN at_end.count >= $2 THEN at_end.count ELSE \
-     (SELECT count(*) FROM (SELECT FROM contexture.terms t \
+/// Counts the nodes of one conversation that match each query of `$1`, up to `$2`; a null path
+/// stands for all its paths.
+const COUNT_IN_CONVERSATION: &str = "SELECT (SELECT count(*) FROM (SELECT FROM contexture.terms t \
      WHERE t.conversation = $3 AND t.terms @@ asked.query::tsquery \
      AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
      AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
-     AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) END \
-     FROM unnest($1) WITH ORDINALITY AS asked (query, place) CROSS JOIN LATERAL \
-     (SELECT count(*) FROM last WHERE last.terms @@ asked.query::tsquery) AS at_end \
-     ORDER BY asked.place";
+     AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) \
+     FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
 
 /// Counts the same for an owner, of one resource or of all.
-const COUNT_OF_OWNER: &str = "SELECT 0::bigint, (SELECT count(*) FROM (SELECT \
+const COUNT_OF_OWNER: &str = "SELECT (SELECT count(*) FROM (SELECT \
      FROM contexture.terms t JOIN contexture.listings l ON l.conversation = t.conversation \
      WHERE t.terms @@ asked.query::tsquery \
      AND l.owner = $3 AND ($4 IS NULL OR l.resource = $4) LIMIT $2) AS counted) \
@@ -164,8 +154,7 @@ pub(crate) async fn search_nodes(
     }
     let mut ranking = Ranking::new(request.clone(), limits);
     let counts = count_alternatives(tx, owner, &area, &ranking).await?;
-    let all: Vec<usize> = counts.iter().map(|count| count.all).collect();
-    ranking.set_counts(&all);
+    ranking.set_counts(&counts);
     if !ranking.index_alternatives().is_empty() {
         // One REPEATABLE READ transaction: counts, proposals and nodes are read from one snapshot.
         let proposed = propose_nodes(tx, owner, &area, request, &ranking, &counts).await?;
@@ -194,29 +183,14 @@ async fn resolve_scope(
     })
 }
 
-/// How many nodes match a phrase.
-struct PhraseCount {
-    /// Among the last nodes of a conversation; 0 for an owner.
-    at_end: usize,
-    /// In the whole scope, up to the ranking's limit.
-    all: usize,
+/// Returns from how many nodes of a conversation on what they have is found sooner by walking it from its end. The index of
+/// terms gives all of them; a walk visits the more nodes the rarer they are. Both visit as many where that number is the
+/// square root of the nodes that are wanted times those of the conversation.
+fn walk_from(conv: &ConversationRow, ranking: &Ranking<NodeKey>) -> usize {
+    let wanted = ranking.count_limit();
+    let nodes = usize::try_from(conv.nodes).unwrap_or(0);
+    nodes.saturating_mul(wanted).isqrt().max(wanted)
 }
-
-impl PhraseCount {
-    /// Whether walking a conversation from its end finds the nodes sooner than the index of terms does, which gives all
-    /// that match. A walk to `wanted` of them visits more nodes the rarer they are; both visit as many where the square of
-    /// their share is `wanted` of all nodes.
-    fn favours_walk(&self, conv: &ConversationRow, wanted: usize) -> bool {
-        let nodes = usize::try_from(conv.nodes).unwrap_or(0);
-        let share = |count: usize| count.saturating_mul(count).saturating_mul(nodes);
-        let walked = LAST_PARTS.saturating_mul(wanted);
-        self.all >= wanted
-            && share(self.at_end) >= walked.saturating_mul(walked).saturating_mul(wanted)
-    }
-}
-
-/// Number of nodes at the end of a conversation in which phrases are counted, in numbers of nodes that are examined.
-const LAST_PARTS: usize = 2;
 
 /// Counts how many nodes match each phrase.
 async fn count_alternatives(
@@ -224,13 +198,18 @@ async fn count_alternatives(
     owner: &Owner,
     area: &SearchArea,
     ranking: &Ranking<NodeKey>,
-) -> Result<Vec<PhraseCount>, RowError> {
+) -> Result<Vec<usize>, RowError> {
     let alternatives = ranking.terms_to_count();
     if alternatives.is_empty() {
         return Ok(Vec::new());
     }
-    // Counting stops at the limit, above which the exact frequency does not change the result.
-    let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
+    // Counting stops at the limit, above which the exact frequency does not change the result; in a
+    // conversation where it says how to look for the nodes.
+    let most = match area {
+        SearchArea::Conversation(conv, _) => walk_from(conv, ranking),
+        SearchArea::Owner(_) => ranking.count_limit(),
+    };
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
     let query_params = |scope: &str| {
         let each = alternatives.iter();
         let each = each.map(|one| match_expression(scope, std::slice::from_ref(one)));
@@ -241,8 +220,6 @@ async fn count_alternatives(
             let mut params = query_params(&conversation_term(conv.key));
             params.push(Param::new(conv.key));
             params.extend(path_params(path.as_deref()));
-            let last = LAST_PARTS.saturating_mul(ranking.count_limit());
-            params.push(Param::new(i64::try_from(last).unwrap_or(i64::MAX)));
             (COUNT_IN_CONVERSATION, params)
         }
         SearchArea::Owner(resource) => {
@@ -253,14 +230,8 @@ async fn count_alternatives(
     };
     let rows = tx.query_rows(sql, params).await?;
     let counts = rows.iter().map(|row| {
-        let count = |column| {
-            let count = get_column::<i64>(row, column)?;
-            Ok::<usize, RowError>(usize::try_from(count).unwrap_or(usize::MAX))
-        };
-        Ok(PhraseCount {
-            at_end: count(0)?,
-            all: count(1)?,
-        })
+        let count = get_column::<i64>(row, 0)?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     });
     counts.collect()
 }
@@ -288,14 +259,13 @@ async fn propose_nodes(
     area: &SearchArea,
     request: &SearchRequest,
     ranking: &Ranking<NodeKey>,
-    counts: &[PhraseCount],
+    counts: &[usize],
 ) -> Result<Vec<ProposedNode>, RowError> {
     match area {
         SearchArea::Conversation(conv, path) => {
             let phrases = ranking.selecting_phrases().unwrap_or_default();
             let mut selecting = phrases.iter().filter_map(|phrase| counts.get(*phrase));
-            let wanted = ranking.count_limit();
-            let sql = match selecting.any(|count| count.favours_walk(conv, wanted)) {
+            let sql = match selecting.any(|count| *count >= walk_from(conv, ranking)) {
                 true => FROM_END_OF_CONVERSATION,
                 false => IN_CONVERSATION,
             };
